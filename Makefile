@@ -1,0 +1,33 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: run test check docs bench clean
+
+run: $(READY)  ## Start a broker on localhost:9092 with its data in ./data.
+	@$(BIN)/ottla serve --data ./data
+
+test: check  ## Every check and every test.
+	$(BIN)/python -m pytest
+
+check: $(READY)  ## Style, types, import rules.
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+docs: $(READY)  ## Regenerate the documents that come from code.
+	$(BIN)/python -m ottla.node.config_reference > docs/config.md
+
+bench: $(READY)  ## Measure, beside Apache Kafka where it can be had; writes benchmarks/RESULTS.md.
+	$(BIN)/python -m benchmarks
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Ottla needs Python 3.11 or newer; set PYTHON=...")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $(READY)
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

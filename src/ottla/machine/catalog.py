@@ -1,0 +1,16 @@
+"""How a coordinator sees the cluster's topics."""
+
+from collections.abc import Iterable
+from typing import Protocol
+from uuid import UUID
+
+
+class TopicCatalog(Protocol):
+    def topic_names(self) -> Iterable[str]: ...
+
+    def topic_id(self, name: str) -> UUID | None: ...
+
+    def topic_name(self, topic_id: UUID) -> str | None: ...
+
+    def partition_count(self, name: str) -> int | None:
+        """None when there is no such topic."""

@@ -1,0 +1,36 @@
+"""The contract between a machine and the runtime that drives it."""
+
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from ottla.machine.result import Result
+
+
+class Machine(Protocol):
+    """Pure state: the same records in the same order give the same state."""
+
+    def replay(self, record: object, timestamp_ms: int) -> None:
+        """Apply one record. The only place where state changes; it cannot fail."""
+
+    def snapshot(self) -> Iterable[object]:
+        """Records that, replayed into a new machine, give this state."""
+
+
+class RecordCodec(Protocol):
+    """Turns a machine's records into the key and value of a log record and back."""
+
+    def encode(self, record: object) -> tuple[bytes | None, bytes | None]: ...
+
+    def decode(self, key: bytes | None, value: bytes | None) -> object:
+        """Raises ValueError when the bytes are not a record of this machine."""
+
+
+Expiry = Callable[[int], Result[None]]  # Called with now_ms; an operation like any other.
+
+
+class Timers(Protocol):
+    """Keyed timers. Scheduling a key again replaces its timer."""
+
+    def schedule(self, key: str, deadline_ms: int, expiry: Expiry) -> None: ...
+
+    def cancel(self, key: str) -> None: ...

@@ -1,0 +1,62 @@
+"""What an operation on a machine returns.
+
+An operation changes nothing. It returns the records that would make the change and the response
+that is true once they are committed. The runtime appends the records, replays them into the machine
+(the only place where state changes), and sends the response when they are committed.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from ottla.protocol.errors import ApiError
+
+R = TypeVar("R")
+
+
+class Deferred(Generic[R]):
+    """A response that a later operation supplies, such as a JoinGroup that waits for the others.
+
+    A machine never settles a Deferred itself: it lists it in `Result.completions`, and the runtime
+    settles it when the records of that result are committed.
+    """
+
+    __slots__ = ("_callbacks", "_outcome")
+
+    def __init__(self) -> None:
+        self._callbacks: list[Callable[[R | ApiError], None]] = []
+        self._outcome: R | ApiError | None = None
+
+    @property
+    def settled(self) -> bool:
+        return self._outcome is not None
+
+    def settle(self, outcome: R | ApiError) -> None:
+        """The first outcome stands; a later one is ignored, for the waiter has been answered."""
+        if self._outcome is not None:
+            return
+        self._outcome = outcome
+        for callback in self._callbacks:
+            callback(outcome)
+        self._callbacks.clear()
+
+    def when_settled(self, callback: Callable[[R | ApiError], None]) -> None:
+        if self._outcome is None:
+            self._callbacks.append(callback)
+        else:
+            callback(self._outcome)
+
+
+@dataclass(frozen=True, slots=True)
+class Completion(Generic[R]):
+    """Settle `deferred` with `outcome` once the records of the result are committed."""
+
+    deferred: Deferred[R]
+    outcome: R | ApiError
+
+
+@dataclass(frozen=True, slots=True)
+class Result(Generic[R]):
+    response: R | Deferred[R]
+    records: tuple[object, ...] = ()  # Appended as one atomic batch, in this order.
+    completions: tuple[Completion[object], ...] = ()

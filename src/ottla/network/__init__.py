@@ -1,0 +1,1 @@
+"""Sockets: listener, session."""

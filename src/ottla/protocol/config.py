@@ -1,0 +1,167 @@
+"""Declarations of configuration keys, with Kafka's names and types.
+
+A package declares the keys that it owns as `ConfigKey` constants beside the code that obeys them.
+The node joins the declarations into one `ConfigSchema` per scope, from which configuration files,
+DescribeConfigs and the reference documentation are all made.
+"""
+
+import difflib
+import enum
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar, cast
+
+from ottla.protocol.errors import ApiError, ErrorCode
+
+T = TypeVar("T")
+
+Validator = Callable[[T], str | None]
+
+
+class ConfigType(enum.IntEnum):
+    """The numbers are those of DescribeConfigs."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+    CLASS = 8
+    PASSWORD = 9
+
+
+_INTEGER_BITS = {ConfigType.INT: 32, ConfigType.SHORT: 16, ConfigType.LONG: 64}
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigKey(Generic[T]):
+    name: str
+    type: ConfigType
+    default: T
+    doc: str
+    validator: Validator[T] | None = None  # Says what is wrong with a value, or None.
+    synonym: str | None = None  # For a topic key: the broker key that sets its default.
+    dynamic: bool = False  # For a broker key: it can be altered while the broker runs.
+
+    @property
+    def sensitive(self) -> bool:
+        return self.type is ConfigType.PASSWORD
+
+    def parse(self, value: object) -> T:
+        """Turn text, or a scalar of a configuration file, into a checked value of this key."""
+        try:
+            parsed = cast("T", _PARSERS.get(self.type, _parse_integer)(value))
+        except ValueError:
+            raise self._invalid(value, f"expected {self.type.name.lower()}") from None
+        bits = _INTEGER_BITS.get(self.type)
+        if bits and not -(1 << (bits - 1)) <= cast("int", parsed) < 1 << (bits - 1):
+            raise self._invalid(value, f"does not fit {bits} bits")
+        problem = self.validator(parsed) if self.validator else None
+        if problem:
+            raise self._invalid(value, problem)
+        return parsed
+
+    def format(self, value: T) -> str:
+        """The text form that DescribeConfigs shows and `parse` takes back."""
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, tuple):
+            return ",".join(map(str, value))
+        return "" if value is None else str(value)
+
+    def _invalid(self, value: object, problem: str) -> ApiError:
+        return ApiError(
+            ErrorCode.invalid_config, f"invalid value {value!r} for {self.name}: {problem}"
+        )
+
+
+def _parse_boolean(value: object) -> bool:
+    words = {"true": True, "false": False}
+    text = str(value).strip().lower()
+    if text not in words:
+        raise ValueError
+    return words[text]
+
+
+def _parse_integer(value: object) -> int:
+    if isinstance(value, bool):
+        raise ValueError
+    return int(str(value).strip())
+
+
+def _parse_list(value: object) -> tuple[str, ...]:
+    items = value if isinstance(value, list | tuple) else str(value).split(",")
+    return tuple(text for item in items if (text := str(item).strip()))
+
+
+_PARSERS: dict[ConfigType, Callable[[object], object]] = {
+    ConfigType.BOOLEAN: _parse_boolean,
+    ConfigType.DOUBLE: lambda value: float(str(value)),
+    ConfigType.LIST: _parse_list,
+    ConfigType.STRING: lambda value: str(value).strip(),
+    ConfigType.CLASS: lambda value: str(value).strip(),
+    ConfigType.PASSWORD: str,
+}
+
+
+def between(low: float, high: float) -> Validator[int]:
+    return lambda value: None if low <= value <= high else f"must be from {low} to {high}"
+
+
+def at_least(low: float) -> Validator[int]:
+    return lambda value: None if value >= low else f"must be at least {low}"
+
+
+def one_of(*words: str) -> Validator[str]:
+    return lambda value: None if value in words else f"must be one of {', '.join(words)}"
+
+
+def each_of(*words: str) -> Validator[tuple[str, ...]]:
+    def validate(values: tuple[str, ...]) -> str | None:
+        strays = [value for value in values if value not in words]
+        return f"{strays[0]!r} is not one of {', '.join(words)}" if strays else None
+
+    return validate
+
+
+class ConfigSchema:
+    """All keys of one scope (broker or topic)."""
+
+    def __init__(self, keys: Iterable[ConfigKey[object]]) -> None:
+        self._keys = {key.name: key for key in keys}
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._keys
+
+    def __iter__(self) -> Iterator[ConfigKey[object]]:
+        return iter(self._keys.values())
+
+    def __getitem__(self, name: str) -> ConfigKey[object]:
+        key = self._keys.get(name)
+        if key is None:
+            nearest = difflib.get_close_matches(name, self._keys, n=1)
+            hint = f"; did you mean {nearest[0]}?" if nearest else ""
+            raise ApiError(ErrorCode.invalid_config, f"unknown config key {name!r}{hint}")
+        return key
+
+    def parse(self, values: Mapping[str, object]) -> dict[str, object]:
+        return {name: self[name].parse(value) for name, value in values.items()}
+
+
+class ConfigValues:
+    """Checked values by key, read with the key's own type: `values[SEGMENT_BYTES]` is an int.
+
+    Layers are mappings from key name to parsed value, the strongest first; a key that is in none
+    of them has its default.
+    """
+
+    def __init__(self, *layers: Mapping[str, object]) -> None:
+        self._layers = layers
+
+    def __getitem__(self, key: ConfigKey[T]) -> T:
+        for layer in self._layers:
+            if key.name in layer:
+                return cast("T", layer[key.name])
+        return key.default

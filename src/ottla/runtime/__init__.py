@@ -1,0 +1,1 @@
+"""Drives the pure machines: clock, commit log, machine runtime, supervised tasks."""

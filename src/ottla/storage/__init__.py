@@ -1,0 +1,1 @@
+"""Partition logs in files."""

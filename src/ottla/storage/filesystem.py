@@ -1,0 +1,87 @@
+"""The seam between the logs and the disk.
+
+Every file that the broker reads or writes goes through a `Filesystem`. There are two of them: the
+operating system's, and one in memory that can tear writes, lose what was not synced, fail a sync
+and flip bits.
+
+Errors are `OSError`; the storage package turns them into `StorageError` where it knows the log
+directory that they hit.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+Buffer = bytes | bytearray | memoryview
+
+
+class File(Protocol):
+    """An open file. Positions are bytes from its beginning."""
+
+    path: str
+    size: int  # Invariant: where the next append lands; kept by append and truncate.
+
+    def append(self, data: Buffer) -> int:
+        """Write all of `data` at the end and return the position where it starts.
+
+        If not all could be written (disk full), the file is cut back to where it was.
+        """
+
+    def append_all(self, buffers: Sequence[Buffer]) -> int:
+        """Append several buffers with one write."""
+
+    def write_at(self, data: Buffer, position: int) -> None: ...
+
+    def read(self, position: int, size: int) -> bytes:
+        """Up to `size` bytes; fewer only at the end of the file. May wait for the disk."""
+
+    def read_cached(self, position: int, size: int) -> bytes | None:
+        """Like `read`, but None if it would have to wait for the disk."""
+
+    def truncate(self, size: int) -> None: ...
+
+    def sync(self) -> None:
+        """What was appended before is on the disk when this returns (fdatasync)."""
+
+    def fileno(self) -> int | None:
+        """For sendfile; None when there is no operating system's file behind it."""
+
+    def close(self) -> None: ...
+
+
+class Filesystem(Protocol):
+    """Paths are absolute and `/`-separated."""
+
+    def open(self, path: str, *, create: bool = False) -> File:
+        """Open for reading and writing; FileNotFoundError unless it is there or `create`."""
+
+    def read_bytes(self, path: str) -> bytes: ...
+
+    def write_atomically(self, path: str, data: Buffer) -> None:
+        """Write a temporary file, sync it, rename it over `path`, sync the directory."""
+
+    def exists(self, path: str) -> bool: ...
+
+    def size(self, path: str) -> int: ...
+
+    def modified_ms(self, path: str) -> int: ...
+
+    def list(self, path: str) -> list[str]:
+        """Names in a directory, sorted."""
+
+    def make_directory(self, path: str) -> None:
+        """With its parents; fine if it is there. The entry is synced in its parent."""
+
+    def rename(self, source: str, target: str) -> None: ...
+
+    def remove(self, path: str) -> None: ...
+
+    def remove_tree(self, path: str) -> None: ...
+
+    def sync_directory(self, path: str) -> None: ...
+
+    def lock(self, path: str) -> "Lock":
+        """Take an exclusive lock on a file; BlockingIOError if another process holds it."""
+
+
+class Lock(Protocol):
+    def release(self) -> None: ...
