@@ -1,0 +1,28 @@
+"""What `ottla serve` was told, before configuration files and defaults are joined to it."""
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+class LogFormat(enum.StrEnum):
+    TEXT = "text"
+    JSON = "json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeSettings:
+    """None means that the flag was not given: the configuration file or the default decides."""
+
+    id: int | None = None  # Becomes node.id.
+    host: str | None = None
+    port: int | None = None  # 0 lets the operating system choose.
+    data: tuple[Path, ...] = ()  # Becomes log.dirs.
+    config_file: Path | None = None
+    overrides: Mapping[str, str] = field(
+        default_factory=dict
+    )  # From --set; stronger than the file.
+    advertised: str | None = None  # HOST:PORT that clients are told to connect to.
+    listeners: tuple[str, ...] = ()  # NAME://host:port, instead of host and port.
+    log_format: LogFormat = LogFormat.TEXT
