@@ -15,7 +15,11 @@ Buffer = bytes | bytearray | memoryview
 
 
 class File(Protocol):
-    """An open file. Positions are bytes from its beginning."""
+    """An open file. Positions are bytes from its beginning.
+
+    One thread at a time appends, writes and truncates; reads, syncs and `close` may come from
+    any thread meanwhile.
+    """
 
     path: str
     size: int  # Invariant: where the next append lands; kept by append and truncate.
@@ -29,7 +33,8 @@ class File(Protocol):
     def append_all(self, buffers: Sequence[Buffer]) -> int:
         """Append several buffers with one write."""
 
-    def write_at(self, data: Buffer, position: int) -> None: ...
+    def write_at(self, data: Buffer, position: int) -> None:
+        """Overwrite; the file grows if `data` ends past its end."""
 
     def read(self, position: int, size: int) -> bytes:
         """Up to `size` bytes; fewer only at the end of the file. May wait for the disk."""
@@ -40,7 +45,10 @@ class File(Protocol):
     def truncate(self, size: int) -> None: ...
 
     def sync(self) -> None:
-        """What was appended before is on the disk when this returns (fdatasync)."""
+        """What was appended before is on the disk when this returns (fdatasync).
+
+        If it fails, what was not yet synced is lost: a later sync that succeeds does not cover it.
+        """
 
     def fileno(self) -> int | None:
         """For sendfile; None when there is no operating system's file behind it."""
@@ -71,13 +79,16 @@ class Filesystem(Protocol):
     def make_directory(self, path: str) -> None:
         """With its parents; fine if it is there. The entry is synced in its parent."""
 
-    def rename(self, source: str, target: str) -> None: ...
+    def rename(self, source: str, target: str) -> None:
+        """Atomically, within one directory; replaces a file at `target`."""
 
     def remove(self, path: str) -> None: ...
 
-    def remove_tree(self, path: str) -> None: ...
+    def remove_tree(self, path: str) -> None:
+        """A directory with all that is in it; fine if it is gone."""
 
-    def sync_directory(self, path: str) -> None: ...
+    def sync_directory(self, path: str) -> None:
+        """Names created, renamed and removed in it before are on the disk when this returns."""
 
     def lock(self, path: str) -> "Lock":
         """Take an exclusive lock on a file; BlockingIOError if another process holds it."""
@@ -85,3 +96,29 @@ class Filesystem(Protocol):
 
 class Lock(Protocol):
     def release(self) -> None: ...
+
+
+TEMPORARY_SUFFIX = ".tmp"
+
+
+def write_atomically(filesystem: Filesystem, path: str, data: Buffer) -> None:
+    """`Filesystem.write_atomically` in terms of the rest of a filesystem."""
+    temporary = path + TEMPORARY_SUFFIX
+    try:
+        file = filesystem.open(temporary, create=True)
+        try:
+            file.truncate(0)
+            file.append(data)
+            file.sync()
+        finally:
+            file.close()
+        filesystem.rename(temporary, path)
+    except OSError:
+        if filesystem.exists(temporary):
+            filesystem.remove(temporary)
+        raise
+    filesystem.sync_directory(parent_of(path))
+
+
+def parent_of(path: str) -> str:
+    return path.rpartition("/")[0] or "/"
