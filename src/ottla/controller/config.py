@@ -1,0 +1,67 @@
+"""Broker keys that the controller obeys."""
+
+from typing import Any, Final
+
+from ottla.protocol.config import ConfigKey, ConfigType, at_least
+
+NUM_PARTITIONS: Final = ConfigKey(
+    "num.partitions",
+    ConfigType.INT,
+    1,
+    "Partitions of a topic that is created without a count.",
+    validator=at_least(1),
+    dynamic=True,
+)
+DEFAULT_REPLICATION_FACTOR: Final = ConfigKey(
+    "default.replication.factor",
+    ConfigType.INT,
+    1,
+    "Replicas of each partition of a topic that is created without a replication factor.",
+    validator=at_least(1),
+    dynamic=True,
+)
+AUTO_CREATE_TOPICS_ENABLE: Final = ConfigKey(
+    "auto.create.topics.enable",
+    ConfigType.BOOLEAN,
+    True,
+    "Whether a topic is created when a client asks for its metadata and it does not exist.",
+    dynamic=True,
+)
+DELETE_TOPIC_ENABLE: Final = ConfigKey(
+    "delete.topic.enable",
+    ConfigType.BOOLEAN,
+    True,
+    "Whether topics can be deleted.",
+    dynamic=True,
+)
+BROKER_SESSION_TIMEOUT_MS: Final = ConfigKey(
+    "broker.session.timeout.ms",
+    ConfigType.INT,
+    9_000,
+    "A broker that sends no heartbeat for this long is fenced: it leads nothing until it is back.",
+    validator=at_least(1),
+)
+BROKER_HEARTBEAT_INTERVAL_MS: Final = ConfigKey(
+    "broker.heartbeat.interval.ms",
+    ConfigType.INT,
+    2_000,
+    "How often a broker sends a heartbeat to the controller.",
+    validator=at_least(1),
+)
+SNAPSHOT_BYTES: Final = ConfigKey(
+    "metadata.log.max.record.bytes.between.snapshots",
+    ConfigType.LONG,
+    20 * 1024 * 1024,
+    "A snapshot of the metadata is written after this many bytes of records.",
+    validator=at_least(1),
+)
+
+BROKER_KEYS: Final[tuple[ConfigKey[Any], ...]] = (
+    NUM_PARTITIONS,
+    DEFAULT_REPLICATION_FACTOR,
+    AUTO_CREATE_TOPICS_ENABLE,
+    DELETE_TOPIC_ENABLE,
+    BROKER_SESSION_TIMEOUT_MS,
+    BROKER_HEARTBEAT_INTERVAL_MS,
+    SNAPSHOT_BYTES,
+)

@@ -1,0 +1,241 @@
+"""The cluster's metadata as the records so far have made it.
+
+Every node has an image that is fed with committed records; the controller has one that is fed
+right after the append. `replay` is the only thing that changes an image. The state of a broker or a
+partition is its record, with later changes folded in, so an image is read and never converted.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+from uuid import UUID
+
+from kio.schema.types import BrokerId, ProducerId, TopicName
+from kio.static.primitive import i8, i16, i32
+
+from ottla.controller.records import (
+    FENCE,
+    IN_CONTROLLED_SHUTDOWN,
+    LEADER_UNCHANGED,
+    NO_CHANGE,
+    BrokerRegistrationChangeRecord,
+    ConfigRecord,
+    FeatureLevelRecord,
+    MetadataRecord,
+    NoOpRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RegisterBrokerRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+    UnregisterBrokerRecord,
+)
+from ottla.protocol.topics import collision_key
+
+TOPIC_RESOURCE: Final = i8(2)
+BROKER_RESOURCE: Final = i8(4)
+
+ConfigResource = tuple[int, str]  # Type and name; brokers have their id, or "" for all of them.
+
+
+@dataclass(slots=True)
+class TopicImage:
+    name: TopicName
+    topic_id: UUID
+    # Invariant: the keys are 0 to n - 1, in this order.
+    partitions: dict[int, PartitionRecord] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class MetadataImage:
+    """Implements `machine.catalog.TopicCatalog`. Readers do not change what they get."""
+
+    topics: dict[str, TopicImage] = field(default_factory=dict)
+    topics_by_id: dict[UUID, TopicImage] = field(default_factory=dict)
+    topic_by_collision_key: dict[str, str] = field(default_factory=dict)
+    brokers: dict[int, RegisterBrokerRecord] = field(default_factory=dict)
+    configs: dict[ConfigResource, dict[str, str]] = field(default_factory=dict)
+    features: dict[str, i16] = field(default_factory=dict)
+    producer_ids: ProducerIdsRecord | None = None
+
+    def partition(self, topic: str, index: int) -> PartitionRecord | None:
+        found = self.topics.get(topic)
+        return None if found is None else found.partitions.get(index)
+
+    def topic_by_id(self, topic_id: UUID) -> TopicImage | None:
+        return self.topics_by_id.get(topic_id)
+
+    def topic_configs(self, topic: str) -> dict[str, str]:
+        return self.configs.get((TOPIC_RESOURCE, topic), {})
+
+    def broker_configs(self, broker_id: int) -> dict[str, str]:
+        return self.configs.get((BROKER_RESOURCE, str(broker_id)), {})
+
+    def default_broker_configs(self) -> dict[str, str]:
+        return self.configs.get((BROKER_RESOURCE, ""), {})
+
+    def active_brokers(self) -> list[RegisterBrokerRecord]:
+        """Those that may lead partitions, by id."""
+        return [
+            broker
+            for _, broker in sorted(self.brokers.items())
+            if not broker.fenced and not broker.in_controlled_shutdown
+        ]
+
+    @property
+    def next_producer_id(self) -> ProducerId:
+        return ProducerId(0) if self.producer_ids is None else self.producer_ids.next_producer_id
+
+    def topic_names(self) -> Iterable[str]:
+        return self.topics.keys()
+
+    def topic_id(self, name: str) -> UUID | None:
+        topic = self.topics.get(name)
+        return None if topic is None else topic.topic_id
+
+    def topic_name(self, topic_id: UUID) -> str | None:
+        topic = self.topics_by_id.get(topic_id)
+        return None if topic is None else topic.name
+
+    def partition_count(self, name: str) -> int | None:
+        topic = self.topics.get(name)
+        return None if topic is None else len(topic.partitions)
+
+    def replay(self, record: object) -> None:
+        _REPLAY[type(record)](self, record)
+
+    def snapshot(self) -> Iterator[MetadataRecord]:
+        """Records that, replayed into an empty image, give this one."""
+        for feature, level in self.features.items():
+            yield FeatureLevelRecord(name=feature, feature_level=level)
+        yield from self.brokers.values()
+        for topic in self.topics.values():
+            yield TopicRecord(name=topic.name, topic_id=topic.topic_id)
+            yield from topic.partitions.values()
+        for (resource_type, resource_name), values in self.configs.items():
+            for name, value in values.items():
+                yield ConfigRecord(
+                    resource_type=i8(resource_type),
+                    resource_name=resource_name,
+                    name=name,
+                    value=value,
+                )
+        if self.producer_ids is not None:
+            yield self.producer_ids
+
+
+def offline_replicas(image: MetadataImage, partition: PartitionRecord) -> tuple[BrokerId, ...]:
+    brokers = image.brokers
+    return tuple(
+        replica
+        for replica in partition.replicas
+        if (broker := brokers.get(replica)) is None or broker.fenced
+    )
+
+
+def merge_partition(partition: PartitionRecord, change: PartitionChangeRecord) -> PartitionRecord:
+    """Every change raises the partition epoch; naming a leader raises the leader epoch."""
+    changes: dict[str, Any] = {
+        name: value for name in _MERGED_WHEN_PRESENT if (value := getattr(change, name)) is not None
+    }
+    if change.leader != LEADER_UNCHANGED:
+        changes["leader"] = change.leader
+        changes["leader_epoch"] = i32(partition.leader_epoch + 1)
+    if change.leader_recovery_state != -1:
+        changes["leader_recovery_state"] = change.leader_recovery_state
+    return replace(partition, partition_epoch=i32(partition.partition_epoch + 1), **changes)
+
+
+_MERGED_WHEN_PRESENT: Final = (
+    "isr",
+    "replicas",
+    "removing_replicas",
+    "adding_replicas",
+    "eligible_leader_replicas",
+    "last_known_elr",
+    "directories",
+)
+
+
+def _replay_topic(image: MetadataImage, record: TopicRecord) -> None:
+    topic = TopicImage(record.name, record.topic_id)
+    image.topics[record.name] = topic
+    image.topics_by_id[record.topic_id] = topic
+    image.topic_by_collision_key[collision_key(record.name)] = record.name
+
+
+def _replay_partition(image: MetadataImage, record: PartitionRecord) -> None:
+    image.topics_by_id[record.topic_id].partitions[record.partition_id] = record
+
+
+def _replay_partition_change(image: MetadataImage, record: PartitionChangeRecord) -> None:
+    partitions = image.topics_by_id[record.topic_id].partitions
+    partitions[record.partition_id] = merge_partition(partitions[record.partition_id], record)
+
+
+def _replay_remove_topic(image: MetadataImage, record: RemoveTopicRecord) -> None:
+    topic = image.topics_by_id.pop(record.topic_id)
+    del image.topics[topic.name]
+    del image.topic_by_collision_key[collision_key(topic.name)]
+    image.configs.pop((TOPIC_RESOURCE, topic.name), None)
+
+
+def _replay_config(image: MetadataImage, record: ConfigRecord) -> None:
+    resource = (int(record.resource_type), record.resource_name)
+    values = image.configs.setdefault(resource, {})
+    if record.value is not None:
+        values[record.name] = record.value
+        return
+    values.pop(record.name, None)
+    if not values:
+        del image.configs[resource]
+
+
+def _replay_register_broker(image: MetadataImage, record: RegisterBrokerRecord) -> None:
+    image.brokers[record.broker_id] = record
+
+
+def _replay_unregister_broker(image: MetadataImage, record: UnregisterBrokerRecord) -> None:
+    image.brokers.pop(record.broker_id, None)
+
+
+def _replay_broker_change(image: MetadataImage, record: BrokerRegistrationChangeRecord) -> None:
+    broker = image.brokers[record.broker_id]
+    if record.fenced != NO_CHANGE:
+        broker = replace(broker, fenced=record.fenced == FENCE)
+    if record.in_controlled_shutdown == IN_CONTROLLED_SHUTDOWN:
+        broker = replace(broker, in_controlled_shutdown=True)
+    if record.log_dirs:
+        broker = replace(broker, log_dirs=record.log_dirs)
+    image.brokers[record.broker_id] = broker
+
+
+def _replay_feature(image: MetadataImage, record: FeatureLevelRecord) -> None:
+    if record.feature_level:
+        image.features[record.name] = record.feature_level
+    else:
+        image.features.pop(record.name, None)
+
+
+def _replay_producer_ids(image: MetadataImage, record: ProducerIdsRecord) -> None:
+    image.producer_ids = record
+
+
+def _replay_nothing(image: MetadataImage, record: NoOpRecord) -> None:
+    del image, record
+
+
+_REPLAY: Final[dict[type, Callable[[MetadataImage, Any], None]]] = {
+    TopicRecord: _replay_topic,
+    PartitionRecord: _replay_partition,
+    PartitionChangeRecord: _replay_partition_change,
+    RemoveTopicRecord: _replay_remove_topic,
+    ConfigRecord: _replay_config,
+    RegisterBrokerRecord: _replay_register_broker,
+    UnregisterBrokerRecord: _replay_unregister_broker,
+    BrokerRegistrationChangeRecord: _replay_broker_change,
+    FeatureLevelRecord: _replay_feature,
+    ProducerIdsRecord: _replay_producer_ids,
+    NoOpRecord: _replay_nothing,
+}

@@ -1,0 +1,220 @@
+"""The records of the metadata log, laid out as Kafka's are, so that its dump tool reads them.
+
+A record says all that is known of its subject. The image keeps the newest record of each topic,
+partition and broker as that subject's state; change records are folded into it.
+
+Every layout is at the version that `__version__` names; the log holds no other.
+"""
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+from uuid import UUID
+
+from kio.schema.types import BrokerId, ProducerId, TopicName
+from kio.static.constants import EntityType
+from kio.static.primitive import i8, i16, i32, i64, u16
+
+NO_LEADER = BrokerId(-1)
+LEADER_UNCHANGED = BrokerId(-2)
+
+FENCE = i8(1)
+UNFENCE = i8(-1)
+NO_CHANGE = i8(0)
+IN_CONTROLLED_SHUTDOWN = i8(1)
+
+_BROKER_ID = {"kafka_type": "int32"}
+_STRING = {"kafka_type": "string"}
+_UUID = {"kafka_type": "uuid"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerEndpoint:
+    __type__: ClassVar = EntityType.nested
+    __version__: ClassVar[i16] = i16(3)
+    __flexible__: ClassVar[bool] = True
+    name: str = field(metadata=_STRING)
+    host: str = field(metadata=_STRING)
+    port: u16 = field(metadata={"kafka_type": "uint16"})
+    security_protocol: i16 = field(metadata={"kafka_type": "int16"}, default=i16(0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerFeature:
+    __type__: ClassVar = EntityType.nested
+    __version__: ClassVar[i16] = i16(3)
+    __flexible__: ClassVar[bool] = True
+    name: str = field(metadata=_STRING)
+    min_supported_version: i16 = field(metadata={"kafka_type": "int16"})
+    max_supported_version: i16 = field(metadata={"kafka_type": "int16"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisterBrokerRecord:
+    __type__: ClassVar = EntityType.data
+    __api_key__: ClassVar[i16] = i16(0)
+    __version__: ClassVar[i16] = i16(3)
+    __flexible__: ClassVar[bool] = True
+    broker_id: BrokerId = field(metadata=_BROKER_ID)
+    is_migrating_zk_broker: bool = field(metadata={"kafka_type": "bool"}, default=False)
+    incarnation_id: UUID | None = field(metadata=_UUID)
+    broker_epoch: i64 = field(metadata={"kafka_type": "int64"})
+    end_points: tuple[BrokerEndpoint, ...]
+    features: tuple[BrokerFeature, ...] = ()
+    rack: str | None = field(metadata=_STRING, default=None)
+    fenced: bool = field(metadata={"kafka_type": "bool"}, default=True)
+    in_controlled_shutdown: bool = field(metadata={"kafka_type": "bool"}, default=False)
+    log_dirs: tuple[UUID | None, ...] = field(metadata={**_UUID, "tag": 0}, default=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnregisterBrokerRecord:
+    __type__: ClassVar = EntityType.data
+    __api_key__: ClassVar[i16] = i16(1)
+    __version__: ClassVar[i16] = i16(0)
+    __flexible__: ClassVar[bool] = True
+    broker_id: BrokerId = field(metadata=_BROKER_ID)
+    broker_epoch: i64 = field(metadata={"kafka_type": "int64"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicRecord:
+    __type__: ClassVar = EntityType.data
+    __api_key__: ClassVar[i16] = i16(2)
+    __version__: ClassVar[i16] = i16(0)
+    __flexible__: ClassVar[bool] = True
+    name: TopicName = field(metadata=_STRING)
+    topic_id: UUID = field(metadata=_UUID)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionRecord:
+    __type__: ClassVar = EntityType.data
+    __api_key__: ClassVar[i16] = i16(3)
+    __version__: ClassVar[i16] = i16(2)
+    __flexible__: ClassVar[bool] = True
+    partition_id: i32 = field(metadata={"kafka_type": "int32"})
+    topic_id: UUID = field(metadata=_UUID)
+    replicas: tuple[BrokerId, ...] = field(metadata=_BROKER_ID)  # The preferred leader first.
+    isr: tuple[BrokerId, ...] = field(metadata=_BROKER_ID)
+    removing_replicas: tuple[BrokerId, ...] = field(metadata=_BROKER_ID, default=())
+    adding_replicas: tuple[BrokerId, ...] = field(metadata=_BROKER_ID, default=())
+    leader: BrokerId = field(metadata=_BROKER_ID, default=NO_LEADER)
+    leader_recovery_state: i8 = field(metadata={"kafka_type": "int8", "tag": 0}, default=i8(0))
+    leader_epoch: i32 = field(metadata={"kafka_type": "int32"}, default=i32(0))
+    partition_epoch: i32 = field(metadata={"kafka_type": "int32"}, default=i32(0))
+    directories: tuple[UUID | None, ...] = field(metadata=_UUID, default=())
+    eligible_leader_replicas: tuple[BrokerId, ...] | None = field(
+        metadata={**_BROKER_ID, "tag": 1}, default=None
+    )
+    last_known_elr: tuple[BrokerId, ...] | None = field(
+        metadata={**_BROKER_ID, "tag": 2}, default=None
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigRecord:
+    __type__: ClassVar = EntityType.data
+    __api_key__: ClassVar[i16] = i16(4)
+    __version__: ClassVar[i16] = i16(0)
+    __flexible__: ClassVar[bool] = True
+    resource_type: i8 = field(metadata={"kafka_type": "int8"})
+    resource_name: str = field(metadata=_STRING)  # Empty: the default of all brokers.
+    name: str = field(metadata=_STRING)
+    value: str | None = field(metadata=_STRING)  # None: back to the default.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionChangeRecord:
+    """What is None (or LEADER_UNCHANGED, or recovery state -1) stays as it was."""
+
+    __type__: ClassVar = EntityType.data
+    __api_key__: ClassVar[i16] = i16(5)
+    __version__: ClassVar[i16] = i16(2)
+    __flexible__: ClassVar[bool] = True
+    partition_id: i32 = field(metadata={"kafka_type": "int32"})
+    topic_id: UUID = field(metadata=_UUID)
+    isr: tuple[BrokerId, ...] | None = field(metadata={**_BROKER_ID, "tag": 0}, default=None)
+    leader: BrokerId = field(metadata={**_BROKER_ID, "tag": 1}, default=LEADER_UNCHANGED)
+    replicas: tuple[BrokerId, ...] | None = field(metadata={**_BROKER_ID, "tag": 2}, default=None)
+    removing_replicas: tuple[BrokerId, ...] | None = field(
+        metadata={**_BROKER_ID, "tag": 3}, default=None
+    )
+    adding_replicas: tuple[BrokerId, ...] | None = field(
+        metadata={**_BROKER_ID, "tag": 4}, default=None
+    )
+    leader_recovery_state: i8 = field(metadata={"kafka_type": "int8", "tag": 5}, default=i8(-1))
+    eligible_leader_replicas: tuple[BrokerId, ...] | None = field(
+        metadata={**_BROKER_ID, "tag": 6}, default=None
+    )
+    last_known_elr: tuple[BrokerId, ...] | None = field(
+        metadata={**_BROKER_ID, "tag": 7}, default=None
+    )
+    directories: tuple[UUID | None, ...] | None = field(metadata={**_UUID, "tag": 8}, default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveTopicRecord:
+    __type__: ClassVar = EntityType.data
+    __api_key__: ClassVar[i16] = i16(9)
+    __version__: ClassVar[i16] = i16(0)
+    __flexible__: ClassVar[bool] = True
+    topic_id: UUID = field(metadata=_UUID)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureLevelRecord:
+    __type__: ClassVar = EntityType.data
+    __api_key__: ClassVar[i16] = i16(12)
+    __version__: ClassVar[i16] = i16(0)
+    __flexible__: ClassVar[bool] = True
+    name: str = field(metadata=_STRING)
+    feature_level: i16 = field(metadata={"kafka_type": "int16"})  # 0: the feature is gone.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerIdsRecord:
+    __type__: ClassVar = EntityType.data
+    __api_key__: ClassVar[i16] = i16(15)
+    __version__: ClassVar[i16] = i16(0)
+    __flexible__: ClassVar[bool] = True
+    broker_id: BrokerId = field(metadata=_BROKER_ID)
+    broker_epoch: i64 = field(metadata={"kafka_type": "int64"})
+    next_producer_id: ProducerId = field(metadata={"kafka_type": "int64"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerRegistrationChangeRecord:
+    __type__: ClassVar = EntityType.data
+    __api_key__: ClassVar[i16] = i16(17)
+    __version__: ClassVar[i16] = i16(2)
+    __flexible__: ClassVar[bool] = True
+    broker_id: BrokerId = field(metadata=_BROKER_ID)
+    broker_epoch: i64 = field(metadata={"kafka_type": "int64"})
+    fenced: i8 = field(metadata={"kafka_type": "int8", "tag": 0}, default=NO_CHANGE)
+    in_controlled_shutdown: i8 = field(metadata={"kafka_type": "int8", "tag": 1}, default=NO_CHANGE)
+    log_dirs: tuple[UUID | None, ...] = field(metadata={**_UUID, "tag": 2}, default=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoOpRecord:
+    """Written by a new leader of the quorum so that earlier epochs become committed."""
+
+    __type__: ClassVar = EntityType.data
+    __api_key__: ClassVar[i16] = i16(20)
+    __version__: ClassVar[i16] = i16(0)
+    __flexible__: ClassVar[bool] = True
+
+
+MetadataRecord = (
+    RegisterBrokerRecord
+    | UnregisterBrokerRecord
+    | TopicRecord
+    | PartitionRecord
+    | ConfigRecord
+    | PartitionChangeRecord
+    | RemoveTopicRecord
+    | FeatureLevelRecord
+    | ProducerIdsRecord
+    | BrokerRegistrationChangeRecord
+    | NoOpRecord
+)

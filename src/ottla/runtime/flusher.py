@@ -1,0 +1,67 @@
+"""Group commit: one flush in a thread answers every append that waits for it.
+
+A request comes after its append. The flush of a log starts once the event loop has run what was
+ready, so that all appends of that round share it, and it covers every append before its start.
+Requests that come while it runs wait for the next one; there is at most one per log at a time.
+"""
+
+from asyncio import AbstractEventLoop
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from typing import Protocol
+
+
+class Flushable(Protocol):
+    def flush(self) -> int:
+        """Sync what was appended before this call; safe beside appends of another thread."""
+
+
+Callback = Callable[[], object]
+OnError = Callable[[Flushable, BaseException], object]
+
+
+class Flusher:
+    """Callbacks run on the loop, in the order of their requests, once the data is on the disk.
+
+    If a flush fails, its callbacks and those that wait are dropped, never called: what a failed
+    sync left on the disk is unknown, so nothing of it may be acknowledged. `on_error` learns of it.
+    """
+
+    __slots__ = ("_executor", "_loop", "_on_error", "_waiting")
+
+    def __init__(self, loop: AbstractEventLoop, executor: Executor, on_error: OnError) -> None:
+        self._loop = loop
+        self._executor = executor
+        self._on_error = on_error
+        # Invariant: a log is a key while a flush of it is due or runs.
+        self._waiting: dict[Flushable, list[Callback]] = {}
+
+    def request(self, log: Flushable, callback: Callback) -> None:
+        """Call `callback` when everything that was appended to `log` so far is on the disk."""
+        waiting = self._waiting.get(log)
+        if waiting is not None:
+            waiting.append(callback)
+            return
+        self._waiting[log] = [callback]
+        self._loop.call_soon(self._start, log)
+
+    def _start(self, log: Flushable) -> None:
+        covered = self._waiting[log]
+        self._waiting[log] = []
+        flush = self._executor.submit(log.flush)
+        flush.add_done_callback(
+            lambda done: self._loop.call_soon_threadsafe(self._on_flushed, log, covered, done)
+        )
+
+    def _on_flushed(self, log: Flushable, covered: list[Callback], flush: "Future[int]") -> None:
+        error = flush.exception()
+        if error is not None:
+            del self._waiting[log]
+            self._on_error(log, error)
+            return
+        if self._waiting[log]:
+            self._start(log)
+        else:
+            del self._waiting[log]
+        for callback in covered:
+            callback()
