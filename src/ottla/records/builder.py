@@ -1,0 +1,153 @@
+"""Builds record batches, for what the broker itself writes, for compaction and for clients."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from ottla.records.batch import (
+    APPEND_TIME_FLAG,
+    CONTROL_FLAG,
+    DELETE_HORIZON_FLAG,
+    HEADER,
+    HEADER_SIZE,
+    LENGTH_END,
+    MAGIC,
+    NO_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    TRANSACTIONAL_FLAG,
+    TimestampType,
+    write_checksum,
+)
+from ottla.records.compression import compress
+
+NO_OFFSET = -1
+
+Headers = tuple[tuple[str, bytes | None], ...]
+
+
+class Record(NamedTuple):
+    offset: int = NO_OFFSET  # NO_OFFSET when building: the one after the record before.
+    timestamp: int = NO_TIMESTAMP
+    key: bytes | None = None
+    value: bytes | None = None
+    headers: Headers = ()
+
+
+def build_batch(
+    records: Sequence[Record],
+    *,
+    base_offset: int = 0,
+    compression: int = 0,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    base_sequence: int = NO_SEQUENCE,
+    leader_epoch: int = NO_LEADER_EPOCH,
+    transactional: bool = False,
+    control: bool = False,
+    timestamp_type: TimestampType = TimestampType.CREATE,
+    max_timestamp: int | None = None,
+    last_offset_delta: int | None = None,
+    delete_horizon_ms: int | None = None,
+) -> bytearray:
+    """One whole batch, with its checksum.
+
+    Offsets may have gaps but rise, from `base_offset` on. Compaction keeps the offsets of a batch
+    that lost records by giving `last_offset_delta`, which also allows a batch of no records.
+    `max_timestamp` is that of the records unless given.
+    """
+    assert records or last_offset_delta is not None, "an empty batch needs its last offset delta"
+    base_timestamp = _base_timestamp(records, max_timestamp, delete_horizon_ms)
+    body, last_delta = _encode_records(records, base_offset, base_timestamp)
+    if compression and records:
+        body = compress(bytes(body), compression)
+    if last_offset_delta is not None:
+        assert last_offset_delta >= last_delta, "the records reach past the last offset delta"
+        last_delta = last_offset_delta
+    if max_timestamp is None:
+        max_timestamp = max((record.timestamp for record in records), default=NO_TIMESTAMP)
+    batch = bytearray(HEADER_SIZE + len(body))
+    HEADER.pack_into(
+        batch,
+        0,
+        base_offset,
+        len(batch) - LENGTH_END,
+        leader_epoch,
+        MAGIC,
+        0,
+        compression
+        | (APPEND_TIME_FLAG if timestamp_type is TimestampType.APPEND else 0)
+        | (TRANSACTIONAL_FLAG if transactional else 0)
+        | (CONTROL_FLAG if control else 0)
+        | (DELETE_HORIZON_FLAG if delete_horizon_ms is not None else 0),
+        last_delta,
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        len(records),
+    )
+    batch[HEADER_SIZE:] = body
+    write_checksum(batch, 0, len(batch))
+    return batch
+
+
+def _base_timestamp(
+    records: Sequence[Record], max_timestamp: int | None, delete_horizon_ms: int | None
+) -> int:
+    if delete_horizon_ms is not None:
+        return delete_horizon_ms
+    if records:
+        return records[0].timestamp
+    return NO_TIMESTAMP if max_timestamp is None else max_timestamp
+
+
+def _encode_records(
+    records: Iterable[Record], base_offset: int, base_timestamp: int
+) -> tuple[bytes | bytearray, int]:
+    """The bytes of all records, and the offset delta of the last one."""
+    body = bytearray()
+    delta = -1
+    for offset, timestamp, key, value, headers in records:
+        next_delta = delta + 1 if offset == NO_OFFSET else offset - base_offset
+        assert next_delta > delta, "offsets rise, from the base offset on"
+        delta = next_delta
+        record = bytearray(1)  # The attributes of a record, of which none is in use.
+        record += varint(timestamp - base_timestamp)
+        record += varint(delta)
+        _append_bytes(record, key)
+        _append_bytes(record, value)
+        record += varint(len(headers))
+        for name, header_value in headers:
+            _append_bytes(record, name.encode())
+            _append_bytes(record, header_value)
+        body += varint(len(record))
+        body += record
+    return body, delta
+
+
+def _append_bytes(record: bytearray, data: bytes | None) -> None:
+    if data is None:
+        record += _NULL_LENGTH
+    else:
+        record += varint(len(data))
+        record += data
+
+
+def varint(value: int) -> bytes:
+    """Zigzag: small numbers of either sign are short."""
+    unsigned = value << 1 if value >= 0 else ~(value << 1)
+    if unsigned < 0x80:
+        return _ONE_BYTE[unsigned]
+    encoded = bytearray()
+    while unsigned >= 0x80:
+        encoded.append(unsigned & 0x7F | 0x80)
+        unsigned >>= 7
+    encoded.append(unsigned)
+    return bytes(encoded)
+
+
+_ONE_BYTE = tuple(bytes((value,)) for value in range(0x80))
+_NULL_LENGTH = varint(-1)

@@ -1,0 +1,36 @@
+"""What can be wrong with a record batch.
+
+The caller turns these into error codes: `CorruptBatch` is CORRUPT_MESSAGE, `UnsupportedFormat` is
+UNSUPPORTED_FOR_MESSAGE_FORMAT, `InvalidRecord` is INVALID_RECORD, `InvalidTimestamp` is
+INVALID_TIMESTAMP, `BatchTooLarge` is MESSAGE_TOO_LARGE.
+"""
+
+from collections.abc import Sequence
+
+
+class RecordError(ValueError):
+    """The bytes are not an acceptable record batch."""
+
+
+class CorruptBatch(RecordError):
+    """The bytes were damaged or cut on their way: checksum, length, or a field out of bounds."""
+
+
+class UnsupportedFormat(RecordError):
+    """Message formats 0 and 1, which no client since Kafka 0.11 writes."""
+
+
+class InvalidRecord(RecordError):
+    """The bytes are intact, but what they say is not allowed here."""
+
+    def __init__(self, message: str, record_indexes: Sequence[int] = ()) -> None:
+        super().__init__(message)
+        self.record_indexes = list(record_indexes)  # Places in the batch of the offending records.
+
+
+class InvalidTimestamp(InvalidRecord):
+    """A timestamp, or its type, that the topic does not accept."""
+
+
+class BatchTooLarge(RecordError):
+    """More bytes than the limit, as they are or decompressed."""

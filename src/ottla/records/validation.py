@@ -1,0 +1,123 @@
+"""What a leader checks in the records that a client produced, before it touches its log.
+
+The cost is per batch: nothing here looks at a record, except `validate_keys`, which only compacted
+topics pay for.
+"""
+
+from crc32c import crc32c
+
+from ottla.records.batch import (
+    APPEND_TIME_FLAG,
+    COMPRESSION_MASK,
+    CONTROL_FLAG,
+    CRC_START,
+    DELETE_HORIZON_FLAG,
+    HEADER_SIZE,
+    LENGTH_END,
+    MAGIC,
+    NO_TIMESTAMP,
+    TRANSACTIONAL_FLAG,
+    BatchHeader,
+    read_header,
+)
+from ottla.records.compression import DECOMPRESSED_BYTES_MAX, Compression
+from ottla.records.decoder import iterate_records
+from ottla.records.errors import (
+    BatchTooLarge,
+    CorruptBatch,
+    InvalidRecord,
+    InvalidTimestamp,
+    RecordError,
+    UnsupportedFormat,
+)
+
+_MAGIC_POSITION = 16  # The same in all three message formats.
+_PLAIN_ATTRIBUTES = frozenset(range(Compression.ZSTD + 1))  # A codec and nothing else.
+
+
+def validate_produced(records: memoryview, *, max_batch_bytes: int) -> BatchHeader:
+    """The header of the one intact batch that the bytes are, or a RecordError."""
+    size = len(records)
+    if size < HEADER_SIZE or records[_MAGIC_POSITION] != MAGIC:
+        raise _not_a_batch(records)
+    header = read_header(records)
+    if header[1] != size - LENGTH_END:
+        raise _not_one_batch(header, size)
+    if size > max_batch_bytes:
+        raise BatchTooLarge(f"a batch of {size} bytes; the limit is {max_batch_bytes}")
+    crc = crc32c(records[CRC_START:])
+    if crc != header[4]:
+        raise CorruptBatch(f"the batch has checksum {crc:#010x}, not {header[4]:#010x}")
+    if not 0 <= header[6] == header[12] - 1:
+        raise InvalidRecord(
+            f"a batch of {header.records_count} records whose last offset delta is"
+            f" {header.last_offset_delta}"
+        )
+    if header[5] not in _PLAIN_ATTRIBUTES:
+        _validate_attributes(header)
+    if header[9] >= 0 and (header[10] < 0 or header[11] < 0):
+        raise InvalidRecord(
+            f"epoch {header.producer_epoch} and sequence {header.base_sequence}"
+            f" of producer {header.producer_id}"
+        )
+    return header
+
+
+def _not_a_batch(records: memoryview) -> RecordError:
+    if len(records) > _MAGIC_POSITION:
+        magic = records[_MAGIC_POSITION]
+        if magic < MAGIC:
+            return UnsupportedFormat(
+                f"message format {magic} is not supported;"
+                " use a client that writes format 2 (Kafka 0.11 or newer)"
+            )
+        if magic > MAGIC:
+            return CorruptBatch(f"there is no message format {magic}")
+    return CorruptBatch(f"{len(records)} bytes are fewer than a batch header")
+
+
+def _not_one_batch(header: BatchHeader, size: int) -> RecordError:
+    if header.batch_length < HEADER_SIZE - LENGTH_END or header.size > size:
+        return CorruptBatch(f"a batch of {header.size} bytes in {size}")
+    return InvalidRecord("a produce request has exactly one batch for each partition")
+
+
+def _validate_attributes(header: BatchHeader) -> None:
+    attributes = header.attributes
+    if attributes & COMPRESSION_MASK > Compression.ZSTD:
+        raise InvalidRecord(f"there is no compression type {header.compression}")
+    if attributes & APPEND_TIME_FLAG:
+        raise InvalidTimestamp("only the broker sets the timestamp type LogAppendTime")
+    if attributes & CONTROL_FLAG:
+        raise InvalidRecord("clients do not write control batches")
+    if attributes & DELETE_HORIZON_FLAG:
+        raise InvalidRecord("only compaction sets a delete horizon")
+    if attributes & TRANSACTIONAL_FLAG and header.producer_id < 0:
+        raise InvalidRecord("a transactional batch without a producer id")
+
+
+def validate_timestamps(
+    header: BatchHeader, *, now_ms: int, before_max_ms: int, after_max_ms: int
+) -> None:
+    """message.timestamp.before.max.ms and .after.max.ms, by the first and the greatest time."""
+    if header.max_timestamp > now_ms + after_max_ms:
+        raise InvalidTimestamp(
+            f"timestamp {header.max_timestamp} is more than {after_max_ms} ms after"
+            f" the broker's clock, {now_ms}"
+        )
+    if header.base_timestamp < now_ms - before_max_ms and header.base_timestamp != NO_TIMESTAMP:
+        raise InvalidTimestamp(
+            f"timestamp {header.base_timestamp} is more than {before_max_ms} ms before"
+            f" the broker's clock, {now_ms}"
+        )
+
+
+def validate_keys(records: memoryview, *, limit: int = DECOMPRESSED_BYTES_MAX) -> None:
+    """A compacted topic keeps the last record of each key, so every record needs one."""
+    keyless = [
+        index
+        for index, record in enumerate(iterate_records(records, limit=limit))
+        if record.key is None
+    ]
+    if keyless:
+        raise InvalidRecord("a compacted topic does not accept records without a key", keyless)
