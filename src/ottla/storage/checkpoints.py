@@ -1,0 +1,130 @@
+"""The small files of a log directory, in Kafka's formats.
+
+recovery-point-offset-checkpoint   up to here a log is on the disk
+replication-offset-checkpoint      its high watermark
+log-start-offset-checkpoint        where it starts, if DeleteRecords moved that
+cleaner-offset-checkpoint          up to here it is compacted
+meta.properties                    whose directory it is
+.kafka_cleanshutdown               there only after an orderly stop
+<topic>-<partition>/partition.metadata   the topic's id
+"""
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+from ottla.protocol.topics import TopicPartition
+from ottla.storage.filesystem import Filesystem
+from ottla.storage.text_checkpoint import CorruptCheckpoint, read_entries, write_entries
+
+RECOVERY_POINT_CHECKPOINT = "recovery-point-offset-checkpoint"
+REPLICATION_CHECKPOINT = "replication-offset-checkpoint"
+LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
+CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
+META_PROPERTIES = "meta.properties"
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+PARTITION_METADATA = "partition.metadata"
+
+META_PROPERTIES_VERSION = 1
+
+
+def write_offsets(filesystem: Filesystem, path: str, offsets: Mapping[TopicPartition, int]) -> None:
+    write_entries(filesystem, path, ((*key, offset) for key, offset in offsets.items()))
+
+
+def read_offsets(filesystem: Filesystem, path: str) -> dict[TopicPartition, int]:
+    """Empty when there is no file; CorruptCheckpoint when it cannot be understood."""
+    offsets = {}
+    for fields in read_entries(filesystem, path):
+        try:
+            topic, partition, offset = fields
+            offsets[TopicPartition(topic, int(partition))] = int(offset)
+        except ValueError:
+            raise CorruptCheckpoint(path, f"{' '.join(fields)!r} is no offset entry") from None
+    return offsets
+
+
+@dataclass(frozen=True, slots=True)
+class MetaProperties:
+    cluster_id: str
+    node_id: int
+    directory_id: str
+
+
+def write_meta_properties(filesystem: Filesystem, directory: str, meta: MetaProperties) -> None:
+    text = (
+        "#\n"
+        f"cluster.id={meta.cluster_id}\n"
+        f"directory.id={meta.directory_id}\n"
+        f"node.id={meta.node_id}\n"
+        f"version={META_PROPERTIES_VERSION}\n"
+    )
+    filesystem.write_atomically(f"{directory}/{META_PROPERTIES}", text.encode())
+
+
+def read_meta_properties(filesystem: Filesystem, directory: str) -> MetaProperties | None:
+    """None when the directory is new."""
+    path = f"{directory}/{META_PROPERTIES}"
+    if not filesystem.exists(path):
+        return None
+    values = _parse_pairs(filesystem.read_bytes(path).decode(errors="replace"), "=")
+    version = values.get("version")
+    if version != str(META_PROPERTIES_VERSION):
+        raise CorruptCheckpoint(path, f"version {version} is not known")
+    try:
+        return MetaProperties(
+            values["cluster.id"], int(values["node.id"]), values.get("directory.id", "")
+        )
+    except KeyError as error:
+        raise CorruptCheckpoint(path, f"it has no {error.args[0]}") from None
+    except ValueError:
+        raise CorruptCheckpoint(path, f"node.id is {values['node.id']!r}") from None
+
+
+def write_clean_shutdown(filesystem: Filesystem, directory: str, broker_epoch: int = -1) -> None:
+    text = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
+    filesystem.write_atomically(f"{directory}/{CLEAN_SHUTDOWN}", text.encode())
+
+
+def read_clean_shutdown(filesystem: Filesystem, directory: str) -> int | None:
+    """The broker epoch of the orderly stop, -1 if that is not known, None if there was none."""
+    path = f"{directory}/{CLEAN_SHUTDOWN}"
+    if not filesystem.exists(path):
+        return None
+    try:
+        return int(json.loads(filesystem.read_bytes(path))["brokerEpoch"])
+    except (ValueError, TypeError, KeyError):
+        return -1
+
+
+def remove_clean_shutdown(filesystem: Filesystem, directory: str) -> None:
+    """Before the first change to a log: from here on a stop is not orderly."""
+    path = f"{directory}/{CLEAN_SHUTDOWN}"
+    if filesystem.exists(path):
+        filesystem.remove(path)
+        filesystem.sync_directory(directory)
+
+
+def write_partition_metadata(filesystem: Filesystem, directory: str, topic_id: UUID) -> None:
+    encoded = base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
+    text = f"version: 0\ntopic_id: {encoded}"
+    filesystem.write_atomically(f"{directory}/{PARTITION_METADATA}", text.encode())
+
+
+def read_partition_metadata(filesystem: Filesystem, directory: str) -> UUID | None:
+    """None when there is no file, as for the log of the cluster's metadata."""
+    path = f"{directory}/{PARTITION_METADATA}"
+    if not filesystem.exists(path):
+        return None
+    values = _parse_pairs(filesystem.read_bytes(path).decode(errors="replace"), ":")
+    try:
+        return UUID(bytes=base64.urlsafe_b64decode(values["topic_id"] + "=="))
+    except (KeyError, ValueError):
+        raise CorruptCheckpoint(path, "it has no topic id") from None
+
+
+def _parse_pairs(text: str, separator: str) -> dict[str, str]:
+    pairs = (line.partition(separator) for line in text.splitlines() if line[:1] not in "#!")
+    return {key.strip(): value.strip() for key, _, value in pairs}

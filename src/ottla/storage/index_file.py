@@ -1,0 +1,79 @@
+"""The file of an index: entries of one size, one after the other.
+
+It is open only while it is read or written, so that indexes hold no descriptors. Entries are
+collected by the index and written when it is flushed; what a crash loses is rebuilt from the log.
+"""
+
+from ottla.storage.filesystem import Buffer, Filesystem
+
+
+class CorruptIndex(Exception):
+    """The file cannot be the index that it should be; the segment rebuilds it."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"index {path} is corrupt: {reason}")
+
+
+class IndexFile:
+    __slots__ = ("entry_size", "filesystem", "path")
+
+    def __init__(self, path: str, entry_size: int, filesystem: Filesystem) -> None:
+        self.path = path
+        self.entry_size = entry_size
+        self.filesystem = filesystem
+
+    @property
+    def exists(self) -> bool:
+        return self.filesystem.exists(self.path)
+
+    def entries_count(self) -> int:
+        """Whole entries, of which a file that is not there has none."""
+        try:
+            return self.filesystem.size(self.path) // self.entry_size
+        except FileNotFoundError:
+            return 0
+
+    def read(self) -> bytes:
+        """All whole entries."""
+        try:
+            data = self.filesystem.read_bytes(self.path)
+        except FileNotFoundError:
+            return b""
+        return data[: len(data) - len(data) % self.entry_size]
+
+    def read_entry(self, index: int) -> bytes:
+        file = self.filesystem.open(self.path)
+        try:
+            return file.read(index * self.entry_size, self.entry_size)
+        finally:
+            file.close()
+
+    def write(self, first_index: int, entries: Buffer) -> None:
+        """Put entries in their place, as the last of the file, and sync it."""
+        file = self.filesystem.open(self.path, create=True)
+        try:
+            position = first_index * self.entry_size
+            if file.size != position:
+                file.truncate(position)
+            file.append(entries)
+            file.sync()
+        finally:
+            file.close()
+
+    def truncate(self, entries_count: int) -> None:
+        if self.exists:
+            self.write(entries_count, b"")
+
+    def validate_size(self) -> None:
+        size = self.filesystem.size(self.path)
+        if size % self.entry_size:
+            raise CorruptIndex(self.path, f"{size} bytes are not entries of {self.entry_size}")
+
+    def rename(self, path: str) -> None:
+        if self.exists:
+            self.filesystem.rename(self.path, path)
+        self.path = path
+
+    def remove(self) -> None:
+        if self.exists:
+            self.filesystem.remove(self.path)
