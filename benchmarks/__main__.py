@@ -1,0 +1,83 @@
+"""The command line: `python -m benchmarks [--quick] [--only NAME ...] [--peers NAME ...]`."""
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import cyclopts
+from rich.console import Console
+
+from benchmarks import processes, report
+from benchmarks.bench import FULL, QUICK, Bench
+from benchmarks.catalogue import SCENARIOS
+from benchmarks.machine import describe_machine
+from benchmarks.peers.kafka import Kafka
+from benchmarks.peers.ottla import Ottla
+from benchmarks.peers.peer import Peer, Unavailable
+
+HERE = Path(__file__).parent
+CACHE = HERE / ".cache"
+RESULTS = HERE / "RESULTS.md"
+
+Names = Annotated[list[str] | None, cyclopts.Parameter(consume_multiple=True)]
+
+
+def main(
+    *, quick: bool = False, only: Names = None, peers: Names = None, write: bool = False
+) -> None:
+    """Measures Ottla, beside Apache Kafka where it can be had.
+
+    Parameters
+    ----------
+    quick
+        One short round of the essential rows, in a few minutes.
+    only
+        The scenarios to run; all by default.
+    peers
+        The brokers to measure: ottla, kafka.
+    write
+        Write benchmarks/RESULTS.md even after a part of the run; a whole run always does.
+    """
+    unknown = set(only or ()) - set(SCENARIOS)
+    if unknown:
+        sys.exit(f"unknown scenario {', '.join(unknown)}; there are {', '.join(SCENARIOS)}")
+    processes.raise_open_files_limit()
+    console = Console()
+    CACHE.mkdir(exist_ok=True)
+    known: list[Peer] = [
+        Ottla(warm_seconds=1 if quick else 3),
+        Kafka(warm_seconds=5 if quick else 20),
+    ]
+    wanted = [peer for peer in known if not peers or peer.name in peers]
+    available = [peer for peer in wanted if _prepared(peer, console)]
+    facts = describe_machine(CACHE)
+    for peer in available:
+        facts |= peer.settings()
+    directory = Path(tempfile.mkdtemp(prefix="run-", dir=CACHE))
+    bench = Bench(available, QUICK if quick else FULL, directory, console.log)
+    try:
+        for name, scenario in SCENARIOS.items():
+            if not only or name in only:
+                scenario(bench)
+    finally:
+        bench.close()
+        shutil.rmtree(directory)
+        report.show(bench.results, console)
+    if write or not (quick or only or peers):
+        RESULTS.write_text(report.as_markdown(bench.results, facts))
+
+
+def _prepared(peer: Peer, console: Console) -> bool:
+    console.log(f"preparing {peer.name}")
+    try:
+        peer.prepare(CACHE)
+    except Unavailable as reason:
+        console.log(f"{peer.name} is left out: {reason}")
+        return False
+    return True
+
+
+if __name__ == "__main__":
+    cyclopts.run(main)

@@ -1,0 +1,139 @@
+"""A run: which peers, how many rounds, their servers, topics, loads, and the samples taken."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import NamedTuple
+
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from benchmarks import processes
+from benchmarks.peers.peer import Flush, Peer, Server, spawn_server
+from benchmarks.results import Results
+
+LOAD_SECONDS_MAX = 300.0
+SOURCE = Path(__file__).parents[1]
+
+Outcome = dict[str, float]
+
+
+class Effort(NamedTuple):
+    """How long a run takes."""
+
+    rounds: int  # For rows that carry a requirement.
+    grid_rounds: int  # For the other rows.
+    seconds: float  # Of one measurement.
+    idle_seconds: float  # Before idle memory is read.
+    heavy: bool  # Whether the scenarios that fill disks and tables run at full size.
+
+
+FULL = Effort(rounds=5, grid_rounds=3, seconds=3.0, idle_seconds=10.0, heavy=True)
+QUICK = Effort(rounds=1, grid_rounds=1, seconds=1.0, idle_seconds=2.0, heavy=False)
+
+
+class LoadFailed(Exception):
+    """A load process ended with an error or did not end in time."""
+
+
+@dataclass
+class Bench:
+    """Owns the servers that scenarios share; `close` stops them."""
+
+    peers: list[Peer]
+    effort: Effort
+    directory: Path
+    say: Callable[[str], None]
+    results: Results = field(default_factory=Results)
+    _servers: dict[tuple[str, Flush | None], Server] = field(default_factory=dict)
+    _warm: set[tuple[str, str]] = field(default_factory=set)
+    _names: Iterator[int] = field(default_factory=count)
+
+    def server(self, peer: Peer, flush: Flush) -> Server:
+        """The peer's shared server for this flush policy; started when first asked for."""
+        key = (peer.name, None if peer.shares_server() else flush)
+        if key not in self._servers:
+            server = spawn_server(peer, self.new_directory(peer), flush)
+            self._servers[key] = server
+            server.wait_until_listening()
+        return self._servers[key]
+
+    @contextmanager
+    def fresh_server(self, peer: Peer, flush: Flush) -> Iterator[Server]:
+        """A server of its own, stopped at the end."""
+        server = spawn_server(peer, self.new_directory(peer), flush)
+        try:
+            server.wait_until_listening()
+            yield server
+        finally:
+            server.stop()
+
+    @contextmanager
+    def topic(self, server: Server, flush: Flush, partitions: int = 1) -> Iterator[str]:
+        """A new topic, deleted at the end."""
+        name = f"bench-{next(self._names)}"
+        admin = AdminClient({"bootstrap.servers": server.address})
+        config = server.peer.topic_config(flush)
+        topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=config)
+        admin.create_topics([topic], operation_timeout=30)[name].result(60)
+        try:
+            yield name
+        finally:
+            admin.delete_topics([name], operation_timeout=30)[name].result(60)
+
+    def in_turn(self, rounds: int) -> Iterator[Peer]:
+        """Peers A B, B A, A B ...: each round all of them, none always first."""
+        for index in range(rounds):
+            yield from self.peers if index % 2 == 0 else reversed(self.peers)
+
+    def needs_warming(self, server: Server, kind: str) -> bool:
+        """True once per server and kind of load."""
+        key = (f"{server.peer.name}:{server.port}", kind)
+        known = key in self._warm
+        self._warm.add(key)
+        return not known
+
+    def new_directory(self, peer: Peer) -> Path:
+        return self.directory / f"{peer.name}-{next(self._names)}"
+
+    def close(self) -> None:
+        for server in self._servers.values():
+            server.stop()
+
+
+def run_load(module: str, *words: str, **arguments: object) -> Outcome:
+    """Runs a load in a process of its own and returns what it reports."""
+    command = load_command(module, *words, **arguments)
+    try:
+        ended = subprocess.run(
+            command,
+            cwd=SOURCE,
+            capture_output=True,
+            text=True,
+            timeout=LOAD_SECONDS_MAX,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise LoadFailed(f"{module} did not end in {LOAD_SECONDS_MAX:g} s") from error
+    if ended.returncode:
+        raise LoadFailed(f"{module} failed: {ended.stderr[-2_000:]}")
+    outcome: Outcome = json.loads(ended.stdout.splitlines()[-1])
+    return outcome
+
+
+def run_measured_load(server: Server, module: str, **arguments: object) -> Outcome:
+    """As `run_load`, with the broker's processor seconds per GB of payload."""
+    before = processes.processor_seconds(server.pid)
+    outcome = run_load(module, address=server.address, **arguments)
+    used = processes.processor_seconds(server.pid) - before
+    return outcome | {"processor_seconds_per_gigabyte": used / outcome["bytes"] * 1e9}
+
+
+def load_command(module: str, *words: str, **arguments: object) -> list[str]:
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in arguments.items()]
+    return [sys.executable, "-m", f"benchmarks.loads.{module}", *words, *options]

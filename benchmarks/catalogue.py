@@ -1,0 +1,26 @@
+"""The scenarios by name, in the order in which they run."""
+
+from collections.abc import Callable
+
+from benchmarks.bench import Bench
+from benchmarks.scenarios.consume import consume, consume_raw
+from benchmarks.scenarios.latency import latency
+from benchmarks.scenarios.memory import idle_connections, memory
+from benchmarks.scenarios.produce import produce, produce_raw
+from benchmarks.scenarios.requests import requests
+from benchmarks.scenarios.scale import large_partition, many_topics
+from benchmarks.scenarios.startup import startup
+
+SCENARIOS: dict[str, Callable[[Bench], None]] = {
+    "startup": startup,
+    "memory": memory,
+    "idle-connections": idle_connections,
+    "requests": requests,
+    "latency": latency,
+    "produce": produce,
+    "produce-raw": produce_raw,
+    "consume": consume,
+    "consume-raw": consume_raw,
+    "many-topics": many_topics,
+    "large-partition": large_partition,
+}

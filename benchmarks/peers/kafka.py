@@ -1,0 +1,152 @@
+"""Apache Kafka, one node in KRaft mode, with the JVM flags of its own start script.
+
+Its artifacts are resolved by Maven, by name, into the cache directory; nothing of it is kept in the
+repository. Its garbage collector log and JMX are left off, which is to its favour.
+"""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from benchmarks.machine import java_version
+from benchmarks.peers.peer import Flush, Unavailable
+from benchmarks.processes import free_port
+
+VERSION = "4.3.1"
+LOG4J_VERSION = "2.25.4"
+CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
+RESOLVE_SECONDS_MAX = 600
+JVM_FLAGS = (
+    "-Xmx1G",
+    "-Xms1G",
+    "-server",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+    "-XX:MaxInlineLevel=15",
+    "-Djava.awt.headless=true",
+)
+ARTIFACTS = (
+    ("org.apache.kafka", "kafka_2.13", VERSION),
+    ("org.apache.kafka", "kafka-tools", VERSION),
+    ("org.apache.logging.log4j", "log4j-slf4j-impl", LOG4J_VERSION),
+)
+LOGGING = """\
+Configuration:
+  Appenders:
+    Console: {name: out, PatternLayout: {pattern: "[%d] %p %m (%c)%n"}}
+  Loggers:
+    Root: {level: WARN, AppenderRef: {ref: out}}
+"""
+PROPERTIES = """\
+process.roles=broker,controller
+node.id=1
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+controller.quorum.voters=1@127.0.0.1:{controller_port}
+log.dirs={directory}/logs
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+group.initial.rebalance.delay.ms=0
+log.segment.delete.delay.ms=1000
+log.initial.task.delay.ms=1000
+"""
+
+
+class Kafka:
+    name = "kafka"
+
+    def __init__(self, warm_seconds: float) -> None:
+        self._warm_seconds = warm_seconds
+        self._cache = Path()
+
+    def prepare(self, cache: Path) -> None:
+        if shutil.which("java") is None:
+            raise Unavailable("Apache Kafka needs Java 17 or newer")
+        self._cache = cache / f"kafka-{VERSION}"
+        if (self._cache / "resolved").exists():
+            return
+        if shutil.which("mvn") is None:
+            raise Unavailable("Apache Kafka is resolved by Maven, which is not installed")
+        self._cache.mkdir(parents=True, exist_ok=True)
+        (self._cache / "log4j2.yaml").write_text(LOGGING)
+        (self._cache / "pom.xml").write_text(_project())
+        self._resolve()
+        (self._cache / "resolved").touch()
+
+    def _resolve(self) -> None:
+        command = ["mvn", "--batch-mode", "--quiet", "dependency:copy-dependencies"]
+        try:
+            subprocess.run(
+                [*command, "-DincludeScope=runtime", "-DoutputDirectory=libs"],
+                cwd=self._cache,
+                timeout=RESOLVE_SECONDS_MAX,
+                check=True,
+                capture_output=True,
+            )
+        except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+            raise Unavailable(f"Maven could not resolve Apache Kafka: {error}") from error
+
+    def settings(self) -> dict[str, str]:
+        return {
+            "Apache Kafka": f"{VERSION}, KRaft, one node, broker defaults",
+            "Java": java_version(),
+            "JVM flags": " ".join(JVM_FLAGS),
+            "JVM warm-up": f"{self._warm_seconds:g} s of the same load before each kind of load",
+            "Kafka flush ack": "flush.messages=1",
+            "Kafka flush interval": "flush.ms=1000",
+        }
+
+    def format(self, directory: Path, port: int) -> None:
+        properties = self._write_properties(directory, port)
+        tool = ["kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(properties)]
+        subprocess.run(
+            ["java", "-cp", self._class_path(), *tool], check=True, capture_output=True, timeout=60
+        )
+
+    def command(self, directory: Path, port: int, flush: Flush) -> list[str]:
+        del flush  # A matter of the topic.
+        properties = self._write_properties(directory, port)
+        logging = f"-Dlog4j2.configurationFile={self._cache / 'log4j2.yaml'}"
+        start = [logging, "-cp", self._class_path(), "kafka.Kafka", str(properties)]
+        return ["java", *JVM_FLAGS, *start]
+
+    def topic_config(self, flush: Flush) -> dict[str, str]:
+        return {
+            Flush.ACK: {"flush.messages": "1"},
+            Flush.INTERVAL: {"flush.ms": "1000"},
+            Flush.OS: {},
+        }[flush]
+
+    def shares_server(self) -> bool:
+        return True
+
+    def warm_seconds(self) -> float:
+        return self._warm_seconds
+
+    def _write_properties(self, directory: Path, port: int) -> Path:
+        path = directory / "server.properties"
+        text = PROPERTIES.format(directory=directory, port=port, controller_port=free_port())
+        path.write_text(text)
+        return path
+
+    def _class_path(self) -> str:
+        return f"{self._cache}/libs/*"
+
+
+def _project() -> str:
+    dependencies = "".join(
+        f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId>"
+        f"<version>{version}</version></dependency>"
+        for group, artifact, version in ARTIFACTS
+    )
+    return (
+        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+        "<groupId>benchmarks</groupId><artifactId>kafka-peer</artifactId><version>1</version>"
+        f"<packaging>pom</packaging><dependencies>{dependencies}</dependencies></project>"
+    )

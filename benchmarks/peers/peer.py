@@ -1,0 +1,101 @@
+"""What the harness asks of a broker that it measures."""
+
+import socket
+import subprocess
+import time
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol
+
+from benchmarks import processes
+
+READY_SECONDS_MAX = 60.0
+
+
+class Flush(StrEnum):
+    """When what was appended is forced to disk; Ottla's words."""
+
+    ACK = "ack"
+    INTERVAL = "interval"
+    OS = "os"
+
+
+class Unavailable(Exception):
+    """This peer cannot be had on this machine."""
+
+
+class Peer(Protocol):
+    name: str
+
+    def prepare(self, cache: Path) -> None:
+        """Installs what is missing, once; raises Unavailable."""
+
+    def settings(self) -> dict[str, str]:
+        """Version and settings, for the report."""
+
+    def format(self, directory: Path, port: int) -> None:
+        """Makes an empty data directory, as far as that is a step of its own."""
+
+    def command(self, directory: Path, port: int, flush: Flush) -> list[str]:
+        """The command line that serves `directory` on `port`."""
+
+    def topic_config(self, flush: Flush) -> dict[str, str]:
+        """What a topic needs so that the flush policy holds for it."""
+
+    def shares_server(self) -> bool:
+        """Whether one server holds topics of every flush policy."""
+
+    def warm_seconds(self) -> float:
+        """How long the same load runs before it counts."""
+
+
+@dataclass
+class Server:
+    """A running broker."""
+
+    peer: Peer
+    directory: Path
+    port: int
+    process: subprocess.Popen[bytes]
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def stop(self) -> None:
+        processes.stop(self.process)
+
+    def wait_until_listening(self, seconds_max: float = READY_SECONDS_MAX) -> None:
+        deadline = time.perf_counter() + seconds_max
+        while time.perf_counter() < deadline:
+            if self.process.poll() is not None:
+                raise RuntimeError(f"{self.peer.name} ended: {self._last_words()}")
+            try:
+                socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+            except OSError:
+                time.sleep(0.001)
+            else:
+                return
+        raise TimeoutError(f"{self.peer.name} does not listen: {self._last_words()}")
+
+    def _last_words(self) -> str:
+        return log_path(self.directory).read_text(errors="replace")[-2_000:]
+
+
+def log_path(directory: Path) -> Path:
+    return directory.with_suffix(".out")
+
+
+def spawn_server(peer: Peer, directory: Path, flush: Flush, port: int | None = None) -> Server:
+    """Starts the broker and does not wait for it. A new directory is formatted first."""
+    port = port or processes.free_port()
+    if not directory.exists():
+        directory.mkdir(parents=True)
+        peer.format(directory, port)
+    command = peer.command(directory, port, flush)
+    return Server(peer, directory, port, processes.spawn(command, log_path(directory)))

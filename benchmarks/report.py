@@ -1,0 +1,114 @@
+"""The results as tables: in the terminal and as benchmarks/RESULTS.md."""
+
+import datetime as dt
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.results import REFERENCE, SUBJECT, Requirement, Results, Row, Summary, Verdict
+
+STYLES = {Verdict.MET: "green", Verdict.MISSED: "red", Verdict.NOT_MEASURED: "yellow"}
+INTRODUCTION = """\
+# Results
+
+Written by `make bench`. Every figure is the median of its rounds, with the smallest and the largest
+in brackets where there was more than one. The peers take turns within a round, under the same load
+from a second process on the same machine; nothing is pinned to a core, broker and load share what
+there is. The ratio is the median of the ratios of each round, and above 1 Ottla is better, whatever
+the unit. The processor figure is the broker's user and system time per GB of message values.
+"""
+
+
+def show(results: Results, console: Console) -> None:
+    for scenario in results.scenarios():
+        table = Table(title=scenario, title_justify="left")
+        for index, heading in enumerate(_headings(results)):
+            table.add_column(heading, justify="left" if index == 0 else "right")
+        for row in results.rows(scenario):
+            style = STYLES.get(results.verdict(row), "")
+            table.add_row(*_cells(results, row), style=style)
+        console.print(table)
+
+
+def as_markdown(results: Results, facts: dict[str, str]) -> str:
+    parts = [INTRODUCTION, _facts_table(facts), _requirements_section(results)]
+    for scenario in results.scenarios():
+        rows = [_cells(results, row) for row in results.rows(scenario)]
+        title = scenario[:1].upper() + scenario[1:]
+        parts.append(f"## {title}\n\n" + _markdown_table(_headings(results), rows))
+    return "\n".join(parts)
+
+
+def _requirements_section(results: Results) -> str:
+    asked = [row for row in results.samples if row.requirement != Requirement()]
+    rows = [
+        [
+            f"{row.scenario}: {row.label}",
+            _requirement(row),
+            _figure(results.summary(row, SUBJECT), row.unit),
+            _ratio(results.ratio(row)),
+            results.verdict(row).value,
+        ]
+        for row in asked
+    ]
+    headings = ["what", "asked", SUBJECT, f"ratio to {REFERENCE}", "verdict"]
+    return "## What is asked of Ottla\n\n" + _markdown_table(headings, rows)
+
+
+def _requirement(row: Row) -> str:
+    ratio_min, value_max = row.requirement
+    parts = [] if ratio_min is None else [f"ratio >= {ratio_min:g}"]
+    if value_max is not None:
+        parts.append(f"<= {value_max:g} {row.unit}")
+    return ", ".join(parts)
+
+
+def _headings(results: Results) -> list[str]:
+    others = [peer for peer in results.peers() if peer != SUBJECT]
+    return ["", *results.peers(), *(f"ratio to {peer}" for peer in others)]
+
+
+def _cells(results: Results, row: Row) -> list[str]:
+    others = [peer for peer in results.peers() if peer != SUBJECT]
+    figures = [_figure(results.summary(row, peer), row.unit) for peer in results.peers()]
+    return [row.label, *figures, *(_ratio(results.ratio(row, peer)) for peer in others)]
+
+
+def _figure(summary: Summary | None, unit: str) -> str:
+    if summary is None:
+        return "-"
+    text = f"{_number(summary.median)} {unit}"
+    if summary.rounds > 1:
+        text += f" ({_number(summary.low)} - {_number(summary.high)})"
+    return text
+
+
+def _ratio(summary: Summary | None) -> str:
+    if summary is None:
+        return "-"
+    text = f"{summary.median:.2f}"
+    if summary.rounds > 1:
+        text += f" ({summary.low:.2f} - {summary.high:.2f})"
+    return text
+
+
+def _number(value: float) -> str:
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def _facts_table(facts: dict[str, str]) -> str:
+    day = dt.datetime.now(dt.UTC).date().isoformat()
+    return _markdown_table(["", ""], [["date", day], *(list(pair) for pair in facts.items())])
+
+
+def _markdown_table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    headings = list(headings)
+    rule = ["---"] + ["---:"] * (len(headings) - 1)
+    if headings[-1] == "":
+        rule = ["---"] * len(headings)
+    lines = [headings, rule, *rows]
+    escaped = (" | ".join(cell.replace("|", "\\|") for cell in line) for line in lines)
+    return "".join(f"| {line} |\n" for line in escaped)
