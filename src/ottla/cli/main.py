@@ -1,9 +1,84 @@
-"""The `ottla` command."""
+"""The `ottla` command: the tree of commands, and the one place where errors become exit codes.
 
-from cyclopts import App
+Commands are named by import path and loaded when they are called, so that `ottla serve` pays for
+neither rich nor the client library.
+"""
 
-app = App(name="ottla", help="A distributed message queue that speaks the Kafka protocol.")
+import os
+import sys
+from collections.abc import Sequence
+
+from cyclopts import App, CycloptsError, Parameter
+
+from ottla import __version__
+from ottla.cli.errors import CommandError, ExitCode
+
+
+def _group(name: str, text: str) -> App:
+    return App(name=name, help=text, help_formatter=app.help_formatter)
+
+
+app = App(
+    name="ottla",
+    version=__version__,
+    help="A distributed message queue that speaks the Kafka protocol.",
+    help_formatter=None if sys.stdout.isatty() else "plain",
+    default_parameter=Parameter(negative=()),
+)
+
+app.command("ottla.cli.serve:serve", help="Start a broker.")
+app.command("ottla.cli.produce:produce", help="Write records to a topic.")
+app.command("ottla.cli.consume:consume", help="Read records of a topic.")
+app.command("ottla.cli.dump:dump", help="Print what is in log segments and indexes, offline.")
+
+topics = _group("topics", "Create, list, describe, alter and delete topics.")
+topics.command("ottla.cli.topics.create:create", help="Create a topic.")
+topics.command("ottla.cli.topics.list:list_topics", name="list", help="List the topics.")
+topics.command("ottla.cli.topics.describe:describe", help="Show partitions, offsets and replicas.")
+topics.command("ottla.cli.topics.alter:alter", help="Add partitions to a topic.")
+topics.command("ottla.cli.topics.delete:delete", help="Delete topics with all their records.")
+app.command(topics)
+
+configs = _group("configs", "Show and change the configuration of topics and brokers.")
+configs.command("ottla.cli.configs.describe:describe", help="Show configuration values.")
+configs.command("ottla.cli.configs.alter:alter", help="Change configuration values.")
+app.command(configs)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command and return its exit code."""
+    try:
+        result = app(
+            arguments, exit_on_error=False, print_error=False, result_action="return_value"
+        )
+        sys.stdout.flush()
+    except CycloptsError as error:
+        return _fail(f"{error} Try `{_command_of(arguments)} --help`.", ExitCode.USAGE)
+    except CommandError as error:
+        return _fail(str(error), error.exit_code)
+    except KeyboardInterrupt:
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        _forget_stdout()
+        return ExitCode.BROKEN_PIPE
+    return result if isinstance(result, int) else ExitCode.OK
 
 
 def main() -> None:
-    app()
+    sys.exit(run(sys.argv[1:]))
+
+
+def _fail(message: str, exit_code: ExitCode) -> int:
+    sys.stderr.write(f"ottla: {' '.join(message.split())}\n")
+    return exit_code
+
+
+def _command_of(arguments: Sequence[str]) -> str:
+    chain, _, _ = app.parse_commands(arguments)
+    return " ".join(("ottla", *chain))
+
+
+def _forget_stdout() -> None:
+    """The reader has gone; keep the interpreter from flushing to it once more at its end."""
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, sys.stdout.fileno())

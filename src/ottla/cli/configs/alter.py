@@ -1,0 +1,58 @@
+"""`ottla configs alter`: set, delete, append to and subtract from configuration values."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry
+from cyclopts import Parameter
+
+from ottla.cli.assignments import parse_pairs
+from ottla.cli.configs.resource import Subject
+from ottla.cli.connection import Connection
+from ottla.cli.errors import UsageError
+from ottla.cli.output import print_json, print_line
+from ottla.cli.parameters import AsJson
+
+
+def alter(
+    *,
+    subject: Subject = Subject(),  # noqa: B008
+    set_: Annotated[list[str] | None, Parameter(name="--set")] = None,
+    delete: list[str] | None = None,
+    append: list[str] | None = None,
+    subtract: list[str] | None = None,
+    connection: Connection = Connection(),  # noqa: B008
+    as_json: AsJson = False,
+) -> None:
+    """Change configuration values.
+
+    Args:
+        set_: KEY=VALUE to set; may be repeated.
+        delete: KEY that goes back to its default; may be repeated.
+        append: KEY=VALUE to add to a key that is a list; may be repeated.
+        subtract: KEY=VALUE to take from a key that is a list; may be repeated.
+    """
+    resource = subject.resource()
+    entries = [
+        *_entries(AlterConfigOpType.SET, parse_pairs("--set", set_ or [])),
+        *_entries(AlterConfigOpType.DELETE, [(key, None) for key in delete or []]),
+        *_entries(AlterConfigOpType.APPEND, parse_pairs("--append", append or [])),
+        *_entries(AlterConfigOpType.SUBTRACT, parse_pairs("--subtract", subtract or [])),
+    ]
+    if not entries:
+        raise UsageError("nothing to change; give --set, --delete, --append or --subtract")
+    for entry in entries:
+        resource.add_incremental_config(entry)
+    admin = connection.admin()
+    connection.result(admin.incremental_alter_configs([resource])[resource])
+    keys = sorted({entry.name for entry in entries})
+    if as_json:
+        print_json({"altered": keys})
+    else:
+        print_line(f"altered {', '.join(keys)} of {subject}")
+
+
+def _entries(
+    operation: AlterConfigOpType, pairs: Sequence[tuple[str, str | None]]
+) -> list[ConfigEntry]:
+    return [ConfigEntry(key, value, incremental_operation=operation) for key, value in pairs]

@@ -1,0 +1,44 @@
+"""`ottla configs describe`: configuration values and where they come from."""
+
+from typing import Annotated
+
+from confluent_kafka.admin import ConfigEntry, ConfigSource
+from cyclopts import Parameter
+
+from ottla.cli.configs.resource import Subject
+from ottla.cli.connection import Connection
+from ottla.cli.output import print_json, print_line, print_rows
+from ottla.cli.parameters import AsJson
+
+
+def describe(
+    *,
+    subject: Subject = Subject(),  # noqa: B008
+    all_: Annotated[bool, Parameter(name="--all", show_default=False)] = False,
+    connection: Connection = Connection(),  # noqa: B008
+    as_json: AsJson = False,
+) -> None:
+    """Show configuration values.
+
+    Args:
+        all_: Also show the keys that have their default.
+    """
+    resource = subject.resource()
+    admin = connection.admin()
+    entries = connection.result(admin.describe_configs([resource])[resource])
+    rows = [_row(entry) for _, entry in sorted(entries.items()) if all_ or not entry.is_default]
+    if as_json:
+        print_json(rows)
+    elif rows:
+        print_rows(("key", "value", "source"), rows)
+    else:
+        print_line(f"{subject} has only defaults; --all shows them")
+
+
+def _row(entry: ConfigEntry) -> dict[str, object]:
+    return {
+        "key": entry.name,
+        "value": "(hidden)" if entry.is_sensitive else entry.value,
+        "source": ConfigSource(entry.source).name.lower(),
+        "read_only": entry.is_read_only,
+    }

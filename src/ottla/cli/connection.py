@@ -1,0 +1,144 @@
+"""The way from a command to a broker, and from librdkafka's errors to ours."""
+
+import contextlib
+import socket
+from collections.abc import Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, ClusterMetadata
+from cyclopts import Parameter
+
+from ottla.cli.errors import CommandError, ExitCode, UsageError
+
+T = TypeVar("T")
+
+DEFAULT_PORT = 9092
+TIMEOUT_S = 10.0
+
+_UNREACHABLE_CODES = {
+    KafkaError._TRANSPORT,
+    KafkaError._TIMED_OUT,
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError._RESOLVE,
+}
+
+_HINTS = {
+    KafkaError.TOPIC_ALREADY_EXISTS: "use --if-not-exists to accept a topic that is there",
+    KafkaError.UNKNOWN_TOPIC_OR_PART: "`ottla topics list` shows the topics",
+    KafkaError._UNKNOWN_TOPIC: "`ottla topics list` shows the topics",
+    KafkaError._UNKNOWN_PARTITION: "`ottla topics describe` shows the partitions",
+    KafkaError.INVALID_REPLICATION_FACTOR: "use a --replication-factor that the cluster can hold",
+    KafkaError.MSG_SIZE_TOO_LARGE: "raise max.message.bytes with `ottla configs alter`",
+    KafkaError._MSG_TIMED_OUT: "is the broker overloaded or gone?",
+}
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class Connection:
+    bootstrap_server: Annotated[
+        str,
+        Parameter(
+            name=("--bootstrap-server", "-b"),
+            env_var="OTTLA_BOOTSTRAP_SERVER",
+            help="Broker to connect to first, as HOST:PORT; more than one separated by commas.",
+        ),
+    ] = f"localhost:{DEFAULT_PORT}"
+
+    def client_config(self, **more: object) -> dict[str, Any]:
+        """The configuration of a librdkafka client, once a broker was seen to listen."""
+        self._check_reachable()
+        return {
+            "bootstrap.servers": self.bootstrap_server,
+            "client.id": "ottla-cli",
+            "log_level": 0,
+            "error_cb": _ignore_error,
+            "reconnect.backoff.max.ms": 1000,
+            **more,
+        }
+
+    def admin(self) -> AdminClient:
+        """The caller keeps it until the futures that it made are done."""
+        return AdminClient(self.client_config())
+
+    def unreachable(self, reason: str) -> CommandError:
+        return CommandError(
+            f"no broker at {self.bootstrap_server}: {reason}; "
+            "start one with `ottla serve` or name another with --bootstrap-server",
+            ExitCode.UNREACHABLE,
+        )
+
+    def _check_reachable(self) -> None:
+        """librdkafka tries again until a timeout; a refused connection is worth saying at once."""
+        reason = "no address given"
+        for address in self.bootstrap_server.split(","):
+            host, port = parse_address(address)
+            try:
+                socket.create_connection((host, port), timeout=TIMEOUT_S).close()
+            except OSError as error:
+                reason = (error.strerror or str(error)).lower()
+            else:
+                return
+        raise self.unreachable(reason)
+
+    @contextlib.contextmanager
+    def errors(self, of: str = "") -> Iterator[None]:
+        """Turn the errors of librdkafka into errors of the command, which name what they are of."""
+        try:
+            yield
+        except KafkaException as failure:
+            error = failure.args[0]
+            if error.code() in _UNREACHABLE_CODES:
+                raise self.unreachable(f"it does not answer ({error.str()})") from None
+            raise CommandError(describe_error(error, of)) from None
+
+    def metadata(self, topic: str | None = None) -> ClusterMetadata:
+        admin = self.admin()
+        with self.errors():
+            return admin.list_topics(*([topic] if topic else []), timeout=TIMEOUT_S)
+
+    def result(self, future: "Future[T]", of: str = "") -> T:
+        with self.errors(of):
+            return self._wait(future)
+
+    def succeeds(self, future: "Future[None]", *, unless: int | None, of: str = "") -> bool:
+        """False if the broker answers with the error code `unless`; other errors are raised."""
+        with self.errors(of):
+            try:
+                self._wait(future)
+            except KafkaException as failure:
+                if failure.args[0].code() != unless:
+                    raise
+                return False
+            return True
+
+    def _wait(self, future: "Future[T]") -> T:
+        try:
+            return future.result(TIMEOUT_S * 2)
+        except TimeoutError:
+            raise self.unreachable("it does not answer in time") from None
+
+
+def _ignore_error(_: KafkaError) -> None:
+    """Every operation reports its own failure; librdkafka's own words would go to stderr."""
+
+
+def describe_error(error: KafkaError, of: str = "") -> str:
+    """One line: what the broker or librdkafka said, and what to do next if we know."""
+    text = error.str().removeprefix("Broker: ").rstrip(".")
+    if of and of not in text:
+        text = f"{of}: {text}"
+    hint = _HINTS.get(error.code())
+    return f"{text}; {hint}" if hint else text
+
+
+def parse_address(address: str) -> tuple[str, int]:
+    host, colon, port = address.strip().rpartition(":")
+    if not colon or address.endswith("]"):
+        host, port = address.strip(), str(DEFAULT_PORT)
+    if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+        raise UsageError(f"{address!r} is not an address of the form HOST:PORT")
+    return host.strip("[]"), int(port)

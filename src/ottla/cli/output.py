@@ -1,0 +1,60 @@
+"""What commands print: tables for people, JSON for programs.
+
+On a terminal a table is drawn by rich. Elsewhere it is plain text in aligned columns, so that it
+can be read in a log and split by a script; its columns only ever grow at the right.
+"""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TextIO
+
+Row = Mapping[str, object]
+
+
+def print_json(document: object) -> None:
+    print_line(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+def print_line(text: str, stream: TextIO | None = None) -> None:
+    (stream or sys.stdout).write(text + "\n")
+
+
+def print_rows(columns: Sequence[str], rows: Sequence[Row]) -> None:
+    """Print the columns, which are keys of each row, under their names in capitals."""
+    titles = [column.replace("_", " ").upper() for column in columns]
+    cells = [[format_cell(row.get(column)) for column in columns] for row in rows]
+    if sys.stdout.isatty():
+        _print_on_terminal(titles, cells)
+    else:
+        _print_plain(titles, cells)
+
+
+def format_cell(value: object) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ",".join(map(str, value))
+    return str(value)
+
+
+def _print_plain(titles: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
+    lines = [titles, *cells]
+    widths = [max(len(line[index]) for line in lines) for index in range(len(titles))]
+    for line in lines:
+        padded = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        print_line("  ".join(padded).rstrip())
+
+
+def _print_on_terminal(titles: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(*titles, box=box.SIMPLE_HEAD, pad_edge=False)
+    for line in cells:
+        table.add_row(*map(Text, line))
+    Console().print(table)

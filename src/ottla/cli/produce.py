@@ -1,0 +1,164 @@
+"""`ottla produce`: write records to a topic, from arguments or from lines of stdin."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any, Literal
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from cyclopts import Parameter
+
+from ottla.cli.assignments import parse_pairs
+from ottla.cli.connection import Connection, describe_error
+from ottla.cli.errors import CommandError, ExitCode, UsageError
+from ottla.cli.output import print_json, print_line
+from ottla.cli.parameters import AsJson
+from ottla.cli.progress import read_lines
+
+DELIVERY_TIMEOUT_MS = 30_000
+
+KeyAndValue = tuple[bytes | None, bytes | None]
+
+
+Compression = Literal["none", "gzip", "snappy", "lz4", "zstd"]
+Acks = Literal["0", "1", "all"]
+
+
+class Delivery:
+    """What became of the records, told by librdkafka's delivery reports."""
+
+    def __init__(self) -> None:
+        self.offsets: dict[int, list[int]] = defaultdict(list)  # By partition: first and last.
+        self.count = 0
+        self.failed_count = 0
+        self.first_error: KafkaError | None = None
+
+    def report(self, error: KafkaError | None, message: "Message[Any, Any]") -> None:
+        if error is not None:
+            self.failed_count += 1
+            self.first_error = self.first_error or error
+            return
+        self.count += 1
+        offset, span = message.offset(), self.offsets[message.partition() or 0]
+        if offset is not None:
+            span[:] = [min(span[0], offset), max(span[1], offset)] if span else [offset, offset]
+
+
+def produce(
+    topic: str,
+    values: Annotated[list[str] | None, Parameter(name="value")] = None,
+    /,
+    *,
+    key: str | None = None,
+    key_separator: str | None = None,
+    header: list[str] | None = None,
+    partition: int | None = None,
+    null_marker: str | None = None,
+    compression: Compression = "none",
+    acks: Acks = "all",
+    idempotent: Annotated[bool | None, Parameter(negative="--no-idempotent")] = None,
+    connection: Connection = Connection(),  # noqa: B008
+    as_json: AsJson = False,
+) -> None:
+    """Write records to a topic: one per VALUE, or without a VALUE one per line of stdin.
+
+    Args:
+        topic: Name of the topic.
+        values: Values of the records.
+        key: Key of every record.
+        key_separator: Text that divides each record into its key and its value.
+        header: KEY=VALUE of a header that every record gets; may be repeated.
+        partition: Partition to write to, instead of the one that the key chooses.
+        null_marker: A value that equals this text is written as null, a tombstone.
+        compression: Codec of the batches.
+        acks: Which replicas must have the records before the broker answers.
+        idempotent: Let the broker drop duplicates of retries; on unless --acks is 0 or 1.
+    """
+    if key is not None and key_separator is not None:
+        raise UsageError("give either --key or --key-separator")
+    if idempotent and acks != "all":
+        raise UsageError(f"--idempotent needs --acks all, not {acks}")
+    headers = [(name, text.encode()) for name, text in parse_pairs("--header", header or [])]
+    producer = Producer(
+        connection.client_config(
+            **{
+                "acks": acks,
+                "compression.type": compression,
+                "enable.idempotence": acks == "all" if idempotent is None else idempotent,
+                "delivery.timeout.ms": DELIVERY_TIMEOUT_MS,
+                "linger.ms": 5,
+                "message.max.bytes": 100_000_000,
+            }
+        )
+    )
+    delivery = Delivery()
+    lines = read_lines() if values is None else (value.encode() for value in values)
+    options: dict[str, Any] = {"headers": headers, "on_delivery": delivery.report}
+    if partition is not None:
+        options["partition"] = partition
+    with connection.errors(topic):
+        for record_key, value in _records(lines, key, key_separator, null_marker):
+            _send(producer, topic, record_key, value, options)
+            if delivery.first_error:
+                break
+        producer.flush()
+    _raise_failure(connection, topic, delivery)
+    _print_outcome(topic, delivery, as_json=as_json)
+
+
+def _records(
+    lines: Iterable[bytes], key: str | None, separator: str | None, null_marker: str | None
+) -> Iterator[KeyAndValue]:
+    fixed_key = None if key is None else key.encode()
+    marker = None if null_marker is None else null_marker.encode()
+    for number, line in enumerate(lines, 1):
+        record_key, value = fixed_key, line
+        if separator is not None:
+            record_key, found, value = line.partition(separator.encode())
+            if not found:
+                raise CommandError(f"record {number} has no key separator {separator!r}")
+        yield record_key, None if value == marker else value
+
+
+def _send(
+    producer: Producer, topic: str, key: bytes | None, value: bytes | None, options: dict[str, Any]
+) -> None:
+    """Hand the record to librdkafka, waiting while its queue is full."""
+    while True:
+        try:
+            producer.produce(topic, value, key, **options)
+        except BufferError:
+            producer.poll(1)
+        else:
+            producer.poll(0)
+            return
+
+
+def _raise_failure(connection: Connection, topic: str, delivery: Delivery) -> None:
+    error = delivery.first_error
+    if error is None:
+        return
+    with connection.errors(topic):
+        if not delivery.count:
+            raise KafkaException(error)
+    raise CommandError(
+        f"{delivery.failed_count} records failed after {delivery.count} were written to {topic}: "
+        f"{describe_error(error)}",
+        ExitCode.FAILED,
+    )
+
+
+def _print_outcome(topic: str, delivery: Delivery, *, as_json: bool) -> None:
+    partitions = sorted(delivery.offsets.items())
+    acknowledged = all(span for _, span in partitions)  # Not with acks=0: nobody told an offset.
+    if as_json:
+        spans = [
+            {"partition": partition, "first_offset": min(span, default=None)}
+            | {"last_offset": max(span, default=None)}
+            for partition, span in partitions
+        ]
+        print_json({"topic": topic, "records": delivery.count, "partitions": spans})
+    elif delivery.count == 1 and acknowledged:
+        partition, (offset, _) = partitions[0]
+        print_line(f"wrote 1 record to {topic}, partition {partition}, offset {offset}")
+    else:
+        print_line(f"wrote {delivery.count} records to {topic}")

@@ -1,0 +1,58 @@
+"""`ottla serve`: start a broker and stay with it until it is stopped."""
+
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from ottla.cli.assignments import parse_assignments
+from ottla.cli.errors import UsageError
+from ottla.node.settings import LogFormat, ServeSettings
+
+
+def serve(
+    *,
+    id: Annotated[int | None, Parameter(name="--id")] = None,  # noqa: A002
+    host: str | None = None,
+    port: int | None = None,
+    data: list[Path] | None = None,
+    config: Path | None = None,
+    set_: Annotated[list[str] | None, Parameter(name="--set")] = None,
+    advertised: str | None = None,
+    listener: list[str] | None = None,
+    log_format: LogFormat = LogFormat.TEXT,
+) -> int:
+    """Start a broker.
+
+    Args:
+        id: Number of this node, unique in its cluster (node.id).
+        host: Address to listen on.
+        port: Port to listen on; 0 takes a free one.
+        data: Directory of the data (log.dirs); may be given more than once.
+        config: YAML file with Kafka's configuration keys.
+        set_: One configuration key as KEY=VALUE, stronger than the file; may be repeated.
+        advertised: HOST:PORT that clients are told to connect to.
+        listener: NAME://HOST:PORT to listen on, instead of --host and --port; may be repeated.
+        log_format: How the log on stderr is written.
+    """
+    if port is not None and not 0 <= port < 1 << 16:
+        raise UsageError(f"--port {port} is not from 0 to 65535")
+    if listener and (host is not None or port is not None):
+        raise UsageError("--listener says where to listen; leave out --host and --port")
+    if config is not None and not config.is_file():
+        raise UsageError(f"--config {config} is not a file")
+    settings = ServeSettings(
+        id=id,
+        host=host,
+        port=port,
+        data=tuple(data or ()),
+        config_file=config,
+        overrides=parse_assignments("--set", set_ or []),
+        advertised=advertised,
+        listeners=tuple(listener or ()),
+        log_format=log_format,
+    )
+    serve_node: Callable[[ServeSettings], int] = import_module("ottla.node.serve").serve
+    return serve_node(settings)

@@ -1,0 +1,1 @@
+"""`ottla topics`, one file per command."""

@@ -1,0 +1,34 @@
+"""`ottla topics alter`: add partitions to a topic."""
+
+from confluent_kafka.admin import NewPartitions
+
+from ottla.cli.connection import TIMEOUT_S, Connection
+from ottla.cli.errors import UsageError
+from ottla.cli.output import print_json, print_line
+from ottla.cli.parameters import AsJson
+
+
+def alter(
+    topic: str,
+    /,
+    *,
+    partitions: int,
+    connection: Connection = Connection(),  # noqa: B008
+    as_json: AsJson = False,
+) -> None:
+    """Add partitions to a topic.
+
+    Args:
+        topic: Name of the topic.
+        partitions: How many partitions the topic shall have in all; it can only grow.
+    """
+    if partitions < 1:
+        raise UsageError(f"--partitions {partitions} is less than 1")
+    admin = connection.admin()
+    wanted = NewPartitions(topic, partitions)
+    futures = admin.create_partitions([wanted], operation_timeout=TIMEOUT_S)
+    connection.result(futures[topic])
+    if as_json:
+        print_json({"topic": topic, "partitions": partitions})
+    else:
+        print_line(f"topic {topic} now has {partitions} partitions")

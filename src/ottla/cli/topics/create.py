@@ -1,0 +1,54 @@
+"""`ottla topics create`: create a topic."""
+
+from confluent_kafka import KafkaError
+from confluent_kafka.admin import NewTopic
+
+from ottla.cli.assignments import parse_assignments
+from ottla.cli.connection import TIMEOUT_S, Connection
+from ottla.cli.errors import UsageError
+from ottla.cli.output import print_json, print_line
+from ottla.cli.parameters import AsJson, Flag
+
+BROKER_DEFAULT = -1
+
+
+def create(
+    topic: str,
+    /,
+    *,
+    partitions: int | None = None,
+    replication_factor: int | None = None,
+    config: list[str] | None = None,
+    if_not_exists: Flag = False,
+    connection: Connection = Connection(),  # noqa: B008
+    as_json: AsJson = False,
+) -> None:
+    """Create a topic.
+
+    Args:
+        topic: Name of the topic.
+        partitions: Number of partitions; the broker's num.partitions if not given.
+        replication_factor: Number of replicas; the broker's default if not given.
+        config: Configuration of the topic as KEY=VALUE; may be repeated.
+        if_not_exists: Succeed if the topic is already there.
+    """
+    for flag, number in (
+        ("--partitions", partitions),
+        ("--replication-factor", replication_factor),
+    ):
+        if number is not None and number < 1:
+            raise UsageError(f"{flag} {number} is less than 1")
+    new_topic = NewTopic(
+        topic,
+        num_partitions=partitions or BROKER_DEFAULT,
+        replication_factor=replication_factor or BROKER_DEFAULT,
+        config=parse_assignments("--config", config or []),
+    )
+    admin = connection.admin()
+    futures = admin.create_topics([new_topic], operation_timeout=TIMEOUT_S)
+    tolerated = KafkaError.TOPIC_ALREADY_EXISTS if if_not_exists else None
+    created = connection.succeeds(futures[topic], unless=tolerated)
+    if as_json:
+        print_json({"topic": topic, "created": created})
+    else:
+        print_line(f"created topic {topic}" if created else f"topic {topic} is already there")

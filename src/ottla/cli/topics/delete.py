@@ -1,0 +1,43 @@
+"""`ottla topics delete`: delete topics with all their records."""
+
+from confluent_kafka import KafkaError
+
+from ottla.cli.connection import TIMEOUT_S, Connection
+from ottla.cli.errors import CommandError, UsageError
+from ottla.cli.output import print_json, print_line
+from ottla.cli.parameters import AsJson, Flag, TopicNames
+
+
+def delete(
+    topics: TopicNames,
+    /,
+    *,
+    if_exists: Flag = False,
+    connection: Connection = Connection(),  # noqa: B008
+    as_json: AsJson = False,
+) -> None:
+    """Delete topics with all their records.
+
+    Args:
+        if_exists: Succeed if a topic is not there.
+    """
+    if not topics:
+        raise UsageError("name at least one topic; `ottla topics list` shows them")
+    admin = connection.admin()
+    futures = admin.delete_topics(topics, operation_timeout=TIMEOUT_S)
+    tolerated = KafkaError.UNKNOWN_TOPIC_OR_PART if if_exists else None
+    outcomes, failures = [], []
+    for topic in topics:
+        try:
+            deleted = connection.succeeds(futures[topic], unless=tolerated, of=topic)
+            outcomes.append({"topic": topic, "deleted": deleted})
+        except CommandError as failure:
+            failures.append(failure)
+    if as_json:
+        print_json(outcomes)
+    else:
+        for outcome in outcomes:
+            state = "deleted topic {topic}" if outcome["deleted"] else "topic {topic} is not there"
+            print_line(state.format_map(outcome))
+    if failures:
+        raise failures[0]
