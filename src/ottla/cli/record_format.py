@@ -54,9 +54,9 @@ class JsonFormat:
             "partition": message.partition(),
             "offset": message.offset(),
             "timestamp": message.timestamp()[1],
-            "key": _json_bytes(message.key()),
-            "value": _json_bytes(message.value()),
-            "headers": [[name, _json_bytes(value)] for name, value in headers_of(message)],
+            "key": json_bytes(message.key()),
+            "value": json_bytes(message.value()),
+            "headers": [[name, json_bytes(value)] for name, value in headers_of(message)],
         }
         return json.dumps(document, ensure_ascii=False).encode() + b"\n"
 
@@ -76,18 +76,18 @@ def _field_bytes(message: "Message[Any, Any]", field: str) -> bytes:
             for name, value in headers_of(message)
         )
     if field == "timestamp":
-        return _iso(message.timestamp()[1]).encode()
+        return iso_timestamp(message.timestamp()[1]).encode()
     return str(getattr(message, field)()).encode()
 
 
-def _iso(timestamp_ms: int) -> str:
+def iso_timestamp(timestamp_ms: int) -> str:
     if timestamp_ms < 0:
         return "-"
     moment = dt.datetime.fromtimestamp(timestamp_ms / 1000, dt.UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _json_bytes(content: bytes | None) -> object:
+def json_bytes(content: bytes | None) -> object:
     if content is None:
         return None
     try:

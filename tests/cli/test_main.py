@@ -1,0 +1,127 @@
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.cli.command import environment, start_ottla
+from tests.cli.conftest import Ottla
+
+from ottla.records.builder import Record, build_batch
+
+CLIENT_COMMANDS = [
+    ("topics", "list"),
+    ("topics", "create", "orders"),
+    ("topics", "describe", "orders"),
+    ("topics", "alter", "orders", "--partitions", "2"),
+    ("topics", "delete", "orders"),
+    ("configs", "describe", "--topic", "orders"),
+    ("configs", "alter", "--broker", "1", "--set", "a=b"),
+    ("produce", "orders", "hello"),
+    ("consume", "orders"),
+]
+
+
+def test_help_lists_every_command(ottla: Ottla) -> None:
+    outcome = ottla("--help")
+    assert outcome.exit_code == 0
+    for command in ("serve", "topics", "configs", "produce", "consume", "dump"):
+        assert f"{command}: " in outcome.output
+
+
+def test_version(ottla: Ottla) -> None:
+    assert ottla("--version").output == "0.1.0\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("nope",), "nope"),
+        (("topics", "creat"), 'Did you mean "create"?'),
+        (("topics", "list", "--nope"), "--nope"),
+        (("topics", "create"), "topic"),
+        (("topics", "create", "orders", "--partitions", "many"), "--partitions"),
+        (("topics", "create", "orders", "--partitions", "0"), "--partitions 0"),
+        (("topics", "create", "orders", "--config", "retention"), "key=value"),
+        (("topics", "list", "--bootstrap-server", "host:port"), "HOST:PORT"),
+        (("configs", "describe"), "either --topic NAME or --broker ID"),
+        (("configs", "describe", "--topic", "a", "--broker", "1"), "either"),
+        (("configs", "alter", "--topic", "orders"), "nothing to change"),
+        (("produce", "orders", "a", "--key", "k", "--key-separator", ":"), "either --key or"),
+        (("produce", "orders", "a", "--idempotent", "--acks", "1"), "--acks all"),
+        (("produce", "orders", "a", "--acks", "2"), "--acks"),
+        (("produce", "orders", "a", "--header", "x"), "key=value"),
+        (("consume", "orders", "--count", "0"), "--count 0"),
+        (("consume", "orders", "--offset", "x"), "--offset"),
+        (("consume", "orders", "--offset", "1", "--from-beginning"), "only one of"),
+        (("consume", "orders", "--timestamp", "soon"), "ISO 8601"),
+        (("consume", "orders", "--format", "{nope}"), "{nope}"),
+        (("serve", "--port", "70000"), "--port 70000"),
+        (("serve", "--set", "x"), "key=value"),
+        (("serve", "--config", "/nonexistent.yaml"), "/nonexistent.yaml"),
+        (("serve", "--port", "1", "--listener", "A://localhost:1"), "leave out"),
+        (("dump", "README.md"), ".log"),
+    ],
+)
+def test_a_usage_error_is_one_line_and_exit_code_2(
+    ottla: Ottla, arguments: tuple[str, ...], words: str
+) -> None:
+    outcome = ottla(*arguments)
+    assert outcome.exit_code == 2
+    assert outcome.output == ""
+    assert outcome.errors.startswith("ottla: ")
+    assert outcome.errors.count("\n") == 1
+    assert words.lower() in outcome.errors.lower()
+
+
+@pytest.mark.parametrize("arguments", CLIENT_COMMANDS, ids=" ".join)
+def test_no_broker_is_one_line_and_exit_code_3(ottla: Ottla, arguments: tuple[str, ...]) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{unused.getsockname()[1]}"
+        outcome = ottla(*arguments, bootstrap=address)
+    assert outcome.exit_code == 3
+    assert outcome.errors == (
+        f"ottla: no broker at {address}: connection refused; start one with `ottla serve` "
+        "or name another with --bootstrap-server\n"
+    )
+
+
+def test_an_address_that_does_not_resolve_is_exit_code_3(ottla: Ottla) -> None:
+    outcome = ottla("topics", "list", "-b", "broker.invalid:9092")
+    assert outcome.exit_code == 3
+    assert "broker.invalid:9092" in outcome.errors
+
+
+def test_a_closed_pipe_ends_quietly(tmp_path: Path) -> None:
+    """`head` takes what it wants and goes; that is no error to report."""
+    segment = tmp_path / "00000000000000000000.log"
+    segment.write_bytes(build_batch([Record(value=b"hello")]))
+    process = start_ottla("dump", segment)
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    assert process.stderr.read() == b""
+    assert process.wait() == 141
+    process.stderr.close()
+
+
+def test_an_interrupt_ends_quietly() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        process = start_ottla("topics", "list", bootstrap=f"127.0.0.1:{silent.getsockname()[1]}")
+        for _ in range(2):  # The command's own look whether anyone listens, then librdkafka's.
+            silent.accept()[0].close()
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate()
+    assert errors == b""
+    assert process.returncode == 130
+
+
+def test_serving_loads_neither_the_client_nor_the_table_library() -> None:
+    script = (
+        "import sys; from ottla.cli.main import app; app.parse_args(['serve', '--port', '0']);"
+        "print([name for name in ('rich', 'confluent_kafka') if name in sys.modules])"
+    )
+    output = subprocess.check_output([sys.executable, "-c", script], env=environment(), text=True)
+    assert output == "[]\n"
