@@ -48,14 +48,6 @@ BROKER_HEARTBEAT_INTERVAL_MS: Final = ConfigKey(
     "How often a broker sends a heartbeat to the controller.",
     validator=at_least(1),
 )
-SNAPSHOT_BYTES: Final = ConfigKey(
-    "metadata.log.max.record.bytes.between.snapshots",
-    ConfigType.LONG,
-    20 * 1024 * 1024,
-    "A snapshot of the metadata is written after this many bytes of records.",
-    validator=at_least(1),
-)
-
 BROKER_KEYS: Final[tuple[ConfigKey[Any], ...]] = (
     NUM_PARTITIONS,
     DEFAULT_REPLICATION_FACTOR,
@@ -63,5 +55,4 @@ BROKER_KEYS: Final[tuple[ConfigKey[Any], ...]] = (
     DELETE_TOPIC_ENABLE,
     BROKER_SESSION_TIMEOUT_MS,
     BROKER_HEARTBEAT_INTERVAL_MS,
-    SNAPSHOT_BYTES,
 )

@@ -13,7 +13,10 @@ class Machine(Protocol):
         """Apply one record. The only place where state changes; it cannot fail."""
 
     def snapshot(self) -> Iterable[object]:
-        """Records that, replayed into a new machine, give this state."""
+        """Immutable records that, replayed into a new machine, give this state."""
+
+    def on_loaded(self, now_ms: int) -> None:
+        """The state is complete and this node leads: schedule the timers that follow from it."""
 
 
 class RecordCodec(Protocol):

@@ -1,0 +1,230 @@
+"""Configs of topics and brokers: incremental changes (KIP-339), and the older whole replacement.
+
+A broker's configs are kept under its id; those of all brokers under the empty name. Only keys that
+are dynamic can be set for brokers, for the others are read once at start.
+"""
+
+import enum
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from kio.schema.alter_configs.v2 import request as replacement
+from kio.schema.alter_configs.v2.response import AlterConfigsResourceResponse as ReplacementResult
+from kio.schema.alter_configs.v2.response import AlterConfigsResponse
+from kio.schema.incremental_alter_configs.v1 import request as incremental
+from kio.schema.incremental_alter_configs.v1.response import (
+    AlterConfigsResourceResponse as IncrementalResult,
+)
+from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterConfigsResponse
+from kio.static.primitive import i8
+
+from ottla.controller.effective_configs import ConfigRules, EffectiveConfigs
+from ottla.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
+from ottla.controller.records import ConfigRecord
+from ottla.machine.result import Result
+from ottla.protocol.config import ConfigKey, ConfigSchema, ConfigType
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.times import NO_THROTTLE
+
+
+class Operation(enum.IntEnum):
+    """The numbers are those of IncrementalAlterConfigs."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class _Resource(NamedTuple):
+    resource_type: i8
+    name: str
+    schema: ConfigSchema
+    values: Mapping[str, str]  # Those of its own.
+
+
+class ConfigControl:
+    def __init__(self, image: MetadataImage, rules: ConfigRules) -> None:
+        self._image = image
+        self._rules = rules
+
+    def incremental_alter_configs(
+        self, request: incremental.IncrementalAlterConfigsRequest
+    ) -> Result[IncrementalAlterConfigsResponse]:
+        records: list[ConfigRecord] = []
+        results = []
+        repeated = _repeated(request.resources)
+        for asked in request.resources:
+            error = None
+            try:
+                resource = self._resource(asked.resource_type, asked.resource_name, repeated)
+                records.extend(self._increments(resource, asked.configs))
+            except ApiError as raised:
+                error = raised
+            results.append(
+                IncrementalResult(
+                    error_code=ErrorCode.none if error is None else error.code,
+                    error_message=None if error is None else error.message,
+                    resource_type=asked.resource_type,
+                    resource_name=asked.resource_name,
+                )
+            )
+        response = IncrementalAlterConfigsResponse(
+            throttle_time=NO_THROTTLE, responses=tuple(results)
+        )
+        return Result(response, () if request.validate_only else tuple(records))
+
+    def alter_configs(
+        self, request: replacement.AlterConfigsRequest
+    ) -> Result[AlterConfigsResponse]:
+        records: list[ConfigRecord] = []
+        results = []
+        repeated = _repeated(request.resources)
+        for asked in request.resources:
+            error = None
+            try:
+                resource = self._resource(asked.resource_type, asked.resource_name, repeated)
+                records.extend(_replacements(resource, asked.configs))
+            except ApiError as raised:
+                error = raised
+            results.append(
+                ReplacementResult(
+                    error_code=ErrorCode.none if error is None else error.code,
+                    error_message=None if error is None else error.message,
+                    resource_type=asked.resource_type,
+                    resource_name=asked.resource_name,
+                )
+            )
+        response = AlterConfigsResponse(throttle_time=NO_THROTTLE, responses=tuple(results))
+        return Result(response, () if request.validate_only else tuple(records))
+
+    def _resource(self, resource_type: i8, name: str, repeated: set[tuple[int, str]]) -> _Resource:
+        if (resource_type, name) in repeated:
+            raise ApiError(ErrorCode.invalid_request, f"{name!r} is named more than once")
+        values = self._image.configs.get((resource_type, name), {})
+        if resource_type == TOPIC_RESOURCE:
+            if name not in self._image.topics:
+                raise ApiError(ErrorCode.unknown_topic_or_partition, f"there is no topic {name!r}")
+            return _Resource(resource_type, name, self._rules.topic_schema, values)
+        if resource_type == BROKER_RESOURCE:
+            self._validate_broker(name)
+            return _Resource(resource_type, name, self._rules.broker_schema, values)
+        raise ApiError(
+            ErrorCode.invalid_request, f"configs of resource type {resource_type} cannot be set"
+        )
+
+    def _validate_broker(self, name: str) -> None:
+        if name and not (name.isdecimal() and int(name) in self._image.brokers):
+            raise ApiError(
+                ErrorCode.invalid_request,
+                f"{name!r} is not the id of a registered broker, nor empty for all of them",
+            )
+
+    def _increments(
+        self, resource: _Resource, changes: Sequence[incremental.AlterableConfig]
+    ) -> list[ConfigRecord]:
+        _validate_once(change.name for change in changes)
+        records: list[ConfigRecord] = []
+        for change in changes:
+            key = _settable(resource, change.name)
+            value = self._incremented(resource, key, change)
+            records.extend(_change(resource, key.name, value))
+        return records
+
+    def _incremented(
+        self, resource: _Resource, key: ConfigKey[Any], change: incremental.AlterableConfig
+    ) -> str | None:
+        """The new value, or None for the default."""
+        try:
+            operation = Operation(change.config_operation)
+        except ValueError:
+            raise ApiError(
+                ErrorCode.invalid_request, f"unknown operation {change.config_operation}"
+            ) from None
+        if operation is Operation.DELETE:
+            return None
+        if change.value is None:
+            raise ApiError(
+                ErrorCode.invalid_request, f"{operation.name} of {key.name} has no value"
+            )
+        if operation is Operation.SET:
+            return key.format(key.parse(change.value))
+        return self._list_value(resource, key, operation, change.value)
+
+    def _list_value(
+        self, resource: _Resource, key: ConfigKey[Any], operation: Operation, text: str
+    ) -> str:
+        if key.type is not ConfigType.LIST:
+            raise ApiError(
+                ErrorCode.invalid_config,
+                f"{operation.name} needs a list, and {key.name} is a {key.type.name.lower()}",
+            )
+        own = resource.values.get(key.name)
+        present = _items(self._inherited(resource, key) if own is None else own)
+        named = _items(text)
+        if operation is Operation.APPEND:
+            items = present + [item for item in named if item not in present]
+        else:
+            items = [item for item in present if item not in named]
+        return key.format(key.parse(items))
+
+    def _inherited(self, resource: _Resource, key: ConfigKey[Any]) -> str:
+        """What holds while the resource does not set the key."""
+        configs = EffectiveConfigs(self._image, self._rules, None)
+        if resource.resource_type == TOPIC_RESOURCE:
+            entries = configs.describe_topic({})
+        else:
+            entries = configs.describe_broker()
+        return next(entry.value or "" for entry in entries if entry.key.name == key.name)
+
+
+def _replacements(
+    resource: _Resource, configs: Sequence[replacement.AlterableConfig]
+) -> list[ConfigRecord]:
+    _validate_once(config.name for config in configs)
+    wanted: dict[str, str] = {}
+    for config in configs:
+        key = _settable(resource, config.name)
+        if config.value is None:
+            raise ApiError(ErrorCode.invalid_request, f"{config.name} has no value")
+        wanted[config.name] = key.format(key.parse(config.value))
+    records: list[ConfigRecord] = []
+    for name in (*wanted, *(name for name in resource.values if name not in wanted)):
+        records.extend(_change(resource, name, wanted.get(name)))
+    return records
+
+
+def _settable(resource: _Resource, name: str) -> ConfigKey[Any]:
+    key = resource.schema[name]
+    if resource.resource_type == BROKER_RESOURCE and not key.dynamic:
+        raise ApiError(ErrorCode.invalid_request, f"{name} cannot be altered while the broker runs")
+    return key
+
+
+def _change(resource: _Resource, name: str, value: str | None) -> Iterable[ConfigRecord]:
+    """A record, unless the value is already that."""
+    if resource.values.get(name) != value:
+        yield ConfigRecord(
+            resource_type=resource.resource_type,
+            resource_name=resource.name,
+            name=name,
+            value=value,
+        )
+
+
+def _validate_once(names: Iterable[str]) -> None:
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise ApiError(ErrorCode.invalid_request, f"{twice[0]} is set more than once")
+
+
+def _repeated(
+    resources: Iterable[incremental.AlterConfigsResource | replacement.AlterConfigsResource],
+) -> set[tuple[int, str]]:
+    named = Counter((one.resource_type, one.resource_name) for one in resources)
+    return {resource for resource, count in named.items() if count > 1}
+
+
+def _items(text: str) -> list[str]:
+    return [item for part in text.split(",") if (item := part.strip())]

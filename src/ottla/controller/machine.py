@@ -1,0 +1,116 @@
+"""The controller: the machine that decides about the cluster's metadata.
+
+Operations take the newest request entities and return the newest response entities; see
+`machine.result` for what becomes of them. An ApiError is raised where the whole request is refused
+and put into the response where one item of it is.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from uuid import UUID
+
+from kio.schema.allocate_producer_ids.v0.request import AllocateProducerIdsRequest
+from kio.schema.allocate_producer_ids.v0.response import AllocateProducerIdsResponse
+from kio.schema.alter_configs.v2.request import AlterConfigsRequest
+from kio.schema.alter_configs.v2.response import AlterConfigsResponse
+from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
+from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
+from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
+from kio.schema.broker_registration.v4.response import BrokerRegistrationResponse
+from kio.schema.create_partitions.v3.request import CreatePartitionsRequest
+from kio.schema.create_partitions.v3.response import CreatePartitionsResponse
+from kio.schema.create_topics.v7.request import CreateTopicsRequest
+from kio.schema.create_topics.v7.response import CreateTopicsResponse
+from kio.schema.delete_topics.v6.request import DeleteTopicsRequest
+from kio.schema.delete_topics.v6.response import DeleteTopicsResponse
+from kio.schema.incremental_alter_configs.v1.request import IncrementalAlterConfigsRequest
+from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterConfigsResponse
+from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
+from kio.schema.unregister_broker.v0.response import UnregisterBrokerResponse
+
+from ottla.controller.brokers import BrokerControl
+from ottla.controller.config import BROKER_SESSION_TIMEOUT_MS
+from ottla.controller.configs import ConfigControl
+from ottla.controller.effective_configs import ConfigRules
+from ottla.controller.image import MetadataImage
+from ottla.controller.producer_ids import ProducerIdControl
+from ottla.controller.topics import TopicControl
+from ottla.machine.contract import Timers
+from ottla.machine.result import Result
+from ottla.protocol.config import ConfigValues
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerSettings:
+    cluster_id: str
+    config_rules: ConfigRules
+    new_topic_id: Callable[[], UUID]
+    placement_start: Callable[[int], int]  # Of n brokers, which one a new topic starts at.
+
+
+class ControllerMachine:
+    """Implements `machine.contract.Machine`."""
+
+    def __init__(self, settings: ControllerSettings, timers: Timers) -> None:
+        rules = settings.config_rules
+        self.image = MetadataImage()
+        self._topics = TopicControl(
+            self.image, rules, settings.new_topic_id, settings.placement_start
+        )
+        self._configs = ConfigControl(self.image, rules)
+        self._brokers = BrokerControl(
+            self.image,
+            settings.cluster_id,
+            ConfigValues(rules.static)[BROKER_SESSION_TIMEOUT_MS],
+            timers,
+        )
+        self._producer_ids = ProducerIdControl(self.image)
+
+    def replay(self, record: object, timestamp_ms: int) -> None:
+        del timestamp_ms
+        self.image.replay(record)
+
+    def snapshot(self) -> Iterable[object]:
+        return self.image.snapshot()
+
+    def on_loaded(self, now_ms: int) -> None:
+        self._brokers.on_loaded(now_ms)
+
+    def create_topics(self, request: CreateTopicsRequest) -> Result[CreateTopicsResponse]:
+        return self._topics.create_topics(request)
+
+    def delete_topics(self, request: DeleteTopicsRequest) -> Result[DeleteTopicsResponse]:
+        return self._topics.delete_topics(request)
+
+    def create_partitions(
+        self, request: CreatePartitionsRequest
+    ) -> Result[CreatePartitionsResponse]:
+        return self._topics.create_partitions(request)
+
+    def incremental_alter_configs(
+        self, request: IncrementalAlterConfigsRequest
+    ) -> Result[IncrementalAlterConfigsResponse]:
+        return self._configs.incremental_alter_configs(request)
+
+    def alter_configs(self, request: AlterConfigsRequest) -> Result[AlterConfigsResponse]:
+        return self._configs.alter_configs(request)
+
+    def register_broker(
+        self, request: BrokerRegistrationRequest, next_offset: int
+    ) -> Result[BrokerRegistrationResponse]:
+        return self._brokers.register_broker(request, next_offset)
+
+    def broker_heartbeat(
+        self, request: BrokerHeartbeatRequest, now_ms: int
+    ) -> Result[BrokerHeartbeatResponse]:
+        return self._brokers.broker_heartbeat(request, now_ms)
+
+    def unregister_broker(
+        self, request: UnregisterBrokerRequest
+    ) -> Result[UnregisterBrokerResponse]:
+        return self._brokers.unregister_broker(request)
+
+    def allocate_producer_ids(
+        self, request: AllocateProducerIdsRequest
+    ) -> Result[AllocateProducerIdsResponse]:
+        return self._producer_ids.allocate_producer_ids(request)

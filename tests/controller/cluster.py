@@ -1,0 +1,130 @@
+"""A controller machine as the tests of the controller drive it: no log, no clock, no threads."""
+
+from itertools import count
+from uuid import UUID
+
+from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
+from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest, Listener
+
+from ottla.controller.config import BROKER_KEYS
+from ottla.controller.effective_configs import ConfigRules
+from ottla.controller.machine import ControllerMachine, ControllerSettings
+from ottla.protocol.config import ConfigKey, ConfigSchema, ConfigType, at_least, each_of
+
+CLUSTER_ID = "cluster"
+
+RETENTION_MS = ConfigKey(
+    "retention.ms", ConfigType.LONG, 1000, "How long.", at_least(-1), "log.retention.ms"
+)
+CLEANUP_POLICY = ConfigKey(
+    "cleanup.policy",
+    ConfigType.LIST,
+    ("delete",),
+    "What happens.",
+    each_of("delete", "compact"),
+    "log.cleanup.policy",
+)
+TOPIC_SCHEMA = ConfigSchema((RETENTION_MS, CLEANUP_POLICY))
+BROKER_SCHEMA = ConfigSchema(
+    (
+        *BROKER_KEYS,
+        ConfigKey("node.id", ConfigType.INT, 1, "The id."),
+        ConfigKey("log.retention.ms", ConfigType.LONG, 1000, "How long.", dynamic=True),
+        ConfigKey(
+            "log.cleanup.policy", ConfigType.LIST, ("delete",), "What happens.", dynamic=True
+        ),
+    )
+)
+
+
+def topic_defaults(broker):
+    return {key.name: broker[key.synonym] for key in TOPIC_SCHEMA if key.synonym in broker}
+
+
+def config_rules(**static):
+    return ConfigRules(
+        TOPIC_SCHEMA,
+        BROKER_SCHEMA,
+        BROKER_SCHEMA.parse({name.replace("_", "."): value for name, value in static.items()}),
+        topic_defaults,
+    )
+
+
+class ManualTimers:
+    def __init__(self):
+        self.deadlines = {}
+
+    def schedule(self, key, deadline_ms, expiry):
+        self.deadlines[key] = (deadline_ms, expiry)
+
+    def cancel(self, key):
+        self.deadlines.pop(key, None)
+
+
+class Cluster:
+    """Topic ids count up from 1 and placement starts at the first broker."""
+
+    def __init__(self, brokers=1, racks=(), **static):
+        self.timers = ManualTimers()
+        self.now_ms = 0
+        self.records = []
+        ids = count(1)
+        self.machine = ControllerMachine(
+            ControllerSettings(
+                cluster_id=CLUSTER_ID,
+                config_rules=config_rules(**static),
+                new_topic_id=lambda: UUID(int=next(ids)),
+                placement_start=lambda _: 0,
+            ),
+            self.timers,
+        )
+        for broker_id in range(1, brokers + 1):
+            self.register(broker_id, rack=racks[broker_id - 1] if racks else None)
+            self.heartbeat(broker_id)
+
+    @property
+    def image(self):
+        return self.machine.image
+
+    def apply(self, result):
+        """Replay what the runtime would have appended; gives the response."""
+        for record in result.records:
+            self.machine.replay(record, self.now_ms)
+        self.records.extend(result.records)
+        return result.response
+
+    def register(self, broker_id, incarnation=None, rack=None, cluster_id=CLUSTER_ID):
+        request = BrokerRegistrationRequest(
+            broker_id=broker_id,
+            cluster_id=cluster_id,
+            incarnation_id=UUID(int=incarnation or 100 + broker_id),
+            listeners=(
+                Listener(
+                    name="PLAINTEXT", host="localhost", port=9090 + broker_id, security_protocol=0
+                ),
+            ),
+            features=(),
+            rack=rack,
+        )
+        return self.apply(self.machine.register_broker(request, len(self.records)))
+
+    def heartbeat(self, broker_id, **fields):
+        return self.apply(self.heartbeat_result(broker_id, **fields))
+
+    def heartbeat_result(self, broker_id, **fields):
+        broker = self.image.brokers.get(broker_id)
+        request = BrokerHeartbeatRequest(
+            **{
+                "broker_id": broker_id,
+                "broker_epoch": broker.broker_epoch if broker else -1,
+                "current_metadata_offset": len(self.records),
+                "want_fence": False,
+                "want_shut_down": False,
+            }
+            | fields
+        )
+        return self.machine.broker_heartbeat(request, self.now_ms)
+
+    def expire_session(self, broker_id):
+        _, expiry = self.timers.deadlines.pop(f"broker-session-{broker_id}")
+        return self.apply(expiry(self.now_ms))

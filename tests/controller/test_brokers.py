@@ -1,0 +1,195 @@
+from uuid import UUID
+
+import pytest
+from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
+from kio.schema.broker_registration.v4.response import BrokerRegistrationResponse
+from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
+from tests.controller.cluster import Cluster
+from tests.controller.test_topics import creation, topic
+
+from ottla.controller.records import (
+    FENCE,
+    UNFENCE,
+    BrokerEndpoint,
+    BrokerRegistrationChangeRecord,
+    PartitionChangeRecord,
+    RegisterBrokerRecord,
+    UnregisterBrokerRecord,
+)
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.times import NO_THROTTLE
+
+ORDERS = UUID(int=1)
+
+
+def with_orders(brokers=2, replication=2):
+    cluster = Cluster(brokers=brokers)
+    cluster.apply(cluster.machine.create_topics(creation(topic("orders", 1, replication))))
+    cluster.records_before = len(cluster.records)
+    return cluster
+
+
+def new_records(cluster):
+    return cluster.records[cluster.records_before :]
+
+
+def change(**fields):
+    return PartitionChangeRecord(partition_id=0, topic_id=ORDERS, **fields)
+
+
+def test_a_broker_registers_fenced_with_the_offset_as_its_epoch():
+    cluster = Cluster(brokers=0)
+    cluster.records = [None] * 7
+    response = cluster.register(1, rack="r")
+    assert response == BrokerRegistrationResponse(
+        throttle_time=NO_THROTTLE, error_code=ErrorCode.none, broker_epoch=7
+    )
+    assert cluster.records[7:] == [
+        RegisterBrokerRecord(
+            broker_id=1,
+            incarnation_id=UUID(int=101),
+            broker_epoch=7,
+            end_points=(BrokerEndpoint(name="PLAINTEXT", host="localhost", port=9091),),
+            rack="r",
+            fenced=True,
+        )
+    ]
+
+
+def test_a_heartbeat_unfences_a_broker_that_has_caught_up():
+    cluster = Cluster(brokers=0)
+    cluster.records = [None] * 7
+    cluster.register(1)
+    behind = cluster.heartbeat(1, current_metadata_offset=6)
+    assert (behind.is_caught_up, behind.is_fenced) == (False, True)
+    result = cluster.heartbeat_result(1, current_metadata_offset=7)
+    assert result.records == (
+        BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=7, fenced=UNFENCE),
+    )
+    assert result.response == BrokerHeartbeatResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=ErrorCode.none,
+        is_caught_up=True,
+        is_fenced=False,
+        should_shut_down=False,
+    )
+    cluster.apply(result)
+    assert cluster.heartbeat_result(1).records == ()
+
+
+def test_a_heartbeat_extends_the_session():
+    cluster = Cluster()
+    cluster.now_ms = 500
+    cluster.heartbeat(1)
+    assert cluster.timers.deadlines["broker-session-1"][0] == 9_500
+
+
+def test_an_expired_session_moves_leaders_and_shrinks_the_in_sync_sets():
+    cluster = with_orders()
+    cluster.expire_session(1)
+    assert new_records(cluster) == [
+        BrokerRegistrationChangeRecord(
+            broker_id=1, broker_epoch=cluster.image.brokers[1].broker_epoch, fenced=FENCE
+        ),
+        change(isr=(2,), leader=2),
+    ]
+
+
+def test_the_last_in_sync_replica_stays_in_sync_and_leads_again_when_it_is_back():
+    cluster = with_orders(brokers=1, replication=1)
+    cluster.expire_session(1)
+    assert new_records(cluster)[1:] == [change(leader=-1)]
+    partition = cluster.image.partition("orders", 0)
+    assert (partition.leader, partition.isr, partition.leader_epoch) == (-1, (1,), 1)
+    cluster.heartbeat(1)
+    partition = cluster.image.partition("orders", 0)
+    assert (partition.leader, partition.isr, partition.leader_epoch) == (1, (1,), 2)
+
+
+def test_a_follower_that_fails_leaves_the_leader_epoch_alone():
+    cluster = with_orders()
+    cluster.expire_session(2)
+    assert new_records(cluster)[1:] == [change(isr=(1,))]
+
+
+def test_a_session_that_expires_twice_changes_nothing():
+    cluster = with_orders()
+    _, expiry = cluster.timers.deadlines["broker-session-2"]
+    cluster.apply(expiry(0))
+    assert expiry(0).records == ()
+
+
+def test_an_old_epoch_is_refused():
+    cluster = Cluster()
+    with pytest.raises(ApiError) as caught:
+        cluster.heartbeat_result(1, broker_epoch=99)
+    assert caught.value.code is ErrorCode.stale_broker_epoch
+
+
+def test_an_unknown_broker_is_refused():
+    cluster = Cluster()
+    with pytest.raises(ApiError) as caught:
+        cluster.heartbeat_result(9)
+    assert caught.value.code is ErrorCode.broker_id_not_registered
+
+
+def test_a_broker_of_another_cluster_is_refused():
+    with pytest.raises(ApiError) as caught:
+        Cluster().register(2, cluster_id="other")
+    assert caught.value.code is ErrorCode.inconsistent_cluster_id
+
+
+def test_a_second_broker_with_the_id_of_a_living_one_is_refused():
+    cluster = Cluster()
+    with pytest.raises(ApiError) as caught:
+        cluster.register(1, incarnation=5)
+    assert caught.value.code is ErrorCode.duplicate_broker_registration
+    cluster.expire_session(1)
+    assert cluster.register(1, incarnation=5).error_code is ErrorCode.none
+
+
+def test_the_same_incarnation_registers_again_with_its_epoch():
+    cluster = Cluster()
+    epoch = cluster.image.brokers[1].broker_epoch
+    assert cluster.register(1).broker_epoch == epoch
+
+
+def test_a_restarted_broker_registers_at_once_with_a_restarted_controller():
+    before = with_orders()
+    cluster = Cluster(brokers=0)
+    for record in before.records:
+        cluster.machine.replay(record, 0)
+    cluster.records = list(before.records)
+    cluster.machine.on_loaded(0)
+    assert set(cluster.timers.deadlines) == {"broker-session-1", "broker-session-2"}
+    epoch = len(cluster.records)
+    assert cluster.register(1, incarnation=5).broker_epoch == epoch
+    assert cluster.image.brokers[1].fenced
+    assert cluster.image.partition("orders", 0).leader == 2
+
+
+def test_a_broker_shuts_down_when_it_leads_nothing_any_more():
+    cluster = with_orders()
+    assert not cluster.heartbeat(1, want_shut_down=True).should_shut_down
+    assert new_records(cluster) == [
+        BrokerRegistrationChangeRecord(
+            broker_id=1,
+            broker_epoch=cluster.image.brokers[1].broker_epoch,
+            in_controlled_shutdown=1,
+        ),
+        change(isr=(2,), leader=2),
+    ]
+    assert cluster.heartbeat(1, want_shut_down=True).should_shut_down
+
+
+def test_an_unregistered_broker_leads_nothing():
+    cluster = with_orders()
+    epoch = cluster.image.brokers[1].broker_epoch
+    cluster.apply(cluster.machine.unregister_broker(UnregisterBrokerRequest(broker_id=1)))
+    assert new_records(cluster) == [
+        change(isr=(2,), leader=2),
+        UnregisterBrokerRecord(broker_id=1, broker_epoch=epoch),
+    ]
+    with pytest.raises(ApiError) as caught:
+        cluster.machine.unregister_broker(UnregisterBrokerRequest(broker_id=1))
+    assert caught.value.code is ErrorCode.broker_id_not_registered

@@ -1,0 +1,128 @@
+from uuid import UUID
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from kio.schema.allocate_producer_ids.v0.request import AllocateProducerIdsRequest
+from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
+from tests.controller.cluster import Cluster
+from tests.controller.test_configs import increments
+from tests.controller.test_topics import addition, creation, deletion, topic
+
+from ottla.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
+from ottla.controller.record_codec import MetadataRecordCodec
+from ottla.protocol.errors import ApiError
+
+NAMES = st.sampled_from(["a", "b", "a.b", "a_b", "c", "bad name"])
+BROKERS = st.integers(1, 4)
+
+
+class AnyHistory(RuleBasedStateMachine):
+    """Whatever is asked of it, a controller can be rebuilt from its log and from its snapshot."""
+
+    def __init__(self):
+        super().__init__()
+        self.cluster = Cluster(brokers=2)
+
+    def attempt(self, operation):
+        try:
+            self.cluster.apply(operation())
+        except ApiError:
+            pass
+
+    @rule(name=NAMES, partitions=st.integers(-1, 4), factor=st.integers(-1, 3))
+    def create_topic(self, name, partitions, factor):
+        request = creation(topic(name, partitions, factor))
+        self.attempt(lambda: self.cluster.machine.create_topics(request))
+
+    @rule(name=NAMES)
+    def delete_topic(self, name):
+        request = deletion({"name": name, "topic_id": None})
+        self.attempt(lambda: self.cluster.machine.delete_topics(request))
+
+    @rule(name=NAMES, count=st.integers(0, 6))
+    def add_partitions(self, name, count):
+        self.attempt(lambda: self.cluster.machine.create_partitions(addition(name, count)))
+
+    @rule(name=NAMES, operation=st.integers(0, 3), value=st.sampled_from(["1", "compact", ""]))
+    def alter_topic(self, name, operation, value):
+        key = "cleanup.policy" if value == "compact" else "retention.ms"
+        request = increments((key, operation, value), resource=(TOPIC_RESOURCE, name))
+        self.attempt(lambda: self.cluster.machine.incremental_alter_configs(request))
+
+    @rule(name=st.sampled_from(["", "1", "3"]), operation=st.integers(0, 1))
+    def alter_broker(self, name, operation):
+        request = increments(("num.partitions", operation, "2"), resource=(BROKER_RESOURCE, name))
+        self.attempt(lambda: self.cluster.machine.incremental_alter_configs(request))
+
+    @rule(broker_id=BROKERS, incarnation=st.integers(1, 3))
+    def register(self, broker_id, incarnation):
+        try:
+            self.cluster.register(broker_id, incarnation=incarnation)
+        except ApiError:
+            pass
+
+    @rule(broker_id=BROKERS, want_fence=st.booleans(), want_shut_down=st.booleans())
+    def heartbeat(self, broker_id, want_fence, want_shut_down):
+        self.attempt(
+            lambda: self.cluster.heartbeat_result(
+                broker_id, want_fence=want_fence, want_shut_down=want_shut_down
+            )
+        )
+
+    @rule(broker_id=BROKERS)
+    def unregister(self, broker_id):
+        request = UnregisterBrokerRequest(broker_id=broker_id)
+        self.attempt(lambda: self.cluster.machine.unregister_broker(request))
+
+    @rule(broker_id=BROKERS)
+    def expire(self, broker_id):
+        if f"broker-session-{broker_id}" in self.cluster.timers.deadlines:
+            self.cluster.expire_session(broker_id)
+
+    @rule(broker_id=BROKERS)
+    def allocate(self, broker_id):
+        broker = self.cluster.image.brokers.get(broker_id)
+        request = AllocateProducerIdsRequest(
+            broker_id=broker_id, broker_epoch=broker.broker_epoch if broker else -1
+        )
+        self.attempt(lambda: self.cluster.machine.allocate_producer_ids(request))
+
+    @invariant()
+    def log_and_snapshot_give_the_same_image(self):
+        codec = MetadataRecordCodec()
+        from_log = image_of(codec.decode(*codec.encode(one)) for one in self.cluster.records)
+        from_snapshot = image_of(
+            codec.decode(*codec.encode(one)) for one in self.cluster.machine.snapshot()
+        )
+        assert from_log == self.cluster.image
+        assert from_snapshot == self.cluster.image
+
+    @invariant()
+    def leaders_are_active_and_in_sync(self):
+        active = {broker.broker_id for broker in self.cluster.image.active_brokers()}
+        for each in self.cluster.image.topics.values():
+            assert list(each.partitions) == list(range(len(each.partitions)))
+            for partition in each.partitions.values():
+                assert partition.isr
+                assert set(partition.isr) <= set(partition.replicas)
+                assert partition.leader == -1 or (
+                    partition.leader in active and partition.leader in partition.isr
+                )
+
+
+AnyHistory.TestCase.settings = settings(max_examples=30, stateful_step_count=20, deadline=None)
+TestAnyHistory = AnyHistory.TestCase
+
+
+def image_of(records):
+    image = MetadataImage()
+    for record in records:
+        image.replay(record)
+    return image
+
+
+def test_topic_ids_come_from_outside():
+    cluster = Cluster()
+    cluster.apply(cluster.machine.create_topics(creation(topic("a"), topic("b"))))
+    assert cluster.image.topic_id("b") == UUID(int=2)
