@@ -110,3 +110,12 @@ def test_close_waits_for_a_read_under_way(file: LocalFile, monkeypatch: pytest.M
         file.read(0, 10)
     with pytest.raises(OSError, match="closed"):
         file.read_cached(0, 10)
+
+
+def test_a_file_that_nobody_refers_to_is_closed(tmp_path: Path) -> None:
+    file = LocalFilesystem().open(f"{tmp_path}/a", create=True)
+    descriptor = file.fileno()
+    assert descriptor is not None
+    del file
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(descriptor)

@@ -38,6 +38,9 @@ def test_lookup_gives_the_entry_at_or_before(filesystem: FaultyFilesystem) -> No
     assert index.lookup(109) == OffsetPosition(105, 10)
     assert index.lookup(9000) == OffsetPosition(110, 20)
     assert index.last_offset == 110
+    assert index.lookup_position(9) == OffsetPosition(100, 0)
+    assert index.lookup_position(10) == OffsetPosition(105, 10)
+    assert index.lookup_position(99) == OffsetPosition(110, 20)
 
 
 def test_entries_are_loaded_when_they_are_needed(filesystem: FaultyFilesystem) -> None:

@@ -53,7 +53,8 @@ class File(Protocol):
     def fileno(self) -> int | None:
         """For sendfile; None when there is no operating system's file behind it."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """A file that nobody refers to any more is closed, too."""
 
 
 class Filesystem(Protocol):

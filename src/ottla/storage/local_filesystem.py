@@ -25,12 +25,15 @@ class LocalFile:
 
     def __init__(self, path: str, descriptor: int) -> None:
         self.path = path
-        self.size = os.fstat(descriptor).st_size
         self._descriptor = descriptor
         self._guard = threading.Lock()
         self._users_count = 0  # Reads and syncs under way.
         self._closing = False
         self._nowait = hasattr(os, "RWF_NOWAIT")
+        self.size = os.fstat(descriptor).st_size
+
+    def __del__(self) -> None:
+        self.close()
 
     def append(self, data: Buffer) -> int:
         position = self.size

@@ -95,6 +95,15 @@ class OffsetIndex:
             return OffsetPosition(self.base_offset, 0)
         return OffsetPosition(self.base_offset + self._offsets[index], self._positions[index])
 
+    def lookup_position(self, position: int) -> OffsetPosition:
+        """The entry with the largest position up to `position`, or the segment's beginning."""
+        if not self._loaded:
+            self._load()
+        index = bisect_right(self._positions, position, 0, len(self._offsets)) - 1
+        if index < 0:
+            return OffsetPosition(self.base_offset, 0)
+        return OffsetPosition(self.base_offset + self._offsets[index], self._positions[index])
+
     def truncate_to(self, offset: int) -> None:
         """Drop the entries from `offset` on."""
         self._load()

@@ -1,0 +1,368 @@
+"""The idempotent and transactional producers of a log.
+
+A check changes nothing and comes before the append; an update comes after it and cannot fail. The
+same updates rebuild the state from the log: from the newest snapshot, batch by batch.
+
+    check            what a client sent: epoch, sequence, duplicate, transaction
+    check_epoch      what a coordinator writes for a producer, which has no sequence
+    check_marker     the end of a transaction
+    update           a data batch was appended
+    update_marker    a marker was appended
+    replay           a batch was found in the log or copied from the leader
+
+As in Kafka 4, a producer that the log does not know (it is new, expired, or its records are gone)
+may begin at any sequence; a new epoch of a known producer begins at 0; a duplicate is recognized
+among the last five batches and answered with the offsets that it had; an older one is out of order.
+A batch without a producer id never comes here.
+
+One thread uses it, under the log's lock.
+"""
+
+import logging
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.topics import TopicPartition
+from ottla.records.batch import SEQUENCE_MAX, TRANSACTIONAL_FLAG, BatchHeader, Buffer
+from ottla.records.decoder import ControlType, Marker, iterate_records, parse_marker
+from ottla.storage.filesystem import Filesystem
+from ottla.storage.producer_entry import NO_OFFSET, AppendedBatch, ProducerEntry
+from ottla.storage.producer_snapshot import (
+    CorruptSnapshot,
+    decode_snapshot,
+    encode_snapshot,
+    snapshot_offsets,
+    snapshot_path,
+)
+
+_logger = logging.getLogger(__name__)
+
+EXPIRATION_MS = 24 * 3_600_000
+
+
+class CompletedTransaction(NamedTuple):
+    producer_id: int
+    first_offset: int
+    last_offset: int  # Of the marker.
+    aborted: bool
+    last_stable_offset: int  # Where the next open transaction begins, or after the marker.
+
+
+class LastRecord(NamedTuple):
+    """For compaction, which keeps the last batch of every producer that the log remembers."""
+
+    last_offset: int  # -1: only a marker of this epoch is there.
+    producer_epoch: int
+
+
+class ProducerStateManager:
+    __slots__ = (
+        "_filesystem",
+        "_ongoing",
+        "_producers",
+        "_snapshots",
+        "_unreplicated",
+        "directory",
+        "expiration_ms",
+        "topic_partition",
+    )
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        directory: str,
+        filesystem: Filesystem,
+        *,
+        expiration_ms: int = EXPIRATION_MS,
+    ) -> None:
+        self.topic_partition = topic_partition
+        self.directory = directory  # Set anew when the directory is renamed.
+        self.expiration_ms = expiration_ms
+        self._filesystem = filesystem
+        self._producers: dict[int, ProducerEntry] = {}
+        self._ongoing: dict[int, int] = {}  # First offset to producer id. Invariant: in order.
+        self._unreplicated: dict[int, int] = {}  # First offset to that of the marker.
+        self._snapshots = snapshot_offsets(filesystem, directory)  # Invariant: in order.
+
+    def __len__(self) -> int:
+        return len(self._producers)
+
+    def __iter__(self) -> Iterator[ProducerEntry]:
+        return iter(self._producers.values())
+
+    def get(self, producer_id: int) -> ProducerEntry | None:
+        return self._producers.get(producer_id)
+
+    def has_ongoing_transaction(self, producer_id: int) -> bool:
+        entry = self._producers.get(producer_id)
+        return entry is not None and entry.transaction_first_offset >= 0
+
+    @property
+    def first_undecided_offset(self) -> int | None:
+        """Where the oldest transaction without a marker begins."""
+        return next(iter(self._ongoing), None)
+
+    def first_unstable_offset(self, high_watermark: int) -> int | None:
+        """Where the oldest transaction begins whose marker is not below the high watermark."""
+        unreplicated = self._unreplicated
+        if unreplicated:
+            self._forget_replicated(high_watermark)
+        undecided = next(iter(self._ongoing), None)
+        if not unreplicated:
+            return undecided
+        first = min(unreplicated)
+        return first if undecided is None else min(first, undecided)
+
+    def check(self, header: BatchHeader) -> AppendedBatch | None:
+        """None: append it. Else it is a duplicate of the batch returned. ApiError: refuse it."""
+        entry = self._producers.get(header.producer_id)
+        if entry is None:
+            return None
+        if (
+            header.base_sequence == entry.next_sequence
+            and header.producer_epoch == entry.producer_epoch
+        ):
+            if entry.transaction_first_offset >= 0 and not header.is_transactional:
+                raise self._not_transactional(header)
+            return None
+        return self._check_unexpected(header, entry)
+
+    def check_epoch(self, header: BatchHeader) -> None:
+        entry = self._producers.get(header.producer_id)
+        if entry is not None and header.producer_epoch < entry.producer_epoch:
+            raise self._fenced(header.producer_id, header.producer_epoch, entry.producer_epoch)
+
+    def check_marker(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        *,
+        transaction_version: int = 0,
+    ) -> None:
+        """From version 2 on (KIP-890) every end of a transaction raises the producer's epoch.
+
+        So a marker of the epoch that is current while a transaction is open comes too late: it
+        belongs to the transaction before. Without an open one it is a retry and does no harm.
+        """
+        entry = self._producers.get(producer_id)
+        if entry is None:
+            return
+        late = (
+            transaction_version >= 2
+            and producer_epoch == entry.producer_epoch
+            and entry.transaction_first_offset >= 0
+        )
+        if late or producer_epoch < entry.producer_epoch:
+            raise self._fenced(producer_id, producer_epoch, entry.producer_epoch)
+        if coordinator_epoch < entry.coordinator_epoch:
+            raise ApiError(
+                ErrorCode.transaction_coordinator_fenced,
+                f"coordinator epoch {coordinator_epoch} of a marker for producer {producer_id} "
+                f"in {self.topic_partition} is behind {entry.coordinator_epoch}",
+            )
+
+    def update(self, header: BatchHeader, first_offset: int) -> None:
+        """A data batch of a producer was appended at `first_offset`."""
+        _, _, _, _, _, attributes, delta, _, timestamp, producer_id, epoch, sequence, _ = header
+        entry = self._producers.get(producer_id)
+        if entry is None:
+            entry = self._producers[producer_id] = ProducerEntry(producer_id)
+        if entry.producer_epoch != epoch:
+            entry.begin_epoch(epoch)
+        last_sequence = sequence if sequence < 0 else (sequence + delta) & SEQUENCE_MAX
+        entry.add_batch(
+            AppendedBatch(sequence, last_sequence, first_offset, first_offset + delta, timestamp)
+        )
+        if attributes & TRANSACTIONAL_FLAG and entry.transaction_first_offset < 0:
+            entry.transaction_first_offset = first_offset
+            self._ongoing[first_offset] = producer_id
+
+    def update_marker(
+        self, header: BatchHeader, marker: Marker, offset: int
+    ) -> CompletedTransaction | None:
+        """A marker was appended; returns the transaction that it ended, if that had records."""
+        producer_id = header.producer_id
+        entry = self._producers.get(producer_id)
+        if entry is None:
+            entry = self._producers[producer_id] = ProducerEntry(producer_id)
+        first_offset = entry.transaction_first_offset
+        entry.begin_epoch(header.producer_epoch)
+        entry.coordinator_epoch = marker.coordinator_epoch
+        entry.last_timestamp = header.max_timestamp
+        entry.transaction_first_offset = NO_OFFSET
+        if first_offset < 0:
+            return None
+        self._ongoing.pop(first_offset, None)
+        self._unreplicated[first_offset] = offset
+        return CompletedTransaction(
+            producer_id,
+            first_offset,
+            offset,
+            marker.type is ControlType.ABORT,
+            next(iter(self._ongoing), offset + 1),
+        )
+
+    def replay(
+        self, batches: Buffer, position: int, header: BatchHeader
+    ) -> CompletedTransaction | None:
+        """Follow a batch that is in the log, whose header was read from `position`."""
+        if header.producer_id < 0:
+            return None
+        if not header.is_control:
+            self.update(header, header.base_offset)
+            return None
+        for record in iterate_records(batches, position):
+            marker = parse_marker(record)
+            if marker is not None:
+                return self.update_marker(header, marker, record.offset)
+        return None  # Compaction has emptied it, or it is not a marker.
+
+    def last_records(self) -> dict[int, LastRecord]:
+        return {
+            producer_id: LastRecord(entry.last_offset, entry.producer_epoch)
+            for producer_id, entry in self._producers.items()
+        }
+
+    def expire(self, now_ms: int) -> None:
+        """Forget producers that have been silent, but none that has an open transaction."""
+        expired = [entry for entry in self if self._is_expired(entry, now_ms)]
+        for entry in expired:
+            del self._producers[entry.producer_id]
+
+    def on_log_start_moved(self, log_start_offset: int) -> None:
+        """Producers are not forgotten with their records, only when they expire."""
+        self._forget_replicated(log_start_offset)
+
+    def take_snapshot(self, end_offset: int, *, sync: bool = True) -> None:
+        """Save the state as it is after the record before `end_offset`.
+
+        Without `sync` a crash may lose or tear it, which costs a longer replay and nothing else.
+        """
+        if end_offset in self._snapshots:
+            return
+        data = encode_snapshot(entry.to_snapshot() for entry in self)
+        path = snapshot_path(self.directory, end_offset)
+        if sync:
+            self._filesystem.write_atomically(path, data)
+        else:
+            file = self._filesystem.open(path, create=True)
+            file.truncate(0)
+            file.append(data)
+            file.close()
+        self._snapshots.append(end_offset)
+        self._snapshots.sort()
+
+    def truncate_and_reload(self, log_start_offset: int, log_end_offset: int, now_ms: int) -> int:
+        """Go back to the newest snapshot of the log as it is now.
+
+        Returns the offset from which the log replays its batches into this.
+        """
+        for offset in list(self._snapshots):
+            if not log_start_offset < offset <= log_end_offset:
+                self._remove_snapshot(offset)
+        self._clear()
+        while self._snapshots:
+            offset = self._snapshots[-1]
+            if self._load(offset, now_ms):
+                return offset
+            self._remove_snapshot(offset)
+        return log_start_offset
+
+    def truncate_fully(self) -> None:
+        """The log has no records any more."""
+        self._clear()
+        for offset in list(self._snapshots):
+            self._remove_snapshot(offset)
+
+    @property
+    def snapshots(self) -> tuple[int, ...]:
+        """Their offsets, in order."""
+        return tuple(self._snapshots)
+
+    def remove_snapshots_before(self, offset: int) -> None:
+        for snapshot in list(self._snapshots):
+            if snapshot < offset:
+                self._remove_snapshot(snapshot)
+
+    def remove_stray_snapshots(self, segment_base_offsets: Iterable[int]) -> None:
+        """Keep those at the beginning of a segment, and one past the last: the orderly stop's."""
+        base_offsets = set(segment_base_offsets)
+        last = max(base_offsets, default=-1)
+        strays = [offset for offset in self._snapshots if offset not in base_offsets]
+        if strays and strays[-1] > last:
+            strays.pop()
+        for offset in strays:
+            self._remove_snapshot(offset)
+
+    def _check_unexpected(self, header: BatchHeader, entry: ProducerEntry) -> AppendedBatch | None:
+        if header.producer_epoch < entry.producer_epoch:
+            raise self._fenced(header.producer_id, header.producer_epoch, entry.producer_epoch)
+        if header.producer_epoch == entry.producer_epoch:
+            duplicate = entry.find_duplicate(header.base_sequence, header.last_sequence)
+            if duplicate is not None:
+                return duplicate
+            raise self._out_of_order(header, f"{entry.next_sequence} comes next")
+        if header.base_sequence != 0:
+            raise self._out_of_order(header, "a new epoch begins at 0")
+        if entry.transaction_first_offset >= 0 and not header.is_transactional:
+            raise self._not_transactional(header)
+        return None
+
+    def _fenced(self, producer_id: int, producer_epoch: int, current_epoch: int) -> ApiError:
+        return ApiError(
+            ErrorCode.invalid_producer_epoch,
+            f"epoch {producer_epoch} of producer {producer_id} in {self.topic_partition} "
+            f"is behind {current_epoch}",
+        )
+
+    def _out_of_order(self, header: BatchHeader, expected: str) -> ApiError:
+        return ApiError(
+            ErrorCode.out_of_order_sequence_number,
+            f"sequence {header.base_sequence} of producer {header.producer_id} epoch "
+            f"{header.producer_epoch} in {self.topic_partition}: {expected}",
+        )
+
+    def _not_transactional(self, header: BatchHeader) -> ApiError:
+        return ApiError(
+            ErrorCode.invalid_txn_state,
+            f"producer {header.producer_id} has an open transaction in {self.topic_partition}, "
+            "but the batch is not part of it",
+        )
+
+    def _forget_replicated(self, offset: int) -> None:
+        replicated = [first for first, last in self._unreplicated.items() if last < offset]
+        for first_offset in replicated:
+            del self._unreplicated[first_offset]
+
+    def _is_expired(self, entry: ProducerEntry, now_ms: int) -> bool:
+        silent_ms = now_ms - entry.last_timestamp
+        return entry.transaction_first_offset < 0 and silent_ms >= self.expiration_ms
+
+    def _clear(self) -> None:
+        self._producers.clear()
+        self._ongoing.clear()
+        self._unreplicated.clear()
+
+    def _load(self, offset: int, now_ms: int) -> bool:
+        path = snapshot_path(self.directory, offset)
+        try:
+            saved = decode_snapshot(self._filesystem.read_bytes(path))
+        except (CorruptSnapshot, FileNotFoundError) as error:
+            _logger.warning("producer snapshot %s is left out: %s", path, error)
+            return False
+        entries = [ProducerEntry.of_snapshot(entry) for entry in saved]
+        entries.sort(key=lambda entry: entry.transaction_first_offset)
+        for entry in entries:
+            if not self._is_expired(entry, now_ms):
+                self._producers[entry.producer_id] = entry
+                if entry.transaction_first_offset >= 0:
+                    self._ongoing[entry.transaction_first_offset] = entry.producer_id
+        return True
+
+    def _remove_snapshot(self, offset: int) -> None:
+        self._snapshots.remove(offset)
+        path = snapshot_path(self.directory, offset)
+        if self._filesystem.exists(path):
+            self._filesystem.remove(path)
