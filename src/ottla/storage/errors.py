@@ -2,9 +2,8 @@
 
 StorageError  a log directory failed; it goes offline and the others go on
 CorruptLog    the bytes of one partition are not what was written; that partition is not served
+NotCached     the bytes are on the disk but not in memory, and the caller did not want to wait
 """
-
-from ottla.protocol.topics import TopicPartition
 
 
 class StorageError(Exception):
@@ -17,19 +16,19 @@ class StorageError(Exception):
 
 
 class CorruptLog(Exception):
-    """A batch that had been synced is damaged, and whole batches follow it.
+    """A batch below the recovery point is damaged.
 
-    Cutting it off would lose what was acknowledged, so the partition waits for repair.
+    It had been synced, so cutting it off would lose what was acknowledged: the partition waits for
+    repair.
     """
 
-    def __init__(
-        self, topic_partition: TopicPartition, path: str, position: int, offset: int, reason: str
-    ) -> None:
-        super().__init__(
-            f"partition {topic_partition} is corrupt at offset {offset} "
-            f"({path}, position {position}): {reason}"
-        )
-        self.topic_partition = topic_partition
+    def __init__(self, path: str, position: int, offset: int, reason: str) -> None:
+        super().__init__(f"{path} is corrupt at position {position}, offset {offset}: {reason}")
         self.path = path
         self.position = position
         self.offset = offset
+        self.reason = reason
+
+
+class NotCached(Exception):
+    """Ask again in a thread that may wait for the disk."""

@@ -1,0 +1,51 @@
+"""Walks the batches in a segment's file by their headers, reading little and checking little."""
+
+import struct
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from ottla.records.batch import HEADER_SIZE, LENGTH_END
+from ottla.storage.errors import CorruptLog, NotCached
+from ottla.storage.filesystem import File
+
+_FIELDS = struct.Struct(">qi11xi8xq")
+_READ_BYTES = 8192  # Two index intervals: one read takes a lookup to its batch.
+
+
+class Batch(NamedTuple):
+    """What a walk says about a batch."""
+
+    position: int
+    size: int
+    base_offset: int
+    last_offset: int
+    max_timestamp: int
+
+    @property
+    def end(self) -> int:
+        return self.position + self.size
+
+
+def walk(file: File, position: int, end: int, *, cached_only: bool = False) -> Iterator[Batch]:
+    """The batches from `position`, where one begins, to `end`, where one ends.
+
+    Raises CorruptLog where there is no batch, NotCached if it would wait and may not.
+    """
+    read: Callable[[int, int], bytes | None] = file.read_cached if cached_only else file.read
+    unpack = _FIELDS.unpack_from
+    chunk, chunk_start = b"", position
+    while position < end:
+        relative = position - chunk_start
+        if relative + HEADER_SIZE > len(chunk):
+            more = read(position, min(_READ_BYTES, end - position))
+            if more is None:
+                raise NotCached
+            chunk, chunk_start, relative = more, position, 0
+            if len(chunk) < HEADER_SIZE:
+                raise CorruptLog(file.path, position, -1, "the file ends inside a batch header")
+        base_offset, length, last_offset_delta, max_timestamp = unpack(chunk, relative)
+        size = length + LENGTH_END
+        if size < HEADER_SIZE or last_offset_delta < 0 or position + size > end:
+            raise CorruptLog(file.path, position, base_offset, f"a batch of {size} bytes")
+        yield Batch(position, size, base_offset, base_offset + last_offset_delta, max_timestamp)
+        position += size

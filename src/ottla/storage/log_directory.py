@@ -1,0 +1,58 @@
+"""One of the directories that hold partitions, as its logs see it.
+
+A directory whose disk failed goes offline: every later operation on its logs raises the first
+StorageError, so that nothing is acknowledged on a disk of which nobody knows what it kept.
+"""
+
+import errno
+import logging
+from collections.abc import Callable
+
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.storage.errors import StorageError
+from ottla.storage.filesystem import Filesystem
+from ottla.storage.open_files import OpenFiles
+
+_logger = logging.getLogger(__name__)
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+OPEN_FILES_MAX = 2000
+
+
+class LogDirectory:
+    __slots__ = ("_on_failure", "failure", "filesystem", "open_files", "path")
+
+    def __init__(
+        self,
+        path: str,
+        filesystem: Filesystem,
+        *,
+        open_files_max: int = OPEN_FILES_MAX,
+        on_failure: Callable[[StorageError], object] | None = None,
+    ) -> None:
+        self.path = path
+        self.filesystem = filesystem
+        self.open_files = OpenFiles(filesystem, open_files_max)
+        self.failure: StorageError | None = None
+        self._on_failure = on_failure
+
+    def check_online(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+
+    def fail(self, cause: OSError) -> Exception:
+        """What to raise for an error of the disk; puts the directory offline unless it is full.
+
+        A full disk has lost nothing: the operation is refused and may be tried again.
+        """
+        if cause.errno in _FULL:
+            return ApiError(
+                ErrorCode.kafka_storage_error, f"log directory {self.path} is full: {cause}"
+            )
+        if self.failure is None:
+            self.failure = StorageError(self.path, cause)
+            _logger.error("log directory %s goes offline: %s", self.path, cause)
+            if self._on_failure is not None:
+                self._on_failure(self.failure)
+        return self.failure

@@ -1,0 +1,121 @@
+"""Where in the segments of a log the batches for a read are."""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import NamedTuple
+
+from ottla.records.batch import read_header
+from ottla.records.builder import Record
+from ottla.records.decoder import iterate_records
+from ottla.storage.batch_walk import Batch, walk
+from ottla.storage.filesystem import File
+from ottla.storage.segment import Segment
+
+_base_offset = attrgetter("base_offset")
+
+
+class ReadHint(NamedTuple):
+    """Where the next read of a sequential reader begins."""
+
+    generation: int  # Of the log; a hint from before a truncation or compaction is void.
+    segment: Segment
+    position: int
+    offset: int
+
+
+class LogSlice(NamedTuple):
+    """Whole batches in one file. The file stays readable for as long as the slice is held."""
+
+    file: File
+    position: int
+    size: int
+    first_offset: int  # Not after the offset that was asked for; that of the first batch, or less.
+    next_offset: int
+    hint: ReadHint
+
+    def read(self) -> bytes:
+        """All of it; may wait for the disk."""
+        return self.file.read(self.position, self.size)
+
+
+class Place(NamedTuple):
+    """A boundary between batches: all before it have smaller offsets than `offset`."""
+
+    segment: Segment
+    position: int
+    offset: int
+
+
+class FoundTimestamp(NamedTuple):
+    offset: int
+    timestamp: int
+    leader_epoch: int
+
+
+def index_of(segments: Sequence[Segment], offset: int) -> int:
+    """The segment that has `offset` if any has it; the first one for what lies before it."""
+    return max(bisect_right(segments, offset, key=_base_offset) - 1, 0)
+
+
+def place_of(
+    segments: Sequence[Segment], offset: int, *, cached_only: bool = False
+) -> Place | None:
+    """The first batch whose last offset is not before `offset`; None if there is none."""
+    for segment in segments[index_of(segments, offset) :]:
+        batch = segment.find_offset(offset, cached_only=cached_only) if segment.size else None
+        if batch is not None:
+            return Place(segment, batch.position, batch.base_offset)
+    return None
+
+
+def segment_after(segments: Sequence[Segment], segment: Segment) -> Segment:
+    return segments[bisect_right(segments, segment.base_offset, key=_base_offset)]
+
+
+def find_timestamp(
+    segments: Sequence[Segment], timestamp: int, start_offset: int, end: Place
+) -> FoundTimestamp | None:
+    """The first record from `start_offset` on whose timestamp is not smaller."""
+    for segment in segments:
+        if segment.largest.timestamp < timestamp:
+            continue
+        last = segment is end.segment
+        size = end.position if last else segment.size
+        floor = max(segment.time_index.lookup(timestamp).offset, start_offset)
+        position = segment.offset_index.lookup(floor).position
+        for batch in walk(segment.file(), position, size):
+            if batch.max_timestamp >= timestamp and batch.last_offset >= start_offset:
+                found = _first_in_batch(segment, batch, timestamp, start_offset)
+                if found is not None:
+                    return found
+        if last:
+            break
+    return None
+
+
+def find_max_timestamp(segments: Sequence[Segment], start_offset: int) -> FoundTimestamp | None:
+    """The first record that has the largest timestamp of the log."""
+    holders = [segment for segment in segments if segment.size and segment.largest.timestamp >= 0]
+    if not holders:
+        return None
+    segment = max(holders, key=lambda holder: holder.largest.timestamp)
+    batch = segment.find_offset(max(segment.largest.offset, start_offset))
+    if batch is None:
+        return None
+    return _first_in_batch(segment, batch, batch.max_timestamp, start_offset)
+
+
+def _first_in_batch(
+    segment: Segment, batch: Batch, timestamp: int, start_offset: int
+) -> FoundTimestamp | None:
+    data = segment.file().read(batch.position, batch.size)
+    leader_epoch = read_header(data).partition_leader_epoch
+    for record in iterate_records(data):
+        if _matches(record, timestamp, start_offset):
+            return FoundTimestamp(record.offset, record.timestamp, leader_epoch)
+    return None
+
+
+def _matches(record: Record, timestamp: int, start_offset: int) -> bool:
+    return record.timestamp >= timestamp and record.offset >= start_offset

@@ -1,0 +1,323 @@
+"""Brings the files of a log into memory and, after a crash, into order.
+
+After a clean shutdown nothing is read but the end of the last segment, so the size of a log does
+not matter. After a crash the batches from the segment of the recovery point on are read, checked
+and indexed anew. Past the recovery point a damaged batch is the torn end of what was being written:
+it is cut off with all that follows. Before it, the damage is to what had been synced, and the log
+is not served.
+"""
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ottla.protocol.topics import TopicPartition
+from ottla.records.batch import (
+    HEADER_SIZE,
+    LENGTH_END,
+    MAGIC,
+    BatchHeader,
+    read_header,
+    validate_checksum,
+)
+from ottla.records.errors import CorruptBatch
+from ottla.storage.config import LogConfig
+from ottla.storage.errors import CorruptLog
+from ottla.storage.filesystem import TEMPORARY_SUFFIX, File, Filesystem
+from ottla.storage.leader_epochs import LeaderEpochCache
+from ottla.storage.log_directory import LogDirectory
+from ottla.storage.offset_index import RELATIVE_OFFSET_MAX
+from ottla.storage.producer_state import CompletedTransaction, ProducerStateManager
+from ottla.storage.reading import index_of
+from ottla.storage.segment import DELETED_SUFFIX, LOG_SUFFIX, SEGMENT_SUFFIXES, Segment
+from ottla.storage.text_checkpoint import CorruptCheckpoint
+from ottla.storage.transaction_index import AbortedTransaction
+
+_logger = logging.getLogger(__name__)
+
+LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
+CLEANED_SUFFIX = ".cleaned"
+_LEFTOVER_SUFFIXES = (DELETED_SUFFIX, CLEANED_SUFFIX, TEMPORARY_SUFFIX)
+
+_READ_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class LoadRequest:
+    directory: str
+    topic_partition: TopicPartition
+    config: LogConfig
+    now_ms: int
+    recovery_point: int
+    log_start_offset: int
+    clean_shutdown: bool
+    producer_expiration_ms: int
+
+
+class LoadedLog(NamedTuple):
+    segments: tuple[Segment, ...]  # Oldest first, at least one; all that they have is synced.
+    log_start_offset: int
+    log_end_offset: int
+    leader_epochs: LeaderEpochCache
+    producers: ProducerStateManager
+
+
+class FoundBatch(NamedTuple):
+    """A batch in a file, with a buffer that has all of it."""
+
+    position: int
+    buffer: bytes
+    buffer_position: int
+    header: BatchHeader
+
+
+def load_log(home: LogDirectory, request: LoadRequest) -> LoadedLog:
+    filesystem = home.filesystem
+    names = _without_leftovers(filesystem, request.directory)
+    segments = _find_segments(home, request, names)
+    producers = ProducerStateManager(
+        request.topic_partition,
+        request.directory,
+        filesystem,
+        expiration_ms=request.producer_expiration_ms,
+    )
+    epochs = _load_epochs(filesystem, f"{request.directory}/{LEADER_EPOCH_CHECKPOINT}")
+    log_end_offset = _load_cleanly(segments[-1]) if request.clean_shutdown else None
+    log_start_offset = max(request.log_start_offset, segments[0].base_offset)
+    if log_end_offset is None:
+        recovery = _Recovery(request, segments, producers, epochs)
+        log_end_offset = recovery.run(log_start_offset)
+        segments = recovery.segments
+    else:
+        offset = producers.truncate_and_reload(log_start_offset, log_end_offset, request.now_ms)
+        replay_producers(producers, segments, offset, log_end_offset)
+    if log_start_offset > log_end_offset:
+        segments = _start_anew(home, request, segments)
+        producers.truncate_fully()
+        log_end_offset = log_start_offset
+    epochs.truncate_from_end(log_end_offset)
+    epochs.truncate_from_start(log_start_offset)
+    return LoadedLog(tuple(segments), log_start_offset, log_end_offset, epochs, producers)
+
+
+def replay_producers(
+    producers: ProducerStateManager, segments: Sequence[Segment], start: int, end: int
+) -> None:
+    """Tell the producers of the batches from offset `start` up to `end`."""
+    if start >= end:
+        return
+    for segment in segments[index_of(segments, start) :]:
+        if segment.base_offset >= end:
+            break
+        for batch in read_batches(segment.file(), 0, segment.size):
+            if start <= batch.header.base_offset < end:
+                producers.replay(batch.buffer, batch.buffer_position, batch.header)
+
+
+def note_aborted(segment: Segment, completed: CompletedTransaction | None) -> None:
+    if completed is not None and completed.aborted:
+        segment.transaction_index.append(
+            AbortedTransaction(
+                completed.producer_id,
+                completed.first_offset,
+                completed.last_offset,
+                completed.last_stable_offset,
+            )
+        )
+
+
+def read_batches(file: File, position: int, end: int) -> Iterator[FoundBatch]:
+    """All batches from `position` to `end`, read in large pieces; CorruptBatch where none is."""
+    chunk, chunk_start = b"", position
+    while position < end:
+        relative = position - chunk_start
+        if relative + HEADER_SIZE > len(chunk):
+            chunk, chunk_start, relative = file.read(position, _READ_BYTES), position, 0
+            if len(chunk) < HEADER_SIZE:
+                raise CorruptBatch("the file ends inside a batch header")
+        header = read_header(chunk, relative)
+        size = header.size
+        if header.magic != MAGIC or header.batch_length < HEADER_SIZE - LENGTH_END:
+            raise CorruptBatch(f"magic {header.magic}, length {header.batch_length}")
+        if position + size > end:
+            raise CorruptBatch(f"a batch of {size} bytes, of which {end - position} are there")
+        if relative + size > len(chunk):
+            chunk, chunk_start = file.read(position, max(_READ_BYTES, size)), position
+            relative = 0
+            if len(chunk) < size:
+                raise CorruptBatch("the file ends inside a batch")
+        yield FoundBatch(position, chunk, relative, header)
+        position += size
+
+
+class _Recovery:
+    def __init__(
+        self,
+        request: LoadRequest,
+        segments: list[Segment],
+        producers: ProducerStateManager,
+        epochs: LeaderEpochCache,
+    ) -> None:
+        self.segments = segments
+        self._request = request
+        self._producers = producers
+        self._epochs = epochs
+        self._next_offset = 0  # Of the log as far as it has been read.
+
+    def run(self, log_start_offset: int) -> int:
+        """Check what may not have been synced, cut off what is damaged; the log's end offset."""
+        request = self._request
+        first = index_of(self.segments, request.recovery_point)
+        start = self.segments[first].base_offset
+        offset = self._producers.truncate_and_reload(log_start_offset, start, request.now_ms)
+        replay_producers(self._producers, self.segments, offset, start)
+        self._epochs.truncate_from_end(start)
+        self._next_offset = start
+        for index in range(first, len(self.segments)):
+            if not self._check(self.segments[index]):
+                self._drop_after(index)
+                break
+        for segment in self.segments[first:-1]:
+            segment.seal()
+        self._sync(self.segments[first:])
+        return self._next_offset
+
+    def _check(self, segment: Segment) -> bool:
+        """Index the intact batches of the segment; False if that is not all of it."""
+        if segment.base_offset < self._next_offset:
+            self._cut(segment, 0, f"the segment before it reaches to offset {self._next_offset}")
+            return False
+        self._next_offset = segment.base_offset
+        if not segment.size:
+            return True
+        segment.begin_indexing()
+        end = 0
+        try:
+            for batch in read_batches(segment.file(), 0, segment.size):
+                self._validate(segment, batch)
+                self._add(segment, batch)
+                end = batch.position + batch.header.size
+        except CorruptBatch as error:
+            self._cut(segment, end, str(error))
+            return False
+        return True
+
+    def _validate(self, segment: Segment, batch: FoundBatch) -> None:
+        header = batch.header
+        validate_checksum(batch.buffer, batch.buffer_position, header)
+        if header.base_offset < self._next_offset:
+            raise CorruptBatch(f"offset {header.base_offset} comes after {self._next_offset}")
+        if not 0 <= header.last_offset - segment.base_offset <= RELATIVE_OFFSET_MAX:
+            raise CorruptBatch(f"offset {header.last_offset} is not of this segment")
+
+    def _add(self, segment: Segment, batch: FoundBatch) -> None:
+        header = batch.header
+        segment.add_to_indexes(
+            batch.position,
+            header.size,
+            header.last_offset,
+            header.max_timestamp,
+            self._request.config.index_interval_bytes,
+        )
+        if header.partition_leader_epoch > self._epochs.latest_epoch:
+            self._epochs.assign(header.partition_leader_epoch, header.base_offset)
+        completed = self._producers.replay(batch.buffer, batch.buffer_position, header)
+        note_aborted(segment, completed)
+        self._next_offset = header.next_offset
+
+    def _cut(self, segment: Segment, position: int, reason: str) -> None:
+        if self._next_offset < self._request.recovery_point:
+            raise CorruptLog(segment.path, position, self._next_offset, reason)
+        _logger.warning(
+            "%s: cut off %d bytes that were never synced, at position %d, offset %d: %s",
+            segment.path,
+            segment.size - position,
+            position,
+            self._next_offset,
+            reason,
+        )
+        segment.size = position
+        segment.unsynced = True
+        segment.file().truncate(position)
+
+    def _drop_after(self, index: int) -> None:
+        for segment in reversed(self.segments[index + 1 :]):
+            _logger.warning("%s: dropped, for the segment before it was cut off", segment.path)
+            _remove_all(segment.home.filesystem, segment.mark_deleted())
+        del self.segments[index + 1 :]
+        cut = self.segments[index]
+        if not cut.size and index and cut.base_offset != self._next_offset:
+            _remove_all(cut.home.filesystem, cut.mark_deleted())
+            del self.segments[index]
+
+    def _sync(self, segments: Iterable[Segment]) -> None:
+        for segment in segments:
+            if segment.on_disk:
+                segment.sync()
+                segment.flush_indexes()
+        self._epochs.flush()
+        home = self.segments[0].home
+        home.filesystem.sync_directory(self._request.directory)
+
+
+def _without_leftovers(filesystem: Filesystem, directory: str) -> list[str]:
+    """The names of the files; those of work that a stop interrupted are removed."""
+    kept = []
+    for name in filesystem.list(directory):
+        if name.endswith(_LEFTOVER_SUFFIXES):
+            filesystem.remove(f"{directory}/{name}")
+        else:
+            kept.append(name)
+    return kept
+
+
+def _find_segments(home: LogDirectory, request: LoadRequest, names: list[str]) -> list[Segment]:
+    segments = []
+    stems = {name[: -len(LOG_SUFFIX)] for name in names if name.endswith(LOG_SUFFIX)}
+    for name in names:
+        stem, dot, suffix = name.rpartition(".")
+        if dot + suffix not in SEGMENT_SUFFIXES or not stem.isdigit():
+            continue
+        path = f"{request.directory}/{name}"
+        if dot + suffix == LOG_SUFFIX:
+            size = home.filesystem.size(path)
+            segments.append(
+                Segment(home, request.directory, int(stem), size=size, on_disk=True)
+            )
+        elif stem not in stems:
+            home.filesystem.remove(path)
+    return segments or [Segment(home, request.directory, request.log_start_offset)]
+
+
+def _load_epochs(filesystem: Filesystem, path: str) -> LeaderEpochCache:
+    try:
+        return LeaderEpochCache.load(path, filesystem)
+    except CorruptCheckpoint as error:
+        _logger.warning("leader epochs are made anew: %s", error)
+        return LeaderEpochCache(path, filesystem)
+
+
+def _load_cleanly(active: Segment) -> int | None:
+    """The log's end offset, or None if the last segment is not as a clean shutdown left it."""
+    if not active.size:
+        return active.base_offset
+    try:
+        return active.load_tail()
+    except CorruptLog as error:
+        _logger.warning("checking the log in spite of a clean shutdown: %s", error)
+        return None
+
+
+def _start_anew(
+    home: LogDirectory, request: LoadRequest, segments: Sequence[Segment]
+) -> list[Segment]:
+    """All that the log start offset leaves is gone; so is what is before it."""
+    for segment in reversed(segments):
+        _remove_all(home.filesystem, segment.mark_deleted())
+    return [Segment(home, request.directory, request.log_start_offset)]
+
+
+def _remove_all(filesystem: Filesystem, paths: Iterable[str]) -> None:
+    for path in paths:
+        filesystem.remove(path)

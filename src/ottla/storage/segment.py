@@ -1,0 +1,301 @@
+"""A piece of a log: the batches from `base_offset` on, in one file, and its indexes.
+
+`<base offset>.log` has the batches. `.index` maps offsets to positions, `.timeindex` timestamps to
+offsets, `.txnindex` lists aborted transactions. An index is made from the log file and can be made
+again. Files are opened when they are needed, and none is made before there is something to write.
+
+One thread at a time changes a segment; the lock of its log sees to that. Reads may come from any
+thread.
+"""
+
+from ottla.records.batch import NO_TIMESTAMP
+from ottla.storage.batch_walk import Batch, walk
+from ottla.storage.errors import CorruptLog
+from ottla.storage.filesystem import Buffer, File, Filesystem
+from ottla.storage.log_directory import LogDirectory
+from ottla.storage.offset_index import INDEX_SIZE_MAX, RELATIVE_OFFSET_MAX, OffsetIndex
+from ottla.storage.time_index import TimeIndex, TimestampOffset
+from ottla.storage.transaction_index import TransactionIndex
+
+LOG_SUFFIX = ".log"
+OFFSET_INDEX_SUFFIX = ".index"
+TIME_INDEX_SUFFIX = ".timeindex"
+TRANSACTION_INDEX_SUFFIX = ".txnindex"
+DELETED_SUFFIX = ".deleted"
+SEGMENT_SUFFIXES = (
+    LOG_SUFFIX,
+    OFFSET_INDEX_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+)
+
+ROLL_NOW = -1
+_TIMESTAMP_MAX = 2**63 - 1
+
+
+class Segment:
+    __slots__ = (
+        "_largest_offset",
+        "_largest_timestamp",
+        "_offset_index",
+        "_time_index",
+        "_transaction_index",
+        "_unindexed_bytes",
+        "base_offset",
+        "created_ms",
+        "directory",
+        "home",
+        "index_bytes_max",
+        "on_disk",
+        "open_file",
+        "recently_used",
+        "roll_offset",
+        "roll_size",
+        "roll_timestamp",
+        "size",
+        "unsynced",
+    )
+
+    def __init__(
+        self,
+        home: LogDirectory,
+        directory: str,
+        base_offset: int,
+        *,
+        size: int = 0,
+        on_disk: bool = False,
+        created_ms: int = 0,
+    ) -> None:
+        self.home = home
+        self.directory = directory
+        self.base_offset = base_offset
+        self.created_ms = created_ms
+        self.size = size  # Invariant: where the last whole batch ends in the file.
+        self.on_disk = on_disk  # Whether there is a log file.
+        self.open_file: File | None = None
+        self.recently_used = False
+        self.unsynced = False
+        # An append that would pass one of these begins a new segment; set by the log.
+        self.roll_size = ROLL_NOW
+        self.index_bytes_max = INDEX_SIZE_MAX
+        self.roll_timestamp = _TIMESTAMP_MAX
+        self.roll_offset = base_offset + RELATIVE_OFFSET_MAX
+        self._offset_index: OffsetIndex | None = None
+        self._time_index: TimeIndex | None = None
+        self._transaction_index: TransactionIndex | None = None
+        self._unindexed_bytes = 0
+        # None until the time index of a segment that was found on the disk is read.
+        self._largest_timestamp: int | None = None if size else NO_TIMESTAMP
+        self._largest_offset = base_offset
+
+    def __repr__(self) -> str:
+        return f"Segment({self.stem}, {self.size} bytes)"
+
+    @property
+    def stem(self) -> str:
+        return f"{self.directory}/{self.base_offset:020d}"
+
+    @property
+    def path(self) -> str:
+        return self.stem + LOG_SUFFIX
+
+    @property
+    def offset_index(self) -> OffsetIndex:
+        if self._offset_index is None:
+            path = self.stem + OFFSET_INDEX_SUFFIX
+            self._offset_index = OffsetIndex(
+                path, self.base_offset, self.home.filesystem, size_max=self.index_bytes_max
+            )
+        return self._offset_index
+
+    @property
+    def time_index(self) -> TimeIndex:
+        if self._time_index is None:
+            path = self.stem + TIME_INDEX_SUFFIX
+            self._time_index = TimeIndex(
+                path, self.base_offset, self.home.filesystem, size_max=self.index_bytes_max
+            )
+        return self._time_index
+
+    @property
+    def transaction_index(self) -> TransactionIndex:
+        if self._transaction_index is None:
+            path = self.stem + TRANSACTION_INDEX_SUFFIX
+            self._transaction_index = TransactionIndex(
+                path, self.base_offset, self.home.filesystem
+            )
+        return self._transaction_index
+
+    @property
+    def largest(self) -> TimestampOffset:
+        """The largest timestamp, and the last offset of the first batch that has it."""
+        if self._largest_timestamp is None:
+            self._largest_timestamp, self._largest_offset = self.time_index.last_entry
+        return TimestampOffset(self._largest_timestamp, self._largest_offset)
+
+    @property
+    def retention_timestamp(self) -> int:
+        """What the age of the segment counts from."""
+        timestamp = self.largest.timestamp
+        if timestamp != NO_TIMESTAMP or not self.on_disk:
+            return timestamp
+        return self.home.filesystem.modified_ms(self.path)
+
+    def file(self) -> File:
+        self.recently_used = True
+        return self.open_file or self.home.open_files.open(self)
+
+    def open_own_file(self, filesystem: Filesystem) -> File:
+        """For `OpenFiles`; others use `file`."""
+        file = filesystem.open(self.path, create=not self.on_disk)
+        self.on_disk = True
+        if file.size > self.size:
+            file.truncate(self.size)  # Bytes of an append that failed and could not be undone.
+        if file.size < self.size:
+            raise CorruptLog(self.path, file.size, -1, f"{self.size} bytes were there before")
+        return file
+
+    def append(
+        self, data: Buffer, last_offset: int, max_timestamp: int, index_interval_bytes: int
+    ) -> int:
+        """Write one batch and return its position; OSError leaves the segment as it was."""
+        file = self.open_file or self.home.open_files.open(self)
+        self.recently_used = True
+        self.unsynced = True
+        position = file.append(data)
+        size = len(data)
+        self.size = position + size
+        self.add_to_indexes(position, size, last_offset, max_timestamp, index_interval_bytes)
+        return position
+
+    def append_all(self, data: Buffer) -> int:
+        """Write several batches; the caller adds each of them to the indexes."""
+        self.unsynced = True
+        position = self.file().append(data)
+        self.size = position + len(data)
+        return position
+
+    def add_to_indexes(
+        self,
+        position: int,
+        size: int,
+        last_offset: int,
+        max_timestamp: int,
+        index_interval_bytes: int,
+    ) -> None:
+        """Take note of a batch that was written or, in recovery, found."""
+        assert self._largest_timestamp is not None
+        if max_timestamp > self._largest_timestamp:
+            self._largest_timestamp = max_timestamp
+            self._largest_offset = last_offset
+        if self._unindexed_bytes > index_interval_bytes:
+            self.offset_index.append(last_offset, position)
+            self.time_index.maybe_append(self._largest_timestamp, self._largest_offset)
+            self._unindexed_bytes = 0
+            if self.offset_index.is_full or self.time_index.is_full:
+                self.roll_size = ROLL_NOW
+        self._unindexed_bytes += size
+
+    def first_batch(self) -> Batch | None:
+        return next(walk(self.file(), 0, self.size), None) if self.size else None
+
+    def find_offset(self, offset: int, *, cached_only: bool = False) -> Batch | None:
+        """The first batch whose last offset is not before `offset`."""
+        start = self.offset_index.lookup(offset).position
+        for batch in walk(self.file(), start, self.size, cached_only=cached_only):
+            if batch.last_offset >= offset:
+                return batch
+        return None
+
+    def last_before_position(
+        self, start: int, stop: int, *, cached_only: bool = False
+    ) -> Batch | None:
+        """From the batch at `start` on, the last batch that ends by `stop`."""
+        last = None
+        entry = self.offset_index.lookup_position(stop)
+        for batch in walk(
+            self.file(), max(start, entry.position), self.size, cached_only=cached_only
+        ):
+            if batch.end > stop and last is not None:
+                break
+            last = batch
+            if batch.end >= stop:
+                break
+        return last
+
+    def load_tail(self) -> int:
+        """Ready a segment that was closed in order for appends; returns the offset after it.
+
+        Reads the indexes and the batches after the last entry, not the whole file.
+        """
+        largest = self.time_index.last_entry
+        self._largest_timestamp, self._largest_offset = largest
+        next_offset = self.base_offset
+        start = self.offset_index.lookup(_TIMESTAMP_MAX).position
+        self._unindexed_bytes = self.size - start
+        for batch in walk(self.file(), start, self.size):
+            next_offset = batch.last_offset + 1
+            if batch.max_timestamp > self._largest_timestamp:
+                self._largest_timestamp = batch.max_timestamp
+                self._largest_offset = batch.last_offset
+        return next_offset
+
+    def begin_indexing(self) -> None:
+        """Forget what the indexes say; every batch is added anew."""
+        for index in (self.offset_index, self.time_index, self.transaction_index):
+            index.reset()
+        self._largest_timestamp = NO_TIMESTAMP
+        self._largest_offset = self.base_offset
+        self._unindexed_bytes = 0
+
+    def seal(self) -> None:
+        """No append comes after this one: note the largest timestamp for good."""
+        timestamp, offset = self.largest
+        if timestamp != NO_TIMESTAMP:
+            self.time_index.maybe_append(timestamp, offset)
+
+    def truncate_to(self, position: int, offset: int) -> None:
+        """Cut before the batch at `position`, so that the segment ends at `offset`."""
+        self.unsynced = True
+        self.size = position
+        self.file().truncate(position)
+        self.offset_index.truncate_to(offset)
+        self.time_index.truncate_to(offset)
+        self.transaction_index.truncate_to(offset)
+        if position:
+            self.load_tail()
+        else:
+            self.begin_indexing()
+
+    def sync(self) -> None:
+        """The batches written before this call are on the disk when it returns."""
+        self.unsynced = False
+        try:
+            self.file().sync()
+        except OSError:
+            self.unsynced = True
+            raise
+
+    def flush_indexes(self) -> None:
+        for index in (self._offset_index, self._time_index, self._transaction_index):
+            if index is not None:
+                index.flush()
+
+    def unload(self) -> None:
+        """Write what is only in memory and give up files and memory; the next use reads again."""
+        for index in (self._offset_index, self._time_index, self._transaction_index):
+            if index is not None:
+                index.unload()
+        self.home.open_files.release(self)
+
+    def mark_deleted(self) -> list[str]:
+        """Take the files out of the log; returns their new paths, to be removed later."""
+        self.home.open_files.release(self)
+        filesystem = self.home.filesystem
+        renamed = []
+        for suffix in SEGMENT_SUFFIXES:
+            path = self.stem + suffix
+            if filesystem.exists(path):
+                filesystem.rename(path, path + DELETED_SUFFIX)
+                renamed.append(path + DELETED_SUFFIX)
+        return renamed
