@@ -342,10 +342,9 @@ class PartitionLog:
             end_position = segment.size
             next_offset = segment_after(self._segments, segment).base_offset
         if end_position - position > size_max:
-            last = segment.last_before_position(
+            end_position, next_offset = segment.boundary_by(
                 position, position + size_max, cached_only=cached_only
             )
-            end_position, next_offset = last.end, last.last_offset + 1
         if end_position <= position:
             return None
         return LogSlice(
@@ -449,8 +448,7 @@ class PartitionLog:
         segment.index_bytes_max = self._config.segment_index_bytes
         segment.roll_size = self._config.segment_bytes
         if segment.size:
-            first = segment.first_batch()
-            self._on_first_batch(segment, first.max_timestamp)
+            self._on_first_batch(segment, segment.first_batch().max_timestamp)
 
     def _on_first_batch(self, segment: Segment, timestamp: int) -> None:
         """The age of a segment counts from its first batch, by the time of the records."""

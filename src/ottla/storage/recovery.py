@@ -282,9 +282,7 @@ def _find_segments(home: LogDirectory, request: LoadRequest, names: list[str]) -
         path = f"{request.directory}/{name}"
         if dot + suffix == LOG_SUFFIX:
             size = home.filesystem.size(path)
-            segments.append(
-                Segment(home, request.directory, int(stem), size=size, on_disk=True)
-            )
+            segments.append(Segment(home, request.directory, int(stem), size=size, on_disk=True))
         elif stem not in stems:
             home.filesystem.remove(path)
     return segments or [Segment(home, request.directory, request.log_start_offset)]

@@ -121,9 +121,7 @@ class Segment:
     def transaction_index(self) -> TransactionIndex:
         if self._transaction_index is None:
             path = self.stem + TRANSACTION_INDEX_SUFFIX
-            self._transaction_index = TransactionIndex(
-                path, self.base_offset, self.home.filesystem
-            )
+            self._transaction_index = TransactionIndex(path, self.base_offset, self.home.filesystem)
         return self._transaction_index
 
     @property
@@ -196,8 +194,9 @@ class Segment:
                 self.roll_size = ROLL_NOW
         self._unindexed_bytes += size
 
-    def first_batch(self) -> Batch | None:
-        return next(walk(self.file(), 0, self.size), None) if self.size else None
+    def first_batch(self) -> Batch:
+        """Of a segment that is not empty."""
+        return next(walk(self.file(), 0, self.size))
 
     def find_offset(self, offset: int, *, cached_only: bool = False) -> Batch | None:
         """The first batch whose last offset is not before `offset`."""
@@ -207,21 +206,19 @@ class Segment:
                 return batch
         return None
 
-    def last_before_position(
-        self, start: int, stop: int, *, cached_only: bool = False
-    ) -> Batch | None:
-        """From the batch at `start` on, the last batch that ends by `stop`."""
-        last = None
-        entry = self.offset_index.lookup_position(stop)
-        for batch in walk(
-            self.file(), max(start, entry.position), self.size, cached_only=cached_only
-        ):
-            if batch.end > stop and last is not None:
-                break
-            last = batch
-            if batch.end >= stop:
-                break
-        return last
+    def boundary_by(self, start: int, stop: int, *, cached_only: bool = False) -> tuple[int, int]:
+        """The last end of a batch up to `stop`, at least of the one at `start`.
+
+        Returns the position and the offset that comes there.
+        """
+        position = max(start, self.offset_index.lookup_position(stop).position)
+        next_offset = None
+        for batch in walk(self.file(), position, self.size, cached_only=cached_only):
+            if batch.end > stop and batch.position > start:
+                return batch.position, batch.base_offset if next_offset is None else next_offset
+            next_offset = batch.last_offset + 1
+        assert next_offset is not None
+        return self.size, next_offset
 
     def load_tail(self) -> int:
         """Ready a segment that was closed in order for appends; returns the offset after it.
