@@ -1,0 +1,274 @@
+"""Drives a machine over a commit log.
+
+An operation runs at once: its records are appended and replayed before anything else happens, and
+its response waits until they are committed. An operation without records waits until the state that
+it saw is committed. Subscribers get committed records, before the responses that follow from them.
+
+When an append fails or the log does, every reply that waits fails, the machine is dropped with all
+that it has not written down, and a new one is loaded from the log.
+"""
+
+import asyncio
+import logging
+from asyncio import AbstractEventLoop, Future, TimerHandle
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from ottla.machine.contract import Expiry, Machine, RecordCodec, Timers
+from ottla.machine.result import Deferred, Result
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.records.builder import Record
+from ottla.runtime.clock import Clock
+from ottla.runtime.commit_log import CommitLog, Listener
+from ottla.storage.errors import StorageError
+
+logger = logging.getLogger(__name__)
+
+M = TypeVar("M", bound=Machine)
+R = TypeVar("R")
+
+Operation = Callable[[M, int], Result[R]]  # Called with the machine and now_ms.
+Subscriber = Callable[[object, int], None]  # Called with a committed record and its offset.
+
+_LOAD_SLICE = 1000  # Records that are replayed before others get their turn.
+
+
+class _Parked(NamedTuple):
+    offset: int  # Everything before it must be committed.
+    result: Result[Any]
+    reply: "Future[Any]"
+
+
+class MachineRuntime(Generic[M]):
+    """It belongs to the loop's thread.
+
+    `create_machine` makes an empty machine that schedules its timers here. `not_ready` is the
+    error of what is submitted before the machine is loaded. `on_failure` is called when it cannot
+    be loaded again after a failure.
+    """
+
+    def __init__(
+        self,
+        create_machine: Callable[[Timers], M],
+        codec: RecordCodec,
+        log: CommitLog,
+        clock: Clock,
+        loop: AbstractEventLoop,
+        *,
+        on_failure: Callable[[BaseException], object],
+        not_ready: ErrorCode = ErrorCode.coordinator_load_in_progress,
+    ) -> None:
+        self._create_machine = create_machine
+        self._codec = codec
+        self._log = log
+        self._clock = clock
+        self._loop = loop
+        self._on_failure = on_failure
+        self._not_ready = not_ready
+        self._machine: M | None = None  # None while it is not loaded.
+        self._timers = LoopTimers(loop, clock, self._expire)
+        self._parked: deque[_Parked] = deque()  # Invariant: offsets do not fall.
+        self._unanswered: set[Future[Any]] = set()
+        self._uncommitted: deque[tuple[object, int]] = deque()
+        self._subscribers: list[Subscriber] = []
+        self._published_offset = 0  # Subscribers have had everything before it.
+        self._reloading: asyncio.Task[None] | None = None
+        log.listen(Listener(self._on_committed, self._on_log_failed))
+
+    @property
+    def machine(self) -> M:
+        """For reads that need not be committed. ApiError while it is not loaded."""
+        if self._machine is None:
+            raise self._not_ready_error()
+        return self._machine
+
+    @property
+    def next_offset(self) -> int:
+        """Of the first record of an operation that runs now."""
+        return self._log.next_offset
+
+    def subscribe(self, subscriber: Subscriber) -> None:
+        """Before `load`: the loaded records are told as well."""
+        self._subscribers.append(subscriber)
+
+    async def load(self) -> None:
+        machine = self._create_machine(self._timers)
+        for count, record in enumerate(self._log.load(), 1):
+            decoded = self._decode(record)
+            machine.replay(decoded, record.timestamp)
+            if record.offset >= self._published_offset:
+                self._publish(decoded, record.offset)
+            if not count % _LOAD_SLICE:
+                await asyncio.sleep(0)
+        self._published_offset = self._log.committed_offset
+        self._machine = machine
+        machine.on_loaded(self._clock.now_ms())
+        self._maybe_write_snapshot()
+
+    def submit(self, operation: Operation[M, R]) -> "Future[R]":
+        """Run the operation now; the future has its response once that is true."""
+        reply: Future[R] = self._loop.create_future()
+        machine = self._machine
+        if machine is None:
+            reply.set_exception(self._not_ready_error())
+            return reply
+        now_ms = self._clock.now_ms()
+        try:
+            result = operation(machine, now_ms)
+        except ApiError as error:
+            reply.set_exception(error)
+            return reply
+        self._unanswered.add(reply)
+        reply.add_done_callback(self._unanswered.discard)
+        try:
+            self._append(machine, result.records, now_ms)
+        except (ApiError, StorageError) as error:
+            self._drop(error)
+            return reply
+        self._park(_Parked(self._log.next_offset, result, reply))
+        return reply
+
+    def unload(self, error: ApiError) -> None:
+        """Another node leads now, or this one stops."""
+        if self._reloading is not None:
+            self._reloading.cancel()
+        self._forget(error)
+
+    def _decode(self, record: Record) -> object:
+        try:
+            return self._codec.decode(record.key, record.value)
+        except ValueError as error:
+            raise ValueError(f"the record at offset {record.offset}: {error}") from error
+
+    def _append(self, machine: M, records: tuple[object, ...], now_ms: int) -> None:
+        if not records:
+            return
+        encode = self._codec.encode
+        first_offset = self._log.next_offset
+        batch = []
+        for record in records:
+            key, value = encode(record)
+            batch.append(Record(timestamp=now_ms, key=key, value=value))
+        self._log.append(batch)
+        for offset, record in enumerate(records, first_offset):
+            machine.replay(record, now_ms)
+            if self._subscribers:
+                self._uncommitted.append((record, offset))
+
+    def _park(self, parked: _Parked) -> None:
+        if parked.offset <= self._log.committed_offset:
+            _settle(parked)
+        else:
+            self._parked.append(parked)
+
+    def _on_committed(self) -> None:
+        committed = self._log.committed_offset
+        uncommitted = self._uncommitted
+        while uncommitted and uncommitted[0][1] < committed:
+            self._publish(*uncommitted.popleft())
+        self._published_offset = max(self._published_offset, committed)
+        parked = self._parked
+        while parked and parked[0].offset <= committed:
+            _settle(parked.popleft())
+        self._maybe_write_snapshot()
+
+    def _publish(self, record: object, offset: int) -> None:
+        for subscriber in self._subscribers:
+            subscriber(record, offset)
+
+    def _maybe_write_snapshot(self) -> None:
+        log = self._log
+        if (
+            self._machine is not None
+            and log.committed_offset == log.next_offset
+            and log.snapshot_due()
+        ):
+            log.write_snapshot(list(self._machine.snapshot()), self._codec)
+
+    def _expire(self, expiry: Expiry) -> None:
+        self.submit(lambda _, now_ms: expiry(now_ms)).add_done_callback(_log_failed_expiry)
+
+    def _on_log_failed(self, error: BaseException) -> None:
+        self._drop(error)
+
+    def _drop(self, error: BaseException) -> None:
+        logger.error("the log of a machine failed; it is loaded again: %s", error)
+        if not isinstance(error, ApiError):
+            error = ApiError(ErrorCode.kafka_storage_error, str(error))
+        self._forget(error)
+        if self._reloading is None:
+            self._reloading = self._loop.create_task(self.load())
+            self._reloading.add_done_callback(self._on_reloaded)
+
+    def _on_reloaded(self, reloading: "asyncio.Task[None]") -> None:
+        self._reloading = None
+        if not reloading.cancelled() and (error := reloading.exception()) is not None:
+            self._on_failure(error)
+
+    def _forget(self, error: ApiError) -> None:
+        self._machine = None
+        self._timers.cancel_all()
+        self._parked.clear()
+        self._uncommitted.clear()
+        for reply in list(self._unanswered):
+            if not reply.done():
+                reply.set_exception(error)
+
+    def _not_ready_error(self) -> ApiError:
+        return ApiError(self._not_ready, "the state is being loaded; try again")
+
+
+class LoopTimers:
+    """Implements `machine.contract.Timers` on an event loop."""
+
+    def __init__(
+        self, loop: AbstractEventLoop, clock: Clock, expire: Callable[[Expiry], None]
+    ) -> None:
+        self._loop = loop
+        self._clock = clock
+        self._expire = expire
+        self._handles: dict[str, TimerHandle] = {}
+
+    def schedule(self, key: str, deadline_ms: int, expiry: Expiry) -> None:
+        self.cancel(key)
+        delay_ms = max(0, deadline_ms - self._clock.now_ms())
+        self._handles[key] = self._loop.call_later(delay_ms / 1000, self._fire, key, expiry)
+
+    def cancel(self, key: str) -> None:
+        handle = self._handles.pop(key, None)
+        if handle is not None:
+            handle.cancel()
+
+    def cancel_all(self) -> None:
+        for handle in self._handles.values():
+            handle.cancel()
+        self._handles.clear()
+
+    def _fire(self, key: str, expiry: Expiry) -> None:
+        del self._handles[key]
+        self._expire(expiry)
+
+
+def _settle(parked: _Parked) -> None:
+    for completion in parked.result.completions:
+        completion.deferred.settle(completion.outcome)
+    response = parked.result.response
+    if isinstance(response, Deferred):
+        response.when_settled(lambda outcome: _answer(parked.reply, outcome))
+    else:
+        _answer(parked.reply, response)
+
+
+def _answer(reply: "Future[Any]", outcome: object) -> None:
+    if reply.done():
+        return
+    if isinstance(outcome, ApiError):
+        reply.set_exception(outcome)
+    else:
+        reply.set_result(outcome)
+
+
+def _log_failed_expiry(reply: "Future[None]") -> None:
+    if not reply.cancelled() and (error := reply.exception()) is not None:
+        logger.warning("a timer had no effect: %s", error)

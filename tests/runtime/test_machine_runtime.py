@@ -1,0 +1,206 @@
+import asyncio
+
+import pytest
+from tests.runtime.machines import ManualCommitLog, TextCodec, Words
+
+from ottla.machine.result import Result
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.runtime.clock import ManualClock
+from ottla.runtime.machine_runtime import MachineRuntime
+
+
+class Bench:
+    def __init__(self, *words):
+        self.loop = asyncio.new_event_loop()
+        self.log = ManualCommitLog(*words)
+        self.clock = ManualClock(100)
+        self.failures = []
+        self.published = []
+        self.runtime = MachineRuntime(
+            Words, TextCodec(), self.log, self.clock, self.loop, on_failure=self.failures.append
+        )
+        self.runtime.subscribe(lambda record, offset: self.published.append((record, offset)))
+
+    def load(self):
+        self.loop.run_until_complete(self.runtime.load())
+        return self
+
+    def add(self, *words):
+        return self.runtime.submit(lambda machine, now_ms: machine.add(*words))
+
+    def count(self):
+        return self.runtime.submit(lambda machine, now_ms: machine.count())
+
+    def rounds(self, number=3):
+        for _ in range(number):
+            self.loop.call_soon(self.loop.stop)
+            self.loop.run_forever()
+
+
+@pytest.fixture
+def bench():
+    bench = Bench().load()
+    yield bench
+    bench.loop.close()
+
+
+def test_records_are_replayed_at_once_and_answered_when_committed(bench):
+    reply = bench.add("a", "b")
+    assert bench.runtime.machine.words == ["a", "b"]
+    assert not reply.done()
+    bench.log.commit(1)
+    assert not reply.done()
+    bench.log.commit()
+    assert reply.result() == 2
+
+
+def test_a_read_waits_for_the_state_that_it_saw(bench):
+    assert bench.count().result() == 0
+    bench.add("a")
+    read = bench.count()
+    assert not read.done()
+    bench.log.commit()
+    assert read.result() == 1
+
+
+def test_replies_come_in_order(bench):
+    answered = []
+    for word in "abc":
+        bench.add(word).add_done_callback(lambda reply: answered.append(reply.result()))
+    bench.log.commit()
+    bench.rounds()
+    assert answered == [1, 2, 3]
+
+
+def test_subscribers_get_committed_records_before_the_answer(bench):
+    bench.add("a")
+    assert bench.published == []
+    seen = []
+    bench.add("b").add_done_callback(lambda _: seen.extend(bench.published))
+    bench.log.commit()
+    bench.rounds()
+    assert seen == [("a", 0), ("b", 1)]
+
+
+def test_a_refusal_changes_nothing(bench):
+    reply = bench.runtime.submit(lambda machine, now_ms: machine.refuse())
+    assert reply.exception().code is ErrorCode.invalid_request
+    assert bench.log.stored == []
+
+
+def test_a_deferred_response_comes_with_the_commit_of_what_completes_it(bench):
+    waiter = bench.runtime.submit(lambda machine, now_ms: machine.wait())
+    bench.add("a")
+    assert not waiter.done()
+    bench.log.commit()
+    assert waiter.result() == "a"
+
+
+def test_loading_replays_and_publishes_what_is_committed():
+    bench = Bench("a", "b").load()
+    assert bench.runtime.machine.words == ["a", "b"]
+    assert bench.runtime.machine.loaded_at_ms == 100
+    assert bench.published == [("a", 0), ("b", 1)]
+    bench.loop.close()
+
+
+def test_nothing_is_accepted_before_it_is_loaded():
+    bench = Bench("a")
+    reply = bench.count()
+    assert reply.exception().code is ErrorCode.coordinator_load_in_progress
+    with pytest.raises(ApiError):
+        _ = bench.runtime.machine
+    bench.loop.close()
+
+
+def test_a_record_that_cannot_be_read_stops_the_load():
+    bench = Bench("a", "bad")
+    with pytest.raises(ValueError, match="record at offset 1: not a word"):
+        bench.load()
+    bench.loop.close()
+
+
+def test_a_failed_append_fails_all_that_waits_and_loads_again(bench):
+    first = bench.add("a")
+    bench.log.commit()
+    waiting = bench.runtime.submit(lambda machine, now_ms: machine.wait())
+    uncommitted = bench.add("b")
+    bench.log.append_error = ApiError(ErrorCode.kafka_storage_error, "disk full")
+    failed = bench.add("c")
+    assert first.result() == 1
+    for reply in (waiting, uncommitted, failed):
+        assert reply.exception().code is ErrorCode.kafka_storage_error
+    bench.log.append_error = None
+    bench.rounds()
+    assert bench.runtime.machine.words == ["a"]
+    assert bench.published == [("a", 0)]
+    retried = bench.add("c")
+    bench.log.commit()
+    assert retried.result() == 2
+    assert bench.published == [("a", 0), ("c", 1)]
+
+
+def test_a_failed_log_is_loaded_again(bench):
+    reply = bench.add("a")
+    bench.log.listener.on_failed(OSError("gone"))
+    assert reply.exception().code is ErrorCode.kafka_storage_error
+    bench.rounds()
+    assert bench.runtime.machine.words == []
+    assert bench.failures == []
+
+
+def test_a_machine_that_cannot_be_loaded_again_is_reported(bench):
+    bench.log.load_error = OSError("gone")
+    bench.log.listener.on_failed(OSError("gone"))
+    bench.rounds()
+    assert bench.failures == [bench.log.load_error]
+
+
+def test_an_unloaded_machine_answers_with_the_reason(bench):
+    reply = bench.add("a")
+    bench.runtime.unload(ApiError(ErrorCode.not_coordinator))
+    assert reply.exception().code is ErrorCode.not_coordinator
+    assert bench.count().exception().code is ErrorCode.coordinator_load_in_progress
+
+
+def test_a_timer_is_an_operation(bench):
+    timers = bench.runtime.machine.timers
+    timers.schedule("later", 100, lambda now_ms: Result(None, (f"at {now_ms}",)))
+    bench.rounds()
+    assert bench.runtime.machine.words == ["at 100"]
+
+
+def test_a_timer_that_is_scheduled_again_or_cancelled_does_not_fire(bench):
+    timers = bench.runtime.machine.timers
+    timers.schedule("replaced", 100, lambda now_ms: Result(None, ("first",)))
+    timers.schedule("replaced", 100, lambda now_ms: Result(None, ("second",)))
+    timers.schedule("cancelled", 100, lambda now_ms: Result(None, ("never",)))
+    timers.cancel("cancelled")
+    bench.rounds()
+    assert bench.runtime.machine.words == ["second"]
+
+
+def test_timers_die_with_their_machine(bench):
+    timers = bench.runtime.machine.timers
+    timers.schedule("old", 100, lambda now_ms: Result(None, ("never",)))
+    bench.log.listener.on_failed(OSError("gone"))
+    bench.rounds()
+    assert bench.runtime.machine.words == []
+
+
+def test_a_snapshot_is_written_when_it_is_due_and_all_is_committed(bench):
+    bench.log.due = True
+    bench.add("a")
+    bench.add("b")
+    bench.log.commit(1)
+    assert bench.log.snapshots == []
+    bench.log.commit()
+    assert bench.log.snapshots == [(2, ["a", "b"])]
+
+
+def test_a_snapshot_is_written_after_loading_a_long_tail():
+    bench = Bench("a")
+    bench.log.due = True
+    bench.load()
+    assert bench.log.snapshots == [(1, ["a"])]
+    bench.loop.close()

@@ -1,0 +1,61 @@
+import asyncio
+import logging
+
+import pytest
+
+from ottla.runtime.supervisor import Supervisor
+
+
+async def forever():
+    await asyncio.Event().wait()
+
+
+async def broken():
+    raise ValueError("wrong state")
+
+
+def test_a_failed_task_is_logged_and_reported(caplog):
+    async def run():
+        failures = []
+        supervisor = Supervisor(asyncio.get_running_loop(), failures.append)
+        task = supervisor.start("retention", broken())
+        await asyncio.wait([task])
+        await asyncio.sleep(0)
+        return failures
+
+    with caplog.at_level(logging.ERROR):
+        (failure,) = asyncio.run(run())
+    assert str(failure) == "wrong state"
+    assert "retention failed" in caplog.text
+
+
+def test_stopping_cancels_all_and_reports_nothing():
+    async def run():
+        failures = []
+        supervisor = Supervisor(asyncio.get_running_loop(), failures.append)
+        tasks = [supervisor.start(str(number), forever()) for number in range(3)]
+        await asyncio.sleep(0)
+        await supervisor.stop()
+        assert all(task.cancelled() for task in tasks)
+        return failures
+
+    assert asyncio.run(run()) == []
+
+
+def test_a_task_that_ends_is_forgotten():
+    async def run():
+        supervisor = Supervisor(asyncio.get_running_loop(), lambda error: None)
+        await supervisor.start("short", asyncio.sleep(0))
+        await supervisor.stop()
+
+    asyncio.run(run())
+
+
+def test_nothing_starts_after_the_stop():
+    async def run():
+        supervisor = Supervisor(asyncio.get_running_loop(), lambda error: None)
+        await supervisor.stop()
+        with pytest.raises(RuntimeError, match="late was started"):
+            supervisor.start("late", forever())
+
+    asyncio.run(run())
