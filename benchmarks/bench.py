@@ -77,7 +77,7 @@ class Bench:
     def topic(self, server: Server, flush: Flush, partitions: int = 1) -> Iterator[str]:
         """A new topic, deleted at the end."""
         name = f"bench-{next(self._names)}"
-        admin = AdminClient({"bootstrap.servers": server.address})
+        admin = AdminClient({"bootstrap.servers": server.address, "log_level": 4})
         config = server.peer.topic_config(flush)
         topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=config)
         admin.create_topics([topic], operation_timeout=30)[name].result(60)

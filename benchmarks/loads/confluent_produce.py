@@ -68,9 +68,10 @@ def _send(
     sent = turn = 0
     while sent < count if count else time.perf_counter() < end:
         if len(producer) > queued_max:
-            time.sleep(0.001)
+            producer.poll(0.001)
             continue
         sent += producer.produce_batch(topic, messages, partition=turn % partitions)
+        producer.poll(0)
         turn += 1
     return sent
 

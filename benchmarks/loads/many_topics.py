@@ -59,6 +59,7 @@ def _write(address: str, topics: int, partitions: int) -> None:
             failures.append(error)
 
     producer = Producer({"bootstrap.servers": address, "acks": "all", "linger.ms": 50})
+    producer.list_topics(timeout=60)
     for topic in range(topics):
         for partition in range(partitions):
             producer.produce(_name(topic), bytes(100), partition=partition, on_delivery=on_delivery)
