@@ -1,16 +1,18 @@
 """The command line: `python -m benchmarks [--quick] [--only NAME ...] [--peers NAME ...]`."""
 
 import shutil
+import signal
 import sys
 import tempfile
 from pathlib import Path
 from typing import Annotated
 
 import cyclopts
+from confluent_kafka import KafkaException
 from rich.console import Console
 
 from benchmarks import processes, report
-from benchmarks.bench import FULL, QUICK, Bench
+from benchmarks.bench import FULL, QUICK, Bench, LoadFailed
 from benchmarks.catalogue import SCENARIOS
 from benchmarks.machine import describe_machine
 from benchmarks.peers.kafka import Kafka
@@ -20,6 +22,8 @@ from benchmarks.peers.peer import Peer, Unavailable
 HERE = Path(__file__).parent
 CACHE = HERE / ".cache"
 RESULTS = HERE / "RESULTS.md"
+# What a broker may do to a scenario; the others run all the same.
+FAILURES = (LoadFailed, KafkaException, OSError, RuntimeError)
 
 Names = Annotated[list[str] | None, cyclopts.Parameter(consume_multiple=True)]
 
@@ -57,16 +61,23 @@ def main(
         facts |= peer.settings()
     directory = Path(tempfile.mkdtemp(prefix="run-", dir=CACHE))
     bench = Bench(available, QUICK if quick else FULL, directory, console.log)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
+    failures = []
     try:
-        for name, scenario in SCENARIOS.items():
-            if not only or name in only:
-                scenario(bench)
+        for name in only or SCENARIOS:
+            try:
+                SCENARIOS[name](bench)
+            except FAILURES as error:
+                console.log(f"{name} failed: {error}", markup=False)
+                failures.append(name)
     finally:
         bench.close()
         shutil.rmtree(directory)
         report.show(bench.results, console)
     if write or not (quick or only or peers):
         RESULTS.write_text(report.as_markdown(bench.results, facts))
+    if failures:
+        sys.exit(f"failed: {', '.join(failures)}")
 
 
 def _prepared(peer: Peer, console: Console) -> bool:

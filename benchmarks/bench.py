@@ -59,7 +59,7 @@ class Bench:
         key = (peer.name, None if peer.shares_server() else flush)
         if key not in self._servers:
             server = spawn_server(peer, self.new_directory(peer), flush)
-            self._servers[key] = server
+            self._servers[key] = server  # Before it is ready, so that `close` stops it.
             server.wait_until_listening()
         return self._servers[key]
 

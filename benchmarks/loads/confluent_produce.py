@@ -28,6 +28,7 @@ def main(
     seconds: float = 4.0,
     count: int = 0,
     linger_ms: float = 5.0,
+    idempotent: int = 0,
 ) -> None:
     """Sends for `seconds`, or `count` messages if that is given."""
     producer = Producer(
@@ -35,6 +36,7 @@ def main(
             "bootstrap.servers": address,
             "acks": acks,
             "linger.ms": linger_ms,
+            "enable.idempotence": bool(idempotent),
             "queue.buffering.max.messages": 1_000_000,
             "queue.buffering.max.kbytes": QUEUE_BYTES >> 10,
         }

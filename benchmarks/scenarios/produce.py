@@ -20,28 +20,31 @@ class Case(NamedTuple):
     partitions: int
     acks: str
     flush: Flush
+    idempotent: bool = False
 
     @property
     def label(self) -> str:
         plural = "s" if self.partitions > 1 else ""
         size = f"{self.size} B" if self.size < 1024 else f"{self.size // 1024} KB"
-        return f"{size}, {self.partitions} partition{plural}, acks={self.acks}, flush {self.flush}"
+        acks = f"acks={self.acks}" + (", idempotent" if self.idempotent else "")
+        return f"{size}, {self.partitions} partition{plural}, {acks}, flush {self.flush}"
 
     @property
     def requirement(self) -> Requirement:
-        if (self.size, self.partitions, self.acks) != (1024, 1, "all"):
+        if (self.size, self.partitions, self.acks, self.idempotent) != (1024, 1, "all", False):
             return Requirement()
         return {Flush.OS: AT_LEAST_KAFKA, Flush.ACK: FLUSHED}.get(self.flush, Requirement())
 
 
 def cases(full: bool) -> Iterator[Case]:
-    """Every size, partition count and acks at flush os; the other policies at acks=all."""
+    """Every size, partition count and acks at flush os; the rest at acks=all."""
     if not full:
         yield from (Case(1024, 1, "all", flush) for flush in (Flush.OS, Flush.ACK))
         return
     for size in SIZES:
         for partitions in PARTITIONS:
             yield from (Case(size, partitions, acks, Flush.OS) for acks in ACKS)
+            yield Case(size, partitions, "all", Flush.OS, idempotent=True)
             yield from (
                 Case(size, partitions, "all", flush) for flush in (Flush.INTERVAL, Flush.ACK)
             )
@@ -68,6 +71,7 @@ def _measure(bench: Bench, server: Server, case: Case, seconds: float) -> Outcom
             partitions=case.partitions,
             value_size=case.size,
             acks=case.acks,
+            idempotent=int(case.idempotent),
             seconds=seconds,
         )
 
