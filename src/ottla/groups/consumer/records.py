@@ -1,0 +1,168 @@
+"""Records of consumer groups (KIP-848): families 3 to 8, and 16 for regular expressions.
+
+3  the group's epoch
+4  the partitions of the subscribed topics (written by Kafka before 4.1; read, never written)
+5  a member and what it subscribes to
+6  the epoch of the target assignment
+7  the target assignment of a member
+8  the current assignment of a member
+16 the topics that a subscribed regular expression resolves to
+"""
+
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from ottla.groups.record import KeyLayout, wire
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _GroupKey(KeyLayout):
+    group_id: str = field(metadata=wire("string"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _MemberKey(KeyLayout):
+    group_id: str = field(metadata=wire("string"))
+    member_id: str = field(metadata=wire("string"))
+
+
+class _ValueLayout:
+    __slots__ = ()
+    VERSION_WRITTEN: ClassVar[int] = 0
+    VERSIONS_READ: ClassVar[range] = range(1)
+    FLEXIBLE_SINCE: ClassVar[int] = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerGroupMetadataKey(_GroupKey):
+    RECORD_TYPE: ClassVar[int] = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerGroupMetadataValue(_ValueLayout):
+    epoch: int = field(metadata=wire("int32"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerGroupPartitionMetadataKey(_GroupKey):
+    RECORD_TYPE: ClassVar[int] = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionMetadata(_ValueLayout):
+    partition: int = field(metadata=wire("int32"))
+    racks: tuple[str, ...] = field(metadata=wire("string"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicMetadata(_ValueLayout):
+    topic_id: uuid.UUID | None = field(metadata=wire("uuid"))
+    topic_name: str = field(metadata=wire("string"))
+    num_partitions: int = field(metadata=wire("int32"))
+    partition_metadata: tuple[PartitionMetadata, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerGroupPartitionMetadataValue(_ValueLayout):
+    topics: tuple[TopicMetadata, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerGroupMemberMetadataKey(_MemberKey):
+    RECORD_TYPE: ClassVar[int] = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassicProtocol(_ValueLayout):
+    name: str = field(metadata=wire("string"))
+    metadata: bytes = field(metadata=wire("bytes"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassicMemberMetadata(_ValueLayout):
+    """Present while the member still speaks the classic protocol."""
+
+    session_timeout_ms: int = field(metadata=wire("int32"))
+    supported_protocols: tuple[ClassicProtocol, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerGroupMemberMetadataValue(_ValueLayout):
+    instance_id: str | None = field(metadata=wire("string"), default=None)
+    rack_id: str | None = field(metadata=wire("string"), default=None)
+    client_id: str = field(metadata=wire("string"))
+    client_host: str = field(metadata=wire("string"))
+    subscribed_topic_names: tuple[str, ...] = field(metadata=wire("string"), default=())
+    subscribed_topic_regex: str | None = field(metadata=wire("string"), default=None)
+    rebalance_timeout_ms: int = field(metadata=wire("int32"), default=-1)
+    server_assignor: str | None = field(metadata=wire("string"), default=None)
+    classic_member_metadata: ClassicMemberMetadata | None = field(
+        metadata=wire("struct", tag=0), default=None
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerGroupTargetAssignmentMetadataKey(_GroupKey):
+    RECORD_TYPE: ClassVar[int] = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerGroupTargetAssignmentMetadataValue(_ValueLayout):
+    assignment_epoch: int = field(metadata=wire("int32"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicPartitions(_ValueLayout):
+    topic_id: uuid.UUID | None = field(metadata=wire("uuid"))
+    partitions: tuple[int, ...] = field(metadata=wire("int32"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerGroupTargetAssignmentMemberKey(_MemberKey):
+    RECORD_TYPE: ClassVar[int] = 7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerGroupTargetAssignmentMemberValue(_ValueLayout):
+    topic_partitions: tuple[TopicPartitions, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerGroupCurrentMemberAssignmentKey(_MemberKey):
+    RECORD_TYPE: ClassVar[int] = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerGroupCurrentMemberAssignmentValue(_ValueLayout):
+    member_epoch: int = field(metadata=wire("int32"))
+    previous_member_epoch: int = field(metadata=wire("int32"))
+    state: int = field(metadata=wire("int8"))
+    assigned_partitions: tuple[TopicPartitions, ...]
+    partitions_pending_revocation: tuple[TopicPartitions, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerGroupRegularExpressionKey(KeyLayout):
+    RECORD_TYPE: ClassVar[int] = 16
+    group_id: str = field(metadata=wire("string"))
+    regular_expression: str = field(metadata=wire("string"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerGroupRegularExpressionValue(_ValueLayout):
+    topics: tuple[str, ...] = field(metadata=wire("string"))
+    version: int = field(metadata=wire("int64"))
+    timestamp: int = field(metadata=wire("int64"))
+
+
+CONSUMER_FAMILIES: Iterable[tuple[type[Any], type[Any]]] = (
+    (ConsumerGroupMetadataKey, ConsumerGroupMetadataValue),
+    (ConsumerGroupPartitionMetadataKey, ConsumerGroupPartitionMetadataValue),
+    (ConsumerGroupMemberMetadataKey, ConsumerGroupMemberMetadataValue),
+    (ConsumerGroupTargetAssignmentMetadataKey, ConsumerGroupTargetAssignmentMetadataValue),
+    (ConsumerGroupTargetAssignmentMemberKey, ConsumerGroupTargetAssignmentMemberValue),
+    (ConsumerGroupCurrentMemberAssignmentKey, ConsumerGroupCurrentMemberAssignmentValue),
+    (ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue),
+)

@@ -1,0 +1,40 @@
+"""Records of committed offsets: family 1 (and 0, its first name)."""
+
+import uuid
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from ottla.groups.record import KeyLayout, Record, wire
+from ottla.protocol.topics import TopicPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetCommitKey(KeyLayout):
+    RECORD_TYPE: ClassVar[int] = 1
+    group: str = field(metadata=wire("string"))
+    topic: str = field(metadata=wire("string"))
+    partition: int = field(metadata=wire("int32"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetCommitValue:
+    VERSION_WRITTEN: ClassVar[int] = 4
+    VERSIONS_READ: ClassVar[range] = range(5)
+    FLEXIBLE_SINCE: ClassVar[int] = 4
+    offset: int = field(metadata=wire("int64"))
+    leader_epoch: int = field(metadata=wire("int32", since=3), default=-1)
+    metadata: str = field(metadata=wire("string"))
+    commit_timestamp: int = field(metadata=wire("int64"))
+    expire_timestamp: int = field(metadata=wire("int64", since=1, until=1), default=-1)
+    topic_id: uuid.UUID | None = field(metadata=wire("uuid", since=4, tag=0), default=None)
+
+
+def offset_commit(group_id: str, place: TopicPartition, value: OffsetCommitValue) -> Record:
+    key = OffsetCommitKey(group=group_id, topic=place.topic, partition=place.partition)
+    return Record(key, value)
+
+
+def offset_tombstone(group_id: str, place: TopicPartition) -> Record:
+    return Record(
+        OffsetCommitKey(group=group_id, topic=place.topic, partition=place.partition), None
+    )
