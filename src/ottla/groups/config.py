@@ -1,0 +1,206 @@
+"""Configuration of the group coordinator, with Kafka's names and defaults."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from ottla.protocol.config import (
+    ConfigKey,
+    ConfigType,
+    ConfigValues,
+    at_least,
+    each_of,
+    one_of,
+)
+from ottla.protocol.errors import ApiError, ErrorCode
+
+_INT_MAX = 2**31 - 1
+_MINUTE_MS = 60_000
+
+
+def _integer(name: str, default: int, doc: str, low: int = 1) -> ConfigKey[int]:
+    return ConfigKey(name, ConfigType.INT, default, doc, validator=at_least(low))
+
+
+GROUP_MIN_SESSION_TIMEOUT_MS = _integer(
+    "group.min.session.timeout.ms",
+    6_000,
+    "The shortest session timeout that a member of a classic group may ask for.",
+)
+GROUP_MAX_SESSION_TIMEOUT_MS = _integer(
+    "group.max.session.timeout.ms",
+    1_800_000,
+    "The longest session timeout that a member of a classic group may ask for.",
+)
+GROUP_INITIAL_REBALANCE_DELAY_MS = _integer(
+    "group.initial.rebalance.delay.ms",
+    3_000,
+    "How long an empty classic group waits for more members before its first rebalance ends.",
+    low=0,
+)
+GROUP_MAX_SIZE = _integer(
+    "group.max.size", _INT_MAX, "The most members that a classic group can have."
+)
+OFFSETS_RETENTION_MINUTES = _integer(
+    "offsets.retention.minutes",
+    7 * 24 * 60,
+    "How long committed offsets are kept after their group has lost its last member, or, for a"
+    " topic that the group no longer subscribes to and for groups without members, after the last"
+    " commit.",
+)
+OFFSETS_RETENTION_CHECK_INTERVAL_MS = ConfigKey(
+    "offsets.retention.check.interval.ms",
+    ConfigType.LONG,
+    600_000,
+    "How often expired offsets are looked for.",
+    validator=at_least(1),
+)
+OFFSETS_TOPIC_NUM_PARTITIONS = _integer(
+    "offsets.topic.num.partitions",
+    50,
+    "The number of partitions of __consumer_offsets; it cannot change once the topic exists.",
+)
+OFFSETS_TOPIC_REPLICATION_FACTOR = ConfigKey(
+    "offsets.topic.replication.factor",
+    ConfigType.SHORT,
+    3,
+    "The replication factor of __consumer_offsets; a smaller cluster uses all its brokers.",
+    validator=at_least(1),
+)
+OFFSETS_TOPIC_SEGMENT_BYTES = _integer(
+    "offsets.topic.segment.bytes",
+    100 * 1024 * 1024,
+    "The segment size of __consumer_offsets, kept small so that it is compacted and loaded fast.",
+)
+OFFSET_METADATA_MAX_BYTES = _integer(
+    "offset.metadata.max.bytes",
+    4096,
+    "The longest metadata that may accompany a committed offset.",
+    low=0,
+)
+GROUP_CONSUMER_SESSION_TIMEOUT_MS = _integer(
+    "group.consumer.session.timeout.ms",
+    45_000,
+    "A member of a consumer group that sends no heartbeat for this long is removed.",
+)
+GROUP_CONSUMER_MIN_SESSION_TIMEOUT_MS = _integer(
+    "group.consumer.min.session.timeout.ms",
+    45_000,
+    "The shortest session timeout that a consumer group can be given.",
+)
+GROUP_CONSUMER_MAX_SESSION_TIMEOUT_MS = _integer(
+    "group.consumer.max.session.timeout.ms",
+    60_000,
+    "The longest session timeout that a consumer group can be given.",
+)
+GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS = _integer(
+    "group.consumer.heartbeat.interval.ms",
+    5_000,
+    "How often the members of a consumer group are told to send a heartbeat.",
+)
+GROUP_CONSUMER_MIN_HEARTBEAT_INTERVAL_MS = _integer(
+    "group.consumer.min.heartbeat.interval.ms",
+    5_000,
+    "The shortest heartbeat interval that a consumer group can be given.",
+)
+GROUP_CONSUMER_MAX_HEARTBEAT_INTERVAL_MS = _integer(
+    "group.consumer.max.heartbeat.interval.ms",
+    15_000,
+    "The longest heartbeat interval that a consumer group can be given.",
+)
+GROUP_CONSUMER_MAX_SIZE = _integer(
+    "group.consumer.max.size", _INT_MAX, "The most members that a consumer group can have."
+)
+GROUP_CONSUMER_ASSIGNORS: ConfigKey[tuple[str, ...]] = ConfigKey(
+    "group.consumer.assignors",
+    ConfigType.LIST,
+    ("uniform", "range"),
+    "The server-side assignors of consumer groups; the first one is the default.",
+    validator=each_of("uniform", "range"),
+)
+GROUP_CONSUMER_MIGRATION_POLICY = ConfigKey(
+    "group.consumer.migration.policy",
+    ConfigType.STRING,
+    "bidirectional",
+    "Whether a group with members may change between the classic and the consumer protocol.",
+    validator=one_of("bidirectional", "upgrade", "downgrade", "disabled"),
+)
+
+BROKER_KEYS: tuple[ConfigKey[Any], ...] = (
+    GROUP_MIN_SESSION_TIMEOUT_MS,
+    GROUP_MAX_SESSION_TIMEOUT_MS,
+    GROUP_INITIAL_REBALANCE_DELAY_MS,
+    GROUP_MAX_SIZE,
+    OFFSETS_RETENTION_MINUTES,
+    OFFSETS_RETENTION_CHECK_INTERVAL_MS,
+    OFFSETS_TOPIC_NUM_PARTITIONS,
+    OFFSETS_TOPIC_REPLICATION_FACTOR,
+    OFFSETS_TOPIC_SEGMENT_BYTES,
+    OFFSET_METADATA_MAX_BYTES,
+    GROUP_CONSUMER_SESSION_TIMEOUT_MS,
+    GROUP_CONSUMER_MIN_SESSION_TIMEOUT_MS,
+    GROUP_CONSUMER_MAX_SESSION_TIMEOUT_MS,
+    GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS,
+    GROUP_CONSUMER_MIN_HEARTBEAT_INTERVAL_MS,
+    GROUP_CONSUMER_MAX_HEARTBEAT_INTERVAL_MS,
+    GROUP_CONSUMER_MAX_SIZE,
+    GROUP_CONSUMER_ASSIGNORS,
+    GROUP_CONSUMER_MIGRATION_POLICY,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupConfig:
+    """What the coordinator reads of the configuration."""
+
+    min_session_timeout_ms: int = GROUP_MIN_SESSION_TIMEOUT_MS.default
+    max_session_timeout_ms: int = GROUP_MAX_SESSION_TIMEOUT_MS.default
+    initial_rebalance_delay_ms: int = GROUP_INITIAL_REBALANCE_DELAY_MS.default
+    max_size: int = GROUP_MAX_SIZE.default
+    offsets_retention_ms: int = OFFSETS_RETENTION_MINUTES.default * _MINUTE_MS
+    offsets_retention_check_interval_ms: int = OFFSETS_RETENTION_CHECK_INTERVAL_MS.default
+    offset_metadata_max_bytes: int = OFFSET_METADATA_MAX_BYTES.default
+    consumer_session_timeout_ms: int = GROUP_CONSUMER_SESSION_TIMEOUT_MS.default
+    consumer_heartbeat_interval_ms: int = GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS.default
+    consumer_max_size: int = GROUP_CONSUMER_MAX_SIZE.default
+    consumer_assignors: tuple[str, ...] = GROUP_CONSUMER_ASSIGNORS.default
+    consumer_migration_policy: str = GROUP_CONSUMER_MIGRATION_POLICY.default
+
+    @classmethod
+    def of(cls, values: ConfigValues) -> "GroupConfig":
+        _validate_range(
+            values,
+            GROUP_CONSUMER_SESSION_TIMEOUT_MS,
+            GROUP_CONSUMER_MIN_SESSION_TIMEOUT_MS,
+            GROUP_CONSUMER_MAX_SESSION_TIMEOUT_MS,
+        )
+        _validate_range(
+            values,
+            GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS,
+            GROUP_CONSUMER_MIN_HEARTBEAT_INTERVAL_MS,
+            GROUP_CONSUMER_MAX_HEARTBEAT_INTERVAL_MS,
+        )
+        return cls(
+            min_session_timeout_ms=values[GROUP_MIN_SESSION_TIMEOUT_MS],
+            max_session_timeout_ms=values[GROUP_MAX_SESSION_TIMEOUT_MS],
+            initial_rebalance_delay_ms=values[GROUP_INITIAL_REBALANCE_DELAY_MS],
+            max_size=values[GROUP_MAX_SIZE],
+            offsets_retention_ms=values[OFFSETS_RETENTION_MINUTES] * _MINUTE_MS,
+            offsets_retention_check_interval_ms=values[OFFSETS_RETENTION_CHECK_INTERVAL_MS],
+            offset_metadata_max_bytes=values[OFFSET_METADATA_MAX_BYTES],
+            consumer_session_timeout_ms=values[GROUP_CONSUMER_SESSION_TIMEOUT_MS],
+            consumer_heartbeat_interval_ms=values[GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS],
+            consumer_max_size=values[GROUP_CONSUMER_MAX_SIZE],
+            consumer_assignors=values[GROUP_CONSUMER_ASSIGNORS],
+            consumer_migration_policy=values[GROUP_CONSUMER_MIGRATION_POLICY],
+        )
+
+
+def _validate_range(
+    values: ConfigValues, key: ConfigKey[int], low: ConfigKey[int], high: ConfigKey[int]
+) -> None:
+    if not values[low] <= values[key] <= values[high]:
+        raise ApiError(
+            ErrorCode.invalid_config,
+            f"{key.name} is {values[key]}, but {low.name} and {high.name} allow only"
+            f" {values[low]} to {values[high]}",
+        )

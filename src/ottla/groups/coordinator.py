@@ -1,0 +1,230 @@
+"""The machine of one partition of `__consumer_offsets`: every operation on its groups.
+
+A group lives on the partition that `partition_for` gives for its id. The runtime that leads the
+partition replays its log, calls `start` once, and then submits operations. Operations raise
+ApiError when a request is refused as a whole; what concerns a part of a request is in the response.
+A reply may be a Deferred: JoinGroup and SyncGroup wait for other members.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+
+from kio.schema.delete_groups.v2.response import DeletableGroupResult
+from kio.schema.describe_groups.v6.response import DescribedGroup
+from kio.schema.heartbeat.v4.request import HeartbeatRequest
+from kio.schema.heartbeat.v4.response import HeartbeatResponse
+from kio.schema.join_group.v9.request import JoinGroupRequest
+from kio.schema.join_group.v9.response import JoinGroupResponse
+from kio.schema.leave_group.v5.request import LeaveGroupRequest
+from kio.schema.leave_group.v5.response import LeaveGroupResponse
+from kio.schema.list_groups.v5.request import ListGroupsRequest
+from kio.schema.list_groups.v5.response import ListedGroup
+from kio.schema.offset_commit.v9.request import OffsetCommitRequest
+from kio.schema.offset_commit.v9.response import OffsetCommitResponse
+from kio.schema.offset_delete.v0.request import OffsetDeleteRequest
+from kio.schema.offset_delete.v0.response import OffsetDeleteResponse
+from kio.schema.offset_fetch.v9.request import OffsetFetchRequestGroup
+from kio.schema.offset_fetch.v9.response import OffsetFetchResponseGroup
+from kio.schema.sync_group.v5.request import SyncGroupRequest
+from kio.schema.sync_group.v5.response import SyncGroupResponse
+from kio.schema.txn_offset_commit.v5.request import TxnOffsetCommitRequest
+from kio.schema.txn_offset_commit.v5.response import TxnOffsetCommitResponse
+from kio.schema.types import GroupId
+
+from ottla.groups.caller import Caller
+from ottla.groups.classic.describe import describe, describe_missing
+from ottla.groups.classic.join import ClassicJoin
+from ottla.groups.classic.membership import ClassicMembership
+from ottla.groups.classic.rebalance import ClassicRebalance
+from ottla.groups.classic.records import GroupMetadataKey, GroupMetadataValue, group_metadata
+from ottla.groups.classic.state import ClassicState
+from ottla.groups.config import GroupConfig
+from ottla.groups.effects import Effects
+from ottla.groups.offsets import removal
+from ottla.groups.offsets.commit import OffsetCommits
+from ottla.groups.offsets.fetch import fetch_offsets
+from ottla.groups.offsets.records import OffsetCommitKey, OffsetCommitValue
+from ottla.groups.record import Record, UnknownRecord
+from ottla.groups.state import CoordinatorState
+from ottla.machine.catalog import TopicCatalog
+from ottla.machine.contract import Timers
+from ottla.machine.result import Result
+from ottla.machine.transactional import Transactional, TransactionMarker
+
+_EXPIRE_OFFSETS_KEY = "offsets/expire"
+
+
+def partition_for(group_id: str, partition_count: int) -> int:
+    """The partition of `__consumer_offsets` where a group lives: Java's String.hashCode decides."""
+    code = 0
+    for unit in _utf16_units(group_id):
+        code = (31 * code + unit) & 0xFFFFFFFF
+    signed = code - (1 << 32) if code >= 1 << 31 else code
+    # The absolute value of the least integer does not fit; Kafka takes 0 for it.
+    return (0 if signed == -(1 << 31) else abs(signed)) % partition_count
+
+
+def _utf16_units(text: str) -> Iterator[int]:
+    encoded = text.encode("utf-16-be", "surrogatepass")
+    return (encoded[index] << 8 | encoded[index + 1] for index in range(0, len(encoded), 2))
+
+
+class GroupMachine:
+    """Implements `machine.contract.Machine`."""
+
+    def __init__(
+        self,
+        *,
+        config: GroupConfig,
+        catalog: TopicCatalog,
+        timers: Timers,
+        new_uuid: Callable[[], str],
+    ) -> None:
+        self._state = CoordinatorState(
+            config=config, catalog=catalog, timers=timers, new_uuid=new_uuid
+        )
+        self._rebalance = ClassicRebalance(self._state)
+        self._classic_join = ClassicJoin(self._state, self._rebalance)
+        self._classic_membership = ClassicMembership(self._state, self._rebalance)
+        self._commits = OffsetCommits(self._state, self._rebalance)
+
+    # The machine.
+
+    def replay(self, record: object, timestamp_ms: int) -> None:
+        match record:
+            case Record(key=OffsetCommitKey() as key, value=OffsetCommitValue() | None as value):
+                self._state.offsets.replay(key, value)
+            case Record(key=GroupMetadataKey(group=id), value=GroupMetadataValue() as value):
+                self._state.classic_records[id] = value
+            case Record(key=GroupMetadataKey(group=id), value=None):
+                self._replay_classic_tombstone(id, timestamp_ms)
+            case Transactional(
+                producer_id, epoch, Record(key=OffsetCommitKey() as key, value=value)
+            ):
+                assert isinstance(value, OffsetCommitValue)
+                self._state.offsets.replay_pending(producer_id, epoch, key, value)
+            case TransactionMarker():
+                self._state.offsets.replay_marker(record)
+            case UnknownRecord():
+                pass
+            case _:
+                raise AssertionError(f"not a record of a group: {record}")
+
+    def _replay_classic_tombstone(self, group_id: str, timestamp_ms: int) -> None:
+        self._state.classic_records.pop(group_id, None)
+        group = self._state.classic_groups.pop(group_id, None)
+        if group is not None:
+            group.transition_to(ClassicState.DEAD, timestamp_ms)
+
+    def snapshot(self) -> Iterable[object]:
+        yield from self._state.offsets.snapshot()
+        for group_id, value in self._state.classic_records.items():
+            yield group_metadata(group_id, value)
+
+    def start(self, now_ms: int) -> Result[None]:
+        """The log has been replayed and this is the leader: give every member a session again."""
+        effects = Effects()
+        for group_id in tuple(self._state.classic_records):
+            group = self._state.classic_group(group_id)
+            if group is None:
+                continue
+            for member in group.members.values():
+                self._rebalance.keep_alive(group, member, now_ms)
+            if len(group.members) > self._state.config.max_size:
+                self._rebalance.prepare(group, now_ms, effects)
+        self._schedule_expiry(now_ms)
+        return effects.result(None)
+
+    def _schedule_expiry(self, now_ms: int) -> None:
+        self._state.timers.schedule(
+            _EXPIRE_OFFSETS_KEY,
+            now_ms + self._state.config.offsets_retention_check_interval_ms,
+            self._expire_offsets,
+        )
+
+    def _expire_offsets(self, now_ms: int) -> Result[None]:
+        self._schedule_expiry(now_ms)
+        return removal.expire_offsets(self._state, now_ms)
+
+    # Members of classic groups.
+
+    def join_group(
+        self, request: JoinGroupRequest, caller: Caller, now_ms: int
+    ) -> Result[JoinGroupResponse]:
+        return self._classic_join.join_group(request, caller, now_ms)
+
+    def sync_group(self, request: SyncGroupRequest, now_ms: int) -> Result[SyncGroupResponse]:
+        return self._classic_membership.sync_group(request, now_ms)
+
+    def heartbeat(self, request: HeartbeatRequest, now_ms: int) -> Result[HeartbeatResponse]:
+        return self._classic_membership.heartbeat(request, now_ms)
+
+    def leave_group(
+        self, request: LeaveGroupRequest, caller: Caller, now_ms: int
+    ) -> Result[LeaveGroupResponse]:
+        return self._classic_membership.leave_group(request, caller, now_ms)
+
+    # Offsets.
+
+    def commit_offsets(
+        self, request: OffsetCommitRequest, caller: Caller, now_ms: int
+    ) -> Result[OffsetCommitResponse]:
+        return self._commits.commit_offsets(request, caller, now_ms)
+
+    def commit_transactional_offsets(
+        self, request: TxnOffsetCommitRequest, caller: Caller, now_ms: int
+    ) -> Result[TxnOffsetCommitResponse]:
+        return self._commits.commit_transactional_offsets(request, caller, now_ms)
+
+    def complete_transaction(self, marker: TransactionMarker) -> Result[None]:
+        return self._commits.complete_transaction(marker)
+
+    def fetch_offsets(
+        self, request: OffsetFetchRequestGroup, *, require_stable: bool
+    ) -> Result[OffsetFetchResponseGroup]:
+        return fetch_offsets(self._state, request, require_stable=require_stable)
+
+    def delete_offsets(self, request: OffsetDeleteRequest) -> Result[OffsetDeleteResponse]:
+        return removal.delete_offsets(self._state, request)
+
+    def remove_topics(self, topics: Collection[str]) -> Result[None]:
+        """Topics were deleted."""
+        return removal.remove_topics(self._state, topics)
+
+    # Groups as a whole.
+
+    def delete_groups(self, group_ids: Iterable[str]) -> Result[tuple[DeletableGroupResult, ...]]:
+        return removal.delete_groups(self._state, group_ids)
+
+    def describe_groups(
+        self, group_ids: Iterable[str], caller: Caller
+    ) -> Result[tuple[DescribedGroup, ...]]:
+        return Result(tuple(self._describe(group_id, caller) for group_id in group_ids))
+
+    def _describe(self, group_id: str, caller: Caller) -> DescribedGroup:
+        group = self._state.classic_group(group_id)
+        if group is None:
+            message = f"Group {group_id} not found."
+            return describe_missing(group_id, caller.api_version, message)
+        return describe(group)
+
+    def list_groups(self, request: ListGroupsRequest) -> Result[tuple[ListedGroup, ...]]:
+        """Filters are compared without regard to case; an empty one lets everything pass."""
+        states = {name.strip().lower() for name in request.states_filter}
+        types = {name.strip().lower() for name in request.types_filter}
+        listed = []
+        for group_id in self._state.group_ids():
+            group = self._state.group(group_id)
+            assert group is not None, "every id in the state is that of a group"
+            if states and group.state_name.lower() not in states:
+                continue
+            if types and group.type_name.lower() not in types:
+                continue
+            listed.append(
+                ListedGroup(
+                    group_id=GroupId(group_id),
+                    protocol_type=group.protocol_type_name,
+                    group_state=group.state_name,
+                    group_type=group.type_name,
+                )
+            )
+        return Result(tuple(listed))

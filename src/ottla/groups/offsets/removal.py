@@ -1,0 +1,144 @@
+"""How offsets go: by OffsetDelete, with their group, with their topic, and by age (KIP-211)."""
+
+from collections.abc import Collection, Iterable
+
+from kio.schema.delete_groups.v2.response import DeletableGroupResult
+from kio.schema.offset_delete.v0.request import OffsetDeleteRequest, OffsetDeleteRequestTopic
+from kio.schema.offset_delete.v0.response import (
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from kio.schema.types import GroupId
+
+from ottla.groups.duration import NO_THROTTLE
+from ottla.groups.group import Group
+from ottla.groups.offsets.records import OffsetCommitValue, offset_tombstone
+from ottla.groups.record import Record
+from ottla.groups.state import CoordinatorState
+from ottla.machine.result import Result
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.topics import TopicPartition
+
+
+def delete_offsets(
+    state: CoordinatorState, request: OffsetDeleteRequest
+) -> Result[OffsetDeleteResponse]:
+    group = _existing_group(state, request.group_id)
+    group.validate_offset_delete()
+    records: list[Record] = []
+    topics = tuple(
+        OffsetDeleteResponseTopic(
+            name=topic.name, partitions=tuple(_delete_topic(state, group, topic, records))
+        )
+        for topic in request.topics
+    )
+    response = OffsetDeleteResponse(
+        error_code=ErrorCode.none, throttle_time=NO_THROTTLE, topics=topics
+    )
+    return Result(response, tuple(records))
+
+
+def _delete_topic(
+    state: CoordinatorState,
+    group: Group,
+    topic: OffsetDeleteRequestTopic,
+    records: list[Record],
+) -> Iterable[OffsetDeleteResponsePartition]:
+    count = state.catalog.partition_count(topic.name) or 0
+    subscribed = group.is_subscribed_to(topic.name)
+    places = _places(state, group.group_id)
+    for partition in topic.partitions:
+        place = TopicPartition(topic.name, partition.partition_index)
+        error = ErrorCode.none
+        if not 0 <= place.partition < count:
+            error = ErrorCode.unknown_topic_or_partition
+        elif subscribed:
+            error = ErrorCode.group_subscribed_to_topic
+        elif place in places:
+            records.append(offset_tombstone(group.group_id, place))
+        yield OffsetDeleteResponsePartition(
+            partition_index=partition.partition_index, error_code=error
+        )
+
+
+def delete_groups(
+    state: CoordinatorState, group_ids: Iterable[str]
+) -> Result[tuple[DeletableGroupResult, ...]]:
+    records: list[Record] = []
+    results = []
+    for group_id in group_ids:
+        error = ErrorCode.none
+        try:
+            group = _existing_group(state, group_id)
+            group.validate_delete()
+        except ApiError as refusal:
+            error = refusal.code
+        else:
+            records.extend(
+                offset_tombstone(group_id, place) for place in sorted(_places(state, group_id))
+            )
+            records.extend(group.tombstones())
+        results.append(DeletableGroupResult(group_id=GroupId(group_id), error_code=error))
+    return Result(tuple(results), tuple(records))
+
+
+def remove_topics(state: CoordinatorState, topics: Collection[str]) -> Result[None]:
+    """The topics were deleted: a later topic of the same name starts without their offsets."""
+    found = state.offsets.places_of_topics(set(topics))
+    return Result(None, tuple(offset_tombstone(*entry) for entry in sorted(found)))
+
+
+def expire_offsets(state: CoordinatorState, now_ms: int) -> Result[None]:
+    """Remove what has passed its retention, and groups that have neither members nor offsets."""
+    records: list[Record] = []
+    for group_id in tuple(state.group_ids()):
+        group = state.group(group_id)
+        assert group is not None, "every id in the state is that of a group"
+        expired = list(_expired(state, group, now_ms))
+        records.extend(offset_tombstone(group_id, place) for place in expired)
+        is_left_alone = group.is_empty and not state.offsets.has_open_transaction(group_id)
+        if is_left_alone and len(expired) == len(state.offsets.of_group(group_id)):
+            records.extend(_farewell(state, group))
+    return Result(None, tuple(records))
+
+
+def _farewell(state: CoordinatorState, group: Group) -> Iterable[Record]:
+    """A group that nothing in the log tells of needs no tombstone; it ends here."""
+    if state.has_record(group.group_id) or state.offsets.knows(group.group_id):
+        return group.tombstones()
+    state.forget_unused(group.group_id)
+    return ()
+
+
+def _expired(state: CoordinatorState, group: Group, now_ms: int) -> Iterable[TopicPartition]:
+    unstable = state.offsets.pending_places(group.group_id)
+    for place, committed in sorted(state.offsets.of_group(group.group_id).items()):
+        if place in unstable or group.is_subscribed_to(place.topic):
+            continue
+        if _is_expired(state, group, committed.value, now_ms):
+            yield place
+
+
+def _is_expired(
+    state: CoordinatorState, group: Group, value: OffsetCommitValue, now_ms: int
+) -> bool:
+    start_ms = group.offset_retention_start_ms(value.commit_timestamp)
+    if start_ms is None:
+        return False
+    if value.expire_timestamp >= 0:
+        return now_ms >= value.expire_timestamp
+    return now_ms - start_ms >= state.config.offsets_retention_ms
+
+
+def _places(state: CoordinatorState, group_id: str) -> set[TopicPartition]:
+    return {*state.offsets.of_group(group_id), *state.offsets.pending_places(group_id)}
+
+
+def _existing_group(state: CoordinatorState, group_id: str) -> Group:
+    if not group_id:
+        raise ApiError(ErrorCode.invalid_group_id, "the group id is empty")
+    group = state.group(group_id)
+    if group is None:
+        raise ApiError(ErrorCode.group_id_not_found, f"there is no group {group_id}")
+    return group

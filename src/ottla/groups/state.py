@@ -1,0 +1,73 @@
+"""Everything that the coordinator of one partition of `__consumer_offsets` knows.
+
+    offsets, classic_records, consumer_groups   replicated: changed by replay only
+    classic_groups, timers                      volatile: changed by operations, gone with the
+                                                machine, never seen by another coordinator
+
+A classic group is in `classic_groups` from the moment that anything is asked of it; before that
+only its record or its offsets are here.
+"""
+
+from collections.abc import Callable, Iterator
+
+from ottla.groups.classic.group import ClassicGroup
+from ottla.groups.classic.records import GroupMetadataValue
+from ottla.groups.config import GroupConfig
+from ottla.groups.group import Group
+from ottla.groups.offsets.store import OffsetStore
+from ottla.machine.catalog import TopicCatalog
+from ottla.machine.contract import Timers
+
+
+class CoordinatorState:
+    def __init__(
+        self,
+        *,
+        config: GroupConfig,
+        catalog: TopicCatalog,
+        timers: Timers,
+        new_uuid: Callable[[], str],
+    ) -> None:
+        self.config = config
+        self.catalog = catalog
+        self.timers = timers
+        self.new_uuid = new_uuid  # The random part of a member id.
+        self.offsets = OffsetStore()
+        self.classic_records: dict[str, GroupMetadataValue] = {}
+        self.classic_groups: dict[str, ClassicGroup] = {}
+
+    def group(self, group_id: str) -> Group | None:
+        return self.classic_group(group_id)
+
+    def classic_group(self, group_id: str) -> ClassicGroup | None:
+        group = self.classic_groups.get(group_id)
+        if group is None:
+            group = self._revived(group_id)
+            if group is not None:
+                self.classic_groups[group_id] = group
+        return group
+
+    def _revived(self, group_id: str) -> ClassicGroup | None:
+        record = self.classic_records.get(group_id)
+        if record is not None:
+            return ClassicGroup.from_record(group_id, record)
+        if self.offsets.knows(group_id):
+            return ClassicGroup(group_id, now_ms=-1)
+        return None
+
+    def group_ids(self) -> Iterator[str]:
+        """Of all groups, in no order that a client may count on."""
+        yield from dict.fromkeys(
+            (*self.classic_groups, *self.classic_records, *self.offsets.group_ids())
+        )
+
+    def has_record(self, group_id: str) -> bool:
+        return group_id in self.classic_records
+
+    def forget_unused(self, group_id: str) -> None:
+        """A classic group that never came to be leaves nothing behind."""
+        group = self.classic_groups.get(group_id)
+        if group is None or not group.is_unused:
+            return
+        if not self.has_record(group_id) and not self.offsets.knows(group_id):
+            del self.classic_groups[group_id]

@@ -1,0 +1,386 @@
+"""Drives a GroupMachine as the runtime does, with time that moves by hand.
+
+Every record passes through its bytes, so that what is tested is what a log would give back.
+"""
+
+import itertools
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from typing import Any, TypeVar
+from uuid import UUID
+
+from kio.schema.heartbeat.v4.request import HeartbeatRequest
+from kio.schema.heartbeat.v4.response import HeartbeatResponse
+from kio.schema.join_group.v9.request import JoinGroupRequest, JoinGroupRequestProtocol
+from kio.schema.join_group.v9.response import JoinGroupResponse
+from kio.schema.leave_group.v5.request import LeaveGroupRequest, MemberIdentity
+from kio.schema.leave_group.v5.response import LeaveGroupResponse
+from kio.schema.offset_commit.v9.request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kio.schema.offset_commit.v9.response import OffsetCommitResponse
+from kio.schema.offset_fetch.v9.request import OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from kio.schema.offset_fetch.v9.response import OffsetFetchResponseGroup
+from kio.schema.sync_group.v5.request import SyncGroupRequest, SyncGroupRequestAssignment
+from kio.schema.sync_group.v5.response import SyncGroupResponse
+from kio.schema.types import GroupId, TopicName
+from kio.static.primitive import i32, i32Timedelta, i64
+
+from ottla.groups.caller import Caller
+from ottla.groups.config import GroupConfig
+from ottla.groups.coordinator import GroupMachine
+from ottla.groups.record import Record
+from ottla.groups.record_codec import GroupRecordCodec
+from ottla.machine.contract import Expiry
+from ottla.machine.result import Deferred, Result
+from ottla.machine.transactional import Transactional
+from ottla.protocol.errors import ApiError, ErrorCode
+
+R = TypeVar("R")
+
+START_MS = 1_000_000
+CALLER = Caller(api_version=9, client_id="client", client_host="/host")
+
+_codec = GroupRecordCodec()
+
+
+def duration(milliseconds: int) -> i32Timedelta:
+    return i32Timedelta.parse(timedelta(milliseconds=milliseconds))
+
+
+class Catalog:
+    """Topics with their partition counts; ids are numbers in the order of creation."""
+
+    def __init__(self, **topics: int) -> None:
+        self._ids = itertools.count(1)
+        self.topics: dict[str, tuple[UUID, int]] = {}
+        for name, count in topics.items():
+            self.create(name, count)
+
+    def create(self, name: str, partition_count: int) -> UUID:
+        topic_id = UUID(int=next(self._ids))
+        self.topics[name] = (topic_id, partition_count)
+        return topic_id
+
+    def topic_names(self) -> Iterable[str]:
+        return tuple(self.topics)
+
+    def topic_id(self, name: str) -> UUID | None:
+        return self.topics[name][0] if name in self.topics else None
+
+    def topic_name(self, topic_id: UUID) -> str | None:
+        return next((name for name, topic in self.topics.items() if topic[0] == topic_id), None)
+
+    def partition_count(self, name: str) -> int | None:
+        return self.topics[name][1] if name in self.topics else None
+
+
+class ManualTimers:
+    def __init__(self) -> None:
+        self._entries: dict[str, tuple[int, int, Expiry]] = {}
+        self._order = itertools.count()
+
+    def schedule(self, key: str, deadline_ms: int, expiry: Expiry) -> None:
+        self._entries[key] = (deadline_ms, next(self._order), expiry)
+
+    def cancel(self, key: str) -> None:
+        self._entries.pop(key, None)
+
+    def keys(self) -> set[str]:
+        return set(self._entries)
+
+    def deadline_ms(self, key: str) -> int:
+        return self._entries[key][0]
+
+    def pop_due(self, now_ms: int) -> tuple[int, Expiry] | None:
+        """The earliest timer that is due, with its deadline."""
+        due = [(entry, key) for key, entry in self._entries.items() if entry[0] <= now_ms]
+        if not due:
+            return None
+        (deadline_ms, _, expiry), key = min(due, key=lambda item: item[0][:2])
+        del self._entries[key]
+        return deadline_ms, expiry
+
+
+class Reply:
+    """The answer to a request, which may still be parked."""
+
+    def __init__(self, response: Any) -> None:
+        self._outcome: Any = None
+        if isinstance(response, Deferred):
+            response.when_settled(self._settle)
+        else:
+            self._outcome = response
+
+    def _settle(self, outcome: Any) -> None:
+        self._outcome = outcome
+
+    @property
+    def waits(self) -> bool:
+        return self._outcome is None
+
+    @property
+    def value(self) -> Any:
+        assert self._outcome is not None, "the reply is still parked"
+        return self._outcome
+
+
+class Coordinator:
+    def __init__(self, catalog: Catalog | None = None, **config: Any) -> None:
+        self.catalog = catalog or Catalog(t=4, u=2)
+        self.config = GroupConfig(**config)
+        self.now_ms = START_MS
+        self.log: list[object] = []
+        self.last_records: tuple[object, ...] = ()  # Of the last operation or expiry.
+        self._uuids = itertools.count(1)
+        self._load()
+
+    def _load(self) -> None:
+        self.timers = ManualTimers()
+        self.machine = GroupMachine(
+            config=self.config,
+            catalog=self.catalog,
+            timers=self.timers,
+            new_uuid=lambda: str(next(self._uuids)),
+        )
+        for record in self.log:
+            self.machine.replay(record, self.now_ms)
+        self.run(self.machine.start)
+
+    def reload(self) -> None:
+        """Another coordinator takes over: only the log is left."""
+        self._load()
+
+    def run(self, operation: Callable[[int], Result[R]]) -> Reply:
+        self.last_records = ()
+        result = operation(self.now_ms)
+        reply = Reply(result.response)
+        self.last_records = result.records
+        for record in result.records:
+            written = _through_bytes(record)
+            self.log.append(written)
+            self.machine.replay(written, self.now_ms)
+        for completion in result.completions:
+            completion.deferred.settle(completion.outcome)
+        return reply
+
+    def refusal(self, operation: Callable[[], object]) -> ErrorCode:
+        """The error code with which the operation is refused as a whole."""
+        try:
+            operation()
+        except ApiError as error:
+            return error.code
+        raise AssertionError("the operation was not refused")
+
+    def advance(self, milliseconds: int) -> list[object]:
+        """Let time pass and timers expire, each at its deadline; the records of all of them."""
+        until_ms = self.now_ms + milliseconds
+        records: list[object] = []
+        while (due := self.timers.pop_due(until_ms)) is not None:
+            deadline_ms, expiry = due
+            self.now_ms = max(self.now_ms, deadline_ms)
+            self.run(expiry)
+            records.extend(self.last_records)
+        self.now_ms = until_ms
+        return records
+
+    # Requests, with what does not matter filled in.
+
+    def join(
+        self,
+        member_id: str = "",
+        *,
+        group: str = "g",
+        protocols: dict[str, bytes] | None = None,
+        protocol_type: str = "consumer",
+        instance: str | None = None,
+        session_ms: int = 10_000,
+        rebalance_ms: int = 60_000,
+        version: int = 9,
+        client: str = "client",
+    ) -> Reply:
+        request = JoinGroupRequest(
+            group_id=GroupId(group),
+            session_timeout=duration(session_ms),
+            rebalance_timeout=duration(rebalance_ms),
+            member_id=member_id,
+            group_instance_id=instance,
+            protocol_type=protocol_type,
+            protocols=tuple(
+                JoinGroupRequestProtocol(name=name, metadata=metadata)
+                for name, metadata in (protocols or {"range": subscription("t")}).items()
+            ),
+        )
+        caller = Caller(api_version=version, client_id=client, client_host="/host")
+        return self.run(lambda now_ms: self.machine.join_group(request, caller, now_ms))
+
+    def sync(
+        self,
+        member_id: str,
+        generation: int,
+        assignments: dict[str, bytes] | None = None,
+        *,
+        group: str = "g",
+        instance: str | None = None,
+        protocol_type: str | None = None,
+        protocol: str | None = None,
+    ) -> Reply:
+        request = SyncGroupRequest(
+            group_id=GroupId(group),
+            generation_id=i32(generation),
+            member_id=member_id,
+            group_instance_id=instance,
+            protocol_type=protocol_type,
+            protocol_name=protocol,
+            assignments=tuple(
+                SyncGroupRequestAssignment(member_id=assigned, assignment=assignment)
+                for assigned, assignment in (assignments or {}).items()
+            ),
+        )
+        return self.run(lambda now_ms: self.machine.sync_group(request, now_ms))
+
+    def heartbeat(
+        self, member_id: str, generation: int, *, group: str = "g", instance: str | None = None
+    ) -> HeartbeatResponse:
+        request = HeartbeatRequest(
+            group_id=GroupId(group),
+            generation_id=i32(generation),
+            member_id=member_id,
+            group_instance_id=instance,
+        )
+        response = self.run(lambda now_ms: self.machine.heartbeat(request, now_ms)).value
+        assert isinstance(response, HeartbeatResponse)
+        return response
+
+    def leave(
+        self, *members: tuple[str, str | None], group: str = "g", version: int = 5
+    ) -> LeaveGroupResponse:
+        request = LeaveGroupRequest(
+            group_id=GroupId(group),
+            members=tuple(
+                MemberIdentity(member_id=member_id, group_instance_id=instance)
+                for member_id, instance in members
+            ),
+        )
+        caller = Caller(api_version=version, client_id="client", client_host="/host")
+        reply = self.run(lambda now_ms: self.machine.leave_group(request, caller, now_ms))
+        assert isinstance(reply.value, LeaveGroupResponse)
+        return reply.value
+
+    def commit(
+        self,
+        offsets: dict[tuple[str, int], int],
+        *,
+        group: str = "g",
+        member_id: str = "",
+        generation: int = -1,
+        instance: str | None = None,
+        metadata: str | None = "",
+        version: int = 9,
+    ) -> OffsetCommitResponse:
+        request = OffsetCommitRequest(
+            group_id=GroupId(group),
+            generation_id_or_member_epoch=i32(generation),
+            member_id=member_id,
+            group_instance_id=instance,
+            topics=tuple(
+                OffsetCommitRequestTopic(
+                    name=TopicName(topic),
+                    partitions=(
+                        OffsetCommitRequestPartition(
+                            partition_index=i32(partition),
+                            committed_offset=i64(offset),
+                            committed_leader_epoch=i32(7),
+                            committed_metadata=metadata,
+                        ),
+                    ),
+                )
+                for (topic, partition), offset in offsets.items()
+            ),
+        )
+        caller = Caller(api_version=version, client_id="client", client_host="/host")
+        reply = self.run(lambda now_ms: self.machine.commit_offsets(request, caller, now_ms))
+        assert isinstance(reply.value, OffsetCommitResponse)
+        return reply.value
+
+    def fetch(
+        self,
+        *partitions: tuple[str, int],
+        group: str = "g",
+        everything: bool = False,
+        require_stable: bool = False,
+        member_id: str | None = None,
+        member_epoch: int = -1,
+    ) -> OffsetFetchResponseGroup:
+        topics: dict[str, list[i32]] = {}
+        for topic, partition in partitions:
+            topics.setdefault(topic, []).append(i32(partition))
+        request = OffsetFetchRequestGroup(
+            group_id=GroupId(group),
+            member_id=member_id,
+            member_epoch=i32(member_epoch),
+            topics=None
+            if everything
+            else tuple(
+                OffsetFetchRequestTopics(name=TopicName(topic), partition_indexes=tuple(indexes))
+                for topic, indexes in topics.items()
+            ),
+        )
+        reply = self.run(
+            lambda _: self.machine.fetch_offsets(request, require_stable=require_stable)
+        )
+        assert isinstance(reply.value, OffsetFetchResponseGroup)
+        return reply.value
+
+    def offsets(self, *partitions: tuple[str, int], group: str = "g") -> dict[Any, int]:
+        """The committed offsets as a client sees them; all of the group without an argument."""
+        fetched = self.fetch(*partitions, group=group, everything=not partitions)
+        return {
+            (topic.name, partition.partition_index): partition.committed_offset
+            for topic in fetched.topics
+            for partition in topic.partitions
+        }
+
+    # Groups that are ready.
+
+    def stable_group(self, count: int = 2, *, group: str = "g", **join: Any) -> list[str]:
+        """A group in its first generation, each member's assignment being its id."""
+        replies = []
+        for _ in range(count):
+            member_id = self.join(group=group, **join).value.member_id
+            replies.append(self.join(member_id, group=group, **join))
+        self.advance(self.config.initial_rebalance_delay_ms * (count + 1))
+        joined: list[JoinGroupResponse] = [reply.value for reply in replies]
+        return self.sync_all(joined, group=group)
+
+    def sync_all(self, joined: list[JoinGroupResponse], *, group: str = "g") -> list[str]:
+        member_ids = [response.member_id for response in joined]
+        leader, generation = joined[0].leader, joined[0].generation_id
+        everything = {member_id: member_id.encode() for member_id in member_ids}
+        synced: list[SyncGroupResponse] = []
+        for member_id in sorted(member_ids, key=leader.__eq__):
+            leads = member_id == leader
+            self.sync(member_id, generation, everything if leads else {}, group=group)
+        for member_id in member_ids:
+            reply = self.sync(member_id, generation, group=group)
+            synced.append(reply.value)
+            assert reply.value.assignment == member_id.encode()
+        return member_ids
+
+
+def _through_bytes(record: object) -> object:
+    if isinstance(record, Transactional):
+        return Transactional(
+            record.producer_id, record.producer_epoch, _through_bytes(record.record)
+        )
+    if isinstance(record, Record):
+        return _codec.decode(*_codec.encode(record))
+    return record
+
+
+def subscription(*topics: str) -> bytes:
+    """The metadata of a consumer that subscribes to these topics, version 0."""
+    names = b"".join(len(topic).to_bytes(2, "big") + topic.encode() for topic in topics)
+    return b"\x00\x00" + len(topics).to_bytes(4, "big") + names + b"\xff\xff\xff\xff"
