@@ -15,6 +15,7 @@ from kio.schema.join_group.v9.request import JoinGroupRequest, JoinGroupRequestP
 from kio.schema.join_group.v9.response import JoinGroupResponse
 from kio.schema.leave_group.v5.request import LeaveGroupRequest, MemberIdentity
 from kio.schema.leave_group.v5.response import LeaveGroupResponse
+from kio.schema.list_groups.v5.request import ListGroupsRequest
 from kio.schema.offset_commit.v9.request import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -41,6 +42,7 @@ from ottla.protocol.errors import ApiError, ErrorCode
 R = TypeVar("R")
 
 START_MS = 1_000_000
+ALL_GROUPS = ListGroupsRequest()
 CALLER = Caller(api_version=9, client_id="client", client_host="/host")
 
 _codec = GroupRecordCodec()

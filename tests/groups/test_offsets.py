@@ -482,7 +482,7 @@ def test_offsets_of_a_group_without_members_expire_by_commit_time() -> None:
     assert coordinator.offsets() == {("t", 1): 2}
 
     records = coordinator.advance(DAY_MS)
-    assert records == [offset_tombstone("g", TopicPartition("t", 1))]
+    assert records == [offset_tombstone("g", TopicPartition("t", 1)), group_tombstone("g")]
     assert (
         coordinator.run(lambda _: coordinator.machine.describe_groups(["g"], CALLER))
         .value[0]
@@ -536,7 +536,10 @@ def test_an_explicit_expiry_of_an_old_client_is_kept() -> None:
     coordinator.reload()
 
     assert coordinator.advance(DAY_MS - 600_000) == []
-    assert coordinator.advance(600_000) == [offset_tombstone("g", TopicPartition("t", 0))]
+    assert coordinator.advance(600_000) == [
+        offset_tombstone("g", TopicPartition("t", 0)),
+        group_tombstone("g"),
+    ]
 
 
 def test_a_snapshot_gives_the_same_offsets() -> None:

@@ -115,7 +115,7 @@ class ClassicGroup:
         return self._offers[protocol] == len(self.members)
 
     def select_protocol(self) -> str:
-        """Each member votes for its favourite among those all have; who joined first breaks ties."""
+        """Each member votes for its favourite that all support; who joined first breaks a tie."""
         candidates = {name for name in self._offers if self._is_common(name)}
         votes: dict[str, int] = {}
         for member in self.members.values():
