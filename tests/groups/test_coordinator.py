@@ -20,9 +20,9 @@ from ottla.protocol.errors import ErrorCode
         ("", 0),
         ("a", 47),
         ("test-group", 12),
-        ("console-consumer-12345", 32),
-        ("grün", 8),
-        ("\U0001f600", 22),
+        ("hello", 22),  # 99162322
+        ("grün", 49),  # 3185949
+        ("\U0001f600", 49),  # Two UTF-16 units: 1772899
         ("polygenelubricants", 0),  # Its hash code is the least integer.
     ],
 )

@@ -324,7 +324,7 @@ def test_several_members_leave_at_once() -> None:
         ErrorCode.unknown_member_id,
     ]
     assert response.error_code is ErrorCode.none
-    assert [item.member_id for item in response.members][0] == ""
+    assert response.members[0].member_id == ""
 
 
 def test_before_v3_the_error_is_one_of_the_whole_request() -> None:
