@@ -16,6 +16,7 @@ from benchmarks.bench import FULL, QUICK, Bench, LoadFailed
 from benchmarks.catalogue import SCENARIOS
 from benchmarks.machine import describe_machine
 from benchmarks.peers.kafka import Kafka
+from benchmarks.peers.nats import Nats
 from benchmarks.peers.ottla import Ottla
 from benchmarks.peers.peer import Peer, Unavailable
 
@@ -40,7 +41,7 @@ def main(
     only
         The scenarios to run; all by default.
     peers
-        The brokers to measure: ottla, kafka.
+        The brokers to measure: ottla, kafka, nats.
     write
         Write benchmarks/RESULTS.md even after a part of the run; a whole run always does.
     """
@@ -50,6 +51,7 @@ def main(
     processes.raise_open_files_limit()
     console = Console()
     CACHE.mkdir(exist_ok=True)
+    guests = [Nats()] if not peers or Nats.name in peers else []
     known: list[Peer] = [
         Ottla(warm_seconds=1 if quick else 3),
         Kafka(warm_seconds=5 if quick else 20),
@@ -57,10 +59,11 @@ def main(
     wanted = [peer for peer in known if not peers or peer.name in peers]
     available = [peer for peer in wanted if _prepared(peer, console)]
     facts = describe_machine(CACHE)
-    for peer in available:
+    available_guests: list[Peer] = [peer for peer in guests if _prepared(peer, console)]
+    for peer in available + available_guests:
         facts |= peer.settings()
     directory = Path(tempfile.mkdtemp(prefix="run-", dir=CACHE))
-    bench = Bench(available, QUICK if quick else FULL, directory, console.log)
+    bench = Bench(available, available_guests, QUICK if quick else FULL, directory, console.log)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
     failures = []
     try:

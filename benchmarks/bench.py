@@ -45,7 +45,8 @@ class LoadFailed(Exception):
 class Bench:
     """Owns the servers that scenarios share; `close` stops them."""
 
-    peers: list[Peer]
+    peers: list[Peer]  # They speak Kafka's protocol.
+    guests: list[Peer]  # They do not.
     effort: Effort
     directory: Path
     say: Callable[[str], None]

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from benchmarks.bench import Bench
 from benchmarks.scenarios.consume import consume, consume_raw
+from benchmarks.scenarios.guests import guests
 from benchmarks.scenarios.latency import latency
 from benchmarks.scenarios.memory import idle_connections, memory
 from benchmarks.scenarios.produce import produce, produce_raw
@@ -16,6 +17,7 @@ SCENARIOS: dict[str, Callable[[Bench], None]] = {
     "memory": memory,
     "idle-connections": idle_connections,
     "requests": requests,
+    "guests": guests,
     "latency": latency,
     "produce": produce,
     "produce-raw": produce_raw,

@@ -23,7 +23,7 @@ the unit. The processor figure is the broker's user and system time per GB of me
 def show(results: Results, console: Console) -> None:
     for scenario in results.scenarios():
         table = Table(title=scenario, title_justify="left")
-        for index, heading in enumerate(_headings(results)):
+        for index, heading in enumerate(_headings(results, scenario)):
             table.add_column(heading, justify="left" if index == 0 else "right")
         for row in results.rows(scenario):
             style = STYLES.get(results.verdict(row), "")
@@ -36,7 +36,7 @@ def as_markdown(results: Results, facts: dict[str, str]) -> str:
     for scenario in results.scenarios():
         rows = [_cells(results, row) for row in results.rows(scenario)]
         title = scenario[:1].upper() + scenario[1:]
-        parts.append(f"## {title}\n\n" + _markdown_table(_headings(results), rows))
+        parts.append(f"## {title}\n\n" + _markdown_table(_headings(results, scenario), rows))
     return "\n".join(parts)
 
 
@@ -64,14 +64,16 @@ def _requirement(row: Row) -> str:
     return ", ".join(parts)
 
 
-def _headings(results: Results) -> list[str]:
-    others = [peer for peer in results.peers() if peer != SUBJECT]
-    return ["", *results.peers(), *(f"ratio to {peer}" for peer in others)]
+def _headings(results: Results, scenario: str) -> list[str]:
+    peers = results.peers(scenario)
+    others = [peer for peer in peers if peer != SUBJECT]
+    return ["", *peers, *(f"ratio to {peer}" for peer in others)]
 
 
 def _cells(results: Results, row: Row) -> list[str]:
-    others = [peer for peer in results.peers() if peer != SUBJECT]
-    figures = [_figure(results.summary(row, peer), row.unit) for peer in results.peers()]
+    peers = results.peers(row.scenario)
+    others = [peer for peer in peers if peer != SUBJECT]
+    figures = [_figure(results.summary(row, peer), row.unit) for peer in peers]
     return [row.label, *figures, *(_ratio(results.ratio(row, peer)) for peer in others)]
 
 

@@ -61,8 +61,9 @@ class Results:
     def record(self, row: Row, peer: str, value: float) -> None:
         self.samples.setdefault(row, {}).setdefault(peer, []).append(value)
 
-    def peers(self) -> list[str]:
-        seen = dict.fromkeys(peer for by_peer in self.samples.values() for peer in by_peer)
+    def peers(self, scenario: str) -> list[str]:
+        """Those that have a sample there, Ottla first."""
+        seen = {peer for row in self.rows(scenario) for peer in self.samples[row]}
         return sorted(seen, key=lambda peer: (peer != SUBJECT, peer != REFERENCE, peer))
 
     def scenarios(self) -> list[str]:

@@ -10,23 +10,29 @@ from benchmarks.peers.peer import Flush, Server
 from benchmarks.results import Better, Requirement, Row
 
 IDLE_CONNECTIONS = 5_000
-A_FIFTH = Requirement(ratio_min=5.0, value_max=80.0)
+IDLE = Row("memory", "idle", "MB", Better.LOWER, Requirement(ratio_min=5.0, value_max=80.0))
+MANY_IDLE = Row(
+    "memory",
+    f"{IDLE_CONNECTIONS:,} idle connections",
+    "MB",
+    Better.LOWER,
+    Requirement(value_max=150.0),
+)
+LOADED = Row("memory", "peak while producing and consuming", "MB", Better.LOWER)
 
 
 def memory(bench: Bench) -> None:
     for peer in bench.peers:
         with bench.fresh_server(peer, Flush.OS) as server:
             time.sleep(bench.effort.idle_seconds)
-            _record(bench, server, "idle", A_FIFTH)
+            _record(bench, server, IDLE)
             _load(bench, server)
             peak = processes.peak_resident_bytes(server.pid) / 1e6
-            row = Row("memory", "peak while producing and consuming", "MB", Better.LOWER)
-            bench.results.record(row, peer.name, peak)
+            bench.results.record(LOADED, peer.name, peak)
     bench.say("memory: idle and loaded")
 
 
 def idle_connections(bench: Bench) -> None:
-    requirement = Requirement(value_max=150.0)
     for peer in bench.peers:
         with bench.fresh_server(peer, Flush.OS) as server:
             command = load_command(
@@ -41,14 +47,13 @@ def idle_connections(bench: Bench) -> None:
                 if held != IDLE_CONNECTIONS:
                     raise RuntimeError(f"{peer.name} took {held} connections")
                 time.sleep(1)
-                _record(bench, server, f"{IDLE_CONNECTIONS:,} idle connections", requirement)
+                _record(bench, server, MANY_IDLE)
             finally:
                 holder.communicate(timeout=60)
     bench.say(f"memory: {IDLE_CONNECTIONS:,} idle connections")
 
 
-def _record(bench: Bench, server: Server, label: str, requirement: Requirement) -> None:
-    row = Row("memory", label, "MB", Better.LOWER, requirement)
+def _record(bench: Bench, server: Server, row: Row) -> None:
     bench.results.record(row, server.peer.name, processes.resident_bytes(server.pid) / 1e6)
 
 

@@ -30,9 +30,16 @@ CASES = (
 )
 
 
+def _row(case: Case) -> Row:
+    return Row("small requests", case.label, "requests/s", Better.HIGHER, case.requirement)
+
+
+SMALL_REQUESTS = _row(CASES[0])
+
+
 def requests(bench: Bench) -> None:
     for case in CASES if bench.effort.heavy else CASES[:1]:
-        row = Row("small requests", case.label, "requests/s", Better.HIGHER, case.requirement)
+        row = _row(case)
         rounds = bench.effort.rounds if case.requirement.ratio_min else bench.effort.grid_rounds
         for peer in bench.in_turn(rounds):
             server = bench.server(peer, case.flush)

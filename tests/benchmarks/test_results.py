@@ -77,7 +77,7 @@ def test_nothing_asked_is_neither_met_nor_missed() -> None:
 
 
 def test_peers_are_listed_with_ottla_first_and_kafka_second() -> None:
-    assert results(SPEED, another=[1.0], kafka=[1.0], ottla=[1.0]).peers() == [
+    assert results(SPEED, another=[1.0], kafka=[1.0], ottla=[1.0]).peers("produce") == [
         "ottla",
         "kafka",
         "another",
