@@ -15,7 +15,8 @@ may begin at any sequence; a new epoch of a known producer begins at 0; a duplic
 among the last five batches and answered with the offsets that it had; an older one is out of order.
 A batch without a producer id never comes here.
 
-One thread uses it, under the log's lock.
+One thread at a time uses it, under the log's lock; `last_records` and `first_unstable_offset` may
+also come from others, which see it as it was at some moment.
 """
 
 import logging
@@ -220,9 +221,10 @@ class ProducerStateManager:
         return None  # Compaction has emptied it, or it is not a marker.
 
     def last_records(self) -> dict[int, LastRecord]:
+        """By producer id."""
         return {
-            producer_id: LastRecord(entry.last_offset, entry.producer_epoch)
-            for producer_id, entry in self._producers.items()
+            entry.producer_id: LastRecord(entry.last_offset, entry.producer_epoch)
+            for entry in list(self._producers.values())
         }
 
     def expire(self, now_ms: int) -> None:
@@ -332,9 +334,9 @@ class ProducerStateManager:
         )
 
     def _forget_replicated(self, offset: int) -> None:
-        replicated = [first for first, last in self._unreplicated.items() if last < offset]
-        for first_offset in replicated:
-            del self._unreplicated[first_offset]
+        for first_offset, last_offset in list(self._unreplicated.items()):
+            if last_offset < offset:
+                self._unreplicated.pop(first_offset, None)
 
     def _is_expired(self, entry: ProducerEntry, now_ms: int) -> bool:
         silent_ms = now_ms - entry.last_timestamp

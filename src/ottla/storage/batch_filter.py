@@ -1,0 +1,128 @@
+"""What compaction keeps of a batch.
+
+A record stays if it is the last of its key, or lies past the part of the log whose keys are known.
+A tombstone stays, too, until `delete.retention.ms` after compaction has first met it as the last of
+its key: that time, the delete horizon, is written into its batch (KIP-534). Markers of transactions
+wait in the same way once nothing of their transaction is left.
+
+A batch that lost all records stays as a header if it has the last sequence of a producer that the
+log remembers, or if it is the last of what is written: it says how far that reaches.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ottla.records.batch import BatchHeader, validate_checksum
+from ottla.records.builder import Record, build_batch
+from ottla.records.decoder import Marker, iterate_records, parse_marker
+from ottla.storage.cleaned_transactions import CleanedTransactions
+from ottla.storage.offset_map import OffsetMap
+from ottla.storage.producer_state import LastRecord
+from ottla.storage.transaction_index import AbortedTransaction
+
+
+@dataclass(frozen=True, slots=True)
+class BatchFilter:
+    offsets: OffsetMap
+    transactions: CleanedTransactions
+    last_records: Mapping[int, LastRecord]  # By producer id.
+    keep_aborted: Callable[[AbortedTransaction], None]
+    now_ms: int
+    delete_retention_ms: int
+
+    def apply(
+        self, batch: memoryview, header: BatchHeader, *, last: bool
+    ) -> memoryview | bytearray | None:
+        """The batch as it is, or with fewer records, or None if nothing of it stays.
+
+        Raises CorruptBatch before it would give damaged records a new, right checksum.
+        """
+        validate_checksum(batch, 0, header)
+        if header.is_control:
+            return self._apply_to_control(batch, header, last)
+        aborted = self.transactions.on_batch(header)
+        stays_empty = last or self._is_last_of_producer(header)
+        if aborted:
+            return _emptied(header) if stays_empty else None
+        if header.base_offset > self.offsets.latest_offset:
+            return batch
+        kept = [record for record in iterate_records(batch) if self._keeps(record, header)]
+        if not kept:
+            return _emptied(header) if stays_empty else None
+        set_horizon = header.delete_horizon_ms is None and self._has_tombstone(kept)
+        if len(kept) == header.records_count and not set_horizon:
+            return batch
+        return self._rebuilt(header, kept, set_horizon)
+
+    def _apply_to_control(
+        self, batch: memoryview, header: BatchHeader, last: bool
+    ) -> memoryview | bytearray | None:
+        records = list(iterate_records(batch))
+        can_go = self.transactions.on_marker(header, _marker_of(records), self.keep_aborted)
+        horizon = header.delete_horizon_ms
+        if can_go and (not records or (horizon is not None and horizon <= self.now_ms)):
+            stays_empty = last or self._is_last_of_producer(header)
+            return _emptied(header) if stays_empty else None
+        if can_go and horizon is None:
+            return self._rebuilt(header, records, True)
+        return batch
+
+    def _keeps(self, record: Record, header: BatchHeader) -> bool:
+        if record.offset > self.offsets.latest_offset:
+            return True
+        if record.key is None or record.offset < self.offsets.get(record.key):
+            return False
+        horizon = header.delete_horizon_ms
+        return record.value is not None or horizon is None or self.now_ms < horizon
+
+    def _has_tombstone(self, records: list[Record]) -> bool:
+        latest_offset = self.offsets.latest_offset
+        return any(record.value is None and record.offset <= latest_offset for record in records)
+
+    def _is_last_of_producer(self, header: BatchHeader) -> bool:
+        """The marker if no data of the producer's epoch is there: it has the epoch."""
+        last = self.last_records.get(header.producer_id) if header.has_producer_id else None
+        if last is None:
+            return False
+        if last.last_offset >= 0:
+            return header.last_offset == last.last_offset
+        return header.is_control and header.producer_epoch == last.producer_epoch
+
+    def _rebuilt(self, header: BatchHeader, records: list[Record], set_horizon: bool) -> bytearray:
+        horizon = header.delete_horizon_ms
+        if set_horizon:
+            horizon = self.now_ms + self.delete_retention_ms
+        return build_batch(
+            records,
+            base_offset=header.base_offset,
+            compression=header.compression,
+            producer_id=header.producer_id,
+            producer_epoch=header.producer_epoch,
+            base_sequence=header.base_sequence,
+            leader_epoch=header.partition_leader_epoch,
+            transactional=header.is_transactional,
+            control=header.is_control,
+            timestamp_type=header.timestamp_type,
+            last_offset_delta=header.last_offset_delta,
+            delete_horizon_ms=horizon,
+        )
+
+
+def _marker_of(records: list[Record]) -> Marker | None:
+    return parse_marker(records[0]) if records else None
+
+
+def _emptied(header: BatchHeader) -> bytearray:
+    return build_batch(
+        [],
+        base_offset=header.base_offset,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+        leader_epoch=header.partition_leader_epoch,
+        transactional=header.is_transactional,
+        control=header.is_control,
+        timestamp_type=header.timestamp_type,
+        max_timestamp=header.max_timestamp,
+        last_offset_delta=header.last_offset_delta,
+    )

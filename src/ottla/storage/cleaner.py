@@ -1,0 +1,369 @@
+"""Compaction: keeps the last record of each key.
+
+A round on one log has three steps. The keys of the dirty part are mapped to their last offsets,
+as many as fit into memory. The segments up to there are written anew without the records that the
+map outdates, small neighbours into one. Each new segment is swapped in for those it was made from.
+
+Offsets, order and timestamps of the records that stay do not change, so readers notice nothing.
+
+The work runs in a thread of its own beside everything else. It only reads the segments before the
+active one, writes to files that nobody else knows, and changes the log in one call,
+`replace_segments`, which the log refuses if those segments were truncated or deleted meanwhile. A
+crash at any moment leaves either the old segments or the new one (see `segment_swap`).
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from ottla.protocol.topics import TopicPartition
+from ottla.records.batch import HEADER_SIZE, LENGTH_END, MAGIC, BatchHeader, read_header
+from ottla.records.decoder import iterate_records, parse_marker
+from ottla.records.errors import CorruptBatch, RecordError
+from ottla.storage.batch_filter import BatchFilter
+from ottla.storage.checkpoints import CLEANER_CHECKPOINT, read_offsets, write_offsets
+from ottla.storage.cleanable import Cleanable, CompactableLog, cleanable_of
+from ottla.storage.cleaned_segment import CleanedSegmentWriter
+from ottla.storage.cleaned_transactions import CleanedTransactions
+from ottla.storage.config import LogConfig
+from ottla.storage.filesystem import Filesystem, parent_of
+from ottla.storage.offset_index import RELATIVE_OFFSET_MAX
+from ottla.storage.offset_map import OffsetMap
+from ottla.storage.segment import Segment
+from ottla.storage.text_checkpoint import CorruptCheckpoint
+from ottla.storage.transaction_index import AbortedTransaction
+
+_logger = logging.getLogger(__name__)
+
+
+class CleaningAborted(Exception):
+    """The log changed under the work, or the work is to stop; the log is as it was."""
+
+
+class Cleaned(NamedTuple):
+    topic_partition: TopicPartition
+    end_offset: int  # Up to here the log is compacted now.
+    bytes_read: int
+    bytes_written: int
+
+
+def _no_throttle(_work_bytes: int) -> None:
+    pass
+
+
+class LogCleaner:
+    """Compacts the logs that need it most, and remembers how far each one is compacted."""
+
+    def __init__(
+        self,
+        filesystem: Filesystem,
+        now_ms: Callable[[], int],
+        *,
+        dedupe_buffer_size: int,
+        io_buffer_size: int,
+        on_work: Callable[[int], object] = _no_throttle,
+        should_stop: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """`on_work` is told of the bytes read and written, and may wait (see `Throttle`)."""
+        self._filesystem = filesystem
+        self._now_ms = now_ms
+        self._dedupe_buffer_size = dedupe_buffer_size
+        self._io_buffer_size = io_buffer_size
+        self._on_work = on_work
+        self._should_stop = should_stop
+        self._checkpoints: dict[str, dict[TopicPartition, int]] = {}  # By log directory.
+        self._uncleanable: set[str] = set()  # Directories of partitions with damaged batches.
+
+    def clean_filthiest(self, logs: Iterable[CompactableLog]) -> Cleaned | None:
+        """Compact the log with the largest dirty ratio; None if none is due or it changed."""
+        candidates = (
+            self._cleanable(log)
+            for log in logs
+            if log.config.compact and log.directory not in self._uncleanable
+        )
+        due = [cleanable for cleanable in candidates if cleanable.is_due]
+        if not due:
+            return None
+        cleanable = max(due, key=lambda candidate: (candidate.overdue, candidate.dirty_ratio))
+        directory = cleanable.log.directory
+        before = _sizes(cleanable.log)
+        try:
+            return self.clean(cleanable)
+        except CleaningAborted as error:
+            _logger.info("compaction of %s is given up: %s", directory, error)
+        except RecordError as error:
+            if before.items() <= _sizes(cleanable.log).items():
+                self._uncleanable.add(directory)
+                _logger.error("%s is not compacted any more: %s", directory, error)
+        except FileNotFoundError:
+            if self._filesystem.exists(directory):
+                raise
+        return None
+
+    def clean(self, cleanable: Cleanable) -> Cleaned:
+        """One round; what was swapped in before CleaningAborted stays."""
+        log = cleanable.log
+        if log.flushed_offset < cleanable.first_uncleanable_offset:
+            log.flush()  # Segments that wait for a sync cannot be replaced.
+        round_ = _Round(
+            self._filesystem, cleanable, self._now_ms(), self._io_buffer_size, self._on_piece
+        )
+        offsets = round_.map_offsets(self._dedupe_buffer_size)
+        end_offset = offsets.latest_offset + 1
+        round_.rewrite(offsets, end_offset)
+        self._move_checkpoint(log, end_offset)
+        return Cleaned(log.topic_partition, end_offset, round_.bytes_read, round_.bytes_written)
+
+    def cleaned_offset(self, log: CompactableLog) -> int | None:
+        """Up to where the log is compacted; None if it never was."""
+        return self._checkpoint_of(log).get(log.topic_partition)
+
+    def on_truncated(self, log: CompactableLog, offset: int) -> None:
+        """What is appended from `offset` on is dirty again."""
+        cleaned_offset = self.cleaned_offset(log)
+        if cleaned_offset is not None and cleaned_offset > offset:
+            self._move_checkpoint(log, offset)
+
+    def on_deleted(self, directory: str, topic_partition: TopicPartition) -> None:
+        """`directory` is that of the partition."""
+        self._uncleanable.discard(directory)
+        checkpoint = self._checkpoints.get(parent_of(directory), {})
+        if checkpoint.pop(topic_partition, None) is not None:
+            self._write_checkpoint(parent_of(directory))
+
+    def _cleanable(self, log: CompactableLog) -> Cleanable:
+        return cleanable_of(log, self.cleaned_offset(log), self._now_ms())
+
+    def _on_piece(self, work_bytes: int) -> None:
+        self._on_work(work_bytes)
+        if self._should_stop():
+            raise CleaningAborted("the broker stops")
+
+    def _checkpoint_of(self, log: CompactableLog) -> dict[TopicPartition, int]:
+        directory = parent_of(log.directory)
+        checkpoint = self._checkpoints.get(directory)
+        if checkpoint is None:
+            path = f"{directory}/{CLEANER_CHECKPOINT}"
+            try:
+                checkpoint = read_offsets(self._filesystem, path)
+            except CorruptCheckpoint as error:
+                _logger.warning("all logs in %s are compacted anew: %s", directory, error)
+                checkpoint = {}
+            self._checkpoints[directory] = checkpoint
+        return checkpoint
+
+    def _move_checkpoint(self, log: CompactableLog, offset: int) -> None:
+        self._checkpoint_of(log)[log.topic_partition] = offset
+        self._write_checkpoint(parent_of(log.directory))
+
+    def _write_checkpoint(self, directory: str) -> None:
+        path = f"{directory}/{CLEANER_CHECKPOINT}"
+        write_offsets(self._filesystem, path, self._checkpoints[directory])
+
+
+class _Round:
+    """One pass over one log."""
+
+    def __init__(
+        self,
+        filesystem: Filesystem,
+        cleanable: Cleanable,
+        now_ms: int,
+        io_buffer_size: int,
+        on_work: Callable[[int], object],
+    ) -> None:
+        self._filesystem = filesystem
+        self._log = cleanable.log
+        self._first_dirty_offset = cleanable.first_dirty_offset
+        self._now_ms = now_ms
+        self._io_buffer_size = io_buffer_size
+        all_segments = cleanable.log.segments
+        self._all_segments = all_segments
+        self._segments = [
+            segment
+            for segment in all_segments[:-1]
+            if segment.base_offset < cleanable.first_uncleanable_offset
+        ]
+        self._end_offset = cleanable.first_uncleanable_offset
+        self._on_work = on_work
+        self.bytes_read = 0
+        self.bytes_written = 0
+
+    def map_offsets(self, memory_bytes: int) -> OffsetMap:
+        """The keys of the dirty part, up to where memory ends."""
+        offsets = OffsetMap(memory_bytes)
+        transactions = CleanedTransactions()
+        start = self._first_dirty_offset
+        offsets.latest_offset = start - 1
+        transactions.add_aborted(self._aborted(start, self._end_offset))
+        for segment, next_offset in self._with_next_offsets(self._segments):
+            if next_offset <= start:
+                continue
+            for batch, header in self._batches(
+                segment, segment.offset_index.lookup(start).position
+            ):
+                if header.last_offset < start:
+                    continue
+                if offsets.is_full:
+                    return offsets
+                _map_batch(batch, header, offsets, transactions, start)
+                offsets.latest_offset = header.last_offset
+            offsets.latest_offset = next_offset - 1
+        return offsets
+
+    def rewrite(self, offsets: OffsetMap, end_offset: int) -> None:
+        transactions = CleanedTransactions()
+        segments = [segment for segment in self._segments if segment.base_offset < end_offset]
+        for group in group_segments(segments, self._log.config, self._end_offset):
+            self._rewrite_group(group, offsets, transactions)
+
+    def _rewrite_group(
+        self, group: Sequence[Segment], offsets: OffsetMap, transactions: CleanedTransactions
+    ) -> None:
+        writer = CleanedSegmentWriter(
+            self._filesystem, self._log.directory, group[0].base_offset, self._log.config
+        )
+        try:
+            self._filter_into(writer, group, offsets, transactions)
+            with_transactions = any(segment.transaction_index.entries for segment in group)
+            cleaned = writer.finish(with_transactions=with_transactions)
+        except (CleaningAborted, RecordError, OSError):
+            writer.discard()
+            raise
+        self.bytes_written += cleaned.size
+        if not self._log.replace_segments(group, cleaned):
+            writer.discard()
+            raise CleaningAborted("the log was truncated or deleted")
+
+    def _filter_into(
+        self,
+        writer: CleanedSegmentWriter,
+        group: Sequence[Segment],
+        offsets: OffsetMap,
+        transactions: CleanedTransactions,
+    ) -> None:
+        filter_ = BatchFilter(
+            offsets,
+            transactions,
+            self._log.producers.last_records(),
+            writer.add_aborted,
+            self._now_ms,
+            self._log.config.delete_retention_ms,
+        )
+        last_filled = next((segment for segment in reversed(group) if segment.size), None)
+        for segment, next_offset in self._with_next_offsets(group):
+            transactions.add_aborted(self._aborted(segment.base_offset, next_offset))
+            left = segment.size
+            for batch, header in self._batches(segment, 0):
+                left -= header.size
+                kept = filter_.apply(batch, header, last=segment is last_filled and not left)
+                if kept is not None:
+                    writer.append(kept, read_header(kept))
+                    self._on_work(len(kept))
+
+    def _aborted(self, start: int, end: int) -> Iterator[AbortedTransaction]:
+        """All that overlap the range; their markers may be in later segments."""
+        for segment in self._all_segments:
+            if segment.size:
+                found = segment.transaction_index.collect(start, end)
+                yield from found.transactions
+                if found.complete:
+                    return
+
+    def _with_next_offsets(self, segments: Sequence[Segment]) -> Iterator[tuple[Segment, int]]:
+        after = {
+            segment.base_offset: following.base_offset
+            for segment, following in pairwise(self._all_segments)
+        }
+        return ((segment, after[segment.base_offset]) for segment in segments)
+
+    def _batches(self, segment: Segment, position: int) -> Iterator[tuple[memoryview, BatchHeader]]:
+        """Each batch as a view of its own, and whole."""
+        file, end = segment.file(), segment.size
+        while position < end:
+            chunk = memoryview(file.read(position, min(self._io_buffer_size, end - position)))
+            start = 0
+            while len(chunk) - start >= HEADER_SIZE:
+                header = _read_valid_header(chunk, start, segment)
+                if start + header.size > len(chunk):
+                    break
+                yield chunk[start : start + header.size], header
+                start += header.size
+                self._on_read(header.size)
+            if not start:
+                batch, header = self._read_large_batch(segment, position, chunk)
+                yield batch, header
+                start = header.size
+                self._on_read(header.size)
+            position += start
+
+    def _on_read(self, size: int) -> None:
+        self.bytes_read += size
+        self._on_work(size)
+
+    def _read_large_batch(
+        self, segment: Segment, position: int, beginning: memoryview
+    ) -> tuple[memoryview, BatchHeader]:
+        """One that is larger than the buffer."""
+        if len(beginning) < HEADER_SIZE:
+            beginning = memoryview(segment.file().read(position, HEADER_SIZE))
+            if len(beginning) < HEADER_SIZE:
+                raise CleaningAborted(f"{segment.path} became shorter")
+        header = _read_valid_header(beginning, 0, segment)
+        batch = memoryview(segment.file().read(position, header.size))
+        if len(batch) < header.size:
+            raise CleaningAborted(f"{segment.path} became shorter")
+        return batch, header
+
+
+def group_segments(
+    segments: Sequence[Segment], config: LogConfig, end_offset: int
+) -> list[list[Segment]]:
+    """Neighbours that fit into one segment, by size of log and indexes and range of offsets."""
+    groups: list[list[Segment]] = []
+    ends = [segment.base_offset for segment in segments[1:]] + [end_offset]
+    for segment, next_offset in zip(segments, ends, strict=True):
+        group = [*groups[-1], segment] if groups else []
+        if (
+            group
+            and sum(each.size for each in group) <= config.segment_bytes
+            and sum(each.offset_index.size for each in group) <= config.segment_index_bytes
+            and sum(each.time_index.size for each in group) <= config.segment_index_bytes
+            and next_offset - 1 - group[0].base_offset <= RELATIVE_OFFSET_MAX
+        ):
+            groups[-1] = group
+        else:
+            groups.append([segment])
+    return groups
+
+
+def _map_batch(
+    batch: memoryview,
+    header: BatchHeader,
+    offsets: OffsetMap,
+    transactions: CleanedTransactions,
+    start: int,
+) -> None:
+    if header.is_control:
+        for record in iterate_records(batch):
+            transactions.on_marker(header, parse_marker(record))
+    elif not transactions.on_batch(header):
+        for record in iterate_records(batch):
+            if record.key is not None and record.offset >= start:
+                offsets.put(record.key, record.offset)
+
+
+def _read_valid_header(chunk: memoryview, start: int, segment: Segment) -> BatchHeader:
+    header = read_header(chunk, start)
+    if header.magic != MAGIC or header.batch_length < HEADER_SIZE - LENGTH_END:
+        raise CorruptBatch(
+            f"{segment.path} has no batch after offset {segment.base_offset}: magic "
+            f"{header.magic}, length {header.batch_length}"
+        )
+    return header
+
+
+def _sizes(log: CompactableLog) -> dict[int, int]:
+    """Of the segments that are not written to, by base offset."""
+    return {segment.base_offset: segment.size for segment in log.segments[:-1]}

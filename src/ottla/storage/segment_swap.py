@@ -1,0 +1,88 @@
+"""Puts a compacted segment in the place of those that it was made from.
+
+    <base offset>.log.cleaned   being written; worth nothing after a crash
+    <base offset>.log.swap      complete and synced; takes the place of every segment whose base
+                                offset lies in its range
+
+The indexes have the same suffixes and go first, so that the log file speaks for all of them: while
+there is a `.log.swap` the exchange is under way and `recover_swaps` ends it; an index with `.swap`
+but no log file is of an exchange that has not begun.
+
+The steps are renames in one directory, without a sync between them: file systems with a journal
+keep their order. The content was synced before, and `.deleted` files are removed only after the
+directory was synced.
+"""
+
+import re
+from collections.abc import Sequence
+
+from ottla.records.batch import HEADER_SIZE, read_header
+from ottla.storage.filesystem import Filesystem
+from ottla.storage.segment import LOG_SUFFIX, SEGMENT_SUFFIXES, Segment
+
+CLEANED_SUFFIX = ".cleaned"
+SWAP_SUFFIX = ".swap"
+
+_SEGMENT_FILE = re.compile(r"(\d{20})(\.log|\.index|\.timeindex|\.txnindex)(\.cleaned|\.swap)?")
+
+
+def swap_segments(
+    filesystem: Filesystem, directory: str, base_offset: int, old: Sequence[Segment]
+) -> list[str]:
+    """Exchange the files; under the log's lock, while none of the old segments is changed.
+
+    Returns the paths of the old files, to be removed later and after the directory was synced.
+    """
+    stem = f"{directory}/{base_offset:020d}"
+    _rename(filesystem, stem, CLEANED_SUFFIX, SWAP_SUFFIX)
+    deleted = [path for segment in old for path in segment.mark_deleted()]
+    _rename(filesystem, stem, SWAP_SUFFIX, "")
+    return deleted
+
+
+def remove_cleaned(filesystem: Filesystem, directory: str) -> None:
+    """Give up a compaction that is not to be swapped in."""
+    for name in filesystem.list(directory):
+        if name.endswith(CLEANED_SUFFIX):
+            filesystem.remove(f"{directory}/{name}")
+
+
+def recover_swaps(filesystem: Filesystem, directory: str) -> None:
+    """End the exchanges that a crash has interrupted; before the segments are listed."""
+    names = filesystem.list(directory)
+    if not any(name.endswith((CLEANED_SUFFIX, SWAP_SUFFIX)) for name in names):
+        return
+    remove_cleaned(filesystem, directory)
+    files = [match for match in map(_SEGMENT_FILE.fullmatch, names) if match]
+    swaps = {int(match[1]) for match in files if match[2] == LOG_SUFFIX and match[3] == SWAP_SUFFIX}
+    for match in files:
+        base_offset = int(match[1])
+        if match[3] == SWAP_SUFFIX and base_offset not in swaps:
+            filesystem.remove(f"{directory}/{match[0]}")
+    for swap in sorted(swaps):
+        end_offset = _end_offset(filesystem, f"{directory}/{swap:020d}{LOG_SUFFIX}{SWAP_SUFFIX}")
+        for match in files:
+            if match[3] is None and swap < int(match[1]) < end_offset:
+                filesystem.remove(f"{directory}/{match[0]}")
+        _rename(filesystem, f"{directory}/{swap:020d}", SWAP_SUFFIX, "")
+    filesystem.sync_directory(directory)
+
+
+def _rename(filesystem: Filesystem, stem: str, old_suffix: str, new_suffix: str) -> None:
+    for suffix in reversed(SEGMENT_SUFFIXES):
+        if filesystem.exists(stem + suffix + old_suffix):
+            filesystem.rename(stem + suffix + old_suffix, stem + suffix + new_suffix)
+
+
+def _end_offset(filesystem: Filesystem, path: str) -> int:
+    """The offset after the last batch."""
+    file = filesystem.open(path)
+    try:
+        position, end_offset = 0, 0
+        while position + HEADER_SIZE <= file.size:
+            header = read_header(file.read(position, HEADER_SIZE))
+            end_offset = header.next_offset
+            position += header.size
+        return end_offset
+    finally:
+        file.close()
