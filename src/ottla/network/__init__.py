@@ -1,1 +1,1 @@
-"""Sockets: listener, session."""
+"""Sockets: endpoints, listeners, sessions, and the bounds that keep them small."""

@@ -1,0 +1,215 @@
+"""The broker's configuration keys for sockets, and their checked values in one object."""
+
+import ipaddress
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+from ottla.network.endpoints import Endpoint, parse_advertised_listeners, parse_listeners
+from ottla.protocol.config import ConfigKey, ConfigType, ConfigValues, Validator, at_least
+
+_UNLIMITED = 2_147_483_647
+
+
+def _problem_of(parse: Callable[[tuple[str, ...]], object]) -> Validator[tuple[str, ...]]:
+    def validate(values: tuple[str, ...]) -> str | None:
+        try:
+            parse(values)
+        except ValueError as error:
+            return str(error)
+        return None
+
+    return validate
+
+
+def parse_overrides(text: str) -> dict[str, int]:
+    """`address:count,address:count`; an IPv6 address may stand in brackets."""
+    overrides: dict[str, int] = {}
+    for item in filter(None, map(str.strip, text.split(","))):
+        host, _, count = item.rpartition(":")
+        if not count.isdecimal():
+            raise ValueError(f"{item!r} is not of the form address:count")
+        try:
+            address = ipaddress.ip_address(host.removeprefix("[").removesuffix("]"))
+        except ValueError:
+            raise ValueError(f"{item!r} has {host!r}, which is no IP address") from None
+        overrides[str(address)] = int(count)
+    return overrides
+
+
+def _overrides_problem(text: str) -> str | None:
+    try:
+        parse_overrides(text)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def _buffer_size_problem(value: int) -> str | None:
+    return None if value == -1 or value >= 1 else "must be -1 (the system's choice) or positive"
+
+
+LISTENERS: ConfigKey[tuple[str, ...]] = ConfigKey(
+    "listeners",
+    ConfigType.LIST,
+    ("PLAINTEXT://:9092",),
+    "Where the broker listens: NAME://host:port, comma-separated. An empty host means all "
+    "interfaces; port 0 means any free port.",
+    _problem_of(parse_listeners),
+)
+ADVERTISED_LISTENERS: ConfigKey[tuple[str, ...]] = ConfigKey(
+    "advertised.listeners",
+    ConfigType.LIST,
+    (),
+    "The addresses that clients are told to connect to, by listener name. A listener that is not "
+    "named here advertises its own address.",
+    _problem_of(parse_advertised_listeners),
+)
+SOCKET_REQUEST_MAX_BYTES = ConfigKey(
+    "socket.request.max.bytes",
+    ConfigType.INT,
+    104_857_600,
+    "The largest request that is accepted; a connection that announces a larger one is closed.",
+    at_least(1),
+)
+SOCKET_SEND_BUFFER_BYTES = ConfigKey(
+    "socket.send.buffer.bytes",
+    ConfigType.INT,
+    -1,
+    "SO_SNDBUF of client sockets. -1 lets the operating system choose and adapt (Kafka's default "
+    "is 102400, which turns that off).",
+    _buffer_size_problem,
+)
+SOCKET_RECEIVE_BUFFER_BYTES = ConfigKey(
+    "socket.receive.buffer.bytes",
+    ConfigType.INT,
+    -1,
+    "SO_RCVBUF of client sockets. -1 lets the operating system choose and adapt (Kafka's default "
+    "is 102400, which turns that off).",
+    _buffer_size_problem,
+)
+SOCKET_LISTEN_BACKLOG_SIZE = ConfigKey(
+    "socket.listen.backlog.size",
+    ConfigType.INT,
+    50,
+    "How many connections may wait to be accepted; the operating system may allow fewer.",
+    at_least(1),
+)
+MAX_CONNECTIONS = ConfigKey(
+    "max.connections",
+    ConfigType.INT,
+    _UNLIMITED,
+    "The most connections that the broker holds at a time; further ones are closed at once.",
+    at_least(0),
+)
+MAX_CONNECTIONS_PER_IP = ConfigKey(
+    "max.connections.per.ip",
+    ConfigType.INT,
+    _UNLIMITED,
+    "The most connections from one IP address; further ones are closed at once.",
+    at_least(0),
+)
+MAX_CONNECTIONS_PER_IP_OVERRIDES = ConfigKey(
+    "max.connections.per.ip.overrides",
+    ConfigType.STRING,
+    "",
+    "Exceptions to max.connections.per.ip, such as 10.0.0.7:100,127.0.0.1:200.",
+    _overrides_problem,
+)
+CONNECTIONS_MAX_IDLE_MS = ConfigKey(
+    "connections.max.idle.ms",
+    ConfigType.LONG,
+    600_000,
+    "A connection on which nothing happens for this long is closed; -1 for never.",
+    at_least(-1),
+)
+QUEUED_MAX_REQUEST_BYTES = ConfigKey(
+    "queued.max.request.bytes",
+    ConfigType.LONG,
+    268_435_456,
+    "When the requests and responses that the broker holds for all connections pass this many "
+    "bytes, no connection is read until they fall; -1 for no bound (Kafka's default).",
+    at_least(-1),
+)
+CONNECTION_PENDING_REQUESTS_MAX = ConfigKey(
+    "connection.pending.requests.max",
+    ConfigType.INT,
+    1_000,
+    "How many requests of one connection may wait for their answer before it is read no further.",
+    at_least(1),
+)
+CONNECTION_PENDING_REQUEST_BYTES_MAX = ConfigKey(
+    "connection.pending.request.bytes.max",
+    ConfigType.INT,
+    67_108_864,
+    "How many bytes the requests of one connection that wait for their answer may have before it "
+    "is read no further.",
+    at_least(1),
+)
+CONNECTION_UNSENT_BYTES_MAX = ConfigKey(
+    "connection.unsent.bytes.max",
+    ConfigType.INT,
+    1_048_576,
+    "How many bytes of answers may wait for a client that reads slowly before its connection is "
+    "read no further.",
+    at_least(1),
+)
+
+BROKER_KEYS: tuple[ConfigKey[object], ...] = cast(
+    "tuple[ConfigKey[object], ...]",
+    (
+        LISTENERS,
+        ADVERTISED_LISTENERS,
+        SOCKET_REQUEST_MAX_BYTES,
+        SOCKET_SEND_BUFFER_BYTES,
+        SOCKET_RECEIVE_BUFFER_BYTES,
+        SOCKET_LISTEN_BACKLOG_SIZE,
+        MAX_CONNECTIONS,
+        MAX_CONNECTIONS_PER_IP,
+        MAX_CONNECTIONS_PER_IP_OVERRIDES,
+        CONNECTIONS_MAX_IDLE_MS,
+        QUEUED_MAX_REQUEST_BYTES,
+        CONNECTION_PENDING_REQUESTS_MAX,
+        CONNECTION_PENDING_REQUEST_BYTES_MAX,
+        CONNECTION_UNSENT_BYTES_MAX,
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkConfig:
+    listeners: tuple[Endpoint, ...] = parse_listeners(LISTENERS.default)
+    advertised_listeners: tuple[Endpoint, ...] = ()
+    request_bytes_max: int = SOCKET_REQUEST_MAX_BYTES.default
+    send_buffer_bytes: int = SOCKET_SEND_BUFFER_BYTES.default
+    receive_buffer_bytes: int = SOCKET_RECEIVE_BUFFER_BYTES.default
+    listen_backlog: int = SOCKET_LISTEN_BACKLOG_SIZE.default
+    connections_max: int = MAX_CONNECTIONS.default
+    connections_per_ip_max: int = MAX_CONNECTIONS_PER_IP.default
+    connections_per_ip_overrides: Mapping[str, int] = field(default_factory=dict)
+    idle_ms_max: int = CONNECTIONS_MAX_IDLE_MS.default
+    queued_bytes_max: int = QUEUED_MAX_REQUEST_BYTES.default
+    pending_requests_max: int = CONNECTION_PENDING_REQUESTS_MAX.default
+    pending_request_bytes_max: int = CONNECTION_PENDING_REQUEST_BYTES_MAX.default
+    unsent_bytes_max: int = CONNECTION_UNSENT_BYTES_MAX.default
+
+    @classmethod
+    def of(cls, values: ConfigValues) -> "NetworkConfig":
+        listeners: tuple[str, ...] = values[LISTENERS]
+        advertised: tuple[str, ...] = values[ADVERTISED_LISTENERS]
+        return cls(
+            listeners=parse_listeners(listeners),
+            advertised_listeners=parse_advertised_listeners(advertised),
+            request_bytes_max=values[SOCKET_REQUEST_MAX_BYTES],
+            send_buffer_bytes=values[SOCKET_SEND_BUFFER_BYTES],
+            receive_buffer_bytes=values[SOCKET_RECEIVE_BUFFER_BYTES],
+            listen_backlog=values[SOCKET_LISTEN_BACKLOG_SIZE],
+            connections_max=values[MAX_CONNECTIONS],
+            connections_per_ip_max=values[MAX_CONNECTIONS_PER_IP],
+            connections_per_ip_overrides=parse_overrides(values[MAX_CONNECTIONS_PER_IP_OVERRIDES]),
+            idle_ms_max=values[CONNECTIONS_MAX_IDLE_MS],
+            queued_bytes_max=values[QUEUED_MAX_REQUEST_BYTES],
+            pending_requests_max=values[CONNECTION_PENDING_REQUESTS_MAX],
+            pending_request_bytes_max=values[CONNECTION_PENDING_REQUEST_BYTES_MAX],
+            unsent_bytes_max=values[CONNECTION_UNSENT_BYTES_MAX],
+        )

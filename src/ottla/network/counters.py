@@ -1,0 +1,25 @@
+"""What the sockets did, in plain integers that the node exports as metrics."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class NetworkCounters:
+    """Only `connections_open` and `sessions_paused` ever fall."""
+
+    connections_open: int = 0
+    connections_accepted: int = 0
+    connections_refused: dict[str, int] = field(default_factory=dict)  # By reason.
+    connections_closed_idle: int = 0
+    frames: int = 0
+    frames_malformed: int = 0
+    dispatch_failures: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+    bytes_sent_by_sendfile: int = 0  # Part of bytes_out.
+    file_reads_in_thread: int = 0
+    sessions_paused: int = 0  # Read no further at this moment, for one of their bounds is passed.
+    pauses: int = 0
+
+    def refuse(self, reason: str) -> None:
+        self.connections_refused[reason] = self.connections_refused.get(reason, 0) + 1

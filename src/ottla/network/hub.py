@@ -1,0 +1,91 @@
+"""What all sessions of one event loop share.
+
+There is one receive buffer. A callback runs to its end before the next one starts, and both uvloop
+and asyncio fill the buffer and report it in one go; so a session that holds no part of a frame
+needs no buffer of its own, and an idle connection costs next to nothing.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import TYPE_CHECKING
+
+from ottla.network.budget import MemoryBudget
+from ottla.network.config import NetworkConfig
+from ottla.network.counters import NetworkCounters
+from ottla.network.limits import ConnectionLimits
+from ottla.network.quiet_log import QuietLog
+
+if TYPE_CHECKING:
+    from ottla.network.session import Session
+
+RECEIVE_BUFFER_BYTES = 262_144
+SCARCE_RECEIVE_BYTES = 4_096  # What a session may receive at a time while memory is short.
+
+Dispatch = Callable[["Session", memoryview], None]
+
+logger = logging.getLogger("ottla.network")
+
+
+class Hub:
+    def __init__(
+        self,
+        config: NetworkConfig,
+        dispatch: Dispatch,
+        *,
+        loop: asyncio.AbstractEventLoop,
+        monotonic_ms: Callable[[], float],
+        executor: Executor | None = None,
+        counters: NetworkCounters | None = None,
+    ) -> None:
+        self.config = config
+        self.dispatch = dispatch
+        self.loop = loop
+        self.monotonic_ms = monotonic_ms
+        self.executor = executor  # For reads that wait for the disk; None for the loop's own.
+        self.counters = counters or NetworkCounters()
+        self.limits = ConnectionLimits(
+            config.connections_max,
+            config.connections_per_ip_max,
+            config.connections_per_ip_overrides,
+        )
+        self.quiet_log = QuietLog(logger, monotonic_ms)
+        self.sessions: set[Session] = set()
+        self.empty = asyncio.Event()  # There is no session.
+        self.empty.set()
+        self.budget = MemoryBudget(config.queued_bytes_max, self._on_budget)
+        self.buffer = bytearray(RECEIVE_BUFFER_BYTES)
+        self.view = memoryview(self.buffer)
+        self.offered = self.view  # What a session that holds nothing receives into.
+
+    def add(self, session: "Session") -> None:
+        self.sessions.add(session)
+        self.counters.connections_open += 1
+        self.empty.clear()
+
+    def remove(self, session: "Session") -> None:
+        self.sessions.remove(session)
+        self.limits.release(session.peer_address)
+        self.counters.connections_open -= 1
+        if not self.sessions:
+            self.empty.set()
+
+    def _on_budget(self, exceeded: bool) -> None:
+        self.offered = self.view[:SCARCE_RECEIVE_BYTES] if exceeded else self.view
+
+    def space_after(self, rest: bytes) -> memoryview:
+        """Put the rest of an earlier receive at the start, and offer what is behind it."""
+        size = len(rest)
+        self.buffer[:size] = rest
+        return self.view[size : size + len(self.offered)]
+
+    def close_idle_sessions(self) -> None:
+        limit = self.config.idle_ms_max
+        if limit < 0:
+            return
+        now = self.monotonic_ms()
+        for session in list(self.sessions):
+            if session.idle_ms(now) > limit:
+                self.counters.connections_closed_idle += 1
+                session.abort("idle")

@@ -1,0 +1,31 @@
+"""How many connections there may be, in all and from one address."""
+
+from collections.abc import Mapping
+
+
+class ConnectionLimits:
+    def __init__(self, total_max: int, per_ip_max: int, overrides: Mapping[str, int]) -> None:
+        self._total_max = total_max
+        self._per_ip_max = per_ip_max
+        self._overrides = dict(overrides)
+        self._count = 0
+        self._counts: dict[str, int] = {}  # Only addresses that have a connection.
+
+    def admit(self, address: str) -> str | None:
+        """Count one more connection; or say which limit forbids it, in the name of its key."""
+        if self._count >= self._total_max:
+            return "max.connections"
+        count = self._counts.get(address, 0)
+        if count >= self._overrides.get(address, self._per_ip_max):
+            return "max.connections.per.ip"
+        self._counts[address] = count + 1
+        self._count += 1
+        return None
+
+    def release(self, address: str) -> None:
+        self._count -= 1
+        count = self._counts[address] - 1
+        if count:
+            self._counts[address] = count
+        else:
+            del self._counts[address]

@@ -1,0 +1,211 @@
+"""One named listener: its sockets, and the connections that it accepts.
+
+A listener may have several sockets: IPv4 and IPv6 for all interfaces, and both loopback addresses
+for `localhost`. They share one port.
+"""
+
+import asyncio
+import errno
+import socket
+import ssl
+
+from ottla.network.endpoints import Endpoint
+from ottla.network.hub import Hub, logger
+from ottla.network.session import Session
+
+KEEPALIVE_IDLE_S = 60
+KEEPALIVE_INTERVAL_S = 10
+KEEPALIVE_PROBES = 6
+TLS_HANDSHAKE_TIMEOUT_S = 10.0
+ACCEPTS_PER_TURN = 64
+ACCEPT_RETRY_S = 1.0
+FREE_PORT_ATTEMPTS = 10
+_OUT_OF_RESOURCES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+
+
+class ListenError(OSError):
+    """The broker cannot listen there; the message is one sentence for the operator."""
+
+
+class Listener:
+    def __init__(self, hub: Hub, endpoint: Endpoint, tls: ssl.SSLContext | None = None) -> None:
+        self.endpoint = endpoint  # After `start`, with the port that was bound.
+        self._hub = hub
+        self._tls = tls
+        self._sockets: list[socket.socket] = []
+        # Invariant: a plain connection's task is not cancelled, for then the transport would close
+        # without telling its session. It ends by itself in the next turn.
+        self._opening: set[asyncio.Task[None]] = set()
+        self._stopping = False
+
+    async def start(self) -> Endpoint:
+        """Bind and accept connections. Raises ListenError."""
+        self._sockets = _bind(
+            self.endpoint, await _resolve(self.endpoint), self._hub.config.listen_backlog
+        )
+        self.endpoint = self.endpoint._replace(port=self._sockets[0].getsockname()[1])
+        for listening in self._sockets:
+            self._hub.loop.add_reader(listening.fileno(), self._accept, listening)
+        return self.endpoint
+
+    async def stop(self) -> None:
+        """Accept no more. Connections that are open stay."""
+        self._stopping = True
+        for listening in self._sockets:
+            self._hub.loop.remove_reader(listening.fileno())
+            listening.close()
+        self._sockets = []
+        if self._tls is not None:
+            for task in self._opening:
+                task.cancel()
+        if self._opening:
+            await asyncio.wait(self._opening)
+
+    def _accept(self, listening: socket.socket) -> None:
+        for _ in range(ACCEPTS_PER_TURN):
+            try:
+                accepted, address = listening.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                self._on_accept_error(listening, error)
+                return
+            self._admit(accepted, address[0], address[1])
+
+    def _on_accept_error(self, listening: socket.socket, error: OSError) -> None:
+        """Without free file descriptors the socket stays readable, so look away for a while."""
+        self._hub.counters.refuse("accept failed")
+        self._hub.quiet_log.warning(
+            "accept", "cannot accept a connection on %s: %s", self.endpoint, error
+        )
+        if error.errno in _OUT_OF_RESOURCES:
+            self._hub.loop.remove_reader(listening.fileno())
+            self._hub.loop.call_later(ACCEPT_RETRY_S, self._accept_again, listening)
+
+    def _accept_again(self, listening: socket.socket) -> None:
+        if listening in self._sockets:
+            self._hub.loop.add_reader(listening.fileno(), self._accept, listening)
+
+    def _admit(self, accepted: socket.socket, address: str, port: int) -> None:
+        hub = self._hub
+        reason = hub.limits.admit(address)
+        if reason:
+            accepted.close()
+            hub.counters.refuse(reason)
+            hub.quiet_log.warning(reason, "refused a connection from %s: %s", address, reason)
+            return
+        hub.counters.connections_accepted += 1
+        task = hub.loop.create_task(self._open(accepted, address, port))
+        self._opening.add(task)
+        task.add_done_callback(self._opening.discard)
+
+    async def _open(self, accepted: socket.socket, address: str, port: int) -> None:
+        hub = self._hub
+        tls = self._tls
+        name = self.endpoint.listener_name
+        session = Session(hub, name, accepted, (address, port), tls=tls is not None)
+        try:
+            self._set_options(accepted)
+            await hub.loop.connect_accepted_socket(
+                lambda: session,
+                accepted,
+                ssl=tls,
+                ssl_handshake_timeout=TLS_HANDSHAKE_TIMEOUT_S if tls else None,
+            )
+        except OSError as error:
+            hub.counters.refuse("handshake failed")
+            hub.quiet_log.warning("handshake", "lost a new connection of %s: %s", session, error)
+        finally:
+            if not session.connected:
+                accepted.close()
+                hub.limits.release(address)
+            elif self._stopping:
+                session.abort("the broker stops")
+
+    def _set_options(self, accepted: socket.socket) -> None:
+        config = self._hub.config
+        accepted.setblocking(False)
+        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if hasattr(socket, "TCP_KEEPIDLE"):
+            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEPALIVE_IDLE_S)
+            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, KEEPALIVE_INTERVAL_S)
+            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, KEEPALIVE_PROBES)
+        if config.send_buffer_bytes > 0:
+            accepted.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, config.send_buffer_bytes)
+        if config.receive_buffer_bytes > 0:
+            accepted.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, config.receive_buffer_bytes)
+
+
+async def _resolve(endpoint: Endpoint) -> list[str]:
+    """The addresses to bind, the one that must succeed first."""
+    if not endpoint.host:
+        return ["0.0.0.0", "::"]
+    if endpoint.host == "localhost":
+        return ["127.0.0.1", "::1"]
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.getaddrinfo(endpoint.host, None, type=socket.SOCK_STREAM)
+    except socket.gaierror as error:
+        raise ListenError(
+            f"cannot listen on {endpoint}: {str(error.strerror or error).lower()}"
+        ) from None
+    return list(dict.fromkeys(str(item[4][0]) for item in found))
+
+
+def _bind(endpoint: Endpoint, addresses: list[str], backlog: int) -> list[socket.socket]:
+    for _ in range(FREE_PORT_ATTEMPTS):
+        try:
+            return _bind_all(endpoint.port, addresses, backlog)
+        except OSError as error:
+            # A free port of one address can be taken on the other: ask for another one.
+            if endpoint.port == 0 and error.errno == errno.EADDRINUSE:
+                continue
+            raise ListenError(f"cannot listen on {endpoint}: {_explain(endpoint, error)}") from None
+    raise ListenError(f"cannot listen on {endpoint}: no port is free on all of its addresses")
+
+
+def _bind_all(port: int, addresses: list[str], backlog: int) -> list[socket.socket]:
+    sockets: list[socket.socket] = []
+    try:
+        for address in addresses:
+            try:
+                sockets.append(_bind_one(address, port, backlog))
+            except OSError as error:
+                if not sockets or error.errno not in {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}:
+                    raise
+                logger.debug("not listening on %s: %s", address, error)
+                continue
+            port = sockets[0].getsockname()[1]
+    except OSError:
+        for bound in sockets:
+            bound.close()
+        raise
+    return sockets
+
+
+def _bind_one(address: str, port: int, backlog: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listening.setblocking(False)
+        listening.bind((address, port))
+        listening.listen(backlog)
+    except OSError:
+        listening.close()
+        raise
+    return listening
+
+
+def _explain(endpoint: Endpoint, error: OSError) -> str:
+    match error.errno:
+        case errno.EADDRINUSE:
+            return f"port {endpoint.port} is in use by another process"
+        case errno.EACCES:
+            return f"this user may not bind port {endpoint.port}"
+        case errno.EADDRNOTAVAIL:
+            return f"{endpoint.host} is not an address of this machine"
+    return str(error.strerror or error).lower()

@@ -1,0 +1,232 @@
+"""Answers on their way to one socket, in order.
+
+Parts are bytes or pieces of files. A piece of a file is not read before the socket can take it, so
+a slow reader costs one chunk of memory however much it has asked for.
+
+A file reaches the socket in one of three ways:
+- sendfile, when the socket is plain TCP, all that was sent before has left the transport, and the
+  pages are in the page cache (sendfile would wait for the disk, and everyone with it);
+- read from the page cache and written;
+- read in a thread and written, when it is not in the page cache; what follows waits its turn.
+
+Measured over loopback, processor time of the sender per part: 16 KB sendfile 30 us, read and write
+11 us; 64 KB 10 us and 16 us; 256 KB 20 us and 42 us; 1 MB 58 us and 260 us.
+"""
+
+import asyncio
+import os
+import socket
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from ottla.network.file_part import FilePart, Part, ReadableFile
+from ottla.network.hub import Hub
+
+SENDFILE_BYTES_MIN = 32_768
+SENDFILE_BYTES_MAX = 262_144
+READ_BYTES_MAX = 65_536
+GATHER_BYTES_MAX = 262_144
+PUMP_BYTES_MAX = 1_048_576  # After this many bytes it is another session's turn.
+
+
+def _nothing(*_: object) -> None:
+    pass
+
+
+class Outbox:
+    __slots__ = (
+        "_hub",
+        "_on_failure",
+        "_on_progress",
+        "_reading",
+        "_scheduled",
+        "_sent",
+        "_socket",
+        "_transport",
+        "closed",
+        "parts",
+        "paused",
+        "unsent_bytes",
+    )
+
+    def __init__(
+        self,
+        hub: Hub,
+        transport: asyncio.Transport,
+        plain_socket: socket.socket | None,
+        on_progress: Callable[[], None],
+        on_failure: Callable[[str], None],
+    ) -> None:
+        self._hub = hub
+        self._transport = transport
+        self._socket = plain_socket  # None when bytes must go through the transport (TLS).
+        self._on_progress = on_progress
+        self._on_failure = on_failure
+        self._sent = 0  # Bytes of the file part at the head that have been sent.
+        self._reading = False  # A thread reads for the file part at the head.
+        self._scheduled = False
+        self.closed = False
+        self.parts: deque[Part] = deque()
+        self.paused = False  # The transport holds bytes that the socket did not take.
+        self.unsent_bytes = 0  # Of the parts that are in memory.
+
+    def put(self, parts: Iterable[Part], memory_size: int) -> None:
+        self.parts.extend(parts)
+        self.unsent_bytes += memory_size
+
+    def pump(self) -> None:
+        """Send until the socket takes no more, a thread must read, or others should have a turn."""
+        turn = PUMP_BYTES_MAX
+        while self.parts and not (self.paused or self._reading or self.closed):
+            if turn <= 0:
+                self._pump_later()
+                return
+            turn -= self._send_gathered() or self._send_file()
+
+    def discard(self) -> None:
+        self.closed = True
+        self.parts.clear()
+        self.unsent_bytes = 0
+        self._on_progress = _nothing
+        self._on_failure = _nothing
+
+    def _pump_later(self) -> None:
+        if not self._scheduled:
+            self._scheduled = True
+            self._hub.loop.call_soon(self._pump_again)
+
+    def _pump_again(self) -> None:
+        self._scheduled = False
+        self.pump()
+        if not self.closed:
+            self._on_progress()
+
+    def _send_gathered(self) -> int:
+        """Send the bytes at the head, with small pieces of files among them, in one go."""
+        gathered: list[bytes] = []
+        size = 0
+        while self.parts and size < GATHER_BYTES_MAX:
+            part = self.parts[0]
+            if isinstance(part, bytes):
+                self.unsent_bytes -= len(part)
+            else:
+                small = self._read_small(part)
+                if small is None:
+                    break
+                part = small
+            self.parts.popleft()
+            gathered.append(part)
+            size += len(part)
+        if size and not self.closed:
+            self._hub.counters.bytes_out += size
+            self._write(gathered[0] if len(gathered) == 1 else b"".join(gathered))
+        return size
+
+    def _write(self, data: bytes) -> None:
+        if self.parts and self._socket is not None and not self.paused:
+            rest = self._send_directly(self._socket, data)
+            if rest:
+                self._transport.write(rest)
+        else:
+            self._transport.write(data)
+
+    def _send_directly(self, plain_socket: socket.socket, data: bytes) -> bytes | memoryview:
+        """Bytes before a file go to the socket at once, for sendfile overtakes the transport."""
+        try:
+            sent = plain_socket.send(data, socket.MSG_MORE)
+        except OSError:
+            return data  # It is full, or broken; the transport deals with both.
+        return memoryview(data)[sent:] if sent < len(data) else b""
+
+    def _read_small(self, part: FilePart) -> bytes | None:
+        if part.size >= SENDFILE_BYTES_MIN or self._sent:
+            return None
+        data = self._read_cached(part.file, part.position, part.size)
+        return data if data is not None and len(data) == part.size else None
+
+    def _send_file(self) -> int:
+        part = self.parts[0] if self.parts and not self.closed else None
+        if part is None or isinstance(part, bytes):
+            return 0
+        file, position, left = part.file, part.position + self._sent, part.size - self._sent
+        if self._socket is not None and left >= SENDFILE_BYTES_MIN and not self.paused:
+            sent = self._sendfile(self._socket, file, position, min(left, SENDFILE_BYTES_MAX))
+            if sent:
+                self._advance(sent, part.size)
+                return sent
+        size = min(left, READ_BYTES_MAX)
+        data = self._read_cached(file, position, size)
+        if data is None:
+            self._read_in_thread(file, position, size)
+            return 0
+        return self._deliver(data)
+
+    def _sendfile(
+        self, plain_socket: socket.socket, file: ReadableFile, position: int, size: int
+    ) -> int:
+        """How many bytes it sent; none if it cannot be used now."""
+        descriptor = file.fileno()
+        if descriptor is None or not self._is_cached(file, position, size):
+            return 0
+        try:
+            sent = os.sendfile(plain_socket.fileno(), descriptor, position, size)
+        except OSError:
+            return 0  # It is full, or broken; the transport deals with both.
+        self._hub.counters.bytes_out += sent
+        self._hub.counters.bytes_sent_by_sendfile += sent
+        return sent
+
+    def _is_cached(self, file: ReadableFile, position: int, size: int) -> bool:
+        """The kernel reads ahead from the front and drops from the front, so look at both ends."""
+        return bool(
+            self._read_cached(file, position, 1) and self._read_cached(file, position + size - 1, 1)
+        )
+
+    def _read_cached(self, file: ReadableFile, position: int, size: int) -> bytes | None:
+        try:
+            return file.read_cached(position, size)
+        except (OSError, ValueError) as error:
+            self._fail(f"cannot read what was promised: {error}")
+            return b""
+
+    def _read_in_thread(self, file: ReadableFile, position: int, size: int) -> None:
+        self._reading = True
+        self._hub.counters.file_reads_in_thread += 1
+        future = self._hub.loop.run_in_executor(self._hub.executor, file.read, position, size)
+        future.add_done_callback(self._on_read)
+
+    def _on_read(self, future: asyncio.Future[bytes]) -> None:
+        self._reading = False
+        error = None if future.cancelled() else future.exception()
+        if self.closed:
+            return
+        if future.cancelled() or error is not None:
+            self._fail(f"cannot read what was promised: {error}")
+            return
+        self._deliver(future.result())
+        self.pump()
+        if not self.closed:
+            self._on_progress()
+
+    def _deliver(self, data: bytes) -> int:
+        if self.closed:
+            return 0
+        if not data:
+            self._fail("a file ended before the bytes that were promised")
+            return 0
+        part = self.parts[0]
+        assert not isinstance(part, bytes)
+        self._hub.counters.bytes_out += len(data)
+        self._advance(len(data), part.size)
+        self._transport.write(data)
+        return len(data)
+
+    def _advance(self, sent: int, size: int) -> None:
+        self._sent += sent
+        if self._sent >= size:
+            self._sent = 0
+            self.parts.popleft()
+
+    def _fail(self, reason: str) -> None:
+        if not self.closed:
+            self._on_failure(reason)

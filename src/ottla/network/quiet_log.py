@@ -1,0 +1,26 @@
+"""Log lines that a peer can cause are limited in rate, so that no peer can fill the log."""
+
+import logging
+from collections.abc import Callable
+
+INTERVAL_MS = 1_000.0
+
+
+class QuietLog:
+    """One line of each kind per interval; the next one says how many were left out."""
+
+    def __init__(self, logger: logging.Logger, monotonic_ms: Callable[[], float]) -> None:
+        self._logger = logger
+        self._monotonic_ms = monotonic_ms
+        self._kinds: dict[str, tuple[float, int]] = {}  # When a kind may speak again; left out.
+
+    def warning(self, kind: str, message: str, *arguments: object) -> None:
+        now = self._monotonic_ms()
+        quiet_until, left_out = self._kinds.get(kind, (now, 0))
+        if now < quiet_until:
+            self._kinds[kind] = (quiet_until, left_out + 1)
+            return
+        self._kinds[kind] = (now + INTERVAL_MS, 0)
+        if left_out:
+            message += f" ({left_out} more like this)"
+        self._logger.warning(message, *arguments)

@@ -1,0 +1,105 @@
+"""All listeners of a broker, and the sweep that closes idle connections."""
+
+import asyncio
+import ssl
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+
+from ottla.network.config import NetworkConfig
+from ottla.network.counters import NetworkCounters
+from ottla.network.endpoints import Endpoint
+from ottla.network.hub import Dispatch, Hub
+from ottla.network.listener import Listener
+from ottla.network.session import Session
+
+SWEEPS_PER_IDLE_TIME = 4
+SWEEP_INTERVAL_S_MAX = 30.0
+
+
+class Server:
+    """`dispatch` is called for every frame; see session.py for what it may do."""
+
+    def __init__(
+        self,
+        config: NetworkConfig,
+        dispatch: Dispatch,
+        *,
+        monotonic_ms: Callable[[], float],
+        executor: Executor | None = None,
+        counters: NetworkCounters | None = None,
+        tls: Mapping[str, ssl.SSLContext] | None = None,
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._hub = Hub(
+            config,
+            dispatch,
+            loop=self._loop,
+            monotonic_ms=monotonic_ms,
+            executor=executor,
+            counters=counters,
+        )
+        contexts = tls or {}
+        self._listeners = [
+            Listener(self._hub, endpoint, contexts.get(endpoint.listener_name))
+            for endpoint in config.listeners
+        ]
+        self._sweep: asyncio.TimerHandle | None = None
+
+    @property
+    def counters(self) -> NetworkCounters:
+        return self._hub.counters
+
+    @property
+    def queued_bytes(self) -> int:
+        """What requests and answers of all connections hold, as the bound on it counts."""
+        return self._hub.budget.used
+
+    @property
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """Where it listens; after `start`, with the ports that were bound."""
+        return tuple(listener.endpoint for listener in self._listeners)
+
+    @property
+    def sessions(self) -> frozenset[Session]:
+        return frozenset(self._hub.sessions)
+
+    async def start(self) -> None:
+        """Raises ListenError when one of the listeners cannot be bound; then none is."""
+        try:
+            for listener in self._listeners:
+                await listener.start()
+        except OSError:
+            await self.stop_accepting()
+            raise
+        self._schedule_sweep()
+
+    async def stop_accepting(self) -> None:
+        for listener in self._listeners:
+            await listener.stop()
+
+    async def stop(self, grace_s: float = 1.0) -> None:
+        """Close every connection when what was answered has left, at the latest after `grace_s`."""
+        await self.stop_accepting()
+        if self._sweep is not None:
+            self._sweep.cancel()
+        for session in self.sessions:
+            session.close("the broker stops")
+        try:
+            await asyncio.wait_for(self._hub.empty.wait(), grace_s)
+        except TimeoutError:
+            for session in self.sessions:
+                session.abort("the broker stops")
+            await self._hub.empty.wait()
+
+    def close_idle_sessions(self) -> None:
+        self._hub.close_idle_sessions()
+
+    def _schedule_sweep(self) -> None:
+        idle_ms_max = self._hub.config.idle_ms_max
+        if idle_ms_max >= 0:
+            interval_s = min(idle_ms_max / SWEEPS_PER_IDLE_TIME / 1000, SWEEP_INTERVAL_S_MAX)
+            self._sweep = self._loop.call_later(max(interval_s, 0.01), self._on_sweep)
+
+    def _on_sweep(self) -> None:
+        self._hub.close_idle_sessions()
+        self._schedule_sweep()

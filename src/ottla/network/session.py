@@ -1,0 +1,532 @@
+"""One connection: frames in, answers out in the order of the requests.
+
+A frame is four bytes of size (big-endian) and a body. Every complete frame is handed to `dispatch`
+inside the receive callback, in place: the memoryview is writable and valid only during the call.
+There is no task, queue or future per request. While it handles a frame, dispatch does one of:
+
+    session.send_now(data)   the whole answer is here
+    session.reply()          keeps its place in the order; `Reply.send` or `skip` follows later
+    nothing                  the request has no answer (acks=0)
+
+Answers of one receive callback, or of one turn of the event loop, leave in one write.
+
+Reading pauses when one of the connection's bounds is passed (requests without an answer, their
+bytes, unsent bytes) or the bound of all connections together, and resumes at half of it. Frames
+that were received already are then kept, not dispatched.
+"""
+
+import asyncio
+import socket
+import struct
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import cast
+
+from ottla.network.file_part import Part
+from ottla.network.hub import Hub, logger
+from ottla.network.large_frame import LargeFrame
+from ottla.network.outbox import Outbox
+from ottla.protocol.errors import ProtocolError
+
+SIZE_BYTES = 4
+REST_BYTES_MAX = 16_384  # Up to here a part of a frame is copied rather than given a buffer.
+GATHERED_BYTES_MAX = 262_144
+JOINED_BYTES_MAX = 65_536  # Above, several buffers are cheaper to write than to join.
+TLS_HIGH_WATER_BYTES = 65_536
+
+_unpack_size = struct.Struct(">I").unpack_from
+
+
+class Reply:
+    """The place of one answer in the order of answers."""
+
+    __slots__ = ("_parts", "_request_size", "_session")
+
+    def __init__(
+        self, session: "Session", request_size: int, parts: Sequence[Part] | None = None
+    ) -> None:
+        self._session = session
+        self._request_size = request_size
+        self._parts = parts
+
+    def send(self, parts: Sequence[Part]) -> None:
+        """Answer, once. It has no effect when the connection has ended meanwhile."""
+        session = self._session
+        if session.closed:
+            return
+        assert self._parts is None, "a request was answered twice"
+        self._parts = parts
+        if session._pending[0] is self:
+            session._release_answers()
+        else:
+            session._hold(parts)
+
+    def skip(self) -> None:
+        """This request has no answer; those behind it may leave."""
+        self.send(())
+
+
+class Session(asyncio.BufferedProtocol):
+    __slots__ = (
+        "_active",
+        "_active_at_ms",
+        "_charge",
+        "_eof",
+        "_frame_size",
+        "_gathered",
+        "_gathered_files",
+        "_gathered_size",
+        "_halted",
+        "_held_size",
+        "_hub",
+        "_on_close",
+        "_outbox",
+        "_partial",
+        "_pending",
+        "_pending_size",
+        "_receiving",
+        "_scheduled",
+        "_socket",
+        "_tls",
+        "_transport",
+        "attachment",
+        "client_id",
+        "client_software_name",
+        "client_software_version",
+        "closed",
+        "connected",
+        "listener_name",
+        "peer_address",
+        "peer_port",
+        "principal",
+    )
+
+    def __init__(
+        self,
+        hub: Hub,
+        listener_name: str,
+        accepted: socket.socket,
+        peer: tuple[str, int],
+        *,
+        tls: bool = False,
+    ) -> None:
+        self.listener_name = listener_name
+        self.peer_address, self.peer_port = peer
+        self.closed = False  # Nothing is received or sent any more.
+        self.connected = False  # It was, at some time.
+        # For the handlers; the session does not look at them.
+        self.client_id: str | None = None
+        self.client_software_name: str | None = None
+        self.client_software_version: str | None = None
+        self.principal: object | None = None
+        self.attachment: object | None = None
+
+        self._hub = hub
+        self._socket = accepted
+        self._tls = tls
+        self._transport: asyncio.Transport
+        self._outbox: Outbox
+        self._on_close: list[Callable[[Session], None]] = []
+        self._active = True
+        self._active_at_ms = 0.0
+
+        # Receiving.
+        self._partial: bytes | LargeFrame | None = None
+        self._frame_size = 0  # Of the frame that is being dispatched.
+        self._receiving = False  # Invariant: when it ends, what was gathered is flushed.
+        self._halted = False  # Invariant: while it is true, nothing is dispatched.
+        self._eof = False
+        self._charge = 0  # What the budget knows that this session holds.
+
+        # Sending: replies in order, then the gathered parts of one turn, then the outbox.
+        self._pending: deque[Reply] = deque()
+        self._pending_size = 0  # Bytes of the requests that have no answer yet.
+        self._held_size = 0  # Bytes of answers that wait for an earlier one.
+        self._gathered: list[Part] = []
+        self._gathered_size = 0  # Of the parts that are in memory.
+        self._gathered_files = False
+        self._scheduled = False
+
+    # For the handlers.
+
+    def reply(self) -> Reply:
+        """Take the next place in the order of answers, for the frame that is being dispatched."""
+        reply = Reply(self, self._frame_size)
+        pending = self._pending
+        pending.append(reply)
+        self._pending_size += self._frame_size
+        config = self._hub.config
+        if (
+            len(pending) >= config.pending_requests_max
+            or self._pending_size > config.pending_request_bytes_max
+        ):
+            self._settle()
+        return reply
+
+    def send_now(self, data: bytes) -> None:
+        """Answer the frame that is being dispatched: the same as `reply().send([data])`."""
+        if self._pending:
+            self._pending.append(Reply(self, 0, (data,)))
+            self._hold((data,))
+            return
+        self._gathered.append(data)
+        self._gathered_size += len(data)
+        if self._gathered_size > GATHERED_BYTES_MAX or not self._receiving:
+            self._flush_when_due()
+
+    def close(self, reason: str) -> None:
+        """Let what was answered leave, then close."""
+        if self.closed:
+            return
+        logger.debug("closing %s: %s", self, reason)
+        self._flush()
+        self._end()
+        self._transport.close()
+
+    def abort(self, reason: str) -> None:
+        """Close at once; what has not left is lost."""
+        logger.debug("aborting %s: %s", self, reason)
+        self._end()
+        self._transport.abort()
+
+    def call_on_close(self, callback: Callable[["Session"], None]) -> None:
+        """`callback` is called once, when the connection has ended for whatever reason."""
+        self._on_close.append(callback)
+
+    @property
+    def held_bytes(self) -> int:
+        """The memory that this connection's requests and answers take."""
+        unsent = self._held_size + self._gathered_size + self._outbox.unsent_bytes
+        unsent += self._transport.get_write_buffer_size()
+        return self._pending_size + unsent + (len(self._partial) if self._partial else 0)
+
+    @property
+    def paused(self) -> bool:
+        return self._halted and not self.closed
+
+    def idle_ms(self, now_ms: float) -> float:
+        """Since when no request was completed and no answer moved; 0 while we owe an answer."""
+        if self._active or (self._pending and not self.closed and not self._outbox.paused):
+            self._active = False
+            self._active_at_ms = now_ms
+        return now_ms - self._active_at_ms
+
+    def __repr__(self) -> str:
+        client = f" ({self.client_id})" if self.client_id else ""
+        return f"{self.peer_address}:{self.peer_port}{client} on {self.listener_name}"
+
+    # Called by the transport.
+
+    def connection_made(self, base_transport: asyncio.BaseTransport) -> None:
+        transport = cast("asyncio.Transport", base_transport)  # uvloop's does not inherit it.
+        hub = self._hub
+        self.connected = True
+        self._transport = transport
+        # With a high water of 0, paused means exactly that the transport holds something.
+        transport.set_write_buffer_limits(high=TLS_HIGH_WATER_BYTES if self._tls else 0)
+        self._outbox = Outbox(
+            hub, transport, None if self._tls else self._socket, self._on_progress, self._fail
+        )
+        self._active_at_ms = hub.monotonic_ms()
+        hub.add(self)
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        self._end()
+        self._hub.remove(self)
+        callbacks, self._on_close = self._on_close, []
+        for callback in callbacks:
+            callback(self)
+
+    def get_buffer(self, _sizehint: int) -> memoryview:
+        partial = self._partial
+        if partial is None:
+            return self._hub.offered
+        if isinstance(partial, bytes):
+            return self._hub.space_after(partial)
+        return partial.space()
+
+    def buffer_updated(self, size: int) -> None:
+        hub = self._hub
+        hub.counters.bytes_in += size
+        partial = self._partial
+        self._receiving = True
+        if partial is None:
+            self._take_frames(size)
+        elif isinstance(partial, bytes):
+            self._take_frames(len(partial) + size)
+        elif partial.received(size):
+            self._take_large_frame(partial)
+        self._receiving = False
+        if self._gathered:
+            self._flush()
+        if (
+            self._partial is not None
+            or self._charge
+            or self._pending
+            or self._outbox.paused
+            or hub.budget.exceeded
+        ):
+            self._settle()
+
+    def eof_received(self) -> bool:
+        """A peer that has closed its half still gets its answers (not over TLS, which forbids)."""
+        self._eof = True
+        if not self._halted:
+            self._partial = None
+        return not self._tls and not self.closed and not self._answered()
+
+    def pause_writing(self) -> None:
+        self._outbox.paused = True
+
+    def resume_writing(self) -> None:
+        self._outbox.paused = False
+        if not self.closed:
+            self._active = True
+            self._outbox.pump()
+            self._settle()
+
+    # Receiving.
+
+    def _take_frames(self, end: int) -> None:
+        """Dispatch the frames in the shared buffer, up to `end`; keep what is left."""
+        hub = self._hub
+        buffer, view, dispatch = hub.buffer, hub.view, hub.dispatch
+        size_max = hub.config.request_bytes_max
+        position = count = 0
+        try:
+            while not self._halted and end - position >= SIZE_BYTES:
+                (size,) = _unpack_size(buffer, position)
+                start = position + SIZE_BYTES
+                if size > size_max or start + size > end:
+                    break
+                position = start + size
+                self._frame_size = size
+                count += 1
+                dispatch(self, view[start:position])
+        except ProtocolError as error:
+            self._refuse(error)
+        except Exception:
+            self._crash()
+        if count:
+            hub.counters.frames += count
+            self._active = True
+        self._keep(position, end)
+
+    def _take_large_frame(self, frame: LargeFrame) -> None:
+        self._partial = None
+        self._frame_size = frame.total - SIZE_BYTES
+        self._hub.counters.frames += 1
+        self._active = True
+        try:
+            self._hub.dispatch(self, frame.view[SIZE_BYTES:])
+        except ProtocolError as error:
+            self._refuse(error)
+        except Exception:
+            self._crash()
+
+    def _keep(self, position: int, end: int) -> None:
+        """Keep the bytes of the shared buffer that are not dispatched."""
+        size = end - position
+        if self.closed or not size:
+            self._partial = None
+            return
+        rest = self._hub.view[position:end]
+        if self._halted or size < SIZE_BYTES:
+            self._partial = bytes(rest)
+            return
+        (body_size,) = _unpack_size(rest)
+        if body_size > self._hub.config.request_bytes_max:
+            self._refuse_size(body_size)
+        elif size <= REST_BYTES_MAX and body_size + SIZE_BYTES <= len(self._hub.view):
+            self._partial = bytes(rest)
+        else:
+            self._partial = LargeFrame(rest, body_size + SIZE_BYTES)
+
+    def _refuse_size(self, size: int) -> None:
+        limit = self._hub.config.request_bytes_max
+        self._refuse(ProtocolError(f"a request of {size} bytes, more than {limit}"))
+
+    def _refuse(self, error: ProtocolError) -> None:
+        self._partial = None
+        self._hub.counters.frames_malformed += 1
+        self._hub.quiet_log.warning(
+            "malformed", "closing the connection of %s, which broke the protocol: %s", self, error
+        )
+        self.close(str(error))
+
+    def _crash(self) -> None:
+        self._hub.counters.dispatch_failures += 1
+        logger.exception("closing the connection of %s: its request failed", self)
+        self.close("its request failed")
+
+    def _fail(self, reason: str) -> None:
+        self._hub.quiet_log.warning("failed", "closing the connection of %s: %s", self, reason)
+        self.abort(reason)
+
+    def _end(self) -> None:
+        """Give back everything; the transport may still have bytes to send."""
+        if self.closed:
+            return
+        self.closed = True
+        if self._halted:
+            self._hub.counters.sessions_paused -= 1
+        self._halted = True
+        self._partial = None
+        self._pending.clear()
+        self._gathered.clear()
+        self._gathered_size = self._pending_size = self._held_size = 0
+        self._outbox.discard()
+        charge, self._charge = self._charge, 0
+        self._hub.budget.charge(-charge)
+        self._hub.budget.forget(self)
+
+    # Sending.
+
+    def _hold(self, parts: Sequence[Part]) -> None:
+        """Count an answer that waits for an earlier one."""
+        self._held_size += sum(len(part) for part in parts if isinstance(part, bytes))
+        if self._held_size > self._hub.config.unsent_bytes_max:
+            self._settle()
+
+    def _release_answers(self) -> None:
+        """Gather the answers whose turn it is."""
+        pending, gathered = self._pending, self._gathered
+        gathered_size = 0
+        first = True
+        while pending:
+            reply = pending[0]
+            parts = reply._parts
+            if parts is None:
+                break
+            pending.popleft()
+            self._pending_size -= reply._request_size
+            size = 0
+            for part in parts:
+                if isinstance(part, bytes):
+                    size += len(part)
+                else:
+                    self._gathered_files = True
+            gathered.extend(parts)
+            gathered_size += size
+            if first:
+                first = False
+            else:
+                self._held_size -= size
+        self._gathered_size += gathered_size
+        if self._gathered_size > GATHERED_BYTES_MAX or not self._receiving:
+            self._flush_when_due()
+
+    def _flush_when_due(self) -> None:
+        if self._receiving:
+            self._flush()
+            if self._outbox.paused:
+                self._settle()
+        else:
+            self._flush_later()
+
+    def _flush_later(self) -> None:
+        if not self._scheduled:
+            self._scheduled = True
+            self._hub.loop.call_soon(self._flush_now)
+
+    def _flush_now(self) -> None:
+        self._scheduled = False
+        if self.closed:
+            return
+        self._active = True
+        self._flush()
+        self._outbox.pump()
+        self._settle()
+
+    def _flush(self) -> None:
+        gathered = self._gathered
+        if not gathered or self.closed:
+            return
+        size = self._gathered_size
+        outbox = self._outbox
+        self._gathered = []
+        self._gathered_size = 0
+        if self._gathered_files or outbox.parts or outbox.paused:
+            self._gathered_files = False
+            outbox.put(gathered, size)
+            outbox.pump()
+            return
+        self._hub.counters.bytes_out += size
+        if len(gathered) == 1:
+            self._transport.write(gathered[0])  # type: ignore[arg-type]
+        elif size <= JOINED_BYTES_MAX:
+            self._transport.write(b"".join(gathered))  # type: ignore[arg-type]
+        else:
+            self._transport.writelines(gathered)  # type: ignore[arg-type]
+
+    def _on_progress(self) -> None:
+        self._active = True
+        self._settle()
+
+    def _answered(self) -> bool:
+        return not (self._pending or self._gathered or self._outbox.parts)
+
+    # Bounds.
+
+    def on_memory_free(self) -> None:
+        self._flush_later()
+
+    def _settle(self) -> None:
+        """Tell the budget what this session holds; pause or resume its reading; end it if done."""
+        if self.closed:
+            return
+        held = self.held_bytes
+        budget = self._hub.budget
+        change = held - self._charge
+        if change:
+            self._charge = held
+            budget.charge(change)
+        if self._partial is None:
+            budget.release(self)
+        if self._halted:
+            if self._within(2) and budget.may_receive(self, mid_request=self._mid_request()):
+                self._resume()
+        elif not self._within(1) or not budget.may_receive(self, mid_request=self._mid_request()):
+            self._halt()
+        if self._eof and self._partial is None and self._answered():
+            self.close("the peer has closed its half")
+
+    def _mid_request(self) -> bool:
+        return self._partial is not None
+
+    def _within(self, divisor: int) -> bool:
+        """Whether this connection's own bounds, divided, hold."""
+        config = self._hub.config
+        pending_size = self._pending_size
+        unsent = self._charge - pending_size - (len(self._partial) if self._partial else 0)
+        return (
+            len(self._pending) < config.pending_requests_max // divisor + (divisor - 1)
+            and pending_size <= config.pending_request_bytes_max // divisor
+            and unsent <= config.unsent_bytes_max // divisor
+        )
+
+    def _halt(self) -> None:
+        self._halted = True
+        self._hub.counters.pauses += 1
+        self._hub.counters.sessions_paused += 1
+        self._transport.pause_reading()
+
+    def _resume(self) -> None:
+        self._halted = False
+        self._hub.counters.sessions_paused -= 1
+        self._hub.loop.call_soon(self._receive_again)
+
+    def _receive_again(self) -> None:
+        """Dispatch what was kept while reading was paused, then read on."""
+        if self._halted:
+            return
+        partial = self._partial
+        if isinstance(partial, bytes):
+            self._hub.space_after(partial)
+            self._receiving = True
+            self._take_frames(len(partial))
+            self._receiving = False
+            self._flush()
+            self._settle()
+        if not self._halted:
+            self._transport.resume_reading()

@@ -1,0 +1,163 @@
+import asyncio
+import socket
+
+import pytest
+from tests.network.peer import LOOPBACK, Run, frame, peer_of, serving, until
+
+from ottla.network.endpoints import Endpoint
+from ottla.network.listener import ListenError
+from ottla.network.server import Server
+
+
+async def answers(host: str, port: int) -> bool:
+    reader, writer = await asyncio.open_connection(host, port)
+    writer.write(frame(b"hello"))
+    answer = await reader.readexactly(9)
+    writer.close()
+    await writer.wait_closed()
+    return answer == frame(b"hello")
+
+
+def has_ipv6() -> bool:
+    try:
+        with socket.socket(socket.AF_INET6) as probe:
+            probe.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
+
+
+LOOPBACKS = ["127.0.0.1", "::1"] if has_ipv6() else ["127.0.0.1"]
+
+
+@pytest.mark.parametrize("host", ["", "localhost"])
+def test_all_loopback_addresses_answer_on_one_port(run: Run, host: str) -> None:
+    async def main() -> None:
+        async with serving(listeners=(Endpoint("PLAINTEXT", host, 0),)) as server:
+            for address in LOOPBACKS:
+                assert await answers(address, server.endpoints[0].port)
+
+    run(main())
+
+
+def test_each_listener_has_its_name_and_port(run: Run) -> None:
+    async def main() -> None:
+        inner = Endpoint("INTERNAL", "127.0.0.1", 0)
+        async with serving(listeners=(LOOPBACK, inner)) as server:
+            assert [e.listener_name for e in server.endpoints] == ["PLAINTEXT", "INTERNAL"]
+            ports = [endpoint.port for endpoint in server.endpoints]
+            assert len(set(ports)) == 2
+            assert 0 not in ports
+            _, writer = await asyncio.open_connection("127.0.0.1", ports[1])
+            await until(lambda: server.sessions)
+            assert [session.listener_name for session in server.sessions] == ["INTERNAL"]
+            writer.close()
+            await writer.wait_closed()
+
+    run(main())
+
+
+async def refusal(endpoint: Endpoint, *others: Endpoint) -> str:
+    with pytest.raises(ListenError) as caught:
+        async with serving(listeners=(*others, endpoint)):
+            pass
+    return str(caught.value)
+
+
+def test_a_port_in_use_is_one_clear_sentence(run: Run) -> None:
+    async def main() -> None:
+        async with serving() as server:
+            endpoint = server.endpoints[0]
+            assert await refusal(endpoint) == (
+                f"cannot listen on {endpoint}: port {endpoint.port} is in use by another process"
+            )
+
+    run(main())
+
+
+def test_an_address_that_cannot_be_bound_is_one_clear_sentence(run: Run) -> None:
+    async def main() -> None:
+        assert await refusal(Endpoint("A", "192.0.2.1", 9092)) == (
+            "cannot listen on A://192.0.2.1:9092: 192.0.2.1 is not an address of this machine"
+        )
+        assert (await refusal(Endpoint("A", "no-such-host.invalid", 9092))).startswith(
+            "cannot listen on A://no-such-host.invalid:9092: "
+        )
+
+    run(main())
+
+
+def test_when_one_listener_fails_the_others_are_released(run: Run) -> None:
+    async def main() -> None:
+        async with serving() as server:
+            free = await asyncio.to_thread(free_port)
+            other = Endpoint("OTHER", "127.0.0.1", free)
+            await refusal(server.endpoints[0], other)
+            async with serving(listeners=(other,)):
+                pass
+
+    run(main())
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+def test_client_sockets_are_prompt_and_notice_a_lost_peer(run: Run) -> None:
+    async def main() -> None:
+        async with serving() as server, peer_of(server) as peer:
+            await peer.send(frame(b"a"))
+            await peer.receive_frame()
+            (session,) = server.sessions
+            accepted = session._socket
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+            assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 60
+
+    run(main())
+
+
+async def is_refused(server: Server) -> bool:
+    async with peer_of(server) as peer:
+        return await peer.receive_to_end() == b""
+
+
+def test_connections_over_the_limit_are_closed_at_once(
+    run: Run, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        async with serving(connections_max=2) as server, peer_of(server) as one:
+            async with peer_of(server) as two:
+                for peer in (one, two):
+                    await peer.send(frame(b"in"))
+                    assert await peer.receive_frame() == b"in"
+                for _ in range(3):
+                    assert await is_refused(server)
+                assert server.counters.connections_refused == {"max.connections": 3}
+            await until(lambda: server.counters.connections_open == 1)
+            async with peer_of(server) as three:
+                await three.send(frame(b"in"))
+                assert await three.receive_frame() == b"in"
+
+    run(main())
+    lines = [line for line in caplog.messages if "refused" in line]
+    assert lines == ["refused a connection from 127.0.0.1: max.connections"]
+
+
+def test_an_address_has_a_limit_of_its_own(run: Run) -> None:
+    async def main() -> None:
+        limits = {"connections_per_ip_max": 1, "connections_per_ip_overrides": {"127.0.0.2": 0}}
+        async with serving(**limits) as server, peer_of(server) as peer:
+            await peer.send(frame(b"in"))
+            assert await peer.receive_frame() == b"in"
+            assert await is_refused(server)
+            with socket.socket() as other:
+                other.bind(("127.0.0.2", 0))
+                other.setblocking(False)
+                loop = asyncio.get_running_loop()
+                await loop.sock_connect(other, tuple(server.endpoints[0][1:]))
+                assert await loop.sock_recv(other, 1) == b""
+            assert server.counters.connections_refused == {"max.connections.per.ip": 2}
+
+    run(main())
