@@ -1,19 +1,19 @@
-"""The log of one partition.
+"""The log of one partition: what may be appended, what can be read, what is kept.
 
-Threads: appends, reads and changes of the log may come from any thread; a lock, held for
-microseconds, orders those that change something. `flush` syncs outside the lock, so an append never
-waits for the disk. `read` takes no lock: it works on values that are replaced as a whole.
+Threads: appends, reads and changes may come from any thread; a lock, held for microseconds, orders
+those that change something. `flush` syncs outside the lock, so an append never waits for the disk.
+`read` takes no lock.
 
 Order of durability: a batch may be acknowledged after a flush that began later than its append. A
-flush syncs the segments that were rolled since the last one, with their indexes and the producer
-snapshots, then the active segment, the leader epochs and the directory, and then moves
-`flushed_offset`. After a crash, what lies past the flushed offset that was last written down is
-checked and indexed anew.
+flush syncs the segments that were rolled since the last one with their indexes, then the active
+segment, the directory and the leader epochs, and then moves `flushed_offset`. After a crash, what
+lies past the flushed offset that was last written down is checked and indexed anew.
 """
 
 import struct
 import threading
-import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple, Self
 from uuid import UUID
 
@@ -30,21 +30,29 @@ from ottla.records.batch import (
 )
 from ottla.records.decoder import iterate_records, parse_marker
 from ottla.storage.config import LogConfig
+from ottla.storage.errors import CorruptLog
 from ottla.storage.filesystem import Filesystem, parent_of
+from ottla.storage.local_log import LocalLog
 from ottla.storage.log_directory import LogDirectory
 from ottla.storage.producer_state import EXPIRATION_MS
 from ottla.storage.reading import (
     FoundTimestamp,
     LogSlice,
-    Place,
     ReadHint,
     find_max_timestamp,
     find_timestamp,
-    place_of,
-    segment_after,
+    index_of,
 )
-from ottla.storage.recovery import LoadedLog, LoadRequest, load_log, note_aborted
+from ottla.storage.recovery import (
+    LoadedLog,
+    LoadRequest,
+    load_log,
+    note_aborted,
+    replay_producers,
+)
+from ottla.storage.retention import expired_count, passed_count
 from ottla.storage.segment import Segment
+from ottla.storage.transaction_index import AbortedTransaction
 
 _BEGINNING = struct.Struct(">qii")  # Base offset, batch length, partition leader epoch.
 
@@ -60,22 +68,13 @@ class Appended(NamedTuple):
 
 class PartitionLog:
     __slots__ = (
-        "_active",
         "_config",
-        "_directory_unsynced",
-        "_end",
-        "_flushed",
-        "_generation",
-        "_limit",
+        "_local",
         "_lock",
-        "_rolled",
-        "_segments",
         "directory",
-        "flushed_offset",
         "high_watermark",
         "home",
         "leader_epochs",
-        "log_end_offset",
         "log_start_offset",
         "producers",
         "topic_id",
@@ -99,22 +98,14 @@ class PartitionLog:
         self.leader_epochs = loaded.leader_epochs
         self.producers = loaded.producers
         self.log_start_offset = loaded.log_start_offset
-        self.log_end_offset = loaded.log_end_offset
         # Replication moves it; retention and compaction remove nothing at or past it.
         # Invariant: log_start_offset <= high_watermark <= log_end_offset.
         self.high_watermark = loaded.log_start_offset
-        self.flushed_offset = loaded.log_end_offset
         self._config = config
         self._lock = threading.Lock()
-        self._generation = 0  # Counts the changes that move batches; hints from before are void.
-        self._segments = loaded.segments
-        self._active = loaded.segments[-1]
-        self._rolled: tuple[Segment, ...] = ()  # Not synced since they were rolled.
-        self._directory_unsynced = False
-        self._end = Place(self._active, self._active.size, self.log_end_offset)
-        self._flushed = self._end
-        self._limit = (self.log_end_offset, self._end)  # The last limit of reads, and its place.
-        self._set_roll_bounds(self._active)
+        self._local = LocalLog(
+            home, directory, config, loaded.segments, loaded.log_end_offset, self._on_roll
+        )
 
     @classmethod
     def open(
@@ -163,17 +154,27 @@ class PartitionLog:
     def config(self, config: LogConfig) -> None:
         with self._lock:
             self._config = config
-            self._set_roll_bounds(self._active)
+            self._local.configure(config)
+
+    @property
+    def log_end_offset(self) -> int:
+        """The offset of the next record."""
+        return self._local.end[2]
+
+    @property
+    def flushed_offset(self) -> int:
+        """What is before this offset is on the disk: the recovery point."""
+        return self._local.flushed_offset
 
     @property
     def size(self) -> int:
         """Bytes of all batches."""
-        return sum(segment.size for segment in self._segments)
+        return self._local.size
 
     @property
     def segments(self) -> tuple[Segment, ...]:
         """Oldest first; the last one is written to."""
-        return self._segments
+        return self._local.segments
 
     def append_as_leader(
         self, records: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int
@@ -200,10 +201,16 @@ class PartitionLog:
                 or NO_TIMESTAMP != base_timestamp < now_ms - config.message_timestamp_before_max_ms
             ):
                 raise _invalid_timestamp(header, config, now_ms)
-            base_offset = self.log_end_offset
+            local = self._local
+            base_offset = local.end[2]
             last_offset = base_offset + last_offset_delta
             _BEGINNING.pack_into(records, 0, base_offset, header[1], leader_epoch)
-            self._write(records, base_offset, last_offset, max_timestamp, leader_epoch)
+            try:
+                local.write(records, last_offset, max_timestamp)
+            except OSError as error:
+                raise self._failed(error) from error
+            if leader_epoch > self.leader_epochs.latest_epoch:
+                self.leader_epochs.assign(leader_epoch, base_offset)
             if producer_id >= 0:
                 self.producers.update(header, base_offset)
         return Appended(base_offset, last_offset, append_time_ms, False)
@@ -222,23 +229,41 @@ class PartitionLog:
                     marker.coordinator_epoch,
                     transaction_version=transaction_version,
                 )
-            offset = self.log_end_offset
+            offset = self._local.end.offset
             last_offset = offset + header.last_offset_delta
             assign(batch, 0, offset, leader_epoch)
-            self._write(memoryview(batch), offset, last_offset, header.max_timestamp, leader_epoch)
+            with self._disk_errors():
+                self._local.write(memoryview(batch), last_offset, header.max_timestamp)
+            self._assign_epoch(leader_epoch, offset)
             if marker is not None:
                 completed = self.producers.update_marker(header, marker, offset)
-                note_aborted(self._active, completed)
+                note_aborted(self._local.active, completed)
         return Appended(offset, last_offset, NO_APPEND_TIME, False)
 
     def append_as_follower(self, records: memoryview) -> Appended:
         """Append batches copied from the leader, with the offsets and epochs that they have.
 
         A last batch that is not all there is left out. CorruptBatch, or ApiError when the batches
-        do not continue the log, leaves the log as it was.
+        do not continue the log, leaves the log as it was; after an error of the disk, the first
+        ones may have been appended.
         """
         batches = list(iterate_headers(records))
-        first_offset = next_offset = self.log_end_offset
+        with self._lock:
+            first_offset = self._local.end.offset
+            self._validate_copied(records, batches, first_offset)
+            while batches:
+                with self._disk_errors():
+                    count = self._local.write_run(records, batches)
+                for position, header in batches[:count]:
+                    self._assign_epoch(header.partition_leader_epoch, header.base_offset)
+                    completed = self.producers.replay(records, position, header)
+                    note_aborted(self._local.active, completed)
+                batches = batches[count:]
+            return Appended(first_offset, self._local.end.offset - 1, NO_APPEND_TIME, False)
+
+    def _validate_copied(
+        self, records: memoryview, batches: list[tuple[int, BatchHeader]], next_offset: int
+    ) -> None:
         for position, header in batches:
             validate_checksum(records, position, header)
             if header.base_offset < next_offset:
@@ -248,18 +273,6 @@ class PartitionLog:
                     f" after {next_offset}",
                 )
             next_offset = header.next_offset
-        with self._lock:
-            for position, header in batches:
-                self._write(
-                    records[position : position + header.size],
-                    header.base_offset,
-                    header.last_offset,
-                    header.max_timestamp,
-                    header.partition_leader_epoch,
-                )
-                completed = self.producers.replay(records, position, header)
-                note_aborted(self._active, completed)
-        return Appended(first_offset, self.log_end_offset - 1, NO_APPEND_TIME, False)
 
     def _check_producer(self, header: BatchHeader) -> Appended | None:
         if header.base_sequence < 0:
@@ -270,38 +283,6 @@ class PartitionLog:
             return None
         append_time_ms = found.timestamp if self._config.log_append_time else NO_APPEND_TIME
         return Appended(found.first_offset, found.last_offset, append_time_ms, True)
-
-    def _write(
-        self,
-        batch: memoryview,
-        base_offset: int,
-        last_offset: int,
-        max_timestamp: int,
-        leader_epoch: int,
-    ) -> None:
-        home = self.home
-        if home.failure is not None:
-            raise home.failure
-        segment = self._active
-        size = len(batch)
-        if (
-            segment.size + size > segment.roll_size
-            or max_timestamp > segment.roll_timestamp
-            or last_offset > segment.roll_offset
-        ):
-            segment = self._roll_before(size)
-        try:
-            position = segment.append(
-                batch, last_offset, max_timestamp, self._config.index_interval_bytes
-            )
-        except OSError as error:
-            raise home.fail(error) from error
-        if not position:
-            self._on_first_batch(segment, max_timestamp)
-        if leader_epoch != self.leader_epochs.latest_epoch:
-            self.leader_epochs.assign(leader_epoch, base_offset)
-        self.log_end_offset = next_offset = last_offset + 1
-        self._end = Place(segment, position + size, next_offset)
 
     def read(
         self,
@@ -318,147 +299,186 @@ class PartitionLog:
         read yet. With the hint of the slice before, a sequential reader needs no lookup. With
         `cached_only`, NotCached is raised instead of waiting for the disk.
         """
-        end = self._end
-        if not self.log_start_offset <= offset <= end.offset:
+        local = self._local
+        end_offset = local.end[2]
+        if not self.log_start_offset <= offset <= end_offset:
             raise self._out_of_range(offset)
-        if offset >= offset_limit or offset == end.offset:
+        if offset >= offset_limit or offset == end_offset:
             return None
-        generation = self._generation
-        stop = end
-        if offset_limit < end.offset:
-            stop = self._place_of_limit(offset_limit, cached_only=cached_only)
-        if hint is not None and hint.offset == offset and hint.generation == generation:
-            _, segment, position, first_offset = hint
-            if segment is not stop.segment and position == segment.size:
-                segment, position = segment_after(self._segments, segment), 0
-        else:
-            place = place_of(self._segments, offset, cached_only=cached_only)
-            if place is None:
-                return None
-            segment, position, first_offset = place
-        if segment is stop.segment:
-            _, end_position, next_offset = stop
-        else:
-            end_position = segment.size
-            next_offset = segment_after(self._segments, segment).base_offset
-        if end_position - position > size_max:
-            end_position, next_offset = segment.boundary_by(
-                position, position + size_max, cached_only=cached_only
-            )
-        if end_position <= position:
-            return None
-        return LogSlice(
-            segment.file(),
-            position,
-            end_position - position,
-            first_offset,
-            next_offset,
-            ReadHint(generation, segment, end_position, next_offset),
-        )
-
-    def _place_of_limit(self, limit: int, *, cached_only: bool) -> Place:
-        """Where the batches before `limit` end; limits move forward, mostly to what was flushed."""
-        known, place = self._limit
-        if known == limit:
-            return place
-        flushed = self._flushed
-        if flushed.offset == limit:
-            place = flushed
-        else:
-            place = place_of(self._segments, limit, cached_only=cached_only) or self._end
-        self._limit = (limit, place)
-        return place
+        generation = local.generation
+        try:
+            return local.read(offset, size_max, offset_limit, hint, cached_only)
+        except (CorruptLog, OSError) as error:
+            if generation != local.generation:  # It was truncated or removed meanwhile.
+                return self.read(offset, size_max, offset_limit, cached_only=cached_only)
+            if isinstance(error, OSError):
+                raise self._failed(error) from error
+            raise
 
     def offset_for_timestamp(self, timestamp_ms: int) -> FoundTimestamp | None:
         """The first record whose timestamp is not smaller; may wait for the disk."""
-        return find_timestamp(self._segments, timestamp_ms, self.log_start_offset, self._end)
+        with self._disk_errors():
+            return find_timestamp(
+                self._local.segments, timestamp_ms, self.log_start_offset, self._local.end
+            )
 
     def offset_of_max_timestamp(self) -> FoundTimestamp | None:
-        return find_max_timestamp(self._segments, self.log_start_offset)
+        """The first record that has the largest timestamp; may wait for the disk."""
+        with self._disk_errors():
+            return find_max_timestamp(self._local.segments, self.log_start_offset)
+
+    def last_stable_offset(self, high_watermark: int) -> int:
+        """Up to here every transaction is decided."""
+        unstable = self.producers.first_unstable_offset(high_watermark)
+        return high_watermark if unstable is None else min(high_watermark, unstable)
+
+    def aborted_transactions(self, first_offset: int, end_offset: int) -> list[AbortedTransaction]:
+        """Those with records from `first_offset` up to, not including, `end_offset`."""
+        segments = self._local.segments
+        found = []
+        with self._disk_errors():
+            for segment in segments[index_of(segments, first_offset) :]:
+                transactions, complete = segment.transaction_index.collect(first_offset, end_offset)
+                found += transactions
+                if complete:
+                    break
+        return sorted(found, key=lambda transaction: transaction.first_offset)
 
     def roll(self) -> None:
         """Begin a new segment, unless the active one is empty."""
-        with self._lock:
-            if self._active.size:
-                self._roll()
+        with self._lock, self._disk_errors():
+            self._local.roll()
 
     def flush(self) -> int:
-        """Sync what was appended before this call and return the offset up to which that is.
+        """Sync what was appended before this call; returns `flushed_offset`.
 
-        Runs beside appends of another thread, which never wait for it. A segment that is rolled
-        meanwhile stays listed until a flush has synced it whole. If a sync fails, the directory
-        goes offline: nobody knows what is on the disk.
+        For a thread: appends go on meanwhile and never wait for it. If a sync fails, the directory
+        goes offline, for nobody knows what is on the disk.
         """
         self.home.check_online()
         with self._lock:
-            end = self._end
-            generation = self._generation
-            rolled = self._rolled
-            directory_unsynced = self._directory_unsynced
-            self._directory_unsynced = False
-        try:
-            for segment in rolled:
-                segment.sync()
-                segment.flush_indexes()
-            if end.segment.unsynced:
-                end.segment.sync()
-            self.leader_epochs.flush()
-            if directory_unsynced:
-                self.home.filesystem.sync_directory(self.directory)
-        except OSError as error:
-            raise self.home.fail(error) from error
+            work = None if self._local.closed else self._local.begin_flush()
+        if work is not None:
+            with self._disk_errors():
+                self._local.sync(work)
+                self.leader_epochs.flush()
+            with self._lock:
+                self._local.end_flush(work)
+        return self._local.flushed_offset
+
+    def truncate_to(self, offset: int) -> None:
+        """Remove the batches that reach to `offset` or past it.
+
+        Before this, the manager writes down a recovery point that is not past `offset`.
+        """
+        with self._lock, self._disk_errors():
+            if offset >= self._local.end.offset:
+                return
+            if offset <= self.log_start_offset:
+                self._start_anew(offset)
+                return
+            end_offset = self._local.truncate_to(offset)
+            self.leader_epochs.truncate_from_end(end_offset)
+            self.high_watermark = min(self.high_watermark, end_offset)
+            start = self.producers.truncate_and_reload(
+                self.log_start_offset, end_offset, now_ms=0
+            )  # No producer is too old at time 0.
+            replay_producers(self.producers, self._local.segments, start, end_offset)
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Remove everything; the next record has `offset`."""
+        with self._lock, self._disk_errors():
+            self._start_anew(offset)
+
+    def delete_records_before(self, offset: int) -> int:
+        """Move the log start offset forward; returns it. Whole segments before it are removed."""
+        with self._lock, self._disk_errors():
+            if offset > self._local.end.offset:
+                raise self._out_of_range(offset)
+            if offset > self.log_start_offset:
+                self._start_at(offset)
+                self._remove_first(passed_count(self._local.segments, offset))
+            return self.log_start_offset
+
+    def delete_expired(self, now_ms: int) -> int:
+        """Remove the segments that retention no longer keeps; returns how many."""
+        with self._lock, self._disk_errors():
+            segments = self._local.segments
+            count = expired_count(
+                segments,
+                self._config,
+                log_start_offset=self.log_start_offset,
+                high_watermark=self.high_watermark,
+                end_offset=self._local.end.offset,
+                now_ms=now_ms,
+            )
+            if count == len(segments):
+                self._local.roll()
+            self._remove_first(count)
+            return count
+
+    def expire_producers(self, now_ms: int) -> None:
         with self._lock:
-            self._rolled = tuple(segment for segment in self._rolled if segment not in rolled)
-            if generation == self._generation and end.offset > self.flushed_offset:
-                self._flushed = end
-                self.flushed_offset = end.offset
-            return self.flushed_offset
+            self.producers.expire(now_ms)
 
     def close(self) -> None:
-        """After an orderly stop, the log opens again without being read."""
-        self._active.seal()
+        """After this and a clean shutdown marker, the log opens again without being read."""
+        with self._lock, self._disk_errors():
+            if self._local.end.offset > self.log_start_offset:
+                self._local.active.seal()
+                self.producers.take_snapshot(self._local.end.offset, sync=False)
         self.flush()
-        self._active.flush_indexes()
-        if self.log_end_offset > self.log_start_offset:
-            self.producers.take_snapshot(self.log_end_offset, sync=False)
-        for segment in self._segments:
-            segment.unload()
+        with self._disk_errors():
+            self._local.close()
 
-    def _roll_before(self, size: int) -> Segment:
-        if size > self._config.segment_bytes:
-            raise ApiError(
-                ErrorCode.record_list_too_large,
-                f"a batch of {size} bytes; segment.bytes is {self._config.segment_bytes}",
+    def rename_for_deletion(self, directory: str) -> None:
+        """Give the log's directory another name; slices that were read stay readable."""
+        with self._lock, self._disk_errors():
+            self._local.abandon()
+            self.home.filesystem.rename(self.directory, directory)
+            self.directory = directory
+
+    def _assign_epoch(self, leader_epoch: int, offset: int) -> None:
+        if leader_epoch > self.leader_epochs.latest_epoch:
+            self.leader_epochs.assign(leader_epoch, offset)
+
+    def _on_roll(self, offset: int) -> None:
+        self.producers.take_snapshot(offset, sync=False)
+
+    def _start_anew(self, offset: int) -> None:
+        self._local.start_anew(offset)
+        self.log_start_offset = self.high_watermark = offset
+        self.leader_epochs.truncate_from_end(offset)
+        self.leader_epochs.truncate_from_start(offset)
+        self.producers.truncate_fully()
+
+    def _start_at(self, offset: int) -> None:
+        self.log_start_offset = offset
+        self.high_watermark = max(self.high_watermark, offset)
+        self.leader_epochs.truncate_from_start(offset)
+        self.producers.on_log_start_moved(offset)
+
+    def _remove_first(self, count: int) -> None:
+        if count:
+            self._local.remove_first(count)
+            base_offset = self._local.segments[0].base_offset
+            self.producers.remove_snapshots_before(base_offset)
+            if base_offset > self.log_start_offset:
+                self._start_at(base_offset)
+
+    @contextmanager
+    def _disk_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def _failed(self, error: OSError) -> Exception:
+        if self._local.closed and isinstance(error, FileNotFoundError):
+            return ApiError(
+                ErrorCode.unknown_topic_or_partition, f"{self.topic_partition} was deleted"
             )
-        return self._roll() if self._active.size else self._active
-
-    def _roll(self) -> Segment:
-        old = self._active
-        old.seal()
-        self.producers.take_snapshot(self.log_end_offset, sync=False)
-        segment = Segment(self.home, self.directory, self.log_end_offset)
-        self._set_roll_bounds(segment)
-        self._rolled = (*self._rolled, old)
-        self._segments = (*self._segments, segment)
-        self._active = segment
-        self._end = Place(segment, 0, self.log_end_offset)
-        return segment
-
-    def _set_roll_bounds(self, segment: Segment) -> None:
-        segment.index_bytes_max = self._config.segment_index_bytes
-        segment.roll_size = self._config.segment_bytes
-        if segment.size:
-            self._on_first_batch(segment, segment.first_batch().max_timestamp)
-
-    def _on_first_batch(self, segment: Segment, timestamp: int) -> None:
-        """The age of a segment counts from its first batch, by the time of the records."""
-        self._directory_unsynced = True
-        if timestamp != NO_TIMESTAMP:
-            config = self._config
-            jitter_ms = min(config.segment_jitter_ms, config.segment_ms)
-            if jitter_ms:
-                jitter_ms = zlib.crc32(segment.stem.encode()) % (jitter_ms + 1)
-            segment.roll_timestamp = timestamp + config.segment_ms - jitter_ms
+        return self.home.fail(error)
 
     def _out_of_range(self, offset: int) -> ApiError:
         return ApiError(

@@ -6,7 +6,9 @@ StorageError, so that nothing is acknowledged on a disk of which nobody knows wh
 
 import errno
 import logging
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.storage.errors import StorageError
@@ -20,8 +22,15 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 OPEN_FILES_MAX = 2000
 
 
+class Discarded(NamedTuple):
+    """A file that is no longer part of a log; a start of the broker removes it too."""
+
+    path: str
+    delay_ms: int
+
+
 class LogDirectory:
-    __slots__ = ("_on_failure", "failure", "filesystem", "open_files", "path")
+    __slots__ = ("_on_failure", "discarded", "failure", "filesystem", "open_files", "path")
 
     def __init__(
         self,
@@ -34,12 +43,16 @@ class LogDirectory:
         self.path = path
         self.filesystem = filesystem
         self.open_files = OpenFiles(filesystem, open_files_max)
+        self.discarded: deque[Discarded] = deque()  # Files to remove, by whoever has the time.
         self.failure: StorageError | None = None
         self._on_failure = on_failure
 
     def check_online(self) -> None:
         if self.failure is not None:
             raise self.failure
+
+    def discard(self, paths: Iterable[str], delay_ms: int) -> None:
+        self.discarded.extend(Discarded(path, delay_ms) for path in paths)
 
     def fail(self, cause: OSError) -> Exception:
         """What to raise for an error of the disk; puts the directory offline unless it is full.

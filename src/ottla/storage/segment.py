@@ -49,6 +49,7 @@ class Segment:
         "on_disk",
         "open_file",
         "recently_used",
+        "removed",
         "roll_offset",
         "roll_size",
         "roll_timestamp",
@@ -73,6 +74,7 @@ class Segment:
         self.size = size  # Invariant: where the last whole batch ends in the file.
         self.on_disk = on_disk  # Whether there is a log file.
         self.open_file: File | None = None
+        self.removed = False  # Its files are out of the log; a thread may still hold it.
         self.recently_used = False
         self.unsynced = False
         # An append that would pass one of these begins a new segment; set by the log.
@@ -255,7 +257,8 @@ class Segment:
         """Cut before the batch at `position`, so that the segment ends at `offset`."""
         self.unsynced = True
         self.size = position
-        self.file().truncate(position)
+        if self.on_disk:
+            self.file().truncate(position)
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
         self.transaction_index.truncate_to(offset)
@@ -287,6 +290,7 @@ class Segment:
 
     def mark_deleted(self) -> list[str]:
         """Take the files out of the log; returns their new paths, to be removed later."""
+        self.removed = True
         self.home.open_files.release(self)
         filesystem = self.home.filesystem
         renamed = []

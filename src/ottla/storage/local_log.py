@@ -1,0 +1,342 @@
+"""The segments of one log and where it ends: bytes and positions, no policy.
+
+Nothing here is safe beside another change; the partition's log holds its lock around all that
+changes something. Reads need no lock: `segments` and the places are replaced as a whole. A read
+that fails while the ground moves under it (`generation`) is to be begun again.
+"""
+
+import zlib
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.records.batch import NO_TIMESTAMP, BatchHeader
+from ottla.storage.config import LogConfig
+from ottla.storage.log_directory import LogDirectory
+from ottla.storage.reading import LogSlice, Place, ReadHint, index_of, place_of, segment_after
+from ottla.storage.segment import ROLL_NOW, Segment
+
+
+class FlushWork(NamedTuple):
+    """What a flush has to sync, as it was when the flush began."""
+
+    generation: int
+    rolled: tuple[Segment, ...]
+    end: Place
+    directory_changes_count: int
+
+
+def _is_past(segment: Segment, size: int, header: BatchHeader) -> bool:
+    """Whether a segment is to be rolled before `size` bytes that end with this batch."""
+    return (
+        segment.size + size > segment.roll_size
+        or header.max_timestamp > segment.roll_timestamp
+        or header.last_offset > segment.roll_offset
+    )
+
+
+class LocalLog:
+    __slots__ = (
+        "_config",
+        "_directory_changes_count",
+        "_directory_changes_synced",
+        "_flushed",
+        "_limit",
+        "_on_roll",
+        "_rolled",
+        "active",
+        "closed",
+        "directory",
+        "end",
+        "generation",
+        "home",
+        "segments",
+    )
+
+    def __init__(
+        self,
+        home: LogDirectory,
+        directory: str,
+        config: LogConfig,
+        segments: tuple[Segment, ...],
+        end_offset: int,
+        on_roll: Callable[[int], object],
+    ) -> None:
+        self.home = home
+        self.directory = directory
+        self.segments = segments  # Oldest first, at least one.
+        self.active = segments[-1]
+        self.end = Place(self.active, self.active.size, end_offset)
+        self.generation = 0  # Counts the changes that move or remove batches.
+        self._config = config
+        self._on_roll = on_roll  # Called with the base offset of the segment that begins.
+        self._rolled: tuple[Segment, ...] = ()  # Not synced since they were rolled.
+        self._directory_changes_count = 0  # Names that were made or removed.
+        self._directory_changes_synced = 0  # So many of them are on the disk.
+        self._flushed = self.end
+        self._limit = (end_offset, self.end)  # The last limit of reads, and its place.
+        self.closed = False
+        self._set_roll_bounds()
+
+    @property
+    def size(self) -> int:
+        return sum(segment.size for segment in self.segments)
+
+    @property
+    def flushed_offset(self) -> int:
+        return self._flushed.offset
+
+    def configure(self, config: LogConfig) -> None:
+        self._config = config
+        self._set_roll_bounds()
+
+    def write(self, batch: memoryview, last_offset: int, max_timestamp: int) -> None:
+        """Append one batch; OSError and ApiError leave the log as it was."""
+        if self.home.failure is not None:
+            raise self.home.failure
+        segment = self.active
+        size = len(batch)
+        if (
+            segment.size + size > segment.roll_size
+            or max_timestamp > segment.roll_timestamp
+            or last_offset > segment.roll_offset
+        ):
+            segment = self._roll_before(size)
+        position = segment.append(
+            batch, last_offset, max_timestamp, self._config.index_interval_bytes
+        )
+        if not position:
+            self._on_first_batch(segment, max_timestamp)
+        self.end = Place(segment, position + size, last_offset + 1)
+
+    def write_run(self, records: memoryview, batches: Sequence[tuple[int, BatchHeader]]) -> int:
+        """Append, with one write, as many batches as go into one segment; returns their count."""
+        if self.home.failure is not None:
+            raise self.home.failure
+        start, first = batches[0]
+        segment = self.active
+        if _is_past(segment, first.size, first):
+            segment = self._roll_before(first.size)
+        count = 1
+        while count < len(batches):
+            position, header = batches[count]
+            if _is_past(segment, position + header.size - start, header):
+                break
+            count += 1
+        last_position, last = batches[count - 1]
+        written_at = segment.append_all(records[start : last_position + last.size])
+        for position, header in batches[:count]:
+            segment.add_to_indexes(
+                written_at + position - start,
+                header.size,
+                header.last_offset,
+                header.max_timestamp,
+                self._config.index_interval_bytes,
+            )
+        if not written_at:
+            self._on_first_batch(segment, first.max_timestamp)
+        self.end = Place(segment, segment.size, last.next_offset)
+        return count
+
+    def read(
+        self,
+        offset: int,
+        size_max: int,
+        offset_limit: int,
+        hint: ReadHint | None,
+        cached_only: bool,
+    ) -> LogSlice | None:
+        """See `PartitionLog.read`; the offset is in the log, before its end and the limit."""
+        generation = self.generation
+        stop = self.end
+        if offset_limit < stop.offset:
+            stop = self._place_of_limit(offset_limit, cached_only)
+        if hint is not None and hint.offset == offset and hint.generation == generation:
+            _, segment, position, first_offset = hint
+            if position == segment.size and segment is not stop.segment:
+                segment, position = segment_after(self.segments, segment), 0
+        else:
+            place = place_of(self.segments, offset, cached_only=cached_only)
+            if place is None:
+                return None
+            segment, position, first_offset = place
+        if segment is stop.segment:
+            _, end_position, next_offset = stop
+        else:
+            end_position = segment.size
+            next_offset = segment_after(self.segments, segment).base_offset
+        if end_position - position > size_max:
+            end_position, next_offset = segment.boundary_by(
+                position, position + size_max, cached_only=cached_only
+            )
+        if end_position <= position:
+            return None
+        return LogSlice(
+            segment.file(),
+            position,
+            end_position - position,
+            first_offset,
+            next_offset,
+            ReadHint(generation, segment, end_position, next_offset),
+        )
+
+    def _place_of_limit(self, limit: int, cached_only: bool) -> Place:
+        """Where the batches before `limit` end; limits move forward, mostly to what was flushed."""
+        known, place = self._limit
+        if known == limit:
+            return place
+        flushed = self._flushed
+        if flushed.offset == limit:
+            place = flushed
+        else:
+            place = place_of(self.segments, limit, cached_only=cached_only) or self.end
+        self._limit = (limit, place)
+        return place
+
+    def roll(self) -> Segment:
+        """Begin a new segment, unless the active one is empty."""
+        old = self.active
+        if not old.size:
+            return old
+        offset = self.end.offset
+        old.seal()
+        self._on_roll(offset)
+        self._rolled = (*self._rolled, old)
+        self._begin(offset, self.segments)
+        return self.active
+
+    def begin_flush(self) -> FlushWork | None:
+        """None when all is synced."""
+        if (
+            self.end.offset == self._flushed.offset
+            and not self._rolled
+            and self._directory_changes_count == self._directory_changes_synced
+        ):
+            return None
+        return FlushWork(self.generation, self._rolled, self.end, self._directory_changes_count)
+
+    def sync(self, work: FlushWork) -> None:
+        """Outside the lock: the only part of a flush that waits for the disk."""
+        for segment in work.rolled:
+            self._sync_segment(segment, indexes=True)
+        if work.end.segment.on_disk:
+            self._sync_segment(work.end.segment, indexes=False)
+        if work.directory_changes_count > self._directory_changes_synced:
+            self.home.filesystem.sync_directory(self.directory)
+
+    def end_flush(self, work: FlushWork) -> None:
+        """A segment that was rolled meanwhile stays listed until a flush has synced it whole."""
+        self._rolled = tuple(segment for segment in self._rolled if segment not in work.rolled)
+        self._directory_changes_synced = max(
+            self._directory_changes_synced, work.directory_changes_count
+        )
+        if work.generation == self.generation and work.end.offset >= self._flushed.offset:
+            self._flushed = work.end
+
+    def truncate_to(self, offset: int) -> int:
+        """Remove the batches that reach to `offset` or past it; returns where the log ends now.
+
+        The last segment goes first, so that a crash leaves a log without a hole.
+        """
+        index = index_of(self.segments, offset)
+        kept = self.segments[index]
+        batch = kept.find_offset(offset) if kept.size else None
+        position, end_offset = kept.size, max(offset, kept.base_offset)
+        if batch is not None:
+            position, end_offset = batch.position, min(end_offset, batch.base_offset)
+        self._forget(self.segments[:index:-1])
+        self.segments = self.segments[: index + 1]
+        self.active = kept
+        kept.truncate_to(position, end_offset)
+        self._set_roll_bounds()
+        self._on_end_moved(end_offset)
+        return end_offset
+
+    def start_anew(self, offset: int) -> None:
+        """Remove everything; the log is empty and begins at `offset`."""
+        self._forget(self.segments[::-1])
+        self._begin(offset, ())
+        self.active.file()  # The name of the file is where the beginning is written down.
+        self._on_end_moved(offset)
+
+    def remove_first(self, count: int) -> None:
+        """Remove the oldest segments, not the active one."""
+        assert count < len(self.segments)
+        removed, self.segments = self.segments[:count], self.segments[count:]
+        self._forget(removed)
+
+    def close(self) -> None:
+        """Give up files and memory; no append comes after this."""
+        self.closed = True
+        self.active.roll_size = ROLL_NOW
+        for segment in self.segments:
+            segment.unload()
+
+    def abandon(self) -> None:
+        """The directory is gone or going; nothing is written any more."""
+        self.closed = True
+        self.active.roll_size = ROLL_NOW
+        for segment in self.segments:
+            segment.removed = True
+            self.home.open_files.release(segment)
+
+    def _sync_segment(self, segment: Segment, *, indexes: bool) -> None:
+        try:
+            segment.sync()
+            if indexes:
+                segment.flush_indexes()
+        except FileNotFoundError:
+            if not segment.removed:
+                raise
+
+    def _forget(self, segments: Sequence[Segment]) -> None:
+        """Take segments out of the log, in this order."""
+        self.generation += 1
+        self._directory_changes_count += 1
+        self._rolled = tuple(segment for segment in self._rolled if segment not in segments)
+        for segment in segments:
+            self.home.discard(segment.mark_deleted(), self._config.file_delete_delay_ms)
+
+    def _begin(self, offset: int, before: tuple[Segment, ...]) -> None:
+        segment = Segment(self.home, self.directory, offset)
+        self.segments = (*before, segment)
+        self.active = segment
+        self.end = Place(segment, 0, offset)
+        self._set_roll_bounds()
+
+    def _on_end_moved(self, offset: int) -> None:
+        """The log was cut; what was flushed beyond is gone, and what was cut may come back."""
+        self.generation += 1
+        self._directory_changes_count += 1
+        self._rolled = tuple(segment for segment in self._rolled if segment is not self.active)
+        self.end = Place(self.active, self.active.size, offset)
+        if self._flushed.offset > offset:
+            self._flushed = self.end
+        self._limit = (offset, self.end)
+
+    def _roll_before(self, size: int) -> Segment:
+        if self.closed:
+            raise ApiError(ErrorCode.unknown_topic_or_partition, f"{self.directory} is closed")
+        if size > self._config.segment_bytes:
+            raise ApiError(
+                ErrorCode.record_list_too_large,
+                f"a batch of {size} bytes; segment.bytes is {self._config.segment_bytes}",
+            )
+        return self.roll()
+
+    def _set_roll_bounds(self) -> None:
+        segment = self.active
+        segment.index_bytes_max = self._config.segment_index_bytes
+        segment.roll_size = self._config.segment_bytes
+        if segment.size:
+            self._on_first_batch(segment, segment.first_batch().max_timestamp)
+
+    def _on_first_batch(self, segment: Segment, timestamp: int) -> None:
+        """The age of a segment counts from its first batch, by the time of the records."""
+        self._directory_changes_count += 1
+        if timestamp != NO_TIMESTAMP:
+            config = self._config
+            jitter_ms = min(config.segment_jitter_ms, config.segment_ms)
+            if jitter_ms:
+                jitter_ms = zlib.crc32(segment.stem.encode()) % (jitter_ms + 1)
+            segment.roll_timestamp = timestamp + config.segment_ms - jitter_ms
