@@ -108,6 +108,33 @@ def test_many_operations_share_a_sync(bench):
     assert node.log.high_watermark == 50
 
 
+def test_a_start_reads_the_snapshot_and_the_tail(bench, monkeypatch):
+    monkeypatch.setattr(local_commit_log, "SNAPSHOT_RECORDS_MIN", 3)
+    node = bench.start()
+    bench.run(node.add("a", "b", "c"))
+    bench.settle()
+    assert SnapshotStore(bench.disk, DIRECTORY).newest() == (3, 1)
+    assert node.log.log_start_offset == 3
+    bench.run(node.add("d"))
+    bench.disk.crash()
+    node = bench.start()
+    assert node.runtime.machine.words == ["a", "b", "c", "d"]
+    assert node.published == [("a", 2), ("b", 2), ("c", 2), ("d", 3)]
+    assert node.runtime.next_offset == 4
+
+
+def test_a_snapshot_is_due_again_when_as_much_was_added_as_it_holds(bench, monkeypatch):
+    monkeypatch.setattr(local_commit_log, "SNAPSHOT_RECORDS_MIN", 2)
+    node = bench.start()
+    store = SnapshotStore(bench.disk, DIRECTORY)
+    offsets = []
+    for number in range(12):
+        bench.run(node.add(str(number)))
+        bench.settle()
+        offsets.append(store.newest() and store.newest().next_offset)
+    assert offsets == [None, 2, 2, 4, 4, 4, 4, 8, 8, 8, 8, 8]
+
+
 def test_a_snapshot_that_cannot_be_written_costs_nothing(bench, monkeypatch, caplog):
     monkeypatch.setattr(local_commit_log, "SNAPSHOT_RECORDS_MIN", 2)
     node = bench.start()

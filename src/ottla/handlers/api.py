@@ -1,0 +1,48 @@
+"""What the dispatch table says about one API."""
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from ottla.handlers.broker import Broker, RequestContext
+from ottla.network.session import Session
+from ottla.protocol.errors import ApiError
+from ottla.protocol.frames import RequestHeader
+
+# The newest request entity in, the newest response entity out, now or later.
+Handler = Callable[[Broker, RequestContext, Any], object | Awaitable[object]]
+# The response that says that all of a request was refused.
+ErrorResponse = Callable[[Any, ApiError], object]
+# Parses the frame and answers the session by itself.
+HotHandler = Callable[[Broker, Session, RequestHeader, memoryview], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ColdApi:
+    key: int
+    name: str
+    low: int  # The lowest and the highest version that are served.
+    high: int
+    handle: Handler
+    error_response: ErrorResponse
+
+
+@dataclass(frozen=True, slots=True)
+class HotApi:
+    key: int
+    name: str
+    low: int
+    high: int
+    handle: HotHandler
+    claimed_low: int  # What ApiVersions says; clients expect it of Produce.
+
+
+Api = ColdApi | HotApi
+
+
+def claimed_versions(table: Iterable[Api]) -> dict[int, tuple[int, int]]:
+    """What ApiVersions answers: the lowest and highest version by API key."""
+    return {
+        api.key: (api.claimed_low if isinstance(api, HotApi) else api.low, api.high)
+        for api in table
+    }

@@ -1,0 +1,74 @@
+"""ApiVersions (18): v0-v4.
+
+Lists the APIs of the dispatch table with their versions, and the features.
+
+v1  throttle time in the response
+v3  flexible; the client says its name and version (KIP-511); features (KIP-584)
+v4  a feature may start at level 0 (KIP-1022)
+
+A version that is not served gets a v0 body with UNSUPPORTED_VERSION and the range of this API, so
+that the client can ask again.
+"""
+
+import re
+
+from kio.schema.api_versions.v4.request import ApiVersionsRequest
+from kio.schema.api_versions.v4.response import (
+    ApiVersion,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+)
+from kio.static.primitive import i16, i64
+
+from ottla.handlers.broker import Broker, RequestContext
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.frames import API_VERSIONS_KEY
+from ottla.protocol.times import NO_THROTTLE
+
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+SOFTWARE_FROM_VERSION = 3
+
+
+def handle_api_versions(
+    broker: Broker, context: RequestContext, request: ApiVersionsRequest
+) -> ApiVersionsResponse:
+    if context.api_version >= SOFTWARE_FROM_VERSION:
+        _validate_software(request.client_software_name, "name")
+        _validate_software(request.client_software_version, "version")
+        context.session.client_software_name = request.client_software_name
+        context.session.client_software_version = request.client_software_version
+    features = broker.image.features
+    return ApiVersionsResponse(
+        error_code=ErrorCode.none,
+        api_keys=tuple(
+            _api_version(key, low, high) for key, (low, high) in broker.api_versions.items()
+        ),
+        throttle_time=NO_THROTTLE,
+        finalized_features_epoch=i64(0 if features else -1),
+        finalized_features=tuple(
+            FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+            for name, level in features.items()
+        ),
+    )
+
+
+def unsupported_version_response(low: int, high: int) -> ApiVersionsResponse:
+    """What a client gets that asked with another version than `low` to `high`."""
+    return ApiVersionsResponse(
+        error_code=ErrorCode.unsupported_version,
+        api_keys=(_api_version(API_VERSIONS_KEY, low, high),),
+        throttle_time=NO_THROTTLE,
+    )
+
+
+def error_response(_: ApiVersionsRequest, error: ApiError) -> ApiVersionsResponse:
+    return ApiVersionsResponse(error_code=error.code, api_keys=(), throttle_time=NO_THROTTLE)
+
+
+def _api_version(key: int, low: int, high: int) -> ApiVersion:
+    return ApiVersion(api_key=i16(key), min_version=i16(low), max_version=i16(high))
+
+
+def _validate_software(text: str, what: str) -> None:
+    if not _SOFTWARE.fullmatch(text):
+        raise ApiError(ErrorCode.invalid_request, f"{text!r} is no {what} of a client's software")

@@ -1,0 +1,36 @@
+"""The cluster as a client sees it, who came in by one of its listeners."""
+
+from typing import NamedTuple
+
+from kio.schema.types import BrokerId
+from kio.static.primitive import i32
+
+from ottla.controller.image import MetadataImage
+from ottla.controller.records import NO_LEADER, PartitionRecord, RegisterBrokerRecord
+from ottla.protocol.errors import ErrorCode
+
+UNKNOWN_OPERATIONS = i32(-2147483648)  # There is no authorizer that could know them.
+
+
+class BrokerAddress(NamedTuple):
+    broker: RegisterBrokerRecord
+    host: str
+    port: i32
+
+
+def addresses(
+    image: MetadataImage, listener_name: str, *, fenced: bool = False
+) -> list[BrokerAddress]:
+    """Brokers that have the listener, by id; those that are fenced only on request."""
+    return [
+        BrokerAddress(broker, end_point.host, i32(end_point.port))
+        for _, broker in sorted(image.brokers.items())
+        for end_point in broker.end_points
+        if end_point.name == listener_name and (fenced or not broker.fenced)
+    ]
+
+
+def partition_error(partition: PartitionRecord, reachable: set[BrokerId]) -> ErrorCode:
+    if partition.leader == NO_LEADER:
+        return ErrorCode.leader_not_available
+    return ErrorCode.none if partition.leader in reachable else ErrorCode.listener_not_found

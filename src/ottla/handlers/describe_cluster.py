@@ -1,0 +1,61 @@
+"""DescribeCluster (60): v0-v2.
+
+v1  brokers or controllers (KIP-919); a broker knows the brokers only
+v2  fenced brokers on request
+"""
+
+from kio.schema.describe_cluster.v2.request import DescribeClusterRequest
+from kio.schema.describe_cluster.v2.response import DescribeClusterBroker, DescribeClusterResponse
+from kio.schema.types import BrokerId
+
+from ottla.handlers.broker import Broker, RequestContext
+from ottla.handlers.cluster_view import UNKNOWN_OPERATIONS, addresses
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.times import NO_THROTTLE
+
+BROKERS = 1
+CONTROLLERS = 2
+
+
+def handle_describe_cluster(
+    broker: Broker, context: RequestContext, request: DescribeClusterRequest
+) -> DescribeClusterResponse:
+    if request.endpoint_type == CONTROLLERS:
+        raise ApiError(
+            ErrorCode.mismatched_endpoint_type, "this is a broker; ask a controller's listener"
+        )
+    if request.endpoint_type != BROKERS:
+        raise ApiError(
+            ErrorCode.unsupported_endpoint_type, f"unknown endpoint type {request.endpoint_type}"
+        )
+    known = addresses(broker.image, context.listener_name, fenced=request.include_fenced_brokers)
+    return DescribeClusterResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=ErrorCode.none,
+        error_message=None,
+        endpoint_type=request.endpoint_type,
+        cluster_id=broker.cluster_id,
+        controller_id=BrokerId(broker.node_id),
+        brokers=tuple(
+            DescribeClusterBroker(
+                broker_id=one.broker.broker_id,
+                host=one.host,
+                port=one.port,
+                rack=one.broker.rack,
+                is_fenced=one.broker.fenced,
+            )
+            for one in known
+        ),
+        cluster_authorized_operations=UNKNOWN_OPERATIONS,
+    )
+
+
+def error_response(request: DescribeClusterRequest, error: ApiError) -> DescribeClusterResponse:
+    return DescribeClusterResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=error.code,
+        error_message=error.message,
+        endpoint_type=request.endpoint_type,
+        cluster_id="",
+        brokers=(),
+    )

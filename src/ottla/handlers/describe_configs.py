@@ -1,0 +1,128 @@
+"""DescribeConfigs (32): v1-v4.
+
+Every key of a topic or of this broker, with its value, where that comes from, and on request what
+stands behind it and what the key means. The broker with the empty name stands for all brokers: it
+has only what was set for all of them.
+
+v1  synonyms and sources (KIP-226)
+v3  types and documentation (KIP-569)
+v4  flexible
+"""
+
+from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
+from kio.schema.describe_configs.v4.response import (
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+from kio.static.primitive import i8
+
+from ottla.controller.effective_configs import ConfigEntry, ConfigSource
+from ottla.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE
+from ottla.handlers.broker import Broker, RequestContext
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.times import NO_THROTTLE
+from ottla.protocol.topics import validate_topic_name
+
+
+def handle_describe_configs(
+    broker: Broker, _: RequestContext, request: DescribeConfigsRequest
+) -> DescribeConfigsResponse:
+    results = []
+    for resource in request.resources:
+        try:
+            configs = tuple(
+                _config(entry, resource, request)
+                for entry in _entries(broker, resource)
+                if not resource.configuration_keys or entry.key.name in resource.configuration_keys
+            )
+        except ApiError as error:
+            results.append(_failed(resource, error))
+        else:
+            results.append(
+                DescribeConfigsResult(
+                    error_code=ErrorCode.none,
+                    error_message=None,
+                    resource_type=resource.resource_type,
+                    resource_name=resource.resource_name,
+                    configs=configs,
+                )
+            )
+    return DescribeConfigsResponse(throttle_time=NO_THROTTLE, results=tuple(results))
+
+
+def error_response(request: DescribeConfigsRequest, error: ApiError) -> DescribeConfigsResponse:
+    return DescribeConfigsResponse(
+        throttle_time=NO_THROTTLE,
+        results=tuple(_failed(resource, error) for resource in request.resources),
+    )
+
+
+def _entries(broker: Broker, resource: DescribeConfigsResource) -> list[ConfigEntry]:
+    name = resource.resource_name
+    if resource.resource_type == TOPIC_RESOURCE:
+        validate_topic_name(name)
+        if name not in broker.image.topics:
+            raise ApiError(ErrorCode.unknown_topic_or_partition, f"there is no topic {name!r}")
+        return broker.configs.describe_topic(broker.image.topic_configs(name))
+    if resource.resource_type != BROKER_RESOURCE:
+        raise ApiError(
+            ErrorCode.invalid_request,
+            f"configs of resource type {resource.resource_type} cannot be described",
+        )
+    if not name:
+        shared = broker.image.default_broker_configs()
+        return [
+            _shared_only(entry)
+            for entry in broker.configs.describe_broker()
+            if entry.key.name in shared
+        ]
+    if name != str(broker.node_id):
+        raise ApiError(
+            ErrorCode.invalid_request,
+            f"this is broker {broker.node_id}; ask broker {name} for its own configs",
+        )
+    return broker.configs.describe_broker()
+
+
+def _shared_only(entry: ConfigEntry) -> ConfigEntry:
+    """As it is for a broker that has nothing of its own."""
+    return ConfigEntry(
+        entry.key,
+        tuple(one for one in entry.synonyms if one.source is not ConfigSource.DYNAMIC_BROKER),
+    )
+
+
+def _config(
+    entry: ConfigEntry, resource: DescribeConfigsResource, request: DescribeConfigsRequest
+) -> DescribeConfigsResourceResult:
+    key = entry.key
+    synonyms = entry.synonyms if request.include_synonyms else ()
+    return DescribeConfigsResourceResult(
+        name=key.name,
+        value=None if key.sensitive else entry.value,
+        read_only=resource.resource_type == BROKER_RESOURCE and not key.dynamic,
+        config_source=i8(entry.source),
+        is_sensitive=key.sensitive,
+        synonyms=tuple(
+            DescribeConfigsSynonym(
+                name=synonym.name,
+                value=None if key.sensitive else synonym.value,
+                source=i8(synonym.source),
+            )
+            for synonym in synonyms
+        ),
+        config_type=i8(key.type),
+        documentation=key.doc if request.include_documentation else None,
+    )
+
+
+def _failed(resource: DescribeConfigsResource, error: ApiError) -> DescribeConfigsResult:
+    return DescribeConfigsResult(
+        error_code=error.code,
+        error_message=error.message,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+        configs=(),
+    )

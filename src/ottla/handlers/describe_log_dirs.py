@@ -1,0 +1,88 @@
+"""DescribeLogDirs (35): v1-v5.
+
+What lies in each log directory; no topics means all of them.
+
+v2  flexible
+v3  an error for the whole request
+v4  the size of the volume and what is free on it (KIP-827)
+v5  cordoned directories; there are none
+"""
+
+from collections.abc import Iterable
+
+from kio.schema.describe_log_dirs.v5.request import DescribeLogDirsRequest
+from kio.schema.describe_log_dirs.v5.response import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+from kio.schema.types import TopicName
+from kio.static.primitive import i32, i64
+
+from ottla.handlers.broker import Broker, Log, LogDirectory, RequestContext
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.times import NO_THROTTLE
+from ottla.protocol.topics import CLUSTER_METADATA_TOPIC, TopicPartition
+
+
+def handle_describe_log_dirs(
+    broker: Broker, _: RequestContext, request: DescribeLogDirsRequest
+) -> DescribeLogDirsResponse:
+    wanted = None
+    if request.topics is not None:
+        wanted = {
+            TopicPartition(topic.topic, index)
+            for topic in request.topics
+            for index in topic.partitions
+        }
+    return DescribeLogDirsResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=ErrorCode.none,
+        results=tuple(_directory(one, wanted) for one in broker.logs.directories()),
+    )
+
+
+def error_response(_: DescribeLogDirsRequest, error: ApiError) -> DescribeLogDirsResponse:
+    return DescribeLogDirsResponse(throttle_time=NO_THROTTLE, error_code=error.code, results=())
+
+
+def _directory(
+    directory: LogDirectory, wanted: set[TopicPartition] | None
+) -> DescribeLogDirsResult:
+    if not directory.online:
+        return DescribeLogDirsResult(
+            error_code=ErrorCode.kafka_storage_error, log_dir=directory.path, topics=()
+        )
+    logs = [
+        log
+        for log in directory.logs
+        if log.topic_partition.topic != CLUSTER_METADATA_TOPIC
+        and (wanted is None or log.topic_partition in wanted)
+    ]
+    return DescribeLogDirsResult(
+        error_code=ErrorCode.none,
+        log_dir=directory.path,
+        topics=tuple(_topics(logs)),
+        total_bytes=i64(directory.total_bytes),
+        usable_bytes=i64(directory.usable_bytes),
+    )
+
+
+def _topics(logs: Iterable[Log]) -> Iterable[DescribeLogDirsTopic]:
+    by_topic: dict[str, list[Log]] = {}
+    for log in sorted(logs, key=lambda log: log.topic_partition):
+        by_topic.setdefault(log.topic_partition.topic, []).append(log)
+    for name, members in by_topic.items():
+        yield DescribeLogDirsTopic(
+            name=TopicName(name),
+            partitions=tuple(
+                DescribeLogDirsPartition(
+                    partition_index=i32(log.topic_partition.partition),
+                    partition_size=i64(log.size),
+                    offset_lag=i64(max(log.high_watermark - log.log_end_offset, 0)),
+                    is_future_key=False,
+                )
+                for log in members
+            ),
+        )

@@ -1,0 +1,132 @@
+"""DescribeTopicPartitions (75): v0 (KIP-966).
+
+Topics by name, in the order of their names, page by page: a cursor says where the next page starts.
+"""
+
+from collections.abc import Iterator
+
+from kio.schema.describe_topic_partitions.v0.request import DescribeTopicPartitionsRequest
+from kio.schema.describe_topic_partitions.v0.response import (
+    Cursor,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+from kio.schema.types import BrokerId, TopicName
+from kio.static.primitive import i32
+
+from ottla.controller.image import MetadataImage, TopicImage, offline_replicas
+from ottla.controller.records import PartitionRecord
+from ottla.handlers.broker import Broker, RequestContext
+from ottla.handlers.cluster_view import UNKNOWN_OPERATIONS, addresses, partition_error
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.times import NO_THROTTLE
+from ottla.protocol.topics import INTERNAL_TOPICS, validate_topic_name
+
+PARTITIONS_MAX = 2000
+
+
+def handle_describe_topic_partitions(
+    broker: Broker, context: RequestContext, request: DescribeTopicPartitionsRequest
+) -> DescribeTopicPartitionsResponse:
+    if request.cursor is not None and request.cursor.partition_index < 0:
+        raise ApiError(ErrorCode.invalid_request, "the cursor has a negative partition")
+    if request.response_partition_limit < 1:
+        raise ApiError(ErrorCode.invalid_request, "the limit of partitions must be one or more")
+    image = broker.image
+    alive = addresses(image, context.listener_name)
+    reachable = {address.broker.broker_id for address in alive}
+    left = min(request.response_partition_limit, PARTITIONS_MAX)
+    topics: list[DescribeTopicPartitionsResponseTopic] = []
+    for name, first_index in _wanted(image, request):
+        topic = image.topics.get(name)
+        if topic is None:
+            topics.append(_failed_topic(name, _unknown_error(name)))
+            continue
+        if not left:
+            return _page(topics, Cursor(topic_name=name, partition_index=i32(first_index)))
+        indexes = range(first_index, min(first_index + left, len(topic.partitions)))
+        topics.append(_topic(image, topic, indexes, reachable))
+        left -= len(indexes)
+        if indexes.stop < len(topic.partitions):
+            return _page(topics, Cursor(topic_name=name, partition_index=i32(indexes.stop)))
+    return _page(topics, None)
+
+
+def error_response(
+    request: DescribeTopicPartitionsRequest, error: ApiError
+) -> DescribeTopicPartitionsResponse:
+    return _page([_failed_topic(topic.name, error.code) for topic in request.topics], None)
+
+
+def _wanted(
+    image: MetadataImage, request: DescribeTopicPartitionsRequest
+) -> Iterator[tuple[TopicName, int]]:
+    """Names in order, each with the partition to start at; none named means all."""
+    names = {topic.name for topic in request.topics} or {
+        topic.name for topic in image.topics.values()
+    }
+    cursor = request.cursor
+    for name in sorted(names):
+        if cursor is None or name > cursor.topic_name:
+            yield name, 0
+        elif name == cursor.topic_name:
+            yield name, cursor.partition_index
+
+
+def _topic(
+    image: MetadataImage, topic: TopicImage, indexes: range, reachable: set[BrokerId]
+) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=ErrorCode.none,
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.name in INTERNAL_TOPICS,
+        partitions=tuple(
+            _partition(image, topic.partitions[index], reachable) for index in indexes
+        ),
+        topic_authorized_operations=UNKNOWN_OPERATIONS,
+    )
+
+
+def _partition(
+    image: MetadataImage, partition: PartitionRecord, reachable: set[BrokerId]
+) -> DescribeTopicPartitionsResponsePartition:
+    return DescribeTopicPartitionsResponsePartition(
+        error_code=partition_error(partition, reachable),
+        partition_index=partition.partition_id,
+        leader_id=partition.leader,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=partition.replicas,
+        isr_nodes=partition.isr,
+        eligible_leader_replicas=partition.eligible_leader_replicas or (),
+        last_known_elr=partition.last_known_elr or (),
+        offline_replicas=offline_replicas(image, partition),
+    )
+
+
+def _failed_topic(name: TopicName, code: ErrorCode) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=code,
+        name=name,
+        topic_id=None,
+        is_internal=name in INTERNAL_TOPICS,
+        partitions=(),
+        topic_authorized_operations=UNKNOWN_OPERATIONS,
+    )
+
+
+def _unknown_error(name: str) -> ErrorCode:
+    try:
+        validate_topic_name(name)
+    except ApiError as error:
+        return error.code
+    return ErrorCode.unknown_topic_or_partition
+
+
+def _page(
+    topics: list[DescribeTopicPartitionsResponseTopic], next_cursor: Cursor | None
+) -> DescribeTopicPartitionsResponse:
+    return DescribeTopicPartitionsResponse(
+        throttle_time=NO_THROTTLE, topics=tuple(topics), next_cursor=next_cursor
+    )

@@ -1,0 +1,60 @@
+"""ListConfigResources (74): v0-v1.
+
+The names of what can have configs (KIP-1142).
+
+v0  client metrics only, of which there are none
+v1  any type of resource; no type means all of them
+"""
+
+from kio.schema.list_config_resources.v1.request import ListConfigResourcesRequest
+from kio.schema.list_config_resources.v1.response import (
+    ConfigResource,
+    ListConfigResourcesResponse,
+)
+from kio.static.primitive import i8
+
+from ottla.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE
+from ottla.handlers.broker import Broker, RequestContext
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.times import NO_THROTTLE
+
+BROKER_LOGGER_RESOURCE = i8(8)
+CLIENT_METRICS_RESOURCE = i8(16)
+GROUP_RESOURCE = i8(32)
+_TYPES = (
+    TOPIC_RESOURCE,
+    BROKER_RESOURCE,
+    BROKER_LOGGER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+)
+
+
+def handle_list_config_resources(
+    broker: Broker, context: RequestContext, request: ListConfigResourcesRequest
+) -> ListConfigResourcesResponse:
+    strays = [one for one in request.resource_types if one not in _TYPES]
+    if strays:
+        raise ApiError(ErrorCode.unsupported_version, f"unknown resource type {strays[0]}")
+    wanted = request.resource_types or _TYPES
+    if context.api_version == 0:
+        wanted = (CLIENT_METRICS_RESOURCE,)
+    names = {
+        TOPIC_RESOURCE: sorted(broker.image.topics),
+        BROKER_RESOURCE: [str(broker_id) for broker_id in sorted(broker.image.brokers)],
+    }
+    return ListConfigResourcesResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=ErrorCode.none,
+        config_resources=tuple(
+            ConfigResource(resource_name=name, resource_type=resource_type)
+            for resource_type in wanted
+            for name in names.get(resource_type, ())
+        ),
+    )
+
+
+def error_response(_: ListConfigResourcesRequest, error: ApiError) -> ListConfigResourcesResponse:
+    return ListConfigResourcesResponse(
+        throttle_time=NO_THROTTLE, error_code=error.code, config_resources=()
+    )

@@ -1,0 +1,133 @@
+"""ListOffsets (2): v1-v11.
+
+The offset at a timestamp, or at one of the places that negative timestamps stand for. Nothing past
+the high watermark is found, or past the last stable offset for `read_committed`.
+
+v2   isolation level; throttle time
+v4   leader epochs are checked and told (KIP-320)
+v6   flexible
+v7   the record with the largest timestamp (-3, KIP-734)
+v8   the earliest offset on local disks (-4, KIP-405)
+v9   the latest tiered offset (-5, KIP-1005); refused, there is no tiered storage
+v10  a timeout for remote lookups
+v11  the earliest offset that is not tiered (-6, KIP-1023); refused
+"""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable
+
+from kio.schema.list_offsets.v11.request import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+)
+from kio.schema.list_offsets.v11.response import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from kio.schema.types import TopicName
+from kio.static.primitive import i32, i64
+
+from ottla.handlers.broker import Broker, FoundTimestamp, Partition, RequestContext
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.times import NO_THROTTLE
+
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+EARLIEST_LOCAL = -4
+READ_COMMITTED = 1
+
+Find = Callable[[TopicName, ListOffsetsPartition], ListOffsetsPartitionResponse]
+
+
+def handle_list_offsets(
+    broker: Broker, _: RequestContext, request: ListOffsetsRequest
+) -> ListOffsetsResponse | Awaitable[ListOffsetsResponse]:
+    """Timestamps are looked up in files, so that is done in a thread."""
+    if any(_reads_files(one.timestamp) for topic in request.topics for one in topic.partitions):
+        return broker.loop.run_in_executor(broker.executor, _answer, broker, request)
+    return _answer(broker, request)
+
+
+def error_response(request: ListOffsetsRequest, error: ApiError) -> ListOffsetsResponse:
+    return _response(request, lambda _, asked: _failed(asked, error.code))
+
+
+def _reads_files(timestamp: int) -> bool:
+    return timestamp >= 0 or timestamp == MAX_TIMESTAMP
+
+
+def _answer(broker: Broker, request: ListOffsetsRequest) -> ListOffsetsResponse:
+    asked_for = Counter(
+        (topic.name, one.partition_index) for topic in request.topics for one in topic.partitions
+    )
+
+    def find(topic: TopicName, asked: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
+        try:
+            if asked_for[topic, asked.partition_index] > 1:
+                raise ApiError(ErrorCode.invalid_request, "a partition is named more than once")
+            partition = broker.replicas.find(topic, asked.partition_index)
+            partition.validate_leader_epoch(asked.current_leader_epoch)
+            return _find(partition, asked, request.isolation_level)
+        except ApiError as error:
+            return _failed(asked, error.code)
+
+    return _response(request, find)
+
+
+def _response(request: ListOffsetsRequest, find: Find) -> ListOffsetsResponse:
+    return ListOffsetsResponse(
+        throttle_time=NO_THROTTLE,
+        topics=tuple(
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=tuple(find(topic.name, asked) for asked in topic.partitions),
+            )
+            for topic in request.topics
+        ),
+    )
+
+
+def _find(
+    partition: Partition, asked: ListOffsetsPartition, isolation_level: int
+) -> ListOffsetsPartitionResponse:
+    log = partition.log
+    limit = log.high_watermark
+    if isolation_level == READ_COMMITTED:
+        limit = log.last_stable_offset(limit)
+    timestamp = asked.timestamp
+    if timestamp == LATEST:
+        return _found(asked, limit, -1, partition.leader_epoch)
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        start = log.log_start_offset
+        return _found(asked, start, -1, log.leader_epochs.epoch_for_offset(start))
+    if timestamp == MAX_TIMESTAMP:
+        return _found_record(asked, log.offset_of_max_timestamp(), limit)
+    if timestamp < 0:
+        raise ApiError(ErrorCode.unsupported_version, f"timestamp {timestamp} has no meaning here")
+    return _found_record(asked, log.offset_for_timestamp(timestamp), limit)
+
+
+def _found_record(
+    asked: ListOffsetsPartition, found: FoundTimestamp | None, limit: int
+) -> ListOffsetsPartitionResponse:
+    if found is None or found.offset >= limit:
+        return _found(asked, -1, -1, -1)
+    return _found(asked, found.offset, found.timestamp, found.leader_epoch)
+
+
+def _found(
+    asked: ListOffsetsPartition, offset: int, timestamp: int, leader_epoch: int
+) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(
+        partition_index=asked.partition_index,
+        error_code=ErrorCode.none,
+        timestamp=i64(timestamp),
+        offset=i64(offset),
+        leader_epoch=i32(leader_epoch),
+    )
+
+
+def _failed(asked: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=code)

@@ -1,0 +1,207 @@
+"""Metadata (3): v0-v13.
+
+The brokers, with the addresses of the listener that the client came in by, and the topics that it
+asks for. Topics that do not exist are created if client and broker allow it.
+
+v0   an empty list means all topics
+v1   null means all topics, an empty list none; the controller and racks
+v2   cluster id
+v4   whether topics may be created
+v5   offline replicas
+v7   leader epochs
+v8   authorized operations (asked for or not, they are unknown: there is no authorizer)
+v9   flexible
+v10  topic ids in the response (KIP-516)
+v12  topics by id
+v13  an error for the whole request
+"""
+
+from collections.abc import Awaitable, Iterable
+from uuid import UUID
+
+from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
+from kio.schema.metadata.v13.request import MetadataRequest
+from kio.schema.metadata.v13.response import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from kio.schema.types import BrokerId, TopicName
+from kio.static.primitive import i16, i32
+
+from ottla.controller.config import AUTO_CREATE_TOPICS_ENABLE
+from ottla.controller.image import TopicImage, offline_replicas
+from ottla.handlers.broker import Broker, RequestContext
+from ottla.handlers.cluster_view import UNKNOWN_OPERATIONS, addresses, partition_error
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.times import NO_THROTTLE, milliseconds
+from ottla.protocol.topics import CLUSTER_METADATA_TOPIC, INTERNAL_TOPICS, validate_topic_name
+
+_CREATION_TIMEOUT_MS = 30_000
+_NEVER_AUTO_CREATED = INTERNAL_TOPICS | {CLUSTER_METADATA_TOPIC}
+
+
+def handle_metadata(
+    broker: Broker, context: RequestContext, request: MetadataRequest
+) -> MetadataResponse | Awaitable[MetadataResponse]:
+    missing = _names_to_create(broker, request)
+    if missing:
+        return _create_and_answer(broker, context, request, missing)
+    return _answer(broker, context, request, {})
+
+
+def error_response(request: MetadataRequest, error: ApiError) -> MetadataResponse:
+    return MetadataResponse(
+        throttle_time=NO_THROTTLE,
+        brokers=(),
+        topics=tuple(
+            _failed_topic(topic.name, topic.topic_id, error.code) for topic in request.topics or ()
+        ),
+        error_code=error.code,
+    )
+
+
+def _names_to_create(broker: Broker, request: MetadataRequest) -> list[TopicName]:
+    if not request.allow_auto_topic_creation or not request.topics:
+        return []
+    names = [
+        topic.name
+        for topic in request.topics
+        if topic.topic_id is None
+        and topic.name is not None
+        and topic.name not in broker.image.topics
+        and topic.name not in _NEVER_AUTO_CREATED
+        and _is_valid(topic.name)
+    ]
+    if names and not broker.configs.broker_values()[AUTO_CREATE_TOPICS_ENABLE]:
+        return []
+    return list(dict.fromkeys(names))
+
+
+async def _create_and_answer(
+    broker: Broker, context: RequestContext, request: MetadataRequest, missing: list[TopicName]
+) -> MetadataResponse:
+    created = await broker.controller.create_topics(
+        CreateTopicsRequest(
+            topics=tuple(
+                CreatableTopic(
+                    name=name,
+                    num_partitions=i32(-1),
+                    replication_factor=i16(-1),
+                    assignments=(),
+                    configs=(),
+                )
+                for name in missing
+            ),
+            timeout=milliseconds(_CREATION_TIMEOUT_MS),
+            validate_only=False,
+        )
+    )
+    failures = {topic.name: topic.error_code for topic in created.topics}
+    # What is created but not in this node's image yet, or what another request created meanwhile.
+    for name, code in failures.items():
+        if code in {ErrorCode.none, ErrorCode.topic_already_exists}:
+            failures[name] = ErrorCode.leader_not_available
+    return _answer(broker, context, request, failures)
+
+
+def _answer(
+    broker: Broker,
+    context: RequestContext,
+    request: MetadataRequest,
+    failures: dict[TopicName, ErrorCode],
+) -> MetadataResponse:
+    alive = addresses(broker.image, context.listener_name)
+    reachable = {address.broker.broker_id for address in alive}
+    return MetadataResponse(
+        throttle_time=NO_THROTTLE,
+        brokers=tuple(
+            MetadataResponseBroker(
+                node_id=one.broker.broker_id, host=one.host, port=one.port, rack=one.broker.rack
+            )
+            for one in alive
+        ),
+        cluster_id=broker.cluster_id,
+        # Any broker takes requests for the controller, so the nearest one is named.
+        controller_id=BrokerId(broker.node_id),
+        topics=tuple(_topics(broker, context, request, failures, reachable)),
+        error_code=ErrorCode.none,
+    )
+
+
+def _topics(
+    broker: Broker,
+    context: RequestContext,
+    request: MetadataRequest,
+    failures: dict[TopicName, ErrorCode],
+    reachable: set[BrokerId],
+) -> Iterable[MetadataResponseTopic]:
+    image = broker.image
+    if request.topics is None or (context.api_version == 0 and not request.topics):
+        for topic in image.topics.values():
+            yield _topic(broker, topic, reachable)
+        return
+    for asked in request.topics:
+        if asked.topic_id is not None:
+            found = image.topics_by_id.get(asked.topic_id)
+            code = ErrorCode.unknown_topic_id
+        elif asked.name is not None:
+            found = image.topics.get(asked.name)
+            code = _unknown_name_error(asked.name, failures)
+        else:
+            raise ApiError(ErrorCode.invalid_request, "a topic has neither a name nor an id")
+        if found is None:
+            yield _failed_topic(asked.name, asked.topic_id, code)
+        else:
+            yield _topic(broker, found, reachable)
+
+
+def _topic(broker: Broker, topic: TopicImage, reachable: set[BrokerId]) -> MetadataResponseTopic:
+    image = broker.image
+    return MetadataResponseTopic(
+        error_code=ErrorCode.none,
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.name in INTERNAL_TOPICS,
+        partitions=tuple(
+            MetadataResponsePartition(
+                error_code=partition_error(partition, reachable),
+                partition_index=partition.partition_id,
+                leader_id=partition.leader,
+                leader_epoch=partition.leader_epoch,
+                replica_nodes=partition.replicas,
+                isr_nodes=partition.isr,
+                offline_replicas=offline_replicas(image, partition),
+            )
+            for partition in topic.partitions.values()
+        ),
+        topic_authorized_operations=UNKNOWN_OPERATIONS,
+    )
+
+
+def _failed_topic(
+    name: TopicName | None, topic_id: UUID | None, code: ErrorCode
+) -> MetadataResponseTopic:
+    return MetadataResponseTopic(
+        error_code=code,
+        name=name,
+        topic_id=topic_id,
+        is_internal=name in INTERNAL_TOPICS,
+        partitions=(),
+        topic_authorized_operations=UNKNOWN_OPERATIONS,
+    )
+
+
+def _unknown_name_error(name: TopicName, failures: dict[TopicName, ErrorCode]) -> ErrorCode:
+    if not _is_valid(name):
+        return ErrorCode.invalid_topic_exception
+    return failures.get(name, ErrorCode.unknown_topic_or_partition)
+
+
+def _is_valid(name: str) -> bool:
+    try:
+        validate_topic_name(name)
+    except ApiError:
+        return False
+    return True

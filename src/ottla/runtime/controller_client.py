@@ -1,0 +1,75 @@
+"""The controller as the rest of a node calls it, while it runs in the same process."""
+
+from collections.abc import Awaitable
+
+from kio.schema.allocate_producer_ids.v0.request import AllocateProducerIdsRequest
+from kio.schema.allocate_producer_ids.v0.response import AllocateProducerIdsResponse
+from kio.schema.alter_configs.v2.request import AlterConfigsRequest
+from kio.schema.alter_configs.v2.response import AlterConfigsResponse
+from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
+from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
+from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
+from kio.schema.broker_registration.v4.response import BrokerRegistrationResponse
+from kio.schema.create_partitions.v3.request import CreatePartitionsRequest
+from kio.schema.create_partitions.v3.response import CreatePartitionsResponse
+from kio.schema.create_topics.v7.request import CreateTopicsRequest
+from kio.schema.create_topics.v7.response import CreateTopicsResponse
+from kio.schema.delete_topics.v6.request import DeleteTopicsRequest
+from kio.schema.delete_topics.v6.response import DeleteTopicsResponse
+from kio.schema.incremental_alter_configs.v1.request import IncrementalAlterConfigsRequest
+from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterConfigsResponse
+from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
+from kio.schema.unregister_broker.v0.response import UnregisterBrokerResponse
+
+from ottla.controller.machine import ControllerMachine
+from ottla.runtime.machine_runtime import MachineRuntime
+
+
+class ControllerClient:
+    """Each call is answered when it is committed, and this node's image has it by then."""
+
+    def __init__(self, runtime: MachineRuntime[ControllerMachine]) -> None:
+        self._runtime = runtime
+
+    def create_topics(self, request: CreateTopicsRequest) -> Awaitable[CreateTopicsResponse]:
+        return self._runtime.submit(lambda machine, _: machine.create_topics(request))
+
+    def delete_topics(self, request: DeleteTopicsRequest) -> Awaitable[DeleteTopicsResponse]:
+        return self._runtime.submit(lambda machine, _: machine.delete_topics(request))
+
+    def create_partitions(
+        self, request: CreatePartitionsRequest
+    ) -> Awaitable[CreatePartitionsResponse]:
+        return self._runtime.submit(lambda machine, _: machine.create_partitions(request))
+
+    def alter_configs(self, request: AlterConfigsRequest) -> Awaitable[AlterConfigsResponse]:
+        return self._runtime.submit(lambda machine, _: machine.alter_configs(request))
+
+    def incremental_alter_configs(
+        self, request: IncrementalAlterConfigsRequest
+    ) -> Awaitable[IncrementalAlterConfigsResponse]:
+        return self._runtime.submit(lambda machine, _: machine.incremental_alter_configs(request))
+
+    def register_broker(
+        self, request: BrokerRegistrationRequest
+    ) -> Awaitable[BrokerRegistrationResponse]:
+        return self._runtime.submit(
+            lambda machine, _: machine.register_broker(request, self._runtime.next_offset)
+        )
+
+    def broker_heartbeat(
+        self, request: BrokerHeartbeatRequest
+    ) -> Awaitable[BrokerHeartbeatResponse]:
+        return self._runtime.submit(
+            lambda machine, now_ms: machine.broker_heartbeat(request, now_ms)
+        )
+
+    def unregister_broker(
+        self, request: UnregisterBrokerRequest
+    ) -> Awaitable[UnregisterBrokerResponse]:
+        return self._runtime.submit(lambda machine, _: machine.unregister_broker(request))
+
+    def allocate_producer_ids(
+        self, request: AllocateProducerIdsRequest
+    ) -> Awaitable[AllocateProducerIdsResponse]:
+        return self._runtime.submit(lambda machine, _: machine.allocate_producer_ids(request))

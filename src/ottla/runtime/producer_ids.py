@@ -1,0 +1,28 @@
+"""Producer ids for the clients of this broker, out of blocks that the controller hands out."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+
+from kio.schema.allocate_producer_ids.v0.response import AllocateProducerIdsResponse
+
+Allocate = Callable[[], Awaitable[AllocateProducerIdsResponse]]
+
+
+class ProducerIds:
+    """No id is given twice. What is left of a block when the process ends is lost."""
+
+    def __init__(self, allocate: Allocate) -> None:
+        self._allocate = allocate
+        self._block: Iterator[int] = iter(())
+        self._allocating = asyncio.Lock()
+
+    async def next_id(self) -> int:
+        """ApiError when the controller refuses a block."""
+        async with self._allocating:
+            number = next(self._block, None)
+            if number is None:
+                allocated = await self._allocate()
+                first = allocated.producer_id_start
+                self._block = iter(range(first, first + allocated.producer_id_len))
+                number = next(self._block)
+            return number

@@ -1,0 +1,252 @@
+"""A broker for the tests of handlers: real controller, real logs, a disk in memory."""
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from uuid import UUID
+
+from kio.schema.allocate_producer_ids.v0.request import AllocateProducerIdsRequest
+from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
+from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest, Listener
+
+from ottla.controller.config import BROKER_KEYS as CONTROLLER_KEYS
+from ottla.controller.effective_configs import ConfigRules, EffectiveConfigs
+from ottla.controller.image import MetadataImage
+from ottla.controller.machine import ControllerMachine, ControllerSettings
+from ottla.controller.record_codec import MetadataRecordCodec
+from ottla.handlers.broker import Broker, RequestContext
+from ottla.protocol.config import ConfigKey, ConfigSchema, ConfigType
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.topics import TopicPartition
+from ottla.records.batch import read_header
+from ottla.records.builder import Record, build_batch
+from ottla.runtime.clock import SystemClock
+from ottla.runtime.controller_client import ControllerClient
+from ottla.runtime.local_commit_log import LocalCommitLog
+from ottla.runtime.machine_runtime import MachineRuntime
+from ottla.runtime.producer_ids import ProducerIds
+from ottla.runtime.snapshots import SnapshotStore
+from ottla.runtime.supervisor import Supervisor
+from ottla.storage.config import BROKER_KEYS as STORAGE_KEYS
+from ottla.storage.config import TOPIC_KEYS, LogConfig, topic_defaults
+from ottla.storage.faulty_filesystem import FaultyFilesystem
+from ottla.storage.log import PartitionLog
+
+CLUSTER_ID = "test-cluster"
+METADATA = "/data/__cluster_metadata-0"
+
+PASSWORD = ConfigKey("ssl.key.password", ConfigType.PASSWORD, "", "The password of the key.")
+BROKER_SCHEMA = ConfigSchema((*CONTROLLER_KEYS, *STORAGE_KEYS, PASSWORD))
+TOPIC_SCHEMA = ConfigSchema(TOPIC_KEYS)
+
+
+class LeaderOf:
+    def __init__(self, log):
+        self.log = log
+        self.leader_epoch = 0
+
+    def validate_leader_epoch(self, expected):
+        if expected not in (-1, self.leader_epoch):
+            raise ApiError(ErrorCode.fenced_leader_epoch)
+
+
+class LedPartitions:
+    """The partitions of the image, each with a log from its first use on."""
+
+    def __init__(self, image, disk):
+        self.image = image
+        self.disk = disk
+        self.partitions = {}
+
+    def find(self, topic, index):
+        if self.image.partition(topic, index) is None:
+            raise ApiError(ErrorCode.unknown_topic_or_partition)
+        name = TopicPartition(topic, index)
+        if name not in self.partitions:
+            directory = f"/data/{name}"
+            self.disk.make_directory(directory)
+            now_ms = SystemClock().now_ms()
+            log = PartitionLog.open(directory, name, None, LogConfig(), self.disk, now_ms)
+            self.partitions[name] = LeaderOf(log)
+        return self.partitions[name]
+
+    def append(self, topic, index, *timestamps):
+        """One batch for each timestamp; they are committed."""
+        log = self.find(topic, index).log
+        for timestamp in timestamps:
+            batch = build_batch([Record(timestamp=timestamp, value=b"value")])
+            log.append_as_leader(memoryview(batch), read_header(batch), 0, timestamp)
+        log.flush()
+        log.high_watermark = log.log_end_offset
+        return log
+
+
+class OneDirectory:
+    path = "/data"
+    online = True
+    total_bytes = 1000
+    usable_bytes = 400
+
+    def __init__(self, replicas):
+        self.replicas = replicas
+
+    @property
+    def logs(self):
+        return [partition.log for partition in self.replicas.partitions.values()]
+
+    def directories(self):
+        return [self]
+
+
+class FakeSession:
+    """Collects what is sent."""
+
+    listener_name = "PLAINTEXT"
+
+    def __init__(self):
+        self.sent = []
+        self.client_id = None
+        self.client_software_name = None
+        self.client_software_version = None
+
+    def send_now(self, data):
+        self.sent.append(data)
+
+    def reply(self):
+        return self
+
+    def send(self, parts):
+        self.sent.extend(parts)
+
+
+class Node:
+    """Broker 1, registered with two listeners, on a loop of its own."""
+
+    def __init__(self, api_versions=None, **static):
+        self.loop = asyncio.new_event_loop()
+        self.executor = ThreadPoolExecutor(1)
+        self.failures = []
+        disk = FaultyFilesystem(seed=1)
+        disk.make_directory(METADATA)
+        clock = SystemClock()
+        rules = ConfigRules(
+            TOPIC_SCHEMA,
+            BROKER_SCHEMA,
+            BROKER_SCHEMA.parse({name.replace("_", "."): value for name, value in static.items()}),
+            topic_defaults,
+        )
+        ids = count(1)
+        settings = ControllerSettings(
+            cluster_id=CLUSTER_ID,
+            config_rules=rules,
+            new_topic_id=lambda: UUID(int=next(ids)),
+            placement_start=lambda _: 0,
+        )
+        metadata_log = PartitionLog.open(
+            METADATA,
+            TopicPartition("__cluster_metadata", 0),
+            None,
+            LogConfig(),
+            disk,
+            clock.now_ms(),
+        )
+        runtime = MachineRuntime(
+            lambda timers: ControllerMachine(settings, timers),
+            MetadataRecordCodec(),
+            LocalCommitLog(
+                metadata_log,
+                SnapshotStore(disk, METADATA),
+                self.loop,
+                self.executor,
+                now_ms=clock.now_ms,
+                snapshot_bytes=1 << 30,
+            ),
+            clock,
+            self.loop,
+            on_failure=self.failures.append,
+        )
+        self.image = MetadataImage()
+        runtime.subscribe(lambda record, offset: self.image.replay(record))
+        self.runtime = runtime
+        self.controller = ControllerClient(runtime)
+        self.replicas = LedPartitions(self.image, disk)
+        self.run(self._register())
+        self.broker = Broker(
+            node_id=1,
+            cluster_id=CLUSTER_ID,
+            image=self.image,
+            controller=self.controller,
+            configs=EffectiveConfigs(self.image, rules, 1),
+            producer_ids=ProducerIds(self._allocate),
+            replicas=self.replicas,
+            logs=OneDirectory(self.replicas),
+            clock=clock,
+            loop=self.loop,
+            executor=self.executor,
+            supervisor=Supervisor(self.loop, self.failures.append),
+            fetch_bytes_max=1 << 20,
+            api_versions=api_versions or {},
+        )
+        self.session = FakeSession()
+
+    def run(self, awaitable):
+        return self.loop.run_until_complete(awaitable)
+
+    def call(self, handle, request, api_version=99, listener_name="PLAINTEXT"):
+        context = RequestContext(api_version, "client", listener_name, self.session)
+        response = handle(self.broker, context, request)
+        if asyncio.isfuture(response) or asyncio.iscoroutine(response):
+            return self.run(response)
+        return response
+
+    def register_another(self, broker_id):
+        """A broker that has the internal listener only, and stays fenced."""
+        request = BrokerRegistrationRequest(
+            broker_id=broker_id,
+            cluster_id=CLUSTER_ID,
+            incarnation_id=UUID(int=broker_id),
+            listeners=(Listener(name="INTERNAL", host="other", port=9999, security_protocol=0),),
+            features=(),
+            rack=None,
+        )
+        self.run(self._await(self.controller.register_broker, request))
+
+    def close(self):
+        self.runtime.unload(ApiError(ErrorCode.not_controller))
+        self.executor.shutdown()
+        self.loop.close()
+        assert self.failures == []
+
+    async def _await(self, call, request):
+        return await call(request)
+
+    async def _allocate(self):
+        epoch = self.image.brokers[1].broker_epoch
+        return await self.controller.allocate_producer_ids(
+            AllocateProducerIdsRequest(broker_id=1, broker_epoch=epoch)
+        )
+
+    async def _register(self):
+        await self.runtime.load()
+        registered = await self.controller.register_broker(
+            BrokerRegistrationRequest(
+                broker_id=1,
+                cluster_id=CLUSTER_ID,
+                incarnation_id=UUID(int=1),
+                listeners=(
+                    Listener(name="PLAINTEXT", host="public", port=9092, security_protocol=0),
+                    Listener(name="INTERNAL", host="private", port=9093, security_protocol=0),
+                ),
+                features=(),
+                rack="r1",
+            )
+        )
+        await self.controller.broker_heartbeat(
+            BrokerHeartbeatRequest(
+                broker_id=1,
+                broker_epoch=registered.broker_epoch,
+                current_metadata_offset=registered.broker_epoch,
+                want_fence=False,
+                want_shut_down=False,
+            )
+        )

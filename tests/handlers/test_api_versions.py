@@ -1,0 +1,51 @@
+import pytest
+from kio.schema.api_versions.v4.request import ApiVersionsRequest
+from kio.schema.api_versions.v4.response import ApiVersion, ApiVersionsResponse
+
+from ottla.handlers.api_versions import (
+    error_response,
+    handle_api_versions,
+    unsupported_version_response,
+)
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.times import NO_THROTTLE
+
+
+def asking(name="librdkafka", version="2.12.0"):
+    return ApiVersionsRequest(client_software_name=name, client_software_version=version)
+
+
+def test_the_versions_are_those_of_the_table(start_node):
+    node = start_node(api_versions={0: (0, 13), 18: (0, 4)})
+    response = node.call(handle_api_versions, asking())
+    assert response == ApiVersionsResponse(
+        error_code=ErrorCode.none,
+        api_keys=(
+            ApiVersion(api_key=0, min_version=0, max_version=13),
+            ApiVersion(api_key=18, min_version=0, max_version=4),
+        ),
+        throttle_time=NO_THROTTLE,
+    )
+
+
+def test_the_session_learns_the_software_of_the_client(node):
+    node.call(handle_api_versions, asking())
+    assert node.session.client_software_name == "librdkafka"
+    assert node.session.client_software_version == "2.12.0"
+
+
+def test_old_versions_say_no_software(node):
+    assert node.call(handle_api_versions, asking("", ""), api_version=0).error_code == 0
+
+
+@pytest.mark.parametrize("request_", [asking(name=""), asking(version="1 2"), asking(name="-a")])
+def test_bad_names_of_software_are_refused(node, request_):
+    with pytest.raises(ApiError) as caught:
+        node.call(handle_api_versions, request_)
+    assert error_response(request_, caught.value).error_code is ErrorCode.invalid_request
+
+
+def test_an_unknown_version_is_told_the_known_ones():
+    response = unsupported_version_response(0, 4)
+    assert response.error_code is ErrorCode.unsupported_version
+    assert response.api_keys == (ApiVersion(api_key=18, min_version=0, max_version=4),)

@@ -1,0 +1,59 @@
+import pytest
+from kio.schema.describe_log_dirs.v5.request import DescribableLogDirTopic, DescribeLogDirsRequest
+from tests.controller.test_topics import creation, topic
+
+from ottla.handlers.create_topics import handle_create_topics
+from ottla.handlers.describe_log_dirs import error_response, handle_describe_log_dirs
+from ottla.protocol.errors import ApiError, ErrorCode
+
+
+def asking(**topics):
+    return DescribeLogDirsRequest(
+        topics=tuple(
+            DescribableLogDirTopic(topic=name, partitions=partitions)
+            for name, partitions in topics.items()
+        )
+    )
+
+
+ALL = DescribeLogDirsRequest(topics=None)
+
+
+@pytest.fixture
+def logs(node):
+    node.call(handle_create_topics, creation(topic("a", 2, 1), topic("b", 1, 1)))
+    for name, index in (("b", 0), ("a", 1), ("a", 0)):
+        node.replicas.append(name, index, 1000)
+    return node
+
+
+def described(node, request):
+    (result,) = node.call(handle_describe_log_dirs, request).results
+    return {one.name: [part.partition_index for part in one.partitions] for one in result.topics}
+
+
+def test_null_is_everything(logs):
+    assert described(logs, ALL) == {"a": [0, 1], "b": [0]}
+
+
+def test_named_partitions_only(logs):
+    assert described(logs, asking(a=(1, 7), x=(0,))) == {"a": [1]}
+
+
+def test_sizes_and_space(logs):
+    (result,) = logs.call(handle_describe_log_dirs, ALL).results
+    assert (result.log_dir, result.total_bytes, result.usable_bytes) == ("/data", 1000, 400)
+    partition = result.topics[0].partitions[0]
+    assert partition.partition_size == logs.replicas.find("a", 0).log.size > 0
+    assert partition.offset_lag == 0
+
+
+def test_an_offline_directory_says_so(logs):
+    logs.broker.logs.online = False
+    (result,) = logs.call(handle_describe_log_dirs, ALL).results
+    assert (result.error_code, result.topics) == (ErrorCode.kafka_storage_error, ())
+
+
+def test_a_refusal():
+    error = ApiError(ErrorCode.unknown_server_error)
+    assert error_response(ALL, error).error_code is ErrorCode.unknown_server_error

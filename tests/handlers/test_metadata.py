@@ -1,0 +1,147 @@
+from uuid import UUID
+
+import pytest
+from kio.schema.metadata.v13.request import MetadataRequest, MetadataRequestTopic
+from kio.schema.metadata.v13.response import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from tests.controller.test_topics import creation, topic
+
+from ottla.handlers.metadata import error_response, handle_metadata
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.times import NO_THROTTLE
+
+
+def asking(*names, topic_ids=(), create=True):
+    return MetadataRequest(
+        topics=tuple(
+            [MetadataRequestTopic(name=name, topic_id=None) for name in names]
+            + [MetadataRequestTopic(name=None, topic_id=topic_id) for topic_id in topic_ids]
+        ),
+        allow_auto_topic_creation=create,
+        include_topic_authorized_operations=False,
+    )
+
+
+ALL = MetadataRequest(
+    topics=None, allow_auto_topic_creation=True, include_topic_authorized_operations=True
+)
+
+
+async def create(node, *topics):
+    await node.controller.create_topics(creation(*topics))
+
+
+def codes(response):
+    return {topic.name: topic.error_code for topic in response.topics}
+
+
+def test_a_missing_topic_is_created_and_described(node):
+    response = node.call(handle_metadata, asking("orders"))
+    assert response == MetadataResponse(
+        throttle_time=NO_THROTTLE,
+        brokers=(MetadataResponseBroker(node_id=1, host="public", port=9092, rack="r1"),),
+        cluster_id="test-cluster",
+        controller_id=1,
+        topics=(
+            MetadataResponseTopic(
+                error_code=ErrorCode.none,
+                name="orders",
+                topic_id=UUID(int=1),
+                is_internal=False,
+                partitions=(
+                    MetadataResponsePartition(
+                        error_code=ErrorCode.none,
+                        partition_index=0,
+                        leader_id=1,
+                        leader_epoch=0,
+                        replica_nodes=(1,),
+                        isr_nodes=(1,),
+                        offline_replicas=(),
+                    ),
+                ),
+                topic_authorized_operations=-2147483648,
+            ),
+        ),
+        error_code=ErrorCode.none,
+    )
+
+
+def test_the_listener_of_the_client_decides_the_address(node):
+    (broker,) = node.call(handle_metadata, ALL, listener_name="INTERNAL").brokers
+    assert (broker.host, broker.port) == ("private", 9093)
+
+
+def test_a_client_that_does_not_allow_it_creates_nothing(node):
+    response = node.call(handle_metadata, asking("orders", create=False))
+    assert codes(response) == {"orders": ErrorCode.unknown_topic_or_partition}
+    assert list(node.image.topic_names()) == []
+
+
+def test_a_broker_that_does_not_allow_it_creates_nothing(start_node):
+    node = start_node(auto_create_topics_enable="false")
+    response = node.call(handle_metadata, asking("orders"))
+    assert codes(response) == {"orders": ErrorCode.unknown_topic_or_partition}
+
+
+def test_bad_names_are_refused_and_the_others_answered(node):
+    response = node.call(handle_metadata, asking("bad name", "", "good", "good"))
+    assert [(one.name, one.error_code) for one in response.topics] == [
+        ("bad name", ErrorCode.invalid_topic_exception),
+        ("", ErrorCode.invalid_topic_exception),
+        ("good", ErrorCode.none),
+        ("good", ErrorCode.none),
+    ]
+    assert list(node.image.topic_names()) == ["good"]
+
+
+def test_internal_topics_are_not_created_on_the_way(node):
+    response = node.call(handle_metadata, asking("__consumer_offsets", "__cluster_metadata"))
+    assert set(codes(response).values()) == {ErrorCode.unknown_topic_or_partition}
+    assert response.topics[0].is_internal
+
+
+def test_a_creation_that_fails_is_told(start_node):
+    node = start_node(default_replication_factor="3")
+    response = node.call(handle_metadata, asking("orders"))
+    assert codes(response) == {"orders": ErrorCode.invalid_replication_factor}
+
+
+def test_topics_are_found_by_id(node):
+    node.run(create(node, topic("orders")))
+    response = node.call(handle_metadata, asking(topic_ids=[UUID(int=1), UUID(int=9)]))
+    assert [(one.name, one.topic_id, one.error_code) for one in response.topics] == [
+        ("orders", UUID(int=1), ErrorCode.none),
+        (None, UUID(int=9), ErrorCode.unknown_topic_id),
+    ]
+
+
+def test_null_is_all_topics_and_an_empty_list_none(node):
+    node.run(create(node, topic("a"), topic("b")))
+    assert set(codes(node.call(handle_metadata, ALL))) == {"a", "b"}
+    assert codes(node.call(handle_metadata, asking(), api_version=1)) == {}
+    assert set(codes(node.call(handle_metadata, asking(), api_version=0))) == {"a", "b"}
+
+
+def test_a_topic_without_name_and_id_refuses_the_request(node):
+    with pytest.raises(ApiError) as caught:
+        node.call(handle_metadata, asking(None))
+    assert caught.value.code is ErrorCode.invalid_request
+    response = error_response(asking("a"), caught.value)
+    assert response.error_code is ErrorCode.invalid_request
+    assert codes(response) == {"a": ErrorCode.invalid_request}
+
+
+def test_partitions_whose_leader_the_client_cannot_reach_say_so(node):
+    node.run(create(node, topic("orders", assignments={0: (1,)})))
+    partition = node.call(handle_metadata, ALL, listener_name="OTHER").topics[0].partitions[0]
+    assert partition.error_code is ErrorCode.listener_not_found
+
+
+def test_fenced_brokers_are_not_listed(node):
+    node.register_another(2)
+    response = node.call(handle_metadata, ALL, listener_name="INTERNAL")
+    assert [broker.node_id for broker in response.brokers] == [1]

@@ -1,0 +1,50 @@
+import asyncio
+
+import pytest
+from kio.schema.allocate_producer_ids.v0.response import AllocateProducerIdsResponse
+
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.times import NO_THROTTLE
+from ottla.runtime.producer_ids import ProducerIds
+
+
+class Blocks:
+    def __init__(self, size):
+        self.size = size
+        self.taken = 0
+        self.error = None
+
+    async def allocate(self):
+        await asyncio.sleep(0)
+        if self.error:
+            raise self.error
+        first = self.taken * self.size
+        self.taken += 1
+        return AllocateProducerIdsResponse(
+            throttle_time=NO_THROTTLE,
+            error_code=ErrorCode.none,
+            producer_id_start=first,
+            producer_id_len=self.size,
+        )
+
+
+def test_ids_are_unique_and_a_block_is_asked_for_only_when_one_is_used_up():
+    async def run():
+        blocks = Blocks(size=4)
+        ids = ProducerIds(blocks.allocate)
+        return await asyncio.gather(*(ids.next_id() for _ in range(10))), blocks.taken
+
+    assert asyncio.run(run()) == (list(range(10)), 3)
+
+
+def test_a_refused_block_is_asked_for_again():
+    async def run():
+        blocks = Blocks(size=4)
+        ids = ProducerIds(blocks.allocate)
+        blocks.error = ApiError(ErrorCode.stale_broker_epoch)
+        with pytest.raises(ApiError):
+            await ids.next_id()
+        blocks.error = None
+        return await ids.next_id()
+
+    assert asyncio.run(run()) == 0
