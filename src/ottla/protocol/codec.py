@@ -1,0 +1,121 @@
+"""Messages of every API in every version that kio has.
+
+The broker sees only the newest version of each message: requests are lifted to it while they are
+read, responses projected down from it while they are written. The types are kio's, or those of
+`messages` where kio's newest version lost a field that older ones have. The client's side does the
+same the other way round.
+
+Modules of kio are imported when their message is first read or written.
+"""
+
+import functools
+import importlib
+from typing import Any, cast
+
+from kio.schema.index import api_key_map, schema_name_map
+from kio.static.constants import EntityType
+
+from ottla.protocol.errors import ProtocolError
+from ottla.protocol.frames import RequestHeader, request_prefix, response_prefix
+from ottla.protocol.reader import read_lifted
+from ottla.protocol.writer import write_entity
+
+_SIZE_BYTES = 4
+_CORRELATION_ID_BYTES = 4
+
+# Messages that `messages` has a wider type for.
+_WIDENED = {
+    "FetchRequest",
+    "FetchResponse",
+    "MetadataRequest",
+    "MetadataResponse",
+    "OffsetCommitRequest",
+    "OffsetCommitResponse",
+    "OffsetFetchRequest",
+    "OffsetFetchResponse",
+    "ProduceRequest",
+    "ProduceResponse",
+    "UpdateFeaturesResponse",
+}
+
+
+def api_versions_supported_by_codec(api_key: int) -> tuple[int, int]:
+    """The lowest and highest version; ProtocolError for an API that is not known."""
+    versions = _versions(api_key)
+    return versions[0], versions[-1]
+
+
+def newest_request_type(api_key: int) -> type:
+    return _newest_type(api_key, EntityType.request)
+
+
+def newest_response_type(api_key: int) -> type:
+    return _newest_type(api_key, EntityType.response)
+
+
+def read_request(header: RequestHeader, frame: memoryview) -> Any:
+    """The newest version's entity of the request. It keeps nothing of the frame."""
+    wire = _wire_type(header.api_key, header.api_version, EntityType.request)
+    target = newest_request_type(header.api_key)
+    return read_lifted(wire, target, frame, header.body_position)[0]
+
+
+def write_response(api_key: int, api_version: int, correlation_id: int, response: object) -> bytes:
+    """The whole frame, with its size."""
+    wire = _wire_type(api_key, api_version, EntityType.response)
+    return _frame(response_prefix(api_key, api_version, correlation_id), response, wire)
+
+
+def write_request(
+    api_key: int, api_version: int, correlation_id: int, client_id: str | None, request: object
+) -> bytes:
+    """The whole frame, with its size."""
+    wire = _wire_type(api_key, api_version, EntityType.request)
+    prefix = request_prefix(api_key, api_version, correlation_id, client_id)
+    return _frame(prefix, request, wire)
+
+
+def read_response(api_key: int, api_version: int, frame: memoryview) -> tuple[int, Any]:
+    """The correlation id, and the newest version's entity, of a frame without its size."""
+    prefix_size = len(response_prefix(api_key, api_version, 0))
+    if len(frame) < prefix_size:
+        raise ProtocolError(f"a response header is cut short in a frame of {len(frame)}")
+    correlation_id = int.from_bytes(frame[:_CORRELATION_ID_BYTES], "big", signed=True)
+    wire = _wire_type(api_key, api_version, EntityType.response)
+    target = newest_response_type(api_key)
+    return correlation_id, read_lifted(wire, target, frame, prefix_size)[0]
+
+
+def _frame(prefix: bytes, message: object, wire: type) -> bytes:
+    frame = bytearray(_SIZE_BYTES)
+    frame += prefix
+    write_entity(frame, message, wire)
+    frame[:_SIZE_BYTES] = (len(frame) - _SIZE_BYTES).to_bytes(_SIZE_BYTES, "big")
+    return bytes(frame)
+
+
+@functools.cache
+def _versions(api_key: int) -> list[int]:
+    name = api_key_map.get(api_key)
+    if name is None:
+        raise ProtocolError(f"there is no API with key {api_key}")
+    return sorted(schema_name_map[name])
+
+
+@functools.cache
+def _wire_type(api_key: int, api_version: int, kind: EntityType) -> type:
+    if api_version not in _versions(api_key):
+        name = api_key_map[api_key]
+        raise ProtocolError(f"version {api_version} of {name} ({api_key}) is not supported")
+    paths = cast("dict[EntityType, str]", schema_name_map[api_key_map[api_key]][api_version])
+    module, _, name = paths[kind].partition(":")
+    return cast("type", getattr(importlib.import_module(module), name))
+
+
+@functools.cache
+def _newest_type(api_key: int, kind: EntityType) -> type:
+    newest = _wire_type(api_key, _versions(api_key)[-1], kind)
+    if newest.__name__ not in _WIDENED:
+        return newest
+    messages = importlib.import_module("ottla.protocol.messages")
+    return cast("type", getattr(messages, newest.__name__))
