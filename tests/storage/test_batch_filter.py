@@ -160,8 +160,10 @@ def test_the_last_sequence_of_a_producer_stays() -> None:
 
 
 def test_the_last_batch_stays() -> None:
-    header = emptied(Fixture(a=50).apply(batch(("a", b"1")), last=True))
-    assert header.next_offset == 11
+    original = batch(("a", b"1"), producer_id=7, producer_epoch=1, transactional=True)
+    header = emptied(Fixture(a=50).apply(original, last=True))
+    assert (header.next_offset, header.partition_leader_epoch) == (11, 3)
+    assert (header.producer_id, header.is_transactional) == (-1, False)
 
 
 def aborted_batch(offset: int) -> bytearray:

@@ -6,7 +6,8 @@ its key: that time, the delete horizon, is written into its batch (KIP-534). Mar
 wait in the same way once nothing of their transaction is left.
 
 A batch that lost all records stays as a header if it has the last sequence of a producer that the
-log remembers, or if it is the last of what is written: it says how far that reaches.
+log remembers. The last batch of what is written stays as a header of nobody: it says how far the
+segment reaches.
 """
 
 from collections.abc import Callable, Mapping
@@ -40,15 +41,13 @@ class BatchFilter:
         validate_checksum(batch, 0, header)
         if header.is_control:
             return self._apply_to_control(batch, header, last)
-        aborted = self.transactions.on_batch(header)
-        stays_empty = last or self._is_last_of_producer(header)
-        if aborted:
-            return _emptied(header) if stays_empty else None
+        if self.transactions.on_batch(header):
+            return self._emptied(header, last)
         if header.base_offset > self.offsets.latest_offset:
             return batch
         kept = [record for record in iterate_records(batch) if self._keeps(record, header)]
         if not kept:
-            return _emptied(header) if stays_empty else None
+            return self._emptied(header, last)
         set_horizon = header.delete_horizon_ms is None and self._has_tombstone(kept)
         if len(kept) == header.records_count and not set_horizon:
             return batch
@@ -61,8 +60,7 @@ class BatchFilter:
         can_go = self.transactions.on_marker(header, _marker_of(records), self.keep_aborted)
         horizon = header.delete_horizon_ms
         if can_go and (not records or (horizon is not None and horizon <= self.now_ms)):
-            stays_empty = last or self._is_last_of_producer(header)
-            return _emptied(header) if stays_empty else None
+            return self._emptied(header, last)
         if can_go and horizon is None:
             return self._rebuilt(header, records, True)
         return batch
@@ -78,6 +76,32 @@ class BatchFilter:
     def _has_tombstone(self, records: list[Record]) -> bool:
         latest_offset = self.offsets.latest_offset
         return any(record.value is None and record.offset <= latest_offset for record in records)
+
+    def _emptied(self, header: BatchHeader, last: bool) -> bytearray | None:
+        if self._is_last_of_producer(header):
+            return build_batch(
+                [],
+                base_offset=header.base_offset,
+                producer_id=header.producer_id,
+                producer_epoch=header.producer_epoch,
+                base_sequence=header.base_sequence,
+                leader_epoch=header.partition_leader_epoch,
+                transactional=header.is_transactional,
+                control=header.is_control,
+                timestamp_type=header.timestamp_type,
+                max_timestamp=header.max_timestamp,
+                last_offset_delta=header.last_offset_delta,
+            )
+        if not last:
+            return None
+        return build_batch(
+            [],
+            base_offset=header.base_offset,
+            leader_epoch=header.partition_leader_epoch,
+            timestamp_type=header.timestamp_type,
+            max_timestamp=header.max_timestamp,
+            last_offset_delta=header.last_offset_delta,
+        )
 
     def _is_last_of_producer(self, header: BatchHeader) -> bool:
         """The marker if no data of the producer's epoch is there: it has the epoch."""
@@ -110,19 +134,3 @@ class BatchFilter:
 
 def _marker_of(records: list[Record]) -> Marker | None:
     return parse_marker(records[0]) if records else None
-
-
-def _emptied(header: BatchHeader) -> bytearray:
-    return build_batch(
-        [],
-        base_offset=header.base_offset,
-        producer_id=header.producer_id,
-        producer_epoch=header.producer_epoch,
-        base_sequence=header.base_sequence,
-        leader_epoch=header.partition_leader_epoch,
-        transactional=header.is_transactional,
-        control=header.is_control,
-        timestamp_type=header.timestamp_type,
-        max_timestamp=header.max_timestamp,
-        last_offset_delta=header.last_offset_delta,
-    )

@@ -40,26 +40,31 @@ class CompactableLog(Protocol):
     def log_end_offset(self) -> int: ...
 
     @property
-    def flushed_offset(self) -> int: ...
+    def high_watermark(self) -> int: ...
 
     @property
-    def high_watermark(self) -> int: ...
+    def truncations_count(self) -> int:
+        """How often records were cut off its end."""
 
     def flush(self) -> int: ...
 
     def last_stable_offset(self, high_watermark: int) -> int: ...
 
-    def replace_segments(self, old: Sequence[Segment], cleaned: CleanedSegment) -> bool:
+    def replace_segments(
+        self, old: Sequence[Segment], cleaned: CleanedSegment, truncations_count: int
+    ) -> bool:
         """Put the compacted segment in the place of `old`, with `swap_segments`.
 
-        Under the log's lock, and only if the old segments are still there, one after the other,
-        none of them active and none waiting for a flush; False if that is not so. The files of
-        the compacted segment are synced.
+        Under the log's lock, and only if nothing was truncated since the count was taken (a
+        record that outdates another may be gone, and then the other must stay) and the old
+        segments are still there, one after the other, none of them active and none waiting for a
+        flush; False if that is not so. The files of the compacted segment are synced.
         """
 
 
 class Cleanable(NamedTuple):
     log: CompactableLog
+    truncations_count: int  # Of the log, before anything else was looked at.
     first_dirty_offset: int
     first_uncleanable_offset: int  # Where a segment begins.
     clean_bytes: int
@@ -80,21 +85,22 @@ class Cleanable(NamedTuple):
 
 def cleanable_of(log: CompactableLog, checkpoint: int | None, now_ms: int) -> Cleanable:
     """`checkpoint` is up to where the log was compacted; None if it never was."""
+    truncations_count = log.truncations_count
     segments = log.segments
     first_dirty = log.log_start_offset if checkpoint is None else checkpoint
     if not log.log_start_offset <= first_dirty <= log.log_end_offset:
         first_dirty = log.log_start_offset
     end = _first_uncleanable_offset(log, segments, first_dirty, now_ms)
-    cleanable = [segment for segment in segments if segment.base_offset < end]
+    cleanable = [segment for segment in segments[:-1] if segment.base_offset < end]
     dirty = [
         segment
-        for segment, next_segment in zip(cleanable, [*cleanable[1:], None], strict=True)
-        if next_segment is None or next_segment.base_offset > first_dirty
+        for segment, next_segment in pairwise(segments)
+        if segment.base_offset < end and next_segment.base_offset > first_dirty
     ]
     clean_bytes = sum(segment.size for segment in cleanable if segment not in dirty)
-    dirty_bytes = sum(segment.size for segment in dirty) if end > first_dirty else 0
+    dirty_bytes = sum(segment.size for segment in dirty)
     overdue = _is_overdue(dirty, log.config.max_compaction_lag_ms, now_ms)
-    return Cleanable(log, first_dirty, end, clean_bytes, dirty_bytes, overdue)
+    return Cleanable(log, truncations_count, first_dirty, end, clean_bytes, dirty_bytes, overdue)
 
 
 def _first_uncleanable_offset(

@@ -13,12 +13,21 @@ crash at any moment leaves either the old segments or the new one (see `segment_
 """
 
 import logging
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import NamedTuple
 
 from ottla.protocol.topics import TopicPartition
-from ottla.records.batch import HEADER_SIZE, LENGTH_END, MAGIC, BatchHeader, read_header
+from ottla.records.batch import (
+    HEADER_SIZE,
+    LENGTH_END,
+    MAGIC,
+    BatchHeader,
+    read_header,
+    validate_checksum,
+)
 from ottla.records.decoder import iterate_records, parse_marker
 from ottla.records.errors import CorruptBatch, RecordError
 from ottla.storage.batch_filter import BatchFilter
@@ -72,6 +81,7 @@ class LogCleaner:
         self._io_buffer_size = io_buffer_size
         self._on_work = on_work
         self._should_stop = should_stop
+        self._guard = threading.RLock()  # Of the checkpoints.
         self._checkpoints: dict[str, dict[TopicPartition, int]] = {}  # By log directory.
         self._uncleanable: set[str] = set()  # Directories of partitions with damaged batches.
 
@@ -87,15 +97,13 @@ class LogCleaner:
             return None
         cleanable = max(due, key=lambda candidate: (candidate.overdue, candidate.dirty_ratio))
         directory = cleanable.log.directory
-        before = _sizes(cleanable.log)
         try:
             return self.clean(cleanable)
         except CleaningAborted as error:
             _logger.info("compaction of %s is given up: %s", directory, error)
         except RecordError as error:
-            if before.items() <= _sizes(cleanable.log).items():
-                self._uncleanable.add(directory)
-                _logger.error("%s is not compacted any more: %s", directory, error)
+            self._uncleanable.add(directory)
+            _logger.error("%s is not compacted any more: %s", directory, error)
         except FileNotFoundError:
             if self._filesystem.exists(directory):
                 raise
@@ -104,15 +112,18 @@ class LogCleaner:
     def clean(self, cleanable: Cleanable) -> Cleaned:
         """One round; what was swapped in before CleaningAborted stays."""
         log = cleanable.log
-        if log.flushed_offset < cleanable.first_uncleanable_offset:
-            log.flush()  # Segments that wait for a sync cannot be replaced.
+        log.flush()  # Segments that wait for a sync cannot be replaced.
         round_ = _Round(
             self._filesystem, cleanable, self._now_ms(), self._io_buffer_size, self._on_piece
         )
         offsets = round_.map_offsets(self._dedupe_buffer_size)
         end_offset = offsets.latest_offset + 1
         round_.rewrite(offsets, end_offset)
-        self._move_checkpoint(log, end_offset)
+        log.flush()  # Syncs the directory, so that the old files may go.
+        with self._guard:
+            if log.truncations_count != cleanable.truncations_count:
+                raise CleaningAborted("the log was truncated")
+            self._move_checkpoint(log, end_offset)
         return Cleaned(log.topic_partition, end_offset, round_.bytes_read, round_.bytes_written)
 
     def cleaned_offset(self, log: CompactableLog) -> int | None:
@@ -120,17 +131,19 @@ class LogCleaner:
         return self._checkpoint_of(log).get(log.topic_partition)
 
     def on_truncated(self, log: CompactableLog, offset: int) -> None:
-        """What is appended from `offset` on is dirty again."""
-        cleaned_offset = self.cleaned_offset(log)
-        if cleaned_offset is not None and cleaned_offset > offset:
-            self._move_checkpoint(log, offset)
+        """What is appended from `offset` on is dirty again; from any thread, after it was cut."""
+        with self._guard:
+            cleaned_offset = self.cleaned_offset(log)
+            if cleaned_offset is not None and cleaned_offset > offset:
+                self._move_checkpoint(log, offset)
 
     def on_deleted(self, directory: str, topic_partition: TopicPartition) -> None:
-        """`directory` is that of the partition."""
-        self._uncleanable.discard(directory)
-        checkpoint = self._checkpoints.get(parent_of(directory), {})
-        if checkpoint.pop(topic_partition, None) is not None:
-            self._write_checkpoint(parent_of(directory))
+        """`directory` is that of the partition; from any thread."""
+        with self._guard:
+            self._uncleanable.discard(directory)
+            checkpoint = self._checkpoints.get(parent_of(directory), {})
+            if checkpoint.pop(topic_partition, None) is not None:
+                self._write_checkpoint(parent_of(directory))
 
     def _cleanable(self, log: CompactableLog) -> Cleanable:
         return cleanable_of(log, self.cleaned_offset(log), self._now_ms())
@@ -142,16 +155,17 @@ class LogCleaner:
 
     def _checkpoint_of(self, log: CompactableLog) -> dict[TopicPartition, int]:
         directory = parent_of(log.directory)
-        checkpoint = self._checkpoints.get(directory)
-        if checkpoint is None:
-            path = f"{directory}/{CLEANER_CHECKPOINT}"
-            try:
-                checkpoint = read_offsets(self._filesystem, path)
-            except CorruptCheckpoint as error:
-                _logger.warning("all logs in %s are compacted anew: %s", directory, error)
-                checkpoint = {}
-            self._checkpoints[directory] = checkpoint
-        return checkpoint
+        with self._guard:
+            if directory not in self._checkpoints:
+                self._checkpoints[directory] = self._read_checkpoint(directory)
+            return self._checkpoints[directory]
+
+    def _read_checkpoint(self, directory: str) -> dict[TopicPartition, int]:
+        try:
+            return read_offsets(self._filesystem, f"{directory}/{CLEANER_CHECKPOINT}")
+        except CorruptCheckpoint as error:
+            _logger.warning("all logs in %s are compacted anew: %s", directory, error)
+            return {}
 
     def _move_checkpoint(self, log: CompactableLog, offset: int) -> None:
         self._checkpoint_of(log)[log.topic_partition] = offset
@@ -185,6 +199,7 @@ class _Round:
             for segment in all_segments[:-1]
             if segment.base_offset < cleanable.first_uncleanable_offset
         ]
+        self._truncations_count = cleanable.truncations_count
         self._end_offset = cleanable.first_uncleanable_offset
         self._on_work = on_work
         self.bytes_read = 0
@@ -193,6 +208,11 @@ class _Round:
     def map_offsets(self, memory_bytes: int) -> OffsetMap:
         """The keys of the dirty part, up to where memory ends."""
         offsets = OffsetMap(memory_bytes)
+        with self._reading(self._segments):
+            self._map_into(offsets)
+        return offsets
+
+    def _map_into(self, offsets: OffsetMap) -> None:
         transactions = CleanedTransactions()
         start = self._first_dirty_offset
         offsets.latest_offset = start - 1
@@ -206,11 +226,10 @@ class _Round:
                 if header.last_offset < start:
                     continue
                 if offsets.is_full:
-                    return offsets
+                    return
                 _map_batch(batch, header, offsets, transactions, start)
                 offsets.latest_offset = header.last_offset
             offsets.latest_offset = next_offset - 1
-        return offsets
 
     def rewrite(self, offsets: OffsetMap, end_offset: int) -> None:
         transactions = CleanedTransactions()
@@ -225,14 +244,15 @@ class _Round:
             self._filesystem, self._log.directory, group[0].base_offset, self._log.config
         )
         try:
-            self._filter_into(writer, group, offsets, transactions)
-            with_transactions = any(segment.transaction_index.entries for segment in group)
+            with self._reading(group):
+                self._filter_into(writer, group, offsets, transactions)
+                with_transactions = any(segment.transaction_index.entries for segment in group)
             cleaned = writer.finish(with_transactions=with_transactions)
         except (CleaningAborted, RecordError, OSError):
             writer.discard()
             raise
         self.bytes_written += cleaned.size
-        if not self._log.replace_segments(group, cleaned):
+        if not self._log.replace_segments(group, cleaned, self._truncations_count):
             writer.discard()
             raise CleaningAborted("the log was truncated or deleted")
 
@@ -261,6 +281,18 @@ class _Round:
                 if kept is not None:
                     writer.append(kept, read_header(kept))
                     self._on_work(len(kept))
+
+    @contextmanager
+    def _reading(self, segments: Sequence[Segment]) -> Iterator[None]:
+        """What looks like damage is none if the segments were truncated or removed meanwhile."""
+        try:
+            yield
+        except (RecordError, FileNotFoundError) as error:
+            present = set(self._log.segments)
+            truncated = self._log.truncations_count != self._truncations_count
+            if not truncated and present.issuperset(segments):
+                raise
+            raise CleaningAborted("the log was truncated") from error
 
     def _aborted(self, start: int, end: int) -> Iterator[AbortedTransaction]:
         """All that overlap the range; their markers may be in later segments."""
@@ -323,7 +355,7 @@ def group_segments(
     """Neighbours that fit into one segment, by size of log and indexes and range of offsets."""
     groups: list[list[Segment]] = []
     ends = [segment.base_offset for segment in segments[1:]] + [end_offset]
-    for segment, next_offset in zip(segments, ends, strict=True):
+    for segment, next_offset in zip(segments, ends, strict=False):
         group = [*groups[-1], segment] if groups else []
         if (
             group
@@ -345,6 +377,7 @@ def _map_batch(
     transactions: CleanedTransactions,
     start: int,
 ) -> None:
+    validate_checksum(batch, 0, header)
     if header.is_control:
         for record in iterate_records(batch):
             transactions.on_marker(header, parse_marker(record))
@@ -362,8 +395,3 @@ def _read_valid_header(chunk: memoryview, start: int, segment: Segment) -> Batch
             f"{header.magic}, length {header.batch_length}"
         )
     return header
-
-
-def _sizes(log: CompactableLog) -> dict[int, int]:
-    """Of the segments that are not written to, by base offset."""
-    return {segment.base_offset: segment.size for segment in log.segments[:-1]}

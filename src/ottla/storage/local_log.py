@@ -11,10 +11,12 @@ from typing import NamedTuple
 
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.batch import NO_TIMESTAMP, BatchHeader
+from ottla.storage.cleaned_segment import CleanedSegment
 from ottla.storage.config import LogConfig
 from ottla.storage.log_directory import LogDirectory
 from ottla.storage.reading import LogSlice, Place, ReadHint, index_of, place_of, segment_after
 from ottla.storage.segment import ROLL_NOW, Segment
+from ottla.storage.segment_swap import swap_segments
 
 
 class FlushWork(NamedTuple):
@@ -51,6 +53,7 @@ class LocalLog:
         "generation",
         "home",
         "segments",
+        "truncations_count",
     )
 
     def __init__(
@@ -68,6 +71,7 @@ class LocalLog:
         self.active = segments[-1]
         self.end = Place(self.active, self.active.size, end_offset)
         self.generation = 0  # Counts the changes that move or remove batches.
+        self.truncations_count = 0  # Those of them that cut the end.
         self._config = config
         self._on_roll = on_roll  # Called with the base offset of the segment that begins.
         self._rolled: tuple[Segment, ...] = ()  # Not synced since they were rolled.
@@ -265,6 +269,34 @@ class LocalLog:
         removed, self.segments = self.segments[:count], self.segments[count:]
         self._forget(removed)
 
+    def replace(
+        self, old: Sequence[Segment], cleaned: CleanedSegment, truncations_count: int
+    ) -> bool:
+        """Put a compacted segment in the place of `old`; False if they are not as they were."""
+        first = index_of(self.segments, old[0].base_offset)
+        after = first + len(old)
+        if (
+            self.closed
+            or self.truncations_count != truncations_count
+            or self.segments[first:after] != tuple(old)
+            or self.active in old
+            or any(segment in self._rolled for segment in old)
+        ):
+            return False
+        self.generation += 1
+        self._directory_changes_count += 1
+        deleted = swap_segments(self.home.filesystem, self.directory, cleaned.base_offset, old)
+        compacted = Segment(
+            self.home, self.directory, cleaned.base_offset, size=cleaned.size, on_disk=True
+        )
+        self.segments = (*self.segments[:first], compacted, *self.segments[after:])
+        self.generation += 1
+        if self._flushed.segment in old:
+            self._flushed = Place(self.segments[first + 1], 0, self._flushed.offset)
+        self._limit = (self.end.offset, self.end)
+        self.home.discard(deleted, self._config.file_delete_delay_ms)
+        return True
+
     def close(self) -> None:
         """Give up files and memory; no append comes after this."""
         self.closed = True
@@ -307,6 +339,7 @@ class LocalLog:
     def _on_end_moved(self, offset: int) -> None:
         """The log was cut; what was flushed beyond is gone, and what was cut may come back."""
         self.generation += 1
+        self.truncations_count += 1
         self._directory_changes_count += 1
         self._rolled = tuple(segment for segment in self._rolled if segment is not self.active)
         self.end = Place(self.active, self.active.size, offset)

@@ -12,7 +12,7 @@ lies past the flushed offset that was last written down is checked and indexed a
 
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple, Self
 from uuid import UUID
@@ -29,6 +29,7 @@ from ottla.records.batch import (
     validate_checksum,
 )
 from ottla.records.decoder import iterate_records, parse_marker
+from ottla.storage.cleaned_segment import CleanedSegment
 from ottla.storage.config import LogConfig
 from ottla.storage.errors import CorruptLog
 from ottla.storage.filesystem import Filesystem, parent_of
@@ -307,9 +308,14 @@ class PartitionLog:
             return None
         generation = local.generation
         try:
-            return local.read(offset, size_max, offset_limit, hint, cached_only)
+            found = local.read(offset, size_max, offset_limit, hint, cached_only)
+            if found is None or not found.hint.segment.removed:
+                return found
+            return self.read(offset, size_max, offset_limit, cached_only=cached_only)
         except (CorruptLog, OSError) as error:
-            if generation != local.generation:  # It was truncated or removed meanwhile.
+            with self._lock:  # What is changing the segments is done then.
+                moved = generation != local.generation
+            if moved:
                 return self.read(offset, size_max, offset_limit, cached_only=cached_only)
             if isinstance(error, OSError):
                 raise self._failed(error) from error
@@ -416,6 +422,18 @@ class PartitionLog:
                 self._local.roll()
             self._remove_first(count)
             return count
+
+    @property
+    def truncations_count(self) -> int:
+        return self._local.truncations_count
+
+    def replace_segments(
+        self, old: Sequence[Segment], cleaned: CleanedSegment, truncations_count: int
+    ) -> bool:
+        """For compaction: see `CompactableLog`."""
+        self.home.check_online()
+        with self._lock, self._disk_errors():
+            return self._local.replace(old, cleaned, truncations_count)
 
     def expire_producers(self, now_ms: int) -> None:
         with self._lock:

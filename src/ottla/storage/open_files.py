@@ -6,6 +6,7 @@ descriptor goes when the last `LogSlice`, read or sync that holds the file is do
 
 import threading
 from collections import deque
+from collections.abc import Callable
 from typing import Protocol
 
 from ottla.storage.filesystem import File, Filesystem
@@ -47,12 +48,14 @@ class OpenFiles:
         holder.recently_used = True
         return file
 
-    def release(self, holder: FileHolder) -> None:
-        """The holder is done with its file: its segment is closed, removed or renamed."""
+    def release(self, holder: FileHolder, rename: Callable[[], object] | None = None) -> None:
+        """The holder is done with its file; it is not opened again before `rename` is done."""
         with self._guard:
             if holder.open_file is not None:
                 holder.open_file = None
                 self._holders.remove(holder)
+            if rename is not None:
+                rename()
 
     def _drop_one(self) -> None:
         holders = self._holders

@@ -31,14 +31,14 @@ from ottla.storage.offset_index import RELATIVE_OFFSET_MAX
 from ottla.storage.producer_state import CompletedTransaction, ProducerStateManager
 from ottla.storage.reading import index_of
 from ottla.storage.segment import DELETED_SUFFIX, LOG_SUFFIX, SEGMENT_SUFFIXES, Segment
+from ottla.storage.segment_swap import recover_swaps
 from ottla.storage.text_checkpoint import CorruptCheckpoint
 from ottla.storage.transaction_index import AbortedTransaction
 
 _logger = logging.getLogger(__name__)
 
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
-CLEANED_SUFFIX = ".cleaned"
-_LEFTOVER_SUFFIXES = (DELETED_SUFFIX, CLEANED_SUFFIX, TEMPORARY_SUFFIX)
+_LEFTOVER_SUFFIXES = (DELETED_SUFFIX, TEMPORARY_SUFFIX)
 
 _READ_BYTES = 1 << 20
 
@@ -74,6 +74,7 @@ class FoundBatch(NamedTuple):
 
 def load_log(home: LogDirectory, request: LoadRequest) -> LoadedLog:
     filesystem = home.filesystem
+    recover_swaps(filesystem, request.directory)
     names = _without_leftovers(filesystem, request.directory)
     segments = _find_segments(home, request, names)
     producers = ProducerStateManager(

@@ -8,6 +8,8 @@ One thread at a time changes a segment; the lock of its log sees to that. Reads 
 thread.
 """
 
+from collections.abc import Iterator
+
 from ottla.records.batch import NO_TIMESTAMP
 from ottla.storage.batch_walk import Batch, walk
 from ottla.storage.errors import CorruptLog
@@ -99,12 +101,12 @@ class Segment:
 
     @property
     def path(self) -> str:
-        return self.stem + LOG_SUFFIX
+        return self._path(LOG_SUFFIX)
 
     @property
     def offset_index(self) -> OffsetIndex:
         if self._offset_index is None:
-            path = self.stem + OFFSET_INDEX_SUFFIX
+            path = self._path(OFFSET_INDEX_SUFFIX)
             self._offset_index = OffsetIndex(
                 path, self.base_offset, self.home.filesystem, size_max=self.index_bytes_max
             )
@@ -113,7 +115,7 @@ class Segment:
     @property
     def time_index(self) -> TimeIndex:
         if self._time_index is None:
-            path = self.stem + TIME_INDEX_SUFFIX
+            path = self._path(TIME_INDEX_SUFFIX)
             self._time_index = TimeIndex(
                 path, self.base_offset, self.home.filesystem, size_max=self.index_bytes_max
             )
@@ -122,7 +124,7 @@ class Segment:
     @property
     def transaction_index(self) -> TransactionIndex:
         if self._transaction_index is None:
-            path = self.stem + TRANSACTION_INDEX_SUFFIX
+            path = self._path(TRANSACTION_INDEX_SUFFIX)
             self._transaction_index = TransactionIndex(path, self.base_offset, self.home.filesystem)
         return self._transaction_index
 
@@ -289,14 +291,26 @@ class Segment:
         self.home.open_files.release(self)
 
     def mark_deleted(self) -> list[str]:
-        """Take the files out of the log; returns their new paths, to be removed later."""
-        self.removed = True
-        self.home.open_files.release(self)
+        """Take the files out of the log; returns their new paths, to be removed later.
+
+        A thread that still reads this segment goes on with the renamed files: another segment may
+        get the old names.
+        """
+        renamed: list[str] = []
+        self.home.open_files.release(self, lambda: renamed.extend(self._rename_files()))
+        return renamed
+
+    def _rename_files(self) -> Iterator[str]:
         filesystem = self.home.filesystem
-        renamed = []
         for suffix in SEGMENT_SUFFIXES:
             path = self.stem + suffix
             if filesystem.exists(path):
                 filesystem.rename(path, path + DELETED_SUFFIX)
-                renamed.append(path + DELETED_SUFFIX)
-        return renamed
+                yield path + DELETED_SUFFIX
+        self.removed = True
+        for index in (self._offset_index, self._time_index, self._transaction_index):
+            if index is not None:
+                index.rename(index.path + DELETED_SUFFIX)
+
+    def _path(self, suffix: str) -> str:
+        return self.stem + suffix + (DELETED_SUFFIX if self.removed else "")

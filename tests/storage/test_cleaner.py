@@ -1,0 +1,603 @@
+import itertools
+import logging
+from collections.abc import Callable, Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ottla.protocol.topics import TopicPartition
+from ottla.records.batch import iterate_headers, read_header
+from ottla.records.builder import Record, build_batch
+from ottla.records.decoder import ControlType, iterate_records
+from ottla.storage.cleanable import cleanable_of
+from ottla.storage.cleaner import LogCleaner, group_segments
+from ottla.storage.config import LogConfig
+from ottla.storage.faulty_filesystem import FaultyFilesystem, PowerLoss
+from ottla.storage.log import PartitionLog
+from ottla.storage.offset_map import ENTRY_BYTES
+from ottla.storage.transaction_index import AbortedTransaction
+
+from .batches import DIRECTORY, NOW_MS, PARTITION, append_marker, open_log, read_all
+
+DAY_MS = 24 * 3_600_000
+COMPACT = LogConfig(
+    cleanup_policy=("compact",),
+    segment_bytes=300,
+    index_interval_bytes=100,
+    min_cleanable_dirty_ratio=0.0,
+)
+
+
+def new_cleaner(filesystem: FaultyFilesystem, now_ms: int = NOW_MS, **options: int) -> LogCleaner:
+    sizes = {"dedupe_buffer_size": 1 << 20, "io_buffer_size": 256, **options}
+    return LogCleaner(filesystem, lambda: now_ms, **sizes)
+
+
+def put(log: PartitionLog, key: str, value: str | None, **options: object) -> int:
+    timestamp = int(str(options.pop("timestamp", NOW_MS)))
+    record = Record(
+        timestamp=timestamp, key=key.encode(), value=None if value is None else value.encode()
+    )
+    batch = build_batch([record], **options)  # type: ignore[arg-type]
+    return log.append_as_leader(memoryview(batch), read_header(batch), 0, NOW_MS).first_offset
+
+
+def settle(log: PartitionLog) -> None:
+    """All is replicated, and nothing of it is in the active segment."""
+    log.roll()
+    log.flush()
+    log.high_watermark = log.log_end_offset
+
+
+def records_of(log: PartitionLog, offset: int | None = None) -> list[Record]:
+    data = read_all(log, offset)
+    return [
+        record
+        for position, header in iterate_headers(data)
+        if not header.is_control
+        for record in iterate_records(data, position)
+    ]
+
+
+def content(log: PartitionLog, offset: int | None = None) -> list[tuple[int, str, str | None]]:
+    return [
+        (
+            record.offset,
+            (record.key or b"").decode(),
+            None if record.value is None else record.value.decode(),
+        )
+        for record in records_of(log, offset)
+    ]
+
+
+@pytest.fixture
+def filesystem() -> FaultyFilesystem:
+    return FaultyFilesystem()
+
+
+def filled_log(filesystem: FaultyFilesystem, config: LogConfig = COMPACT) -> PartitionLog:
+    log = open_log(filesystem, config)
+    for number in range(20):
+        put(log, f"key-{number % 4}", f"value-{number}")
+    settle(log)
+    return log
+
+
+def test_the_last_record_of_each_key_stays_with_its_offset(filesystem: FaultyFilesystem) -> None:
+    log = filled_log(filesystem)
+    size = log.size
+    cleaner = new_cleaner(filesystem)
+    cleaned = cleaner.clean_filthiest([log])
+    assert cleaned is not None
+    assert cleaned.end_offset == 20
+    assert cleaned.bytes_written < cleaned.bytes_read
+    assert content(log) == [(16 + n, f"key-{n}", f"value-{16 + n}") for n in range(4)]
+    assert content(log, 18) == content(log)[2:]
+    assert log.size < size
+    assert log.log_end_offset == 20
+    assert cleaner.clean_filthiest([log]) is None
+
+
+def test_appends_go_on_after_compaction(filesystem: FaultyFilesystem) -> None:
+    log = filled_log(filesystem)
+    cleaner = new_cleaner(filesystem)
+    cleaner.clean_filthiest([log])
+    segments_count = len(log.segments)
+    put(log, "key-1", "newer")
+    settle(log)
+    cleaner.clean_filthiest([log])
+    assert len(log.segments) < segments_count
+    assert content(log)[-1] == (20, "key-1", "newer")
+    assert [key for _, key, _ in content(log)] == ["key-0", "key-2", "key-3", "key-1"]
+
+
+def test_the_compacted_log_is_there_after_a_restart(filesystem: FaultyFilesystem) -> None:
+    log = filled_log(filesystem)
+    new_cleaner(filesystem).clean_filthiest([log])
+    expected = content(log)
+    log.close()
+    again = open_log(filesystem, COMPACT, clean_shutdown=True)
+    assert content(again) == expected
+    assert again.log_end_offset == 20
+    assert new_cleaner(filesystem).cleaned_offset(again) == 20
+    assert filesystem.read_bytes("/data/cleaner-offset-checkpoint") == b"0\n1\norders 0 20\n"
+    after_crash = open_log(filesystem, COMPACT)
+    assert content(after_crash) == expected
+
+
+def test_the_indexes_find_every_record(filesystem: FaultyFilesystem) -> None:
+    log = open_log(filesystem, COMPACT)
+    for number in range(60):
+        put(log, f"key-{number % 50}", f"value-{number}", timestamp=NOW_MS + number)
+    settle(log)
+    new_cleaner(filesystem).clean_filthiest([log])
+    records = records_of(log)
+    assert len(records) == 50
+    for segment in log.segments[:-1]:
+        segment.offset_index.validate()
+        segment.time_index.validate()
+    for record in records:
+        assert content(log, record.offset)[0][0] == record.offset
+        found = log.offset_for_timestamp(record.timestamp)
+        assert found is not None
+        assert (found.offset, found.timestamp) == (record.offset, record.timestamp)
+
+
+def test_the_active_segment_is_left_alone(filesystem: FaultyFilesystem) -> None:
+    log = open_log(filesystem, COMPACT)
+    put(log, "a", "1")
+    put(log, "a", "2")
+    log.flush()
+    log.high_watermark = log.log_end_offset
+    assert new_cleaner(filesystem).clean_filthiest([log]) is None
+    log.roll()
+    put(log, "a", "3")
+    assert new_cleaner(filesystem).clean_filthiest([log]) is not None
+    assert content(log) == [(1, "a", "2"), (2, "a", "3")]
+
+
+def test_nothing_past_the_high_watermark_is_compacted(filesystem: FaultyFilesystem) -> None:
+    log = filled_log(filesystem)
+    log.high_watermark = 10
+    cleaned = new_cleaner(filesystem).clean_filthiest([log])
+    assert cleaned is not None
+    assert cleaned.end_offset <= 10
+    assert [offset for offset, _, _ in content(log)][-10:] == list(range(10, 20))
+
+
+def test_only_compacted_logs_are_compacted(filesystem: FaultyFilesystem) -> None:
+    log = filled_log(filesystem, LogConfig(segment_bytes=300))
+    assert new_cleaner(filesystem).clean_filthiest([log]) is None
+
+
+def test_the_dirty_ratio_decides(filesystem: FaultyFilesystem) -> None:
+    config = LogConfig(
+        cleanup_policy=("compact", "delete"), segment_bytes=300, min_cleanable_dirty_ratio=0.5
+    )
+    log = open_log(filesystem, config)
+    cleaner = new_cleaner(filesystem)
+    for number in range(20):
+        put(log, f"key-{number}", "value")
+    settle(log)
+    assert cleaner.clean_filthiest([log]) is not None
+    for number in range(10):
+        put(log, f"key-{number}", "value")
+    settle(log)
+    cleanable = cleanable_of(log, cleaner.cleaned_offset(log), NOW_MS)
+    assert 0.3 < cleanable.dirty_ratio < 0.5
+    assert cleaner.clean_filthiest([log]) is None
+    for number in range(12):
+        put(log, f"key-{number}", "value")
+    settle(log)
+    assert cleaner.clean_filthiest([log]) is not None
+
+
+def test_max_compaction_lag_makes_it_due(filesystem: FaultyFilesystem) -> None:
+    config = LogConfig(
+        cleanup_policy=("compact",),
+        segment_bytes=300,
+        min_cleanable_dirty_ratio=1.0,
+        max_compaction_lag_ms=DAY_MS,
+    )
+    log = filled_log(filesystem, config)
+    assert new_cleaner(filesystem, NOW_MS + DAY_MS).clean_filthiest([log]) is None
+    assert new_cleaner(filesystem, NOW_MS + DAY_MS + 1).clean_filthiest([log]) is not None
+
+
+def test_min_compaction_lag_keeps_what_is_young(filesystem: FaultyFilesystem) -> None:
+    config = LogConfig(
+        cleanup_policy=("compact",),
+        segment_bytes=300,
+        min_cleanable_dirty_ratio=0.0,
+        min_compaction_lag_ms=1000,
+    )
+    log = open_log(filesystem, config)
+    for number in range(20):
+        put(log, "key", f"value-{number}", timestamp=NOW_MS + number * 100)
+    settle(log)
+    assert new_cleaner(filesystem, NOW_MS).clean_filthiest([log]) is None
+    cleaned = new_cleaner(filesystem, NOW_MS + 2000).clean_filthiest([log])
+    assert cleaned is not None
+    assert 5 < cleaned.end_offset <= 10
+    young = [offset for offset, _, _ in content(log) if offset >= cleaned.end_offset]
+    assert young == list(range(cleaned.end_offset, 20))
+
+
+def test_memory_bounds_a_round_and_the_next_one_goes_on(filesystem: FaultyFilesystem) -> None:
+    log = open_log(filesystem, COMPACT)
+    for number in range(40):
+        put(log, f"key-{number % 10}", f"value-{number}")
+    settle(log)
+    cleaner = new_cleaner(filesystem, dedupe_buffer_size=3 * ENTRY_BYTES)
+    ends = []
+    while cleaned := cleaner.clean_filthiest([log]):
+        ends.append(cleaned.end_offset)
+    assert ends == sorted(set(ends))
+    assert (len(ends) > 5, ends[-1]) == (True, 40)
+    assert [offset for offset, _, _ in content(log)] == list(range(30, 40))
+
+
+def test_a_batch_larger_than_the_buffer(filesystem: FaultyFilesystem) -> None:
+    config = LogConfig(cleanup_policy=("compact",), min_cleanable_dirty_ratio=0.0)
+    log = open_log(filesystem, config)
+    put(log, "large", "x" * 5000)
+    put(log, "small", "y")
+    put(log, "large", "z" * 6000)
+    settle(log)
+    assert new_cleaner(filesystem, io_buffer_size=100).clean_filthiest([log]) is not None
+    assert content(log) == [(1, "small", "y"), (2, "large", "z" * 6000)]
+
+
+def test_tombstones_go_after_their_retention(filesystem: FaultyFilesystem) -> None:
+    log = open_log(filesystem, COMPACT)
+    put(log, "a", "1")
+    put(log, "b", "1")
+    put(log, "a", None)
+    settle(log)
+    assert new_cleaner(filesystem).clean_filthiest([log]) is not None
+    assert content(log) == [(1, "b", "1"), (2, "a", None)]
+    put(log, "c", "1")
+    settle(log)
+    later = NOW_MS + DAY_MS
+    assert new_cleaner(filesystem, later - 1).clean_filthiest([log]) is not None
+    assert content(log) == [(1, "b", "1"), (2, "a", None), (3, "c", "1")]
+    put(log, "d", "1")
+    settle(log)
+    assert new_cleaner(filesystem, later).clean_filthiest([log]) is not None
+    assert content(log) == [(1, "b", "1"), (3, "c", "1"), (4, "d", "1")]
+
+
+def transaction(log: PartitionLog, key: str, value: str, kind: ControlType, sequence: int) -> None:
+    put(
+        log,
+        key,
+        value,
+        producer_id=7,
+        producer_epoch=0,
+        base_sequence=sequence,
+        transactional=True,
+    )
+    append_marker(log, kind, 7, 0)
+
+
+def test_aborted_records_go_and_outdate_nothing(filesystem: FaultyFilesystem) -> None:
+    log = open_log(filesystem, COMPACT)
+    transaction(log, "a", "kept", ControlType.COMMIT, 0)
+    transaction(log, "a", "aborted", ControlType.ABORT, 1)
+    transaction(log, "b", "kept", ControlType.COMMIT, 2)
+    settle(log)
+    before = log.aborted_transactions(0, log.log_end_offset)
+    assert before == [AbortedTransaction(7, 2, 3, 4)]
+    assert new_cleaner(filesystem).clean_filthiest([log]) is not None
+    assert content(log) == [(0, "a", "kept"), (4, "b", "kept")]
+    assert log.aborted_transactions(0, log.log_end_offset) == before
+    assert markers(log) == [1, 3, 5]
+
+
+def test_markers_go_when_nothing_of_their_transaction_is_left(
+    filesystem: FaultyFilesystem,
+) -> None:
+    log = open_log(filesystem, COMPACT)
+    transaction(log, "a", "aborted", ControlType.ABORT, 0)
+    transaction(log, "a", "outdated", ControlType.COMMIT, 1)
+    transaction(log, "a", "kept", ControlType.COMMIT, 2)
+    for now_ms, expected in (
+        (NOW_MS, [1, 3, 5]),
+        (NOW_MS, [1, 3, 5]),
+        (NOW_MS + DAY_MS - 1, [1, 3, 5]),
+        (NOW_MS + DAY_MS, [5]),
+    ):
+        put(log, "unrelated", "value")
+        settle(log)
+        assert new_cleaner(filesystem, now_ms).clean_filthiest([log]) is not None
+        assert markers(log) == expected
+    assert content(log)[0] == (4, "a", "kept")
+    assert log.aborted_transactions(0, log.log_end_offset) == []
+
+
+def markers(log: PartitionLog) -> list[int]:
+    data = read_all(log)
+    return [header.base_offset for _, header in iterate_headers(data) if header.is_control]
+
+
+def test_nothing_past_an_open_transaction_is_compacted(filesystem: FaultyFilesystem) -> None:
+    log = open_log(filesystem, COMPACT)
+    for number in range(8):
+        put(log, "a", f"{number}")
+    put(log, "a", "open", producer_id=7, producer_epoch=0, base_sequence=0, transactional=True)
+    for number in range(8):
+        put(log, "a", f"{number}")
+    settle(log)
+    cleaned = new_cleaner(filesystem).clean_filthiest([log])
+    assert cleaned is not None
+    assert cleaned.end_offset <= 8
+    assert [offset for offset, _, _ in content(log)][-9:] == list(range(8, 17))
+
+
+def test_the_last_sequence_of_a_producer_survives_compaction_and_restart(
+    filesystem: FaultyFilesystem,
+) -> None:
+    log = open_log(filesystem, COMPACT)
+    for sequence in range(3):
+        put(log, "a", "1", producer_id=9, producer_epoch=0, base_sequence=sequence)
+    put(log, "a", "2")
+    settle(log)
+    assert new_cleaner(filesystem).clean_filthiest([log]) is not None
+    assert content(log) == [(3, "a", "2")]
+    log.close()
+    for name in filesystem.list(DIRECTORY):
+        if name.endswith(".snapshot"):
+            filesystem.remove(f"{DIRECTORY}/{name}")
+    again = open_log(filesystem, COMPACT)
+    assert put(again, "b", "1", producer_id=9, producer_epoch=0, base_sequence=2) == 2
+    assert put(again, "b", "1", producer_id=9, producer_epoch=0, base_sequence=3) == 4
+
+
+def racing_cleaner(
+    filesystem: FaultyFilesystem, on_work: Callable[[], object], after: int
+) -> LogCleaner:
+    """Does something else after so many pieces of work."""
+    pieces = itertools.count()
+    return LogCleaner(
+        filesystem,
+        lambda: NOW_MS,
+        dedupe_buffer_size=1 << 20,
+        io_buffer_size=256,
+        on_work=lambda work_bytes: on_work() if next(pieces) == after else None,
+    )
+
+
+@pytest.mark.parametrize("after", range(30))
+def test_what_truncation_leaves_stays_even_if_it_was_outdated(
+    filesystem: FaultyFilesystem, after: int
+) -> None:
+    log = filled_log(filesystem)
+    cleaner = racing_cleaner(filesystem, lambda: log.truncate_to(9), after)
+    assert cleaner.clean_filthiest([log]) is None
+    assert log.log_end_offset == 9
+    latest = {key: offset for offset, key, _ in content(log)}
+    swapped = len(content(log)) < 9
+    assert swapped or latest == {"key-0": 8, "key-1": 5, "key-2": 6, "key-3": 7}
+    assert cleaner.cleaned_offset(log) is None
+    assert not [name for name in filesystem.list(DIRECTORY) if "cleaned" in name]
+
+
+@pytest.mark.parametrize("after", range(30))
+def test_retention_beside_compaction(filesystem: FaultyFilesystem, after: int) -> None:
+    log = filled_log(filesystem)
+    cleaner = racing_cleaner(filesystem, lambda: log.delete_records_before(7), after)
+    cleaner.clean_filthiest([log])
+    assert log.log_start_offset == 7
+    latest = {key: offset for offset, key, _ in content(log)}
+    assert latest == {"key-0": 16, "key-1": 17, "key-2": 18, "key-3": 19}
+    new_cleaner(filesystem).clean_filthiest([log])
+    assert len(content(log)) == 4
+
+
+def test_a_log_that_was_deleted_meanwhile_is_no_error(filesystem: FaultyFilesystem) -> None:
+    log = filled_log(filesystem)
+    calls: list[int] = []
+
+    def delete(work_bytes: int) -> None:
+        if not calls:
+            log.rename_for_deletion(f"{DIRECTORY}.deleted")
+        calls.append(work_bytes)
+
+    cleaner = LogCleaner(
+        filesystem,
+        lambda: NOW_MS,
+        dedupe_buffer_size=1 << 20,
+        io_buffer_size=256,
+        on_work=delete,
+    )
+    assert cleaner.clean_filthiest([log]) is None
+    cleaner.on_deleted(DIRECTORY, PARTITION)
+
+
+def test_the_work_stops_when_it_is_told_to(filesystem: FaultyFilesystem) -> None:
+    log = filled_log(filesystem)
+    before = content(log)
+    cleaner = LogCleaner(
+        filesystem,
+        lambda: NOW_MS,
+        dedupe_buffer_size=1 << 20,
+        io_buffer_size=256,
+        should_stop=lambda: True,
+    )
+    assert cleaner.clean_filthiest([log]) is None
+    assert content(log) == before
+
+
+def test_a_damaged_log_is_reported_and_not_rewritten(
+    filesystem: FaultyFilesystem, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = filled_log(filesystem)
+    before = read_all(log)
+    filesystem.flip_bit(log.segments[1].path, 70)
+    cleaner = new_cleaner(filesystem)
+    with caplog.at_level(logging.ERROR):
+        assert cleaner.clean_filthiest([log]) is None
+    assert "is not compacted any more" in caplog.text
+    assert len(read_all(log)) == len(before)
+    assert cleaner.clean_filthiest([log]) is None
+    cleaner.on_deleted(DIRECTORY, PARTITION)
+
+
+def test_a_full_disk_leaves_the_log_as_it_was(filesystem: FaultyFilesystem) -> None:
+    log = filled_log(filesystem)
+    before = content(log)
+    filesystem.disk_full(50)
+    with pytest.raises(OSError, match="no space"):
+        new_cleaner(filesystem).clean_filthiest([log])
+    filesystem.disk_full(None)
+    assert content(log) == before
+    assert new_cleaner(filesystem).clean_filthiest([log]) is not None
+
+
+def test_truncation_makes_what_follows_dirty_again(filesystem: FaultyFilesystem) -> None:
+    log = filled_log(filesystem)
+    cleaner = new_cleaner(filesystem)
+    cleaner.clean_filthiest([log])
+    cleaner.on_truncated(log, 30)
+    assert cleaner.cleaned_offset(log) == 20
+    cleaner.on_truncated(log, 12)
+    assert cleaner.cleaned_offset(log) == 12
+    cleaner.on_deleted(DIRECTORY, PARTITION)
+    assert cleaner.cleaned_offset(log) is None
+
+
+def test_a_damaged_checkpoint_means_compacting_anew(filesystem: FaultyFilesystem) -> None:
+    log = filled_log(filesystem)
+    filesystem.write_atomically("/data/cleaner-offset-checkpoint", b"nonsense")
+    cleaner = new_cleaner(filesystem)
+    assert cleaner.cleaned_offset(log) is None
+    assert cleaner.clean_filthiest([log]) is not None
+
+
+@pytest.mark.parametrize("checkpoint", [3, 99])
+def test_a_checkpoint_outside_the_log_counts_as_none(
+    filesystem: FaultyFilesystem, checkpoint: int
+) -> None:
+    log = filled_log(filesystem)
+    log.delete_records_before(6)
+    assert cleanable_of(log, checkpoint, NOW_MS).first_dirty_offset == 6
+    assert cleanable_of(log, 12, NOW_MS).first_dirty_offset == 12
+
+
+def test_the_filthiest_log_comes_first(filesystem: FaultyFilesystem) -> None:
+    log = filled_log(filesystem)
+    cleaner = new_cleaner(filesystem)
+    cleaner.clean_filthiest([log])
+    put(log, "key-1", "again")
+    settle(log)
+    filesystem.make_directory("/data/other-0")
+    other = PartitionLog.open(
+        "/data/other-0", TopicPartition("other", 0), None, COMPACT, filesystem, NOW_MS
+    )
+    for number in range(20):
+        put(other, "key", f"value-{number}")
+    settle(other)
+    order = []
+    while cleaned := cleaner.clean_filthiest([log, other]):
+        order.append(cleaned.topic_partition)
+    assert order == [TopicPartition("other", 0), PARTITION]
+
+
+def test_neighbours_are_grouped_up_to_the_size_of_a_segment(filesystem: FaultyFilesystem) -> None:
+    log = filled_log(filesystem)
+    segments = log.segments[:-1]
+    groups = group_segments(segments, LogConfig(segment_bytes=500), 20)
+    sizes = [sum(segment.size for segment in group) for group in groups]
+    assert [segment for group in groups for segment in group] == list(segments)
+    assert 1 < len(groups) < len(segments)
+    assert max(sizes) <= 500
+    assert all(
+        size + following[0].size > 500 for size, following in zip(sizes, groups[1:], strict=False)
+    )
+    assert group_segments(segments, LogConfig(segment_bytes=1), 20) == [[s] for s in segments]
+    assert group_segments(segments, LogConfig(), 2**31 + 5)[-1] == [segments[-1]]
+    assert group_segments([], COMPACT, 0) == []
+
+
+Step = tuple[str, str | None]
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.sampled_from("abcd"), st.sampled_from(["1", "2", "3", None])),
+        st.tuples(st.sampled_from("abcd"), st.sampled_from(["1", "2", "3", None])),
+        st.tuples(st.sampled_from(["roll", "clean"]), st.none()),
+    ),
+    max_size=40,
+)
+
+
+class Model:
+    def __init__(self) -> None:
+        self.appended: list[tuple[int, str, str | None]] = []
+
+    def latest(self) -> dict[str, tuple[int, str | None]]:
+        return {key: (offset, value) for offset, key, value in self.appended}
+
+    def check(self, log: PartitionLog) -> None:
+        """Nothing is new, nothing is out of order, and the last of each key is there."""
+        found = content(log)
+        assert set(found) <= set(self.appended)
+        assert found == sorted(found)
+        last = {key: (offset, value) for offset, key, value in found}
+        for key, (offset, value) in self.latest().items():
+            assert last.get(key) == (offset, value) or value is None
+        for start in range(log.log_start_offset, log.log_end_offset):
+            assert [entry for entry in content(log, start) if entry[0] >= start] == [
+                entry for entry in found if entry[0] >= start
+            ]
+
+
+def play(steps: list[Step], log: PartitionLog, cleaner: LogCleaner, model: Model) -> Iterator[str]:
+    for name, value in steps:
+        if name == "roll":
+            settle(log)
+        elif name == "clean":
+            settle(log)
+            cleaner.clean_filthiest([log])
+        else:
+            model.appended.append((log.log_end_offset, name, value))
+            put(log, name, value)
+        yield name
+
+
+@settings(max_examples=40, deadline=None)
+@given(steps=STEPS, keys_max=st.integers(1, 5))
+def test_compaction_agrees_with_the_model(steps: list[Step], keys_max: int) -> None:
+    filesystem = FaultyFilesystem()
+    log, model = open_log(filesystem, COMPACT), Model()
+    cleaner = new_cleaner(filesystem, dedupe_buffer_size=keys_max * ENTRY_BYTES)
+    for step in play(steps, log, cleaner, model):
+        if step == "clean":
+            model.check(log)
+    settle(log)
+    while cleaner.clean_filthiest([log]):
+        model.check(log)
+    assert len(content(log)) == len(model.latest())
+
+
+@settings(max_examples=60, deadline=None)
+@given(steps=STEPS, seed=st.integers(0, 10_000), power_loss=st.integers(0, 150))
+def test_a_crash_in_compaction_loses_nothing(steps: list[Step], seed: int, power_loss: int) -> None:
+    filesystem = FaultyFilesystem(seed)
+    log, model = open_log(filesystem, COMPACT), Model()
+    for _ in play(steps, log, new_cleaner(filesystem), model):
+        pass
+    settle(log)
+    recovery_point = log.flushed_offset
+    filesystem.power_loss_after(power_loss)
+    try:
+        new_cleaner(filesystem).clean_filthiest([log])
+    except PowerLoss:
+        pass
+    filesystem.crash()
+    again = open_log(filesystem, COMPACT, recovery_point=recovery_point)
+    assert again.log_end_offset == log.log_end_offset
+    model.check(again)
+    settle(again)
+    new_cleaner(filesystem).clean_filthiest([again])
+    model.check(again)
