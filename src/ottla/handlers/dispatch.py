@@ -1,0 +1,96 @@
+"""From a frame to its handler, and from what that returns to an answer.
+
+Hot APIs get the frame as it is. For the others the request is read, the handler called, and its
+response written: at once if it is there, otherwise by a task that waits for it. A handler that
+raises ApiError has refused the request; any other exception is a bug, which is logged and answered
+with UNKNOWN_SERVER_ERROR. An API or version that is not in the table ends the connection, as in
+Kafka, except for ApiVersions.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from inspect import isawaitable
+from typing import Any, NamedTuple
+
+from ottla.handlers.api import Api, ColdApi, HotApi
+from ottla.handlers.api_versions import unsupported_version_response
+from ottla.handlers.broker import Broker, RequestContext
+from ottla.network.session import Reply, Session
+from ottla.protocol.codec import read_request, write_response
+from ottla.protocol.errors import ApiError, ErrorCode, ProtocolError
+from ottla.protocol.frames import API_VERSIONS_KEY, RequestHeader, parse_request_header
+
+logger = logging.getLogger(__name__)
+
+Dispatch = Callable[[Session, memoryview], None]
+
+
+def make_dispatch(broker: Broker, table: Mapping[int, Api]) -> Dispatch:
+    def dispatch(session: Session, frame: memoryview) -> None:
+        header = parse_request_header(frame)
+        api = table.get(header.api_key)
+        if api is None or not api.low <= header.api_version <= api.high:
+            _refuse(session, header, api)
+        elif isinstance(api, HotApi):
+            api.handle(broker, session, header, frame)
+        else:
+            _handle(broker, _Call(api, header, session, read_request(header, frame)))
+
+    return dispatch
+
+
+class _Call(NamedTuple):
+    api: ColdApi
+    header: RequestHeader
+    session: Session
+    request: Any
+
+    def write(self, response: object) -> bytes:
+        header = self.header
+        return write_response(header.api_key, header.api_version, header.correlation_id, response)
+
+    def write_error(self, error: Exception) -> bytes:
+        if not isinstance(error, ApiError):
+            logger.error("%s of %s failed", self.api.name, self.session, exc_info=error)
+            error = ApiError(ErrorCode.unknown_server_error, "the broker failed; see its log")
+        return self.write(self.api.error_response(self.request, error))
+
+
+def _refuse(session: Session, header: RequestHeader, api: Api | None) -> None:
+    if api is None:
+        raise ProtocolError(f"API key {header.api_key} is not served")
+    if api.key != API_VERSIONS_KEY:
+        raise ProtocolError(
+            f"version {header.api_version} of {api.name} is not served; "
+            f"versions {api.low} to {api.high} are"
+        )
+    response = unsupported_version_response(api.low, api.high)
+    session.send_now(write_response(api.key, 0, header.correlation_id, response))
+
+
+def _handle(broker: Broker, call: _Call) -> None:
+    session, header = call.session, call.header
+    session.client_id = header.client_id
+    context = RequestContext(header.api_version, header.client_id, session.listener_name, session)
+    try:
+        response = call.api.handle(broker, context, call.request)
+        frame = None if isawaitable(response) else call.write(response)
+    except Exception as error:
+        frame = call.write_error(error)
+    if frame is not None:
+        session.send_now(frame)
+    elif isawaitable(response):
+        broker.supervisor.start(call.api.name, _answer_later(call, session.reply(), response))
+
+
+async def _answer_later(call: _Call, reply: Reply, response: Awaitable[object]) -> None:
+    try:
+        try:
+            frame = call.write(await response)
+        except Exception as error:
+            frame = call.write_error(error)
+    except Exception:
+        logger.exception("closing the connection of %s: it cannot be answered", call.session)
+        call.session.close("its request cannot be answered")
+    else:
+        reply.send((frame,))
