@@ -107,10 +107,20 @@ def remove_clean_shutdown(filesystem: Filesystem, directory: str) -> None:
         filesystem.sync_directory(directory)
 
 
-def write_partition_metadata(filesystem: Filesystem, directory: str, topic_id: UUID) -> None:
+def write_partition_metadata(
+    filesystem: Filesystem, directory: str, topic_id: UUID, *, sync: bool = True
+) -> None:
+    """Without `sync` a crash may lose or tear it."""
     encoded = base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
-    text = f"version: 0\ntopic_id: {encoded}"
-    filesystem.write_atomically(f"{directory}/{PARTITION_METADATA}", text.encode())
+    data = f"version: 0\ntopic_id: {encoded}".encode()
+    path = f"{directory}/{PARTITION_METADATA}"
+    if sync:
+        filesystem.write_atomically(path, data)
+    else:
+        file = filesystem.open(path, create=True)
+        file.truncate(0)
+        file.append(data)
+        file.close()
 
 
 def read_partition_metadata(filesystem: Filesystem, directory: str) -> UUID | None:

@@ -281,14 +281,15 @@ class FaultyFilesystem:
             return sorted(self._directory(path).entries)
 
     @_changing
-    def make_directory(self, path: str) -> None:
+    def make_directory(self, path: str, *, sync: bool = True) -> None:
         directory = self._root
         for name in _names(path):
             child = directory.entries.get(name)
             if child is None:
                 child = _DirectoryNode()
                 directory.change({name: child})
-                directory.sync()
+                if sync:
+                    directory.sync()
             if isinstance(child, _FileNode):
                 raise FileExistsError(errno.EEXIST, "is a file", path)
             directory = child
@@ -327,6 +328,11 @@ class FaultyFilesystem:
         if self.take_sync_failure():
             raise OSError(errno.EIO, "injected sync failure", path)
         directory.sync()
+
+    def space(self, path: str) -> tuple[int, int]:
+        with self.guard:
+            self._directory(path)
+        return -1, -1
 
     def lock(self, path: str) -> "FaultyLock":
         with self.guard:

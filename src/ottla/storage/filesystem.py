@@ -77,8 +77,8 @@ class Filesystem(Protocol):
     def list(self, path: str) -> list[str]:
         """Names in a directory, sorted."""
 
-    def make_directory(self, path: str) -> None:
-        """With its parents; fine if it is there. The entry is synced in its parent."""
+    def make_directory(self, path: str, *, sync: bool = True) -> None:
+        """With its parents; fine if it is there. The entry is synced in its parent, if `sync`."""
 
     def rename(self, source: str, target: str) -> None:
         """Atomically, within one directory; replaces a file at `target`."""
@@ -90,6 +90,9 @@ class Filesystem(Protocol):
 
     def sync_directory(self, path: str) -> None:
         """Names created, renamed and removed in it before are on the disk when this returns."""
+
+    def space(self, path: str) -> tuple[int, int]:
+        """Bytes of the volume and how many of them are free; -1 when that is not known."""
 
     def lock(self, path: str) -> "Lock":
         """Take an exclusive lock on a file; BlockingIOError if another process holds it."""

@@ -173,13 +173,19 @@ class LocalFilesystem:
     def list(self, path: str) -> list[str]:
         return sorted(os.listdir(path))
 
-    def make_directory(self, path: str) -> None:
-        if Path(path).is_dir():
+    def make_directory(self, path: str, *, sync: bool = True) -> None:
+        try:
+            os.mkdir(path)  # noqa: PTH102
+        except FileExistsError:
+            if not Path(path).is_dir():
+                raise
             return
-        parent = parent_of(path)
-        self.make_directory(parent)
-        Path(path).mkdir(exist_ok=True)
-        self.sync_directory(parent)
+        except FileNotFoundError:
+            self.make_directory(parent_of(path), sync=sync)
+            self.make_directory(path, sync=sync)
+            return
+        if sync:
+            self.sync_directory(parent_of(path))
 
     def rename(self, source: str, target: str) -> None:
         Path(source).replace(target)
@@ -197,6 +203,10 @@ class LocalFilesystem:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+    def space(self, path: str) -> tuple[int, int]:
+        status = os.statvfs(path)
+        return status.f_blocks * status.f_frsize, status.f_bavail * status.f_frsize
 
     def lock(self, path: str) -> "LocalLock":
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)

@@ -87,6 +87,10 @@ class LocalLog:
         return sum(segment.size for segment in self.segments)
 
     @property
+    def has_rolled(self) -> bool:
+        return bool(self._rolled)
+
+    @property
     def flushed_offset(self) -> int:
         return self._flushed.offset
 

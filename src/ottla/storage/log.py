@@ -29,6 +29,7 @@ from ottla.records.batch import (
     validate_checksum,
 )
 from ottla.records.decoder import iterate_records, parse_marker
+from ottla.storage.checkpoints import write_partition_metadata
 from ottla.storage.cleaned_segment import CleanedSegment
 from ottla.storage.config import LogConfig
 from ottla.storage.errors import CorruptLog
@@ -70,6 +71,7 @@ class Appended(NamedTuple):
 class PartitionLog:
     __slots__ = (
         "_config",
+        "_identity_unsynced",
         "_local",
         "_lock",
         "directory",
@@ -103,6 +105,7 @@ class PartitionLog:
         # Invariant: log_start_offset <= high_watermark <= log_end_offset.
         self.high_watermark = loaded.log_start_offset
         self._config = config
+        self._identity_unsynced = False
         self._lock = threading.Lock()
         self._local = LocalLog(
             home, directory, config, loaded.segments, loaded.log_end_offset, self._on_roll
@@ -144,6 +147,13 @@ class PartitionLog:
         loaded = load_log(home, request)
         return cls(home, directory, topic_partition, topic_id, config, loaded)
 
+    def identify(self, topic_id: UUID) -> None:
+        """Write down whose log it is; for good with the first flush, before anything is acked."""
+        with self._disk_errors():
+            write_partition_metadata(self.home.filesystem, self.directory, topic_id, sync=False)
+        self.topic_id = topic_id
+        self._identity_unsynced = True
+
     def __repr__(self) -> str:
         return f"PartitionLog({self.directory}, {self.log_start_offset}..{self.log_end_offset})"
 
@@ -166,6 +176,11 @@ class PartitionLog:
     def flushed_offset(self) -> int:
         """What is before this offset is on the disk: the recovery point."""
         return self._local.flushed_offset
+
+    @property
+    def has_rolled(self) -> bool:
+        """Whether segments wait for a flush that no append will ask for."""
+        return self._local.has_rolled
 
     @property
     def size(self) -> int:
@@ -366,8 +381,12 @@ class PartitionLog:
             work = None if self._local.closed else self._local.begin_flush()
         if work is not None:
             with self._disk_errors():
+                if self._identity_unsynced and self.topic_id is not None:
+                    write_partition_metadata(self.home.filesystem, self.directory, self.topic_id)
+                    self._identity_unsynced = False
                 self._local.sync(work)
                 self.leader_epochs.flush()
+                self.home.sync_partitions()
             with self._lock:
                 self._local.end_flush(work)
         return self._local.flushed_offset
@@ -454,6 +473,7 @@ class PartitionLog:
         with self._lock, self._disk_errors():
             self._local.abandon()
             self.home.filesystem.rename(self.directory, directory)
+            self.home.on_partitions_changed()
             self.directory = directory
 
     def _assign_epoch(self, leader_epoch: int, offset: int) -> None:

@@ -30,7 +30,16 @@ class Discarded(NamedTuple):
 
 
 class LogDirectory:
-    __slots__ = ("_on_failure", "discarded", "failure", "filesystem", "open_files", "path")
+    __slots__ = (
+        "_changes_count",
+        "_changes_synced",
+        "_on_failure",
+        "discarded",
+        "failure",
+        "filesystem",
+        "open_files",
+        "path",
+    )
 
     def __init__(
         self,
@@ -46,10 +55,22 @@ class LogDirectory:
         self.discarded: deque[Discarded] = deque()  # Files to remove, by whoever has the time.
         self.failure: StorageError | None = None
         self._on_failure = on_failure
+        self._changes_count = 0  # Partitions that were made, renamed or removed.
+        self._changes_synced = 0  # So many of these changes are on the disk.
 
     def check_online(self) -> None:
         if self.failure is not None:
             raise self.failure
+
+    def on_partitions_changed(self) -> None:
+        """The names are synced by the next flush of any log here: one sync for many partitions."""
+        self._changes_count += 1
+
+    def sync_partitions(self) -> None:
+        count = self._changes_count
+        if count > self._changes_synced:
+            self.filesystem.sync_directory(self.path)
+            self._changes_synced = max(self._changes_synced, count)
 
     def discard(self, paths: Iterable[str], delay_ms: int) -> None:
         self.discarded.extend(Discarded(path, delay_ms) for path in paths)

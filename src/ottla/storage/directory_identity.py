@@ -1,0 +1,56 @@
+"""Whose a log directory is: locked for one process, marked for one node of one cluster."""
+
+from uuid import UUID
+
+from ottla.storage.checkpoints import (
+    MetaProperties,
+    read_meta_properties,
+    write_meta_properties,
+)
+from ottla.storage.filesystem import Filesystem, Lock
+from ottla.storage.text_checkpoint import CorruptCheckpoint
+
+LOCK_FILE = ".lock"
+
+
+class WrongDirectory(Exception):
+    """The directory is in use, or it is another node's; nothing in it was touched."""
+
+
+def lock_directory(filesystem: Filesystem, directory: str) -> Lock:
+    filesystem.make_directory(directory)
+    try:
+        return filesystem.lock(f"{directory}/{LOCK_FILE}")
+    except BlockingIOError:
+        raise WrongDirectory(
+            f"log directory {directory} is in use by another process;"
+            " stop it, or give this one a directory of its own"
+        ) from None
+
+
+def read_identity(filesystem: Filesystem, directory: str) -> MetaProperties | None:
+    """None when the directory is new."""
+    try:
+        return read_meta_properties(filesystem, directory)
+    except CorruptCheckpoint as error:
+        raise WrongDirectory(str(error)) from None
+
+
+def identify_directory(
+    filesystem: Filesystem, directory: str, node_id: int, cluster_id: str, new_id: UUID
+) -> MetaProperties:
+    """Check that the directory is this node's; a new one becomes it, under the new id."""
+    found = read_identity(filesystem, directory)
+    if found is None:
+        made = MetaProperties(cluster_id, node_id, str(new_id))
+        write_meta_properties(filesystem, directory, made)
+        return made
+    if found.node_id != node_id:
+        raise WrongDirectory(
+            f"log directory {directory} belongs to node {found.node_id}, not to node {node_id}"
+        )
+    if found.cluster_id != cluster_id:
+        raise WrongDirectory(
+            f"log directory {directory} belongs to cluster {found.cluster_id}, not to {cluster_id}"
+        )
+    return found

@@ -1,0 +1,124 @@
+"""Loads the partitions of one log directory at the start of the broker."""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+from ottla.protocol.topics import CLUSTER_METADATA_TOPIC, TopicPartition
+from ottla.storage.checkpoints import (
+    LOG_START_CHECKPOINT,
+    RECOVERY_POINT_CHECKPOINT,
+    REPLICATION_CHECKPOINT,
+    read_clean_shutdown,
+    read_offsets,
+    read_partition_metadata,
+    remove_clean_shutdown,
+)
+from ottla.storage.config import LogConfig
+from ottla.storage.errors import CorruptLog
+from ottla.storage.log import PartitionLog
+from ottla.storage.log_directory import LogDirectory
+from ottla.storage.partition_names import is_deleted, parse_partition
+from ottla.storage.text_checkpoint import CorruptCheckpoint
+
+_logger = logging.getLogger(__name__)
+
+
+class LoadedDirectory(NamedTuple):
+    logs: list[PartitionLog]
+    corrupt: dict[TopicPartition, CorruptLog]
+
+
+class DirectoryLoader:
+    def __init__(
+        self,
+        home: LogDirectory,
+        config_of_topic: Callable[[str], LogConfig],
+        now_ms: int,
+        producer_expiration_ms: int,
+    ) -> None:
+        self._home = home
+        self._config_of_topic = config_of_topic
+        self._now_ms = now_ms
+        self._producer_expiration_ms = producer_expiration_ms
+        self._clean_shutdown = False
+        self._recovery_points: dict[TopicPartition, int] = {}
+        self._log_starts: dict[TopicPartition, int] = {}
+        self._high_watermarks: dict[TopicPartition, int] = {}
+
+    def load(self, threads_count: int) -> LoadedDirectory:
+        """OSError and StorageError are of the whole directory."""
+        home = self._home
+        filesystem = home.filesystem
+        self._clean_shutdown = read_clean_shutdown(filesystem, home.path) is not None
+        remove_clean_shutdown(filesystem, home.path)
+        self._recovery_points = self._read_offsets(RECOVERY_POINT_CHECKPOINT)
+        self._log_starts = self._read_offsets(LOG_START_CHECKPOINT)
+        self._high_watermarks = self._read_offsets(REPLICATION_CHECKPOINT)
+        loaded = LoadedDirectory([], {})
+        with ThreadPoolExecutor(threads_count, "load-logs") as threads:
+            for log in threads.map(self._load_partition, self._partitions()):
+                if isinstance(log, PartitionLog):
+                    loaded.logs.append(log)
+                else:
+                    topic_partition, error = log
+                    loaded.corrupt[topic_partition] = error
+        return loaded
+
+    def _partitions(self) -> Iterator[TopicPartition]:
+        for name in self._home.filesystem.list(self._home.path):
+            path = f"{self._home.path}/{name}"
+            topic_partition = parse_partition(name)
+            if is_deleted(name):
+                self._home.discard([path], 0)
+            elif topic_partition and topic_partition.topic != CLUSTER_METADATA_TOPIC:
+                yield topic_partition
+
+    def _load_partition(
+        self, topic_partition: TopicPartition
+    ) -> PartitionLog | tuple[TopicPartition, CorruptLog]:
+        directory = f"{self._home.path}/{topic_partition}"
+        filesystem = self._home.filesystem
+        try:
+            topic_id = read_partition_metadata(filesystem, directory)
+        except CorruptCheckpoint as error:
+            _logger.warning("%s", error)
+            topic_id = None
+        try:
+            log = PartitionLog.open(
+                directory,
+                topic_partition,
+                topic_id,
+                self._config_of_topic(topic_partition.topic),
+                filesystem,
+                self._now_ms,
+                recovery_point=self._recovery_points.get(topic_partition, 0),
+                log_start_offset=self._log_starts.get(topic_partition, 0),
+                clean_shutdown=self._clean_shutdown,
+                producer_expiration_ms=self._producer_expiration_ms,
+                home=self._home,
+            )
+        except CorruptLog as error:
+            _logger.error("%s is not served: %s", topic_partition, error)
+            return topic_partition, error
+        high_watermark = self._high_watermarks.get(topic_partition, 0)
+        log.high_watermark = min(max(high_watermark, log.log_start_offset), log.log_end_offset)
+        return log
+
+    def _read_offsets(self, name: str) -> dict[TopicPartition, int]:
+        try:
+            return read_offsets(self._home.filesystem, f"{self._home.path}/{name}")
+        except CorruptCheckpoint as error:
+            _logger.warning("going on without a checkpoint: %s", error)
+            self._clean_shutdown = False
+            return {}
+
+
+def log_starts(logs: Iterable[PartitionLog]) -> dict[TopicPartition, int]:
+    """Those that the names of the segments do not tell."""
+    return {
+        log.topic_partition: log.log_start_offset
+        for log in logs
+        if log.log_start_offset > log.segments[0].base_offset
+    }

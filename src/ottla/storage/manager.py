@@ -1,0 +1,400 @@
+"""All partition logs of a broker, in one or several log directories.
+
+The event loop creates, finds and deletes logs. Threads run what waits for the disk: `start`,
+`flush`, `retain`, `clean`, `checkpoint`, `truncate` and `stop`; they may run beside each other and
+beside the event loop.
+
+A directory whose disk fails goes offline with its logs; the others go on.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import NamedTuple
+from uuid import UUID, uuid4
+
+from ottla.protocol.config import ConfigValues
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.topics import TopicPartition
+from ottla.storage.checkpoints import (
+    LOG_START_CHECKPOINT,
+    RECOVERY_POINT_CHECKPOINT,
+    REPLICATION_CHECKPOINT,
+    write_clean_shutdown,
+    write_offsets,
+)
+from ottla.storage.cleaner import LogCleaner
+from ottla.storage.config import (
+    LOG_CLEANER_DEDUPE_BUFFER_SIZE,
+    LOG_CLEANER_IO_BUFFER_SIZE,
+    LOG_CLEANER_IO_MAX_BYTES_PER_SECOND,
+    LOG_OPEN_FILES_MAX,
+    NUM_RECOVERY_THREADS_PER_DATA_DIR,
+    PRODUCER_ID_EXPIRATION_MS,
+    LogConfig,
+)
+from ottla.storage.directory_identity import identify_directory, lock_directory, read_identity
+from ottla.storage.directory_loader import DirectoryLoader, log_starts
+from ottla.storage.errors import CorruptLog, StorageError
+from ottla.storage.filesystem import Filesystem, Lock
+from ottla.storage.log import PartitionLog
+from ottla.storage.log_directory import LogDirectory
+from ottla.storage.partition_names import name_for_deletion
+from ottla.storage.throttle import Throttle
+
+_logger = logging.getLogger(__name__)
+
+
+class DirectoryInfo(NamedTuple):
+    """For DescribeLogDirs."""
+
+    path: str
+    online: bool
+    total_bytes: int  # Of the volume; -1 when it is not known.
+    usable_bytes: int
+    logs: Sequence[PartitionLog]
+
+
+def _default_config(_topic: str) -> LogConfig:
+    return LogConfig()
+
+
+class LogManager:
+    def __init__(
+        self,
+        directories: Sequence[str],
+        filesystem: Filesystem,
+        clock_ms: Callable[[], int],
+        *,
+        broker: ConfigValues | None = None,
+        config_of_topic: Callable[[str], LogConfig] = _default_config,
+        on_failure: Callable[[StorageError], object] | None = None,
+        new_id: Callable[[], UUID] = uuid4,
+    ) -> None:
+        """`on_failure` hears, in any thread, of directories that go offline."""
+        assert directories
+        values = broker or ConfigValues()
+        self.cluster_id = ""  # Known after `start`.
+        self._filesystem = filesystem
+        self._clock_ms = clock_ms
+        self._config_of_topic = config_of_topic
+        self._new_id = new_id
+        self._threads_count = values[NUM_RECOVERY_THREADS_PER_DATA_DIR]
+        self._producer_expiration_ms = values[PRODUCER_ID_EXPIRATION_MS]
+        open_files_max = max(1, values[LOG_OPEN_FILES_MAX] // len(directories))
+        self._homes = [
+            LogDirectory(
+                path.rstrip("/"), filesystem, open_files_max=open_files_max, on_failure=on_failure
+            )
+            for path in directories
+        ]
+        self._locks: dict[LogDirectory, Lock] = {}
+        self._logs: dict[TopicPartition, PartitionLog] = {}
+        self._counts = dict.fromkeys(self._homes, 0)  # Logs in each directory.
+        self._corrupt: dict[TopicPartition, CorruptLog] = {}
+        self._strangers: dict[TopicPartition, PartitionLog] = {}  # Without a known topic id.
+        self._removals: list[tuple[int, LogDirectory, str]] = []  # Due time and path.
+        self._checkpoint_guard = threading.Lock()  # Recovery points never run ahead of a cut.
+        self._stopping = threading.Event()
+        self._cleaner = self._make_cleaner(values)
+
+    def start(self, node_id: int, cluster_id: str | None = None) -> None:
+        """Lock the directories, check that they are this node's, and load their logs.
+
+        Without a cluster id it is that of the directories, or a new one. WrongDirectory stops the
+        start; a directory whose disk fails is left out, unless it is the last one.
+        """
+        for home in self._homes:
+            self._attempt(home, self._lock)
+        self.cluster_id = cluster_id or self._find_cluster_id() or str(self._new_id())
+        for home in self._homes:
+            self._attempt(home, lambda home: self._identify(home, node_id))
+        with ThreadPoolExecutor(len(self._homes), "load-directories") as threads:
+            list(threads.map(lambda home: self._attempt(home, self._load), self._homes))
+        if all(home.failure for home in self._homes):
+            self._release_locks()
+            raise StorageError(
+                ", ".join(home.path for home in self._homes), "every log directory has failed"
+            )
+
+    def get(
+        self, topic_partition: TopicPartition, topic_id: UUID | None = None
+    ) -> PartitionLog | None:
+        """None also when the log that is here is not of the topic with this id."""
+        log = self._logs.get(topic_partition)
+        if log is None or (topic_id is not None and log.topic_id != topic_id):
+            return None
+        return log
+
+    def logs(self) -> Iterator[PartitionLog]:
+        """Those of the directories that are online."""
+        return (log for log in list(self._logs.values()) if log.home.failure is None)
+
+    def create(
+        self, topic_partition: TopicPartition, topic_id: UUID, config: LogConfig
+    ) -> PartitionLog:
+        """Make the log of a partition, in the directory with the fewest.
+
+        A log of an earlier topic of that name makes room for it. Nothing is synced: the first
+        flush does that for all partitions that were made before.
+        """
+        corrupt = self._corrupt.get(topic_partition)
+        if corrupt is not None:
+            raise ApiError(ErrorCode.kafka_storage_error, str(corrupt))
+        existing = self._logs.get(topic_partition)
+        if existing is not None:
+            if existing.topic_id == topic_id:
+                existing.config = config
+                return existing
+            self.delete(topic_partition)
+        log = self._strangers.pop(topic_partition, None)
+        if log is None:
+            log = self._make(topic_partition, config)
+        log.config = config
+        log.identify(topic_id)
+        self._add(log)
+        return log
+
+    def delete(self, topic_partition: TopicPartition) -> None:
+        """Take a log out of use at once; its files go after file.delete.delay.ms."""
+        log = self._logs.pop(topic_partition, None)
+        if log is None:
+            return
+        self._counts[log.home] -= 1
+        if log.home.failure is not None:
+            return
+        self._cleaner.on_deleted(log.directory, topic_partition)
+        path = f"{log.home.path}/{name_for_deletion(topic_partition, self._new_id())}"
+        log.rename_for_deletion(path)
+        log.home.discard([path], log.config.file_delete_delay_ms)
+
+    def flush(self) -> None:
+        """Sync every log that has something to sync."""
+        for log in self.logs():
+            if log.flushed_offset < log.log_end_offset:
+                self._guarded(log, PartitionLog.flush)
+
+    def retain(self) -> None:
+        """Remove what is expired: segments, producers, and the files of earlier removals."""
+        now_ms = self._clock_ms()
+        for log in self.logs():
+            self._guarded(log, lambda log: log.delete_expired(now_ms))
+            self._guarded(log, lambda log: log.expire_producers(now_ms))
+        self.remove_discarded()
+
+    def clean(self) -> bool:
+        """Compact the log that needs it most; False when none does."""
+        if self._stopping.is_set():
+            return False
+        try:
+            return self._cleaner.clean_filthiest(self.logs()) is not None
+        except (StorageError, ApiError) as error:
+            _logger.warning("compaction stopped: %s", error)
+            return False
+
+    def remove_discarded(self) -> None:
+        """Remove the files of deleted logs and segments whose delay is over."""
+        now_ms = self._clock_ms()
+        for home in self._homes:
+            while home.discarded:
+                path, delay_ms = home.discarded.popleft()
+                self._removals.append((now_ms + delay_ms, home, path))
+        due = [removal for removal in self._removals if removal[0] <= now_ms]
+        self._removals = [removal for removal in self._removals if removal[0] > now_ms]
+        for _, home, path in due:
+            if home.failure is None:
+                self._attempt(home, partial(self._remove, path))
+
+    def checkpoint(self) -> None:
+        """Write down how far each log is synced and committed, and where it starts."""
+        for log in self.logs():
+            if log.has_rolled:
+                self._guarded(log, PartitionLog.flush)
+        for home in self._homes:
+            if home.failure is None:
+                self._attempt(home, self._write_checkpoints)
+
+    def truncate(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Truncate logs; their recovery points are written down first, once for all of them."""
+        logs = [self._logs[topic_partition] for topic_partition in offsets]
+        with self._checkpoint_guard:
+            for home in {log.home for log in logs}:
+                self._attempt(home, lambda home: self._write_recovery_points(home, offsets))
+            for log in logs:
+                offset = offsets[log.topic_partition]
+                log.truncate_to(offset)
+                self._cleaner.on_truncated(log, offset)
+
+    def directories(self) -> list[DirectoryInfo]:
+        logs = list(self._logs.values())
+        return [
+            DirectoryInfo(
+                home.path,
+                home.failure is None,
+                *self._space(home),
+                [log for log in logs if log.home is home],
+            )
+            for home in self._homes
+        ]
+
+    def stop(self) -> None:
+        """Close every log; the next start finds a clean shutdown where all went well."""
+        self._stopping.set()
+        count = self._threads_count * len(self._homes)
+        with ThreadPoolExecutor(count, "close-logs") as threads:
+            failed = set(filter(None, threads.map(self._close, self.logs())))
+        for home in self._homes:
+            if home.failure is None:
+                self._attempt(home, self._write_checkpoints)
+            if home.failure is None and home not in failed:
+                self._attempt(home, lambda home: write_clean_shutdown(self._filesystem, home.path))
+        self._release_locks()
+
+    def _make_cleaner(self, values: ConfigValues) -> LogCleaner:
+        throttle = Throttle(
+            values[LOG_CLEANER_IO_MAX_BYTES_PER_SECOND], self._clock_ms, self._stopping.wait
+        )
+        return LogCleaner(
+            self._filesystem,
+            self._clock_ms,
+            dedupe_buffer_size=values[LOG_CLEANER_DEDUPE_BUFFER_SIZE],
+            io_buffer_size=values[LOG_CLEANER_IO_BUFFER_SIZE],
+            on_work=throttle.done,
+            should_stop=self._stopping.is_set,
+        )
+
+    def _lock(self, home: LogDirectory) -> None:
+        try:
+            self._locks[home] = lock_directory(self._filesystem, home.path)
+        except BaseException:
+            self._release_locks()
+            raise
+
+    def _release_locks(self) -> None:
+        for lock in self._locks.values():
+            lock.release()
+        self._locks.clear()
+
+    def _find_cluster_id(self) -> str | None:
+        for home in self._homes:
+            identity = read_identity(self._filesystem, home.path)
+            if identity is not None:
+                return identity.cluster_id
+        return None
+
+    def _identify(self, home: LogDirectory, node_id: int) -> None:
+        try:
+            identify_directory(
+                self._filesystem, home.path, node_id, self.cluster_id, self._new_id()
+            )
+        except BaseException:
+            self._release_locks()
+            raise
+
+    def _load(self, home: LogDirectory) -> None:
+        loader = DirectoryLoader(
+            home, self._config_of_topic, self._clock_ms(), self._producer_expiration_ms
+        )
+        logs, corrupt = loader.load(self._threads_count)
+        self._corrupt |= corrupt
+        for log in logs:
+            if log.topic_id is None:
+                self._strangers[log.topic_partition] = log
+            elif log.topic_partition in self._logs:
+                other = self._logs[log.topic_partition].directory
+                _logger.error("%s is not served: the same is in %s", log.directory, other)
+            else:
+                self._add(log)
+
+    def _make(self, topic_partition: TopicPartition, config: LogConfig) -> PartitionLog:
+        online = [home for home in self._homes if home.failure is None]
+        if not online:
+            raise ApiError(ErrorCode.kafka_storage_error, "every log directory is offline")
+        home = min(online, key=self._counts.__getitem__)
+        directory = f"{home.path}/{topic_partition}"
+        try:
+            self._filesystem.make_directory(directory, sync=False)
+            home.on_partitions_changed()
+        except OSError as error:
+            raise home.fail(error) from error
+        return PartitionLog.open(
+            directory,
+            topic_partition,
+            None,
+            config,
+            self._filesystem,
+            self._clock_ms(),
+            clean_shutdown=True,
+            producer_expiration_ms=self._producer_expiration_ms,
+            home=home,
+        )
+
+    def _add(self, log: PartitionLog) -> None:
+        self._logs[log.topic_partition] = log
+        self._counts[log.home] += 1
+
+    def _close(self, log: PartitionLog) -> LogDirectory | None:
+        """The log's directory if it could not be closed in order."""
+        try:
+            log.close()
+        except (StorageError, ApiError) as error:
+            _logger.error("%s was not closed in order: %s", log.topic_partition, error)
+            return log.home
+        return None
+
+    def _guarded(self, log: PartitionLog, work: Callable[[PartitionLog], object]) -> None:
+        """For background work: trouble with one log is not the others'."""
+        try:
+            work(log)
+        except (StorageError, ApiError, CorruptLog) as error:
+            _logger.warning("%s: %s", log.topic_partition, error)
+
+    def _attempt(self, home: LogDirectory, work: Callable[[LogDirectory], object]) -> None:
+        """Errors of the disk put the directory offline and go no further."""
+        if home.failure is not None:
+            return
+        try:
+            work(home)
+        except OSError as error:
+            home.fail(error)
+        except StorageError:
+            assert home.failure is not None
+
+    def _write_checkpoints(self, home: LogDirectory) -> None:
+        logs = [log for log in list(self._logs.values()) if log.home is home]
+        high_watermarks = {log.topic_partition: log.high_watermark for log in logs}
+        with self._checkpoint_guard:
+            self._write_recovery_points(home, {})
+            self._write(f"{home.path}/{LOG_START_CHECKPOINT}", log_starts(logs))
+            self._write(f"{home.path}/{REPLICATION_CHECKPOINT}", high_watermarks)
+
+    def _write_recovery_points(
+        self, home: LogDirectory, limits: Mapping[TopicPartition, int]
+    ) -> None:
+        points = {
+            log.topic_partition: min(
+                log.flushed_offset, limits.get(log.topic_partition, log.flushed_offset)
+            )
+            for log in list(self._logs.values())
+            if log.home is home
+        }
+        self._write(f"{home.path}/{RECOVERY_POINT_CHECKPOINT}", points)
+
+    def _write(self, path: str, offsets: Mapping[TopicPartition, int]) -> None:
+        write_offsets(self._filesystem, path, offsets)
+
+    def _remove(self, path: str, _home: LogDirectory) -> None:
+        if path.endswith("-delete"):
+            self._filesystem.remove_tree(path)
+        elif self._filesystem.exists(path):
+            self._filesystem.remove(path)
+
+    def _space(self, home: LogDirectory) -> tuple[int, int]:
+        if home.failure is None:
+            try:
+                return self._filesystem.space(home.path)
+            except OSError as error:
+                home.fail(error)
+        return -1, -1

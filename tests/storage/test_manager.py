@@ -1,0 +1,285 @@
+from uuid import UUID
+
+import pytest
+
+from ottla.protocol.config import ConfigValues
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.topics import TopicPartition
+from ottla.storage.checkpoints import read_clean_shutdown, read_offsets
+from ottla.storage.config import LogConfig
+from ottla.storage.directory_identity import WrongDirectory
+from ottla.storage.errors import StorageError
+from ottla.storage.faulty_filesystem import FaultyFilesystem
+from ottla.storage.local_filesystem import LocalFilesystem
+from ottla.storage.manager import LogManager
+
+from .batches import NOW_MS, append, read_all, values_of
+
+TOPIC_ID = UUID(int=7)
+OTHER_ID = UUID(int=8)
+ORDERS = TopicPartition("orders", 0)
+CONFIG = LogConfig(segment_bytes=300, file_delete_delay_ms=1000)
+
+
+class Broker:
+    """A log manager over a disk, which can be stopped, crashed and started again."""
+
+    def __init__(self, *directories, filesystem=None, node_id=1):
+        self.filesystem = filesystem or FaultyFilesystem()
+        self.directories = directories or ("/data",)
+        self.node_id = node_id
+        self.now_ms = NOW_MS
+        self.failures = []
+        self.start()
+
+    def start(self, cluster_id=None):
+        self.logs = LogManager(
+            self.directories,
+            self.filesystem,
+            lambda: self.now_ms,
+            broker=ConfigValues({"num.recovery.threads.per.data.dir": 1}),
+            config_of_topic=lambda _: CONFIG,
+            on_failure=self.failures.append,
+        )
+        self.logs.start(self.node_id, cluster_id)
+
+    def restart(self):
+        self.logs.stop()
+        self.start()
+
+    def crash(self):
+        self.filesystem.crash()
+        self.start()
+
+    def create(self, topic_partition=ORDERS, topic_id=TOPIC_ID):
+        return self.logs.create(topic_partition, topic_id, CONFIG)
+
+
+def test_logs_are_there_again_after_a_restart():
+    broker = Broker()
+    append(broker.create(), b"a")
+    broker.restart()
+    log = broker.logs.get(ORDERS)
+    assert log.topic_id == TOPIC_ID
+    assert log.flushed_offset == 1
+    assert values_of(read_all(log)) == [b"a"]
+
+
+def test_a_clean_shutdown_is_marked_until_the_next_start():
+    broker = Broker()
+    broker.logs.stop()
+    assert read_clean_shutdown(broker.filesystem, "/data") is not None
+    broker.start()
+    assert read_clean_shutdown(broker.filesystem, "/data") is None
+
+
+def test_what_was_flushed_survives_a_crash():
+    for seed in range(30):
+        broker = Broker(filesystem=FaultyFilesystem(seed))
+        log = broker.create()
+        for index in range(10):
+            append(log, b"%d" % index * 20)
+        log.flush()
+        append(log, b"x")
+        broker.crash()
+        log = broker.logs.get(ORDERS)
+        expected = [b"%d" % index * 20 for index in range(10)] + [b"x"]
+        assert log.log_end_offset >= 10
+        assert values_of(read_all(log)) == expected[: log.log_end_offset]
+
+
+def test_a_partition_that_was_never_flushed_can_be_made_again_after_a_crash():
+    for seed in range(30):
+        broker = Broker(filesystem=FaultyFilesystem(seed))
+        append(broker.create(), b"a")
+        broker.crash()
+        log = broker.logs.get(ORDERS) or broker.create()
+        assert log.topic_id == TOPIC_ID
+        assert values_of(read_all(log)) in ([], [b"a"])
+
+
+def test_high_watermark_and_log_start_are_kept():
+    broker = Broker()
+    log = broker.create()
+    for _ in range(10):
+        append(log)
+    log.high_watermark = 7
+    log.delete_records_before(1)
+    broker.restart()
+    log = broker.logs.get(ORDERS)
+    assert log.log_start_offset == 1
+    assert log.high_watermark == 7
+
+
+def test_a_checkpoint_says_what_is_flushed():
+    broker = Broker()
+    log = broker.create()
+    append(log)
+    log.flush()
+    append(log)
+    broker.logs.checkpoint()
+    path = "/data/recovery-point-offset-checkpoint"
+    assert read_offsets(broker.filesystem, path) == {ORDERS: 1}
+
+
+def test_a_truncation_lowers_the_recovery_point_first():
+    broker = Broker()
+    log = broker.create()
+    for _ in range(5):
+        append(log)
+    log.flush()
+    broker.logs.checkpoint()
+    broker.logs.truncate({ORDERS: 2})
+    assert log.log_end_offset == 2
+    path = "/data/recovery-point-offset-checkpoint"
+    assert read_offsets(broker.filesystem, path) == {ORDERS: 2}
+
+
+def test_partitions_are_spread_over_the_directories():
+    broker = Broker("/a", "/b")
+    for index in range(6):
+        broker.create(TopicPartition("orders", index))
+    assert [len(info.logs) for info in broker.logs.directories()] == [3, 3]
+    broker.restart()
+    assert [len(info.logs) for info in broker.logs.directories()] == [3, 3]
+
+
+def test_a_deleted_partition_goes_after_the_delay():
+    broker = Broker()
+    log = broker.create()
+    append(log, b"a")
+    part = log.read(0, 1000, 1)
+    broker.logs.delete(ORDERS)
+    assert broker.logs.get(ORDERS) is None
+    assert values_of(part.read()) == [b"a"]
+    broker.logs.retain()
+    assert any(name.endswith("-delete") for name in broker.filesystem.list("/data"))
+    broker.now_ms += 1000
+    broker.logs.retain()
+    assert not any(name.startswith("orders") for name in broker.filesystem.list("/data"))
+
+
+def test_a_deleted_partition_refuses_appends():
+    broker = Broker()
+    log = broker.create()
+    append(log)
+    broker.logs.delete(ORDERS)
+    with pytest.raises(ApiError) as refusal:
+        append(log)
+    assert refusal.value.code is ErrorCode.unknown_topic_or_partition
+    log.flush()
+    assert broker.failures == []
+
+
+def test_a_start_removes_what_was_deleted_before():
+    broker = Broker()
+    broker.create()
+    broker.logs.delete(ORDERS)
+    broker.restart()
+    broker.logs.retain()
+    assert not any(name.startswith("orders") for name in broker.filesystem.list("/data"))
+
+
+def test_a_topic_made_anew_does_not_see_the_records_of_the_old_one():
+    broker = Broker()
+    append(broker.create(topic_id=TOPIC_ID), b"old")
+    assert broker.logs.get(ORDERS, OTHER_ID) is None
+    log = broker.create(topic_id=OTHER_ID)
+    assert log.log_end_offset == 0
+    broker.restart()
+    assert broker.logs.get(ORDERS).topic_id == OTHER_ID
+
+
+def test_a_failed_directory_goes_offline_and_the_other_goes_on():
+    broker = Broker("/a", "/b")
+    first = broker.create(TopicPartition("orders", 0))
+    second = broker.create(TopicPartition("orders", 1))
+    append(first)
+    append(second)
+    broker.filesystem.fail_next_sync()
+    with pytest.raises(StorageError, match="/a"):
+        first.flush()
+    assert [failure.directory for failure in broker.failures] == ["/a"]
+    with pytest.raises(StorageError):
+        append(first)
+    with pytest.raises(StorageError):
+        first.flush()
+    assert second.flush() == 1
+    assert [info.online for info in broker.logs.directories()] == [False, True]
+    assert list(broker.logs.logs()) == [second]
+    broker.logs.retain()
+    broker.logs.checkpoint()
+    assert broker.create(TopicPartition("orders", 2)).home.path == "/b"
+    broker.logs.stop()
+    assert read_clean_shutdown(broker.filesystem, "/a") is None
+    assert read_clean_shutdown(broker.filesystem, "/b") is not None
+
+
+def test_a_corrupt_partition_is_not_served_but_the_others_are():
+    broker = Broker()
+    log = broker.create()
+    for _ in range(2):
+        append(log, b"x" * 40)
+    append(broker.create(TopicPartition("orders", 1)), b"fine")
+    broker.logs.flush()
+    broker.logs.checkpoint()
+    broker.filesystem.flip_bit(log.segments[0].path, 100)
+    broker.crash()
+    assert broker.logs.get(ORDERS) is None
+    with pytest.raises(ApiError, match="corrupt at position") as refusal:
+        broker.create()
+    assert refusal.value.code is ErrorCode.kafka_storage_error
+    assert values_of(read_all(broker.logs.get(TopicPartition("orders", 1)))) == [b"fine"]
+
+
+def test_a_directory_in_use_is_refused(tmp_path):
+    broker = Broker(str(tmp_path), filesystem=LocalFilesystem())
+    other = LogManager([str(tmp_path)], LocalFilesystem(), lambda: NOW_MS)
+    with pytest.raises(WrongDirectory, match="in use by another process"):
+        other.start(1)
+    broker.logs.stop()
+    other.start(1)
+    other.stop()
+
+
+def test_the_directory_of_another_node_is_refused():
+    broker = Broker()
+    broker.logs.stop()
+    broker.node_id = 2
+    with pytest.raises(WrongDirectory, match="belongs to node 1, not to node 2"):
+        broker.start()
+
+
+def test_the_directory_of_another_cluster_is_refused():
+    broker = Broker()
+    broker.logs.stop()
+    with pytest.raises(WrongDirectory, match="belongs to cluster"):
+        broker.start("another")
+
+
+def test_the_cluster_id_is_found_again():
+    broker = Broker()
+    cluster_id = broker.logs.cluster_id
+    broker.restart()
+    assert broker.logs.cluster_id == cluster_id != ""
+
+
+def test_the_log_of_the_metadata_is_not_a_partition_here():
+    broker = Broker()
+    broker.filesystem.make_directory("/data/__cluster_metadata-0")
+    broker.filesystem.make_directory("/data/lost+found")
+    broker.restart()
+    assert list(broker.logs.logs()) == []
+
+
+def test_retention_removes_old_segments():
+    broker = Broker()
+    log = broker.create()
+    for _ in range(10):
+        append(log, b"x" * 50)
+    log.high_watermark = 10
+    broker.now_ms += CONFIG.retention_ms + 1
+    broker.logs.retain()
+    assert log.log_start_offset == log.log_end_offset == 10
+    assert len([n for n in broker.filesystem.list(log.directory) if n.endswith(".log")]) == 0
+    assert append(log, now_ms=broker.now_ms, timestamp=broker.now_ms).first_offset == 10
