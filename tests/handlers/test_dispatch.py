@@ -7,12 +7,6 @@ import logging
 import pytest
 from kio.schema.api_versions.v4.request import ApiVersionsRequest
 from kio.schema.describe_cluster.v2.request import DescribeClusterRequest
-from ottla.protocol.codec import (
-    api_versions_supported_by_codec,
-    read_response,
-    write_request,
-    write_response,
-)
 from tests.controller.test_topics import creation, topic
 from tests.handlers.brokers import Node
 from tests.handlers.test_metadata import asking
@@ -23,6 +17,12 @@ from ottla.handlers.table import API_TABLE
 from ottla.network.config import NetworkConfig
 from ottla.network.endpoints import Endpoint
 from ottla.network.server import Server
+from ottla.protocol.codec import (
+    api_versions_supported_by_codec,
+    read_response,
+    write_request,
+    write_response,
+)
 from ottla.protocol.errors import ApiError, ErrorCode
 
 API_VERSIONS, METADATA, CREATE_TOPICS, DESCRIBE_CLUSTER = 18, 3, 19, 60
