@@ -1,4 +1,4 @@
-from tests.controller.cluster import RETENTION_MS, config_rules
+from tests.controller.cluster import CLEANUP_POLICY, RETENTION_MS, config_rules
 
 from ottla.controller.config import NUM_PARTITIONS
 from ottla.controller.effective_configs import ConfigSource, ConfigSynonym, EffectiveConfigs
@@ -49,3 +49,16 @@ def test_every_broker_key_is_described():
     entries = {entry.key.name: entry for entry in configured().describe_broker()}
     assert entries["num.partitions"].source is ConfigSource.DEFAULT
     assert entries["log.retention.ms"].value == "2"
+
+
+def test_stored_values_that_make_no_sense_any_more_are_as_if_not_set():
+    image = MetadataImage()
+    for name, value in (("retention.ms", "-7"), ("gone.key", "1"), ("cleanup.policy", "compact")):
+        image.replay(
+            ConfigRecord(
+                resource_type=TOPIC_RESOURCE, resource_name="orders", name=name, value=value
+            )
+        )
+    values = EffectiveConfigs(image, config_rules(), 1).topic_values("orders")
+    assert values[RETENTION_MS] == 1000
+    assert values[CLEANUP_POLICY] == ("compact",)

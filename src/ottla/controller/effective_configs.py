@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from ottla.controller.image import MetadataImage
 from ottla.protocol.config import ConfigKey, ConfigSchema, ConfigValues
+from ottla.protocol.errors import ApiError
 
 Values = Mapping[str, object]  # Parsed values by the name of the key.
 
@@ -67,7 +68,7 @@ class EffectiveConfigs:
         rules = self._rules
         defaults = (rules.topic_defaults(values) for _, values in self._broker_layers())
         return ConfigValues(
-            rules.topic_schema.parse(self._image.topic_configs(topic)),
+            _parse_stored(rules.topic_schema, self._image.topic_configs(topic)),
             *defaults,
         )
 
@@ -86,15 +87,26 @@ class EffectiveConfigs:
         return [_broker_entry(key, layers) for key in self._rules.broker_schema]
 
     def _broker_layers(self) -> list[tuple[ConfigSource, Values]]:
-        parse = self._rules.broker_schema.parse
+        schema = self._rules.broker_schema
         layers: list[tuple[ConfigSource, Values]] = []
         if self._broker_id is not None:
             own = self._image.broker_configs(self._broker_id)
-            layers.append((ConfigSource.DYNAMIC_BROKER, parse(own)))
+            layers.append((ConfigSource.DYNAMIC_BROKER, _parse_stored(schema, own)))
         shared = self._image.default_broker_configs()
-        layers.append((ConfigSource.DYNAMIC_DEFAULT_BROKER, parse(shared)))
+        layers.append((ConfigSource.DYNAMIC_DEFAULT_BROKER, _parse_stored(schema, shared)))
         layers.append((ConfigSource.STATIC_BROKER, self._rules.static))
         return layers
+
+
+def _parse_stored(schema: ConfigSchema, stored: Mapping[str, str]) -> Values:
+    """What another release accepted and this one does not is as if it were not set."""
+    values: dict[str, object] = {}
+    for name, text in stored.items():
+        try:
+            values[name] = schema[name].parse(text)
+        except ApiError:
+            continue
+    return values
 
 
 def _topic_entry(

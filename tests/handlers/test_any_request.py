@@ -1,0 +1,71 @@
+"""Whatever a client asks, it gets an answer of the right shape, and no handler fails."""
+
+import asyncio
+import dataclasses
+import logging
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.controller.test_topics import creation, topic
+from tests.handlers.brokers import FakeSession, Node
+
+from ottla.handlers.create_topics import handle_create_topics
+from ottla.handlers.dispatch import make_dispatch
+from ottla.handlers.table import API_TABLE
+from ottla.protocol.codec import newest_request_type, read_response, write_request
+from ottla.protocol.errors import ApiError, ErrorCode
+
+
+@pytest.fixture(scope="module")
+def node():
+    node = Node()
+    node.call(handle_create_topics, creation(topic("orders", 2, 1)))
+    node.replicas.append("orders", 0, 1000, 2000)
+    yield node
+    node.close()
+
+
+def answer(node, table, frame):
+    session = FakeSession()
+    make_dispatch(node.broker, table)(session, memoryview(bytearray(frame[4:])))
+    for task in asyncio.all_tasks(node.loop):
+        node.run(task)
+    (answered,) = session.sent
+    return memoryview(answered)[4:]
+
+
+@pytest.mark.parametrize("api", API_TABLE.values(), ids=lambda api: api.name)
+def test_any_request_is_answered(node, api, caplog):
+    @settings(
+        max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    )
+    @given(st.data())
+    def run(data):
+        version = data.draw(st.integers(api.low, api.high))
+        request = data.draw(st.from_type(newest_request_type(api.key)))
+        frame = write_request(api.key, version, 7, "client", request)
+        response = answer(node, API_TABLE, frame)
+        assert read_response(api.key, version, response)[0] == 7
+
+    with caplog.at_level(logging.ERROR):
+        run()
+    assert caplog.text == ""
+
+
+@pytest.mark.parametrize("api", API_TABLE.values(), ids=lambda api: api.name)
+def test_any_request_can_be_refused(node, api):
+    @settings(max_examples=20, deadline=None)
+    @given(st.data())
+    def run(data):
+        version = data.draw(st.integers(api.low, api.high))
+        request = data.draw(st.from_type(newest_request_type(api.key)))
+        frame = write_request(api.key, version, 7, "client", request)
+
+        def refuse(broker, context, request):
+            raise ApiError(ErrorCode.not_controller, "ask another")
+
+        refusing = {api.key: dataclasses.replace(api, handle=refuse)}
+        assert read_response(api.key, version, answer(node, refusing, frame))[0] == 7
+
+    run()
