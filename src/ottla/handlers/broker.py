@@ -12,51 +12,11 @@ from uuid import UUID
 
 from ottla.controller.effective_configs import EffectiveConfigs
 from ottla.controller.image import MetadataImage
-from ottla.protocol.topics import TopicPartition
 from ottla.runtime.clock import Clock
 from ottla.runtime.controller_client import ControllerClient
 from ottla.runtime.producer_ids import ProducerIds
 from ottla.runtime.supervisor import Supervisor
-
-
-class FoundTimestamp(Protocol):
-    @property
-    def offset(self) -> int: ...
-
-    @property
-    def timestamp(self) -> int: ...
-
-    @property
-    def leader_epoch(self) -> int: ...
-
-
-class LeaderEpochs(Protocol):
-    def epoch_for_offset(self, offset: int) -> int: ...
-
-
-class Log(Protocol):
-    """What cold handlers need of `storage.log.PartitionLog`."""
-
-    log_start_offset: int
-    log_end_offset: int
-    high_watermark: int
-
-    @property
-    def leader_epochs(self) -> LeaderEpochs: ...
-
-    @property
-    def size(self) -> int: ...
-
-    @property
-    def topic_partition(self) -> TopicPartition: ...
-
-    def last_stable_offset(self, high_watermark: int) -> int: ...
-
-    def offset_for_timestamp(self, timestamp_ms: int) -> FoundTimestamp | None: ...
-
-    def offset_of_max_timestamp(self) -> FoundTimestamp | None: ...
-
-    def delete_records_before(self, offset: int) -> object: ...
+from ottla.storage.log import PartitionLog
 
 
 class Partition(Protocol):
@@ -65,7 +25,7 @@ class Partition(Protocol):
     leader_epoch: int
 
     @property
-    def log(self) -> Log: ...
+    def log(self) -> PartitionLog: ...
 
     def validate_leader_epoch(self, expected: int) -> None: ...
 
@@ -92,7 +52,7 @@ class LogDirectory(Protocol):
     def usable_bytes(self) -> int: ...
 
     @property
-    def logs(self) -> Iterable[Log]: ...
+    def logs(self) -> Iterable[PartitionLog]: ...
 
 
 class Logs(Protocol):

@@ -15,9 +15,10 @@ from kio.schema.delete_records.v2.response import (
 )
 from kio.static.primitive import i64
 
-from ottla.handlers.broker import Broker, Log, RequestContext
+from ottla.handlers.broker import Broker, RequestContext
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
+from ottla.storage.log import PartitionLog
 
 HIGH_WATERMARK = -1
 INVALID_LOW_WATERMARK = i64(-1)
@@ -65,7 +66,7 @@ def _response(request: DeleteRecordsRequest, delete: Delete) -> DeleteRecordsRes
     )
 
 
-def _delete(log: Log, offset: int) -> None:
+def _delete(log: PartitionLog, offset: int) -> None:
     if offset == HIGH_WATERMARK:
         offset = log.high_watermark
     if not 0 <= offset <= log.high_watermark:

@@ -20,10 +20,11 @@ from kio.schema.describe_log_dirs.v5.response import (
 from kio.schema.types import TopicName
 from kio.static.primitive import i32, i64
 
-from ottla.handlers.broker import Broker, Log, LogDirectory, RequestContext
+from ottla.handlers.broker import Broker, LogDirectory, RequestContext
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 from ottla.protocol.topics import CLUSTER_METADATA_TOPIC, TopicPartition
+from ottla.storage.log import PartitionLog
 
 
 def handle_describe_log_dirs(
@@ -69,8 +70,8 @@ def _directory(
     )
 
 
-def _topics(logs: Iterable[Log]) -> Iterable[DescribeLogDirsTopic]:
-    by_topic: dict[str, list[Log]] = {}
+def _topics(logs: Iterable[PartitionLog]) -> Iterable[DescribeLogDirsTopic]:
+    by_topic: dict[str, list[PartitionLog]] = {}
     for log in sorted(logs, key=lambda log: log.topic_partition):
         by_topic.setdefault(log.topic_partition.topic, []).append(log)
     for name, members in by_topic.items():

@@ -28,9 +28,10 @@ from kio.schema.list_offsets.v11.response import (
 from kio.schema.types import TopicName
 from kio.static.primitive import i32, i64
 
-from ottla.handlers.broker import Broker, FoundTimestamp, Partition, RequestContext
+from ottla.handlers.broker import Broker, Partition, RequestContext
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
+from ottla.storage.reading import FoundTimestamp
 
 LATEST = -1
 EARLIEST = -2

@@ -8,48 +8,22 @@ import logging
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from ottla.machine.contract import RecordCodec
-from ottla.records.batch import BatchHeader, iterate_headers, read_header
+from ottla.records.batch import iterate_headers, read_header
 from ottla.records.builder import Record, build_batch
 from ottla.records.decoder import iterate_records
 from ottla.runtime.commit_log import Listener
 from ottla.runtime.flusher import Flusher
 from ottla.runtime.snapshots import Snapshot, SnapshotStore
 from ottla.storage.errors import StorageError
+from ottla.storage.log import PartitionLog
 
 logger = logging.getLogger(__name__)
 
 SNAPSHOT_RECORDS_MIN: Final = 10_000
 _READ_BYTES: Final = 1 << 20
-
-
-class Slice(Protocol):
-    @property
-    def next_offset(self) -> int: ...
-
-    def read(self) -> bytes: ...
-
-
-class Log(Protocol):
-    """What is needed of `storage.log.PartitionLog`."""
-
-    log_start_offset: int
-    log_end_offset: int
-    high_watermark: int
-
-    def append_as_leader(
-        self, records: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int
-    ) -> object: ...
-
-    def read(self, offset: int, size_max: int, offset_limit: int) -> Slice | None: ...
-
-    def flush(self) -> int: ...
-
-    def roll(self) -> None: ...
-
-    def delete_records_before(self, offset: int) -> object: ...
 
 
 class _Size(NamedTuple):
@@ -62,7 +36,7 @@ class LocalCommitLog:
 
     def __init__(
         self,
-        log: Log,
+        log: PartitionLog,
         snapshots: SnapshotStore,
         loop: AbstractEventLoop,
         executor: Executor,
@@ -154,7 +128,7 @@ class LocalCommitLog:
         log = self._log
         if offset < log.log_start_offset or offset > log.log_end_offset:
             raise StorageError(
-                str(log),
+                log.directory,
                 f"the snapshot ends at offset {offset}, and the log is from "
                 f"{log.log_start_offset} to {log.log_end_offset}",
             )
