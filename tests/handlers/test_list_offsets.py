@@ -99,6 +99,25 @@ def test_a_partition_that_is_named_twice_is_refused(orders):
     ]
 
 
+def test_a_disk_that_fails_is_told(orders, caplog):
+    log = orders.replicas.find("orders", 0).log
+    log.home.fail(OSError(5, "input/output error"))
+    orders.replicas.find("orders", 0).log = _Unreadable(log)
+    assert ask(orders, asking(1000)).error_code is ErrorCode.kafka_storage_error
+    assert "cannot look up offsets of orders-0" in caplog.text
+
+
+class _Unreadable:
+    """A log whose segments cannot be read."""
+
+    def __init__(self, log):
+        self.high_watermark = log.high_watermark
+        self.home = log.home
+
+    def offset_for_timestamp(self, timestamp_ms):
+        self.home.check_online()
+
+
 def test_a_refusal_of_the_whole_request_is_told_for_each_partition():
     response = error_response(asking(LATEST), ApiError(ErrorCode.unknown_server_error))
     assert response.topics[0].partitions[0].error_code is ErrorCode.unknown_server_error

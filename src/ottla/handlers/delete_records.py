@@ -18,6 +18,7 @@ from kio.static.primitive import i64
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
+from ottla.storage.errors import StorageError
 from ottla.storage.log import PartitionLog
 
 HIGH_WATERMARK = -1
@@ -44,6 +45,8 @@ def _answer(broker: Broker, request: DeleteRecordsRequest) -> DeleteRecordsRespo
             _delete(log, asked.offset)
         except ApiError as error:
             return _failed(asked, error)
+        except StorageError as error:
+            return _failed(asked, ApiError(ErrorCode.kafka_storage_error, str(error)))
         return DeleteRecordsPartitionResult(
             partition_index=asked.partition_index,
             low_watermark=i64(log.log_start_offset),

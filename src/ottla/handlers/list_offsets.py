@@ -13,6 +13,7 @@ v10  a timeout for remote lookups
 v11  the earliest offset that is not tiered (-6, KIP-1023); refused
 """
 
+import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable
 
@@ -31,7 +32,10 @@ from kio.static.primitive import i32, i64
 from ottla.handlers.broker import Broker, Partition, RequestContext
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
+from ottla.storage.errors import StorageError
 from ottla.storage.reading import FoundTimestamp
+
+logger = logging.getLogger(__name__)
 
 LATEST = -1
 EARLIEST = -2
@@ -73,6 +77,9 @@ def _answer(broker: Broker, request: ListOffsetsRequest) -> ListOffsetsResponse:
             return _find(partition, asked, request.isolation_level)
         except ApiError as error:
             return _failed(asked, error.code)
+        except (OSError, StorageError) as error:
+            logger.error("cannot look up offsets of %s-%s: %s", topic, asked.partition_index, error)
+            return _failed(asked, ErrorCode.kafka_storage_error)
 
     return _response(request, find)
 
