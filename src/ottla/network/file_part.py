@@ -30,3 +30,9 @@ class FilePart(Protocol):
 
 
 Part = bytes | FilePart
+
+FILE_PART_MEMORY_BYTES = 256  # About what it takes to remember one.
+
+
+def memory_size(part: Part) -> int:
+    return len(part) if isinstance(part, bytes) else FILE_PART_MEMORY_BYTES

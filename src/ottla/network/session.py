@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import cast
 
-from ottla.network.file_part import Part
+from ottla.network.file_part import FILE_PART_MEMORY_BYTES, Part, memory_size
 from ottla.network.hub import Hub, logger
 from ottla.network.large_frame import LargeFrame
 from ottla.network.outbox import Outbox
@@ -42,12 +42,10 @@ class Reply:
 
     __slots__ = ("_parts", "_request_size", "_session")
 
-    def __init__(
-        self, session: "Session", request_size: int, parts: Sequence[Part] | None = None
-    ) -> None:
+    def __init__(self, session: "Session", request_size: int) -> None:
         self._session = session
         self._request_size = request_size
-        self._parts = parts
+        self._parts: Sequence[Part] | None = None
 
     def send(self, parts: Sequence[Part]) -> None:
         """Answer, once. It has no effect when the connection has ended meanwhile."""
@@ -143,7 +141,7 @@ class Session(asyncio.BufferedProtocol):
         self._pending_size = 0  # Bytes of the requests that have no answer yet.
         self._held_size = 0  # Bytes of answers that wait for an earlier one.
         self._gathered: list[Part] = []
-        self._gathered_size = 0  # Of the parts that are in memory.
+        self._gathered_size = 0  # In memory.
         self._gathered_files = False
         self._scheduled = False
 
@@ -166,8 +164,7 @@ class Session(asyncio.BufferedProtocol):
     def send_now(self, data: bytes) -> None:
         """Answer the frame that is being dispatched: the same as `reply().send([data])`."""
         if self._pending:
-            self._pending.append(Reply(self, 0, (data,)))
-            self._hold((data,))
+            self.reply().send((data,))
             return
         self._gathered.append(data)
         self._gathered_size += len(data)
@@ -330,17 +327,20 @@ class Session(asyncio.BufferedProtocol):
         if self.closed or not size:
             self._partial = None
             return
-        rest = self._hub.view[position:end]
+        hub = self._hub
+        rest = hub.view[position:end]
         if self._halted or size < SIZE_BYTES:
             self._partial = bytes(rest)
             return
         (body_size,) = _unpack_size(rest)
-        if body_size > self._hub.config.request_bytes_max:
+        total = body_size + SIZE_BYTES
+        if body_size > hub.config.request_bytes_max:
             self._refuse_size(body_size)
-        elif size <= REST_BYTES_MAX and body_size + SIZE_BYTES <= len(self._hub.view):
+        elif size <= REST_BYTES_MAX and total <= len(hub.view) and not hub.budget.exceeded:
             self._partial = bytes(rest)
         else:
-            self._partial = LargeFrame(rest, body_size + SIZE_BYTES)
+            # Also when memory is short, for then nothing is received past the end of the frame.
+            self._partial = LargeFrame(rest, total)
 
     def _refuse_size(self, size: int) -> None:
         limit = self._hub.config.request_bytes_max
@@ -384,7 +384,7 @@ class Session(asyncio.BufferedProtocol):
 
     def _hold(self, parts: Sequence[Part]) -> None:
         """Count an answer that waits for an earlier one."""
-        self._held_size += sum(len(part) for part in parts if isinstance(part, bytes))
+        self._held_size += sum(map(memory_size, parts))
         if self._held_size > self._hub.config.unsent_bytes_max:
             self._settle()
 
@@ -405,6 +405,7 @@ class Session(asyncio.BufferedProtocol):
                 if isinstance(part, bytes):
                     size += len(part)
                 else:
+                    size += FILE_PART_MEMORY_BYTES
                     self._gathered_files = True
             gathered.extend(parts)
             gathered_size += size
@@ -419,7 +420,7 @@ class Session(asyncio.BufferedProtocol):
     def _flush_when_due(self) -> None:
         if self._receiving:
             self._flush()
-            if self._outbox.paused:
+            if self._outbox.paused or self._outbox.parts:
                 self._settle()
         else:
             self._flush_later()
@@ -481,18 +482,16 @@ class Session(asyncio.BufferedProtocol):
         if change:
             self._charge = held
             budget.charge(change)
-        if self._partial is None:
+        mid_request = self._partial is not None
+        if not mid_request:
             budget.release(self)
         if self._halted:
-            if self._within(2) and budget.may_receive(self, mid_request=self._mid_request()):
+            if self._within(2) and budget.may_receive(self, mid_request=mid_request):
                 self._resume()
-        elif not self._within(1) or not budget.may_receive(self, mid_request=self._mid_request()):
+        elif not self._within(1) or not budget.may_receive(self, mid_request=mid_request):
             self._halt()
-        if self._eof and self._partial is None and self._answered():
+        if self._eof and not mid_request and self._answered():
             self.close("the peer has closed its half")
-
-    def _mid_request(self) -> bool:
-        return self._partial is not None
 
     def _within(self, divisor: int) -> bool:
         """Whether this connection's own bounds, divided, hold."""
