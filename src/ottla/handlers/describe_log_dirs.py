@@ -20,11 +20,12 @@ from kio.schema.describe_log_dirs.v5.response import (
 from kio.schema.types import TopicName
 from kio.static.primitive import i32, i64
 
-from ottla.handlers.broker import Broker, LogDirectory, RequestContext
+from ottla.handlers.broker import Broker, RequestContext
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 from ottla.protocol.topics import CLUSTER_METADATA_TOPIC, TopicPartition
 from ottla.storage.log import PartitionLog
+from ottla.storage.manager import DirectoryInfo
 
 
 def handle_describe_log_dirs(
@@ -49,7 +50,7 @@ def error_response(_: DescribeLogDirsRequest, error: ApiError) -> DescribeLogDir
 
 
 def _directory(
-    directory: LogDirectory, wanted: set[TopicPartition] | None
+    directory: DirectoryInfo, wanted: set[TopicPartition] | None
 ) -> DescribeLogDirsResult:
     if not directory.online:
         return DescribeLogDirsResult(

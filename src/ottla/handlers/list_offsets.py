@@ -29,9 +29,10 @@ from kio.schema.list_offsets.v11.response import (
 from kio.schema.types import TopicName
 from kio.static.primitive import i32, i64
 
-from ottla.handlers.broker import Broker, Partition, RequestContext
+from ottla.handlers.broker import Broker, RequestContext
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
+from ottla.replication.partition import Partition
 from ottla.storage.errors import StorageError
 from ottla.storage.reading import FoundTimestamp
 

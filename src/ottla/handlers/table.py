@@ -13,15 +13,19 @@ from ottla.handlers import (
     describe_configs,
     describe_log_dirs,
     describe_topic_partitions,
+    fetch,
     incremental_alter_configs,
     init_producer_id,
     list_config_resources,
     list_offsets,
     metadata,
+    produce,
 )
-from ottla.handlers.api import Api, ColdApi
+from ottla.handlers.api import Api, ColdApi, HotApi
 
 _APIS: Final[tuple[Api, ...]] = (
+    HotApi(0, "Produce", 3, 13, produce.handle_produce, claimed_low=0),
+    HotApi(1, "Fetch", 4, 18, fetch.handle_fetch, claimed_low=4),
     ColdApi(2, "ListOffsets", 1, 11, list_offsets.handle_list_offsets, list_offsets.error_response),
     ColdApi(3, "Metadata", 0, 13, metadata.handle_metadata, metadata.error_response),
     ColdApi(18, "ApiVersions", 0, 4, api_versions.handle_api_versions, api_versions.error_response),

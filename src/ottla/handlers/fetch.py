@@ -1,0 +1,108 @@
+"""Fetch (1): v4-v18.
+
+Whole batches from the one that holds the asked offset on, up to the high watermark, or to the last
+stable offset for `read_committed`. Waits up to `max_wait_ms` for `min_bytes`.
+
+v5   log start offset
+v7   incremental fetch sessions (KIP-227)
+v9   the leader epoch that the client knows is checked (KIP-320)
+v12  flexible
+v13  topic ids for names (KIP-516)
+"""
+
+from collections.abc import Iterable
+from typing import cast
+from uuid import UUID
+
+from ottla.handlers.broker import Broker
+from ottla.network.file_part import Part
+from ottla.network.session import Reply, Session
+from ottla.protocol.errors import ApiError
+from ottla.protocol.frames import RequestHeader
+from ottla.protocol.hot_fetch import (
+    TOPIC_ID_FROM,
+    FetchRequest,
+    PartitionData,
+    RecordsPlace,
+    TopicData,
+    encode_fetch_response,
+    parse_fetch,
+)
+from ottla.replication.delayed_fetch import DelayedFetch, Fetched, FetchTerms
+from ottla.replication.fetch_sessions import INITIAL_EPOCH, FetchSession, WantedPartition
+
+READ_COMMITTED = 1
+
+
+def handle_fetch(
+    broker: Broker, session: Session, header: RequestHeader, frame: memoryview
+) -> None:
+    version = header.api_version
+    request = parse_fetch(frame, header.body_position, version)
+    reply = session.reply()
+    replicas = broker.replicas
+    try:
+        fetch_session, wanted = replicas.fetch_sessions.resolve(
+            request, by_id=version >= TOPIC_ID_FROM
+        )
+    except ApiError as error:
+        _send(reply, encode_fetch_response(version, header.correlation_id, 0, error.code, 0, ()))
+        return
+
+    def answer(fetched: list[Fetched]) -> None:
+        session_id = fetch_session.id if fetch_session is not None else 0
+        if fetch_session is not None:
+            fetched = _changes(fetch_session, fetched)
+        topics = _by_topic(fetched)
+        _send(
+            reply, encode_fetch_response(version, header.correlation_id, 0, 0, session_id, topics)
+        )
+
+    terms = _terms(broker, request)
+    DelayedFetch(replicas.find, wanted, terms, broker.loop, answer).start()
+
+
+def _terms(broker: Broker, request: FetchRequest) -> FetchTerms:
+    return FetchTerms(
+        min_bytes=request.min_bytes,
+        max_bytes=min(request.max_bytes, broker.fetch_bytes_max),
+        max_wait_ms=request.max_wait_ms,
+        committed_only=request.isolation_level == READ_COMMITTED,
+    )
+
+
+def _changes(session: FetchSession, fetched: list[Fetched]) -> list[Fetched]:
+    """What a session has to be told: all in the first answer, later only what is new."""
+    first = session.epoch == INITIAL_EPOCH
+    changes = [item for item in fetched if first or _is_news(*item)]
+    for wanted, data in changes:
+        wanted.sent_high_watermark = data.high_watermark
+        wanted.sent_log_start_offset = data.log_start_offset
+    session.served([wanted for wanted, data in changes if data.records is not None])
+    return changes
+
+
+def _is_news(wanted: WantedPartition, data: PartitionData) -> bool:
+    return (
+        data.records is not None
+        or data.error_code != 0
+        or data.high_watermark != wanted.sent_high_watermark
+        or data.log_start_offset != wanted.sent_log_start_offset
+    )
+
+
+def _by_topic(fetched: Iterable[Fetched]) -> list[TopicData]:
+    topics: dict[str | UUID, list[PartitionData]] = {}
+    for wanted, data in fetched:
+        topics.setdefault(wanted.topic, []).append(data)
+    return [
+        TopicData(topic, None, partitions)
+        if isinstance(topic, str)
+        else TopicData("", topic, partitions)
+        for topic, partitions in topics.items()
+    ]
+
+
+def _send(reply: Reply, parts: list[bytes | RecordsPlace]) -> None:
+    # The records places are the log slices that were read, which a session can send.
+    reply.send(cast("list[Part]", parts))

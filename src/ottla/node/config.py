@@ -1,0 +1,139 @@
+"""Configuration of a node: the file, then the environment, then the flags; the last one wins.
+
+The environment variable of a key is its name in capitals with `_` for `.`, behind `OTTLA_`:
+`OTTLA_LOG_RETENTION_MS` sets `log.retention.ms`.
+"""
+
+import difflib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ottla.controller.config import BROKER_KEYS as CONTROLLER_KEYS
+from ottla.network.config import (
+    ADVERTISED_LISTENERS,
+    LISTENERS,
+)
+from ottla.network.config import (
+    BROKER_KEYS as NETWORK_KEYS,
+)
+from ottla.node.settings import ServeSettings
+from ottla.protocol.config import ConfigKey, ConfigSchema, ConfigType, ConfigValues, at_least
+from ottla.protocol.errors import ApiError
+from ottla.replication.config import BROKER_KEYS as REPLICATION_KEYS
+from ottla.runtime.config import BROKER_KEYS as RUNTIME_KEYS
+from ottla.storage.config import BROKER_KEYS as STORAGE_KEYS
+from ottla.storage.config import LOG_DIRS, TOPIC_KEYS
+
+ENVIRONMENT_PREFIX = "OTTLA_"
+# Read by the command line and the tests, not by the broker.
+ENVIRONMENT_RESERVED = ("OTTLA_BOOTSTRAP_SERVER", "OTTLA_TEST_")
+
+NODE_ID = ConfigKey(
+    "node.id",
+    ConfigType.INT,
+    1,
+    "The number of this node, unique in its cluster.",
+    at_least(0),
+)
+BROKER_RACK = ConfigKey(
+    "broker.rack",
+    ConfigType.STRING,
+    "",
+    "The rack or zone of this node; replicas of a partition are spread over racks.",
+)
+
+NODE_KEYS: tuple[ConfigKey[Any], ...] = (NODE_ID, BROKER_RACK)
+
+BROKER_SCHEMA = ConfigSchema(
+    (*NODE_KEYS, *NETWORK_KEYS, *STORAGE_KEYS, *CONTROLLER_KEYS, *REPLICATION_KEYS, *RUNTIME_KEYS)
+)
+TOPIC_SCHEMA = ConfigSchema(TOPIC_KEYS)
+
+
+class ConfigError(Exception):
+    """The configuration is wrong; the message names the key and where it stands."""
+
+
+def load_config(settings: ServeSettings, environment: Mapping[str, str]) -> dict[str, object]:
+    """Every key that was set, checked. Read it as `ConfigValues(load_config(...))`."""
+    values: dict[str, object] = {}
+    if settings.config_file is not None:
+        values |= _parse(_read_file(settings.config_file), f"in {settings.config_file}")
+    values |= _parse(_read_environment(environment), "in the environment")
+    values |= _parse(_read_flags(settings, ConfigValues(values)), "in the flags")
+    return values
+
+
+def _parse(values: Mapping[str, object], place: str) -> dict[str, object]:
+    try:
+        return BROKER_SCHEMA.parse(values)
+    except ApiError as error:
+        raise ConfigError(f"{error.message} ({place})") from None
+
+
+def _read_file(path: Path) -> dict[str, object]:
+    import yaml
+
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not YAML: {error}") from None
+    if content is None:
+        return {}
+    if not isinstance(content, dict):
+        raise ConfigError(f"{path} must hold `key: value` lines, not a {type(content).__name__}")
+    for name, value in content.items():
+        if isinstance(value, dict):
+            nested = f"{name}.{next(iter(value), '')}"
+            raise ConfigError(f"{path}: write `{nested}: ...` on one line instead of nesting")
+    return {str(name): "" if value is None else value for name, value in content.items()}
+
+
+def _read_environment(environment: Mapping[str, str]) -> dict[str, object]:
+    names = {environment_name(key.name): key.name for key in BROKER_SCHEMA}
+    values: dict[str, object] = {}
+    for variable, value in environment.items():
+        if variable in names:
+            values[names[variable]] = value
+        elif variable.startswith(ENVIRONMENT_PREFIX) and not variable.startswith(
+            ENVIRONMENT_RESERVED
+        ):
+            nearest = difflib.get_close_matches(variable, names, n=1)
+            hint = f"; did you mean {nearest[0]}?" if nearest else ""
+            raise ConfigError(f"unknown environment variable {variable}{hint}")
+    return values
+
+
+def environment_name(key: str) -> str:
+    return ENVIRONMENT_PREFIX + key.replace(".", "_").replace("-", "_").upper()
+
+
+def _read_flags(settings: ServeSettings, below: ConfigValues) -> dict[str, object]:
+    values: dict[str, object] = dict(settings.overrides)
+    if settings.id is not None:
+        values[NODE_ID.name] = settings.id
+    if settings.data:
+        values[LOG_DIRS.name] = tuple(str(path) for path in settings.data)
+    if settings.listeners:
+        values[LISTENERS.name] = settings.listeners
+    elif settings.host is not None or settings.port is not None:
+        values[LISTENERS.name] = (_single_listener(settings, below),)
+    if settings.advertised is not None:
+        first = values.get(LISTENERS.name, below[LISTENERS])
+        name = str(first[0] if isinstance(first, tuple) else first).partition("://")[0]
+        values[ADVERTISED_LISTENERS.name] = (f"{name}://{settings.advertised}",)
+    return values
+
+
+def _single_listener(settings: ServeSettings, below: ConfigValues) -> str:
+    """`--host` and `--port` each replace one half of the first configured listener."""
+    name, _, address = below[LISTENERS][0].partition("://")
+    host, _, port = address.rpartition(":")
+    if settings.host is not None:
+        host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    if settings.port is not None:
+        port = str(settings.port)
+    return f"{name}://{host}:{port}"

@@ -1,0 +1,64 @@
+"""Writes docs/config.md from the declarations: `python -m ottla.node.config_reference`."""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+
+from ottla.node.config import BROKER_SCHEMA, TOPIC_SCHEMA, environment_name
+from ottla.protocol.config import ConfigKey
+
+_HEADER = """\
+# Configuration
+
+Made from the declarations in the code by `make docs`; do not edit it by hand.
+
+A node takes its configuration from a YAML file (`ottla serve --config FILE`), then from the
+environment, then from flags (`--set key=value`); the last one wins. An unknown key or a bad value
+stops the start with a message that names it.
+
+## Broker
+
+A key marked dynamic can be changed while the broker runs, with `ottla configs alter`.
+"""
+
+_TOPIC_HEADER = """
+## Topic
+
+Set when a topic is created, or later with `ottla topics alter`. A topic that does not set a key has
+the value of the broker key beside it.
+"""
+
+
+def config_reference() -> str:
+    broker_rows = _rows(BROKER_SCHEMA, lambda key: f"`{environment_name(key.name)}`")
+    topic_rows = _rows(TOPIC_SCHEMA, lambda key: f"`{key.synonym}`" if key.synonym else "")
+    lines = [
+        _HEADER,
+        "| key | type | default | environment | what it does |",
+        "| --- | --- | --- | --- | --- |",
+        *broker_rows,
+        _TOPIC_HEADER,
+        "| key | type | default | broker key | what it does |",
+        "| --- | --- | --- | --- | --- |",
+        *topic_rows,
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _rows(
+    keys: Iterable[ConfigKey[object]], fourth: Callable[[ConfigKey[object]], str]
+) -> Iterator[str]:
+    for key in sorted(keys, key=lambda key: key.name):
+        default = key.format(key.default)
+        kind = key.type.name.lower() + (", dynamic" if key.dynamic else "")
+        cells = (
+            f"`{key.name}`",
+            kind,
+            f"`{default}`" if default else "",
+            fourth(key),
+            key.doc.replace("|", "\\|"),
+        )
+        yield f"| {' | '.join(cells)} |"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(config_reference())

@@ -1,0 +1,44 @@
+"""How the broker logs: one line per event, as text for people or as JSON for machines."""
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+
+from ottla.node.settings import LogFormat
+
+
+class TextLines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        component = record.name.removeprefix("ottla.")
+        line = f"{_timestamp(record)} {record.levelname:<7} {component}: {record.getMessage()}"
+        if record.exc_info:
+            line += "\n" + self.formatException(record.exc_info)
+        return line
+
+
+class JsonLines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        event = {
+            "time": _timestamp(record),
+            "level": record.levelname.lower(),
+            "component": record.name.removeprefix("ottla."),
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            event["exception"] = self.formatException(record.exc_info)
+        return json.dumps(event, ensure_ascii=False)
+
+
+def _timestamp(record: logging.LogRecord) -> str:
+    moment = datetime.fromtimestamp(record.created, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def configure_logging(log_format: LogFormat) -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines() if log_format is LogFormat.JSON else TextLines())
+    logger = logging.getLogger("ottla")
+    logger.handlers[:] = [handler]
+    logger.setLevel(logging.INFO)
+    logger.propagate = False

@@ -1,0 +1,224 @@
+"""One node: builds everything, starts it in order, stops it in reverse.
+
+Start: the log directories are locked and loaded, the metadata log is replayed, partitions are taken
+up as the metadata says, sockets are bound, the broker joins the cluster, clients are served.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from uuid import uuid4
+
+from ottla.controller.config import BROKER_HEARTBEAT_INTERVAL_MS
+from ottla.controller.effective_configs import ConfigRules, EffectiveConfigs
+from ottla.handlers.api import claimed_versions
+from ottla.handlers.broker import Broker
+from ottla.handlers.dispatch import make_dispatch
+from ottla.handlers.table import API_TABLE
+from ottla.network.config import NetworkConfig
+from ottla.network.endpoints import Endpoint, advertised_endpoints
+from ottla.network.listener import ListenError
+from ottla.network.server import Server
+from ottla.node.config import BROKER_RACK, BROKER_SCHEMA, NODE_ID, TOPIC_SCHEMA
+from ottla.node.housekeeping import Housekeeping
+from ottla.node.metadata_feed import MetadataFeed
+from ottla.node.metadata_log import controller_runtime, open_metadata_log
+from ottla.node.registration import Registration
+from ottla.protocol.config import ConfigValues
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.replication.config import FETCH_MAX_BYTES, FETCH_SESSION_SLOTS_MAX
+from ottla.replication.fetch_sessions import FetchSessions
+from ottla.replication.manager import ReplicaManager
+from ottla.replication.partition import FlushPolicy
+from ottla.runtime.clock import SystemClock
+from ottla.runtime.controller_client import ControllerClient
+from ottla.runtime.flusher import Flushable, Flusher
+from ottla.runtime.producer_ids import ProducerIds
+from ottla.runtime.supervisor import Supervisor
+from ottla.storage.config import FLUSH_POLICY, LOG_DIRS, LogConfig, topic_defaults
+from ottla.storage.directory_identity import WrongDirectory
+from ottla.storage.errors import CorruptLog, StorageError
+from ottla.storage.local_filesystem import LocalFilesystem
+from ottla.storage.log import PartitionLog
+from ottla.storage.manager import LogManager
+
+logger = logging.getLogger(__name__)
+
+DISK_THREADS = 8
+ADVERTISED_HOST_DEFAULT = "localhost"
+
+
+class StartError(Exception):
+    """The node cannot start; the message is for the person who started it."""
+
+
+class Node:
+    """`values` are the checked configuration values that were set; see `node.config`.
+
+    It belongs to the event loop in which it is made.
+    """
+
+    def __init__(self, values: Mapping[str, object]) -> None:
+        self.values = ConfigValues(values)
+        self.node_id = self.values[NODE_ID]
+        self.directories = [str(Path(path).absolute()) for path in self.values[LOG_DIRS]]
+        self.failed = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._clock = SystemClock()
+        self._rules = ConfigRules(TOPIC_SCHEMA, BROKER_SCHEMA, values, topic_defaults)
+        self._feed = MetadataFeed()
+        self._configs = EffectiveConfigs(self._feed.image, self._rules, self.node_id)
+        self._executor = ThreadPoolExecutor(DISK_THREADS, "ottla-disk")
+        self._supervisor = Supervisor(self._loop, self._on_failure)
+        self._filesystem = LocalFilesystem()
+        self._logs = LogManager(
+            self.directories,
+            self._filesystem,
+            self._clock.now_ms,
+            broker=self.values,
+            config_of_topic=self._log_config,
+            on_failure=self._on_directory_failure,
+        )
+        self._replicas = ReplicaManager(
+            self.node_id,
+            self._logs,
+            self._log_config,
+            FlushPolicy(self.values[FLUSH_POLICY]),
+            Flusher(self._loop, self._executor, self._on_flush_failure),
+            FetchSessions(self.values[FETCH_SESSION_SLOTS_MAX], random.randrange(1, 2**30)),
+        )
+        self._server: Server | None = None
+        self._metadata_log: PartitionLog | None = None
+
+    @property
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """Where it listens, with the ports that were bound."""
+        assert self._server is not None
+        return self._server.endpoints
+
+    async def start(self) -> None:
+        """Returns when clients can be served. Raises StartError."""
+        try:
+            await self._loop.run_in_executor(self._executor, self._logs.start, self.node_id)
+        except (StorageError, WrongDirectory) as error:
+            raise StartError(str(error)) from error
+        try:
+            await self._start_on_storage()
+        except (StorageError, CorruptLog, ListenError, ValueError, ApiError) as error:
+            await self.stop()
+            raise StartError(str(error)) from error
+
+    async def _start_on_storage(self) -> None:
+        controller = await self._start_controller()
+        registration = Registration(
+            controller,
+            self.node_id,
+            self._logs.cluster_id,
+            uuid4(),
+            lambda: self._feed.offset,
+            self.values[BROKER_HEARTBEAT_INTERVAL_MS],
+        )
+        self._replicas.load(self._feed.image)
+        self._feed.listen(self._replicas.on_record)
+        network = NetworkConfig.of(self.values)
+        self._server = Server(
+            network,
+            make_dispatch(self._broker(controller, registration), API_TABLE),
+            monotonic_ms=self._clock.monotonic_ms,
+            executor=self._executor,
+        )
+        await self._server.start()
+        await self._join(registration, network)
+        housekeeping = Housekeeping(
+            self.values, self._logs, self._replicas, self._clock, self._executor
+        )
+        housekeeping.start(self._supervisor)
+        logger.info(
+            "node %d of cluster %s serves %s with data in %s",
+            self.node_id,
+            self._logs.cluster_id,
+            ", ".join(map(str, self.endpoints)),
+            ", ".join(self.directories),
+        )
+
+    async def stop(self) -> None:
+        """What was acknowledged is on the disk when this returns."""
+        await self._supervisor.stop()
+        if self._server is not None:
+            await self._server.stop_accepting()
+        self._replicas.fail(ApiError(ErrorCode.not_leader_or_follower, "the broker stops"))
+        if self._server is not None:
+            await self._server.stop()
+        await self._loop.run_in_executor(self._executor, self._close_storage)
+        self._executor.shutdown()
+        logger.info("node %d has stopped", self.node_id)
+
+    def _close_storage(self) -> None:
+        if self._metadata_log is not None:
+            self._metadata_log.close()
+        self._logs.stop()
+
+    async def _start_controller(self) -> ControllerClient:
+        log = await self._loop.run_in_executor(
+            self._executor,
+            open_metadata_log,
+            self._filesystem,
+            self.directories[0],
+            self._clock.now_ms(),
+        )
+        self._metadata_log = log
+        runtime = controller_runtime(
+            log,
+            self._filesystem,
+            self._rules,
+            self._logs.cluster_id,
+            self._clock,
+            self._executor,
+            self._on_failure,
+        )
+        runtime.subscribe(self._feed.on_committed)
+        await runtime.load()
+        return ControllerClient(runtime)
+
+    async def _join(self, registration: Registration, network: NetworkConfig) -> None:
+        advertised = advertised_endpoints(
+            self.endpoints, network.advertised_listeners, ADVERTISED_HOST_DEFAULT
+        )
+        await registration.join(advertised, self.values[BROKER_RACK] or None)
+        self._supervisor.start("heartbeats", registration.keep_alive())
+
+    def _broker(self, controller: ControllerClient, registration: Registration) -> Broker:
+        return Broker(
+            node_id=self.node_id,
+            cluster_id=self._logs.cluster_id,
+            image=self._feed.image,
+            controller=controller,
+            configs=self._configs,
+            producer_ids=ProducerIds(registration.allocate_producer_ids),
+            replicas=self._replicas,
+            logs=self._logs,
+            clock=self._clock,
+            loop=self._loop,
+            executor=self._executor,
+            supervisor=self._supervisor,
+            fetch_bytes_max=self.values[FETCH_MAX_BYTES],
+            api_versions=claimed_versions(API_TABLE.values()),
+        )
+
+    def _log_config(self, topic: str) -> LogConfig:
+        return LogConfig.of(self._configs.topic_values(topic))
+
+    def _on_failure(self, error: BaseException) -> None:
+        """We are wrong somewhere: stop rather than go on with wrong state."""
+        logger.critical("the node stops: %s", error)
+        self.failed.set()
+
+    def _on_flush_failure(self, log: Flushable, error: BaseException) -> None:
+        assert isinstance(log, PartitionLog)
+        self._replicas.on_flush_failure(log, error)
+
+    def _on_directory_failure(self, error: StorageError) -> None:
+        self._loop.call_soon_threadsafe(self._replicas.on_directory_failure, error)

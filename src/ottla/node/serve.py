@@ -1,0 +1,78 @@
+"""`ottla serve`: one node as a process."""
+
+import asyncio
+import gc
+import logging
+import os
+import signal
+import sys
+from collections.abc import Mapping
+
+import uvloop
+
+from ottla.node.config import ConfigError, load_config
+from ottla.node.log_lines import configure_logging
+from ottla.node.node import Node, StartError
+from ottla.node.settings import LogFormat, ServeSettings
+
+logger = logging.getLogger("ottla.node")
+
+EXIT_OK, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
+
+_NEXT_STEPS = """
+Ottla is ready on {address}. In another terminal, try:
+
+  {command} topics create greetings --partitions 3
+  {command} produce greetings "hello, world"
+  {command} consume greetings --from-beginning --no-follow
+
+Stop it with Ctrl-C. The data stays in {data}.
+"""
+
+
+def serve(settings: ServeSettings) -> int:
+    """Run until SIGTERM or SIGINT; returns the exit code of the process."""
+    configure_logging(settings.log_format)
+    try:
+        values = load_config(settings, os.environ)
+    except ConfigError as error:
+        sys.stderr.write(f"ottla: {error}\n")
+        return EXIT_USAGE
+    return uvloop.run(_run(values, settings))
+
+
+async def _run(values: Mapping[str, object], settings: ServeSettings) -> int:
+    node = Node(values)
+    stop_asked = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop_asked.set)
+    try:
+        await node.start()
+    except StartError as error:
+        sys.stderr.write(f"ottla: {error}\n")
+        return EXIT_FAILED
+    _settle_garbage_collector()
+    if settings.log_format is LogFormat.TEXT and sys.stdout.isatty():
+        _greet(node)
+    asked = asyncio.ensure_future(stop_asked.wait())
+    failed = asyncio.ensure_future(node.failed.wait())
+    await asyncio.wait({asked, failed}, return_when=asyncio.FIRST_COMPLETED)
+    for waiting in (asked, failed):
+        waiting.cancel()
+    await node.stop()
+    return EXIT_FAILED if node.failed.is_set() else EXIT_OK
+
+
+def _settle_garbage_collector() -> None:
+    """What the start made lives as long as the process; looking at it again costs latency."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 50, 100)
+
+
+def _greet(node: Node) -> None:
+    command = "ottla" if os.environ.get("VIRTUAL_ENV") else os.path.relpath(sys.argv[0])
+    data = ", ".join(node.directories)
+    sys.stdout.write(_NEXT_STEPS.format(address=node.endpoints[0], command=command, data=data))
+    sys.stdout.flush()

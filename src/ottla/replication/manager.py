@@ -1,0 +1,154 @@
+"""The partitions that live on this broker, kept in step with the cluster's metadata."""
+
+import logging
+from collections.abc import Callable, Iterator
+from uuid import UUID
+
+from ottla.controller.image import TOPIC_RESOURCE, MetadataImage, TopicImage
+from ottla.controller.records import (
+    ConfigRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RemoveTopicRecord,
+)
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.topics import TopicPartition
+from ottla.replication.delayed_produce import DelayedProduces
+from ottla.replication.fetch_sessions import FetchSessions
+from ottla.replication.partition import FlushPolicy, LogFlusher, Partition
+from ottla.storage.config import LogConfig
+from ottla.storage.errors import StorageError
+from ottla.storage.log import PartitionLog
+from ottla.storage.manager import LogManager
+
+logger = logging.getLogger(__name__)
+
+
+class ReplicaManager:
+    def __init__(
+        self,
+        node_id: int,
+        logs: LogManager,
+        log_config: Callable[[str], LogConfig],
+        flush_policy: FlushPolicy,
+        flusher: LogFlusher,
+        fetch_sessions: FetchSessions,
+    ) -> None:
+        """`log_config` gives the configuration in force for a topic."""
+        self.fetch_sessions = fetch_sessions
+        self.delayed_produces = DelayedProduces()
+        self._node_id = node_id
+        self._logs = logs
+        self._log_config = log_config
+        self._flush_policy = flush_policy
+        self._flusher = flusher
+        # A topic stands here twice, under its name and its id, with the same partitions.
+        self._topics: dict[str | UUID, dict[int, Partition]] = {}
+        self._names: dict[UUID, str] = {}
+        self._refused: dict[tuple[str | UUID, int], ApiError] = {}  # Whose log cannot be had.
+
+    def find(self, topic: str | UUID, index: int) -> Partition:
+        """A partition that this broker leads."""
+        partitions = self._topics.get(topic)
+        partition = None if partitions is None else partitions.get(index)
+        if partition is None:
+            raise self._refused.get((topic, index)) or _unknown(topic, partitions)
+        if not partition.is_leader:
+            raise ApiError(ErrorCode.not_leader_or_follower)
+        return partition
+
+    def partitions(self) -> Iterator[Partition]:
+        for topic_id in self._names:
+            yield from self._topics[topic_id].values()
+
+    def load(self, image: MetadataImage) -> None:
+        """Take up everything that the metadata gives to this broker."""
+        for topic in image.topics.values():
+            for partition in topic.partitions.values():
+                self._apply_partition(topic, partition)
+        for log in self._logs.logs():
+            if log.topic_id not in self._names:
+                logger.warning("%s is not in the cluster; it is left alone", log.directory)
+
+    def on_record(self, record: object, image: MetadataImage) -> None:
+        """A record has been committed and is in the image."""
+        if isinstance(record, PartitionRecord | PartitionChangeRecord):
+            topic = image.topics_by_id[record.topic_id]
+            self._apply_partition(topic, topic.partitions[record.partition_id])
+        elif isinstance(record, RemoveTopicRecord):
+            self._remove_topic(record.topic_id)
+        elif isinstance(record, ConfigRecord):
+            self._reconfigure(record)
+
+    def on_flush_failure(self, log: PartitionLog, error: BaseException) -> None:
+        """Nothing that waited for this sync may be acknowledged."""
+        topic, index = log.topic_partition
+        partition = self._topics.get(topic, {}).get(index)
+        if partition is not None and partition.log is log:
+            logger.error("a sync of %s failed: %s", log.topic_partition, error)
+            partition.on_flush_failed(ApiError(ErrorCode.kafka_storage_error, str(error)))
+
+    def on_directory_failure(self, error: StorageError) -> None:
+        refusal = ApiError(ErrorCode.kafka_storage_error, str(error))
+        for partition in self.partitions():
+            if partition.log.home.path == error.directory:
+                partition.on_flush_failed(refusal)
+
+    def fail(self, error: ApiError) -> None:
+        """Answer everyone who waits: this broker stops serving."""
+        for partition in self.partitions():
+            partition.resign(error)
+
+    def _apply_partition(self, topic: TopicImage, state: PartitionRecord) -> None:
+        if self._node_id not in state.replicas:
+            return
+        partition = self._topics.get(topic.topic_id, {}).get(state.partition_id)
+        if partition is None:
+            try:
+                partition = self._add(topic, state.partition_id)
+            except (ApiError, StorageError) as error:
+                self._refuse(topic, state.partition_id, error)
+                return
+        if state.leader == self._node_id:
+            partition.become_leader(state.leader_epoch, state.isr)
+        else:
+            partition.resign(ApiError(ErrorCode.not_leader_or_follower))
+
+    def _add(self, topic: TopicImage, index: int) -> Partition:
+        topic_partition = TopicPartition(topic.name, index)
+        log = self._logs.create(topic_partition, topic.topic_id, self._log_config(topic.name))
+        partition = Partition(log, self._flush_policy, self._flusher)
+        partitions = self._topics.setdefault(topic.topic_id, {})
+        self._topics[topic.name] = partitions
+        self._names[topic.topic_id] = topic.name
+        partitions[index] = partition
+        return partition
+
+    def _refuse(self, topic: TopicImage, index: int, error: Exception) -> None:
+        logger.error("%s-%d is not served: %s", topic.name, index, error)
+        refusal = ApiError(ErrorCode.kafka_storage_error, str(error))
+        self._refused[topic.topic_id, index] = self._refused[topic.name, index] = refusal
+
+    def _remove_topic(self, topic_id: UUID) -> None:
+        name = self._names.pop(topic_id, None)
+        if name is None:
+            return
+        del self._topics[name]
+        for partition in self._topics.pop(topic_id).values():
+            partition.resign(ApiError(ErrorCode.unknown_topic_or_partition))
+            self._logs.delete(partition.log.topic_partition)
+
+    def _reconfigure(self, record: ConfigRecord) -> None:
+        """A broker's value can be the default of any topic."""
+        names = set(self._names.values())
+        changed = {record.resource_name} if record.resource_type == TOPIC_RESOURCE else names
+        for name in changed & names:
+            config = self._log_config(name)
+            for partition in self._topics[name].values():
+                partition.log.config = config
+
+
+def _unknown(topic: str | UUID, partitions: object) -> ApiError:
+    if partitions is None and isinstance(topic, UUID):
+        return ApiError(ErrorCode.unknown_topic_id)
+    return ApiError(ErrorCode.unknown_topic_or_partition)

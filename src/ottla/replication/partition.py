@@ -1,0 +1,184 @@
+"""One partition on this broker: its log, who leads it, and how far it is committed.
+
+The high watermark is the offset below which everything is safe: on every in-sync replica and, with
+`flush.policy = ack`, on this broker's disk. Consumers read up to it and `acks=all` waits for it, so
+no one sees or is promised a record that a power loss could take back.
+"""
+
+import enum
+from collections.abc import Callable
+from typing import Protocol
+
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.records.batch import BatchHeader
+from ottla.replication.waiters import OffsetWaiters, Waiter
+from ottla.storage.errors import StorageError
+from ottla.storage.log import Appended, PartitionLog
+from ottla.storage.reading import LogSlice, ReadHint
+
+ACKS_ALL = -1
+READ_HINTS_MAX = 64
+
+
+class FlushPolicy(enum.Enum):
+    """When an append is synced to the disk."""
+
+    ACK = "ack"  # Before it is acknowledged; one sync covers every append that waits.
+    INTERVAL = "interval"  # Every `flush.interval.ms`.
+    OS = "os"  # When the operating system likes.
+
+
+class LogFlusher(Protocol):
+    def request(self, log: PartitionLog, callback: Callable[[], None]) -> None:
+        """Sync everything appended so far, then call back on the event loop."""
+
+
+class Partition:
+    __slots__ = (
+        "_fetch_waiters",
+        "_flush_policy",
+        "_flush_requested",
+        "_flusher",
+        "_read_hints",
+        "committed_waiters",
+        "flushed_waiters",
+        "in_sync_replicas",
+        "is_leader",
+        "leader_epoch",
+        "log",
+    )
+
+    def __init__(self, log: PartitionLog, flush_policy: FlushPolicy, flusher: LogFlusher) -> None:
+        self.log = log
+        self.is_leader = False
+        self.leader_epoch = -1
+        self.in_sync_replicas: tuple[int, ...] = ()
+        self.committed_waiters = OffsetWaiters()
+        self.flushed_waiters = OffsetWaiters()
+        self._flush_policy = flush_policy
+        self._flusher = flusher
+        self._flush_requested = False
+        self._fetch_waiters: set[Callable[[], None]] = set()
+        self._read_hints: dict[int, ReadHint] = {}  # By the offset of the next read.
+
+    def become_leader(self, leader_epoch: int, in_sync_replicas: tuple[int, ...]) -> None:
+        self.is_leader = True
+        self.in_sync_replicas = in_sync_replicas
+        if leader_epoch > self.leader_epoch:
+            self.leader_epoch = leader_epoch
+            self.log.leader_epochs.assign(leader_epoch, self.log.log_end_offset)
+        self._advance_high_watermark()
+
+    def resign(self, error: ApiError) -> None:
+        """Stop leading: whoever waits here is sent elsewhere."""
+        self.is_leader = False
+        self.committed_waiters.fail(error)
+        self.flushed_waiters.fail(error)
+        self._wake_fetchers()
+
+    def validate_leader_epoch(self, expected: int) -> None:
+        """Compare with the epoch that a client believes in; -1 means that it does not know."""
+        if expected in (-1, self.leader_epoch):
+            return
+        if expected < self.leader_epoch:
+            raise ApiError(ErrorCode.fenced_leader_epoch)
+        raise ApiError(ErrorCode.unknown_leader_epoch)
+
+    def validate_in_sync_replicas(self) -> None:
+        required = self.log.config.min_insync_replicas
+        if len(self.in_sync_replicas) < required:
+            raise ApiError(
+                ErrorCode.not_enough_replicas,
+                f"{len(self.in_sync_replicas)} replicas are in sync; {required} are required",
+            )
+
+    def append(self, records: memoryview, header: BatchHeader, now_ms: int) -> Appended:
+        try:
+            appended = self.log.append_as_leader(records, header, self.leader_epoch, now_ms)
+        except StorageError as error:
+            raise ApiError(ErrorCode.kafka_storage_error, str(error)) from error
+        if self._flush_policy is FlushPolicy.ACK:
+            if not self._flush_requested:
+                self._flush_requested = True
+                self._flusher.request(self.log, self._on_flushed)
+        else:
+            self._advance_high_watermark()
+        return appended
+
+    def acknowledged(self, appended: Appended, acks: int) -> bool:
+        """Whether a producer that asked for `acks` may be answered now."""
+        if acks == ACKS_ALL:
+            return appended.last_offset < self.log.high_watermark
+        return (
+            self._flush_policy is not FlushPolicy.ACK
+            or appended.last_offset < self.log.flushed_offset
+        )
+
+    def wait_for_acknowledgement(self, appended: Appended, acks: int, waiter: Waiter) -> None:
+        waiters = self.committed_waiters if acks == ACKS_ALL else self.flushed_waiters
+        waiters.add(appended.last_offset + 1, waiter)
+
+    def read(
+        self, offset: int, size_max: int, *, committed_only: bool, cached_only: bool = False
+    ) -> LogSlice | None:
+        """Whole batches from the one that holds `offset` on; None when there is nothing new.
+
+        May be called from a thread that waits for the disk; with `cached_only` it does not wait
+        but raises NotCached.
+        """
+        log = self.log
+        limit = log.high_watermark
+        if committed_only:
+            limit = log.last_stable_offset(limit)
+        if offset >= limit:
+            if log.log_start_offset <= offset <= log.log_end_offset:
+                return None
+            raise ApiError(ErrorCode.offset_out_of_range)
+        hint = self._read_hints.get(offset)
+        try:
+            found = log.read(offset, size_max, limit, hint, cached_only=cached_only)
+        except (OSError, StorageError) as error:
+            raise ApiError(ErrorCode.kafka_storage_error, str(error)) from error
+        if found is not None:
+            self._remember(found)
+        return found
+
+    def wait_for_data(self, waiter: Callable[[], None]) -> None:
+        self._fetch_waiters.add(waiter)
+
+    def stop_waiting(self, waiter: Callable[[], None]) -> None:
+        self._fetch_waiters.discard(waiter)
+
+    def _remember(self, found: LogSlice) -> None:
+        hints = self._read_hints
+        hints.pop(found.next_offset, None)
+        if len(hints) >= READ_HINTS_MAX:
+            hints.pop(next(iter(hints)), None)
+        hints[found.next_offset] = found.hint
+
+    def on_flush_failed(self, error: ApiError) -> None:
+        self._flush_requested = False
+        self.committed_waiters.fail(error)
+        self.flushed_waiters.fail(error)
+
+    def _on_flushed(self) -> None:
+        self._flush_requested = False
+        self.flushed_waiters.advance(self.log.flushed_offset)
+        self._advance_high_watermark()
+        if self.log.flushed_offset < self.log.log_end_offset:
+            self._flush_requested = True
+            self._flusher.request(self.log, self._on_flushed)
+
+    def _advance_high_watermark(self) -> None:
+        log = self.log
+        safe = log.flushed_offset if self._flush_policy is FlushPolicy.ACK else log.log_end_offset
+        if safe > log.high_watermark:
+            log.high_watermark = safe
+            if self.committed_waiters:
+                self.committed_waiters.advance(safe)
+            if self._fetch_waiters:
+                self._wake_fetchers()
+
+    def _wake_fetchers(self) -> None:
+        for waiter in tuple(self._fetch_waiters):
+            waiter()
