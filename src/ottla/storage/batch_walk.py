@@ -33,6 +33,7 @@ def walk(file: File, position: int, end: int, *, cached_only: bool = False) -> I
     """
     read: Callable[[int, int], bytes | None] = file.read_cached if cached_only else file.read
     unpack = _FIELDS.unpack_from
+    new = tuple.__new__
     chunk, chunk_start = b"", position
     while position < end:
         relative = position - chunk_start
@@ -47,5 +48,7 @@ def walk(file: File, position: int, end: int, *, cached_only: bool = False) -> I
         size = length + LENGTH_END
         if size < HEADER_SIZE or last_offset_delta < 0 or position + size > end:
             raise CorruptLog(file.path, position, base_offset, f"a batch of {size} bytes")
-        yield Batch(position, size, base_offset, base_offset + last_offset_delta, max_timestamp)
+        yield new(
+            Batch, (position, size, base_offset, base_offset + last_offset_delta, max_timestamp)
+        )
         position += size

@@ -123,6 +123,12 @@ def write_partition_metadata(
         file.close()
 
 
+def sync_partition_metadata(filesystem: Filesystem, directory: str) -> None:
+    file = filesystem.open(f"{directory}/{PARTITION_METADATA}")
+    file.sync()
+    file.close()
+
+
 def read_partition_metadata(filesystem: Filesystem, directory: str) -> UUID | None:
     """None when there is no file, as for the log of the cluster's metadata."""
     path = f"{directory}/{PARTITION_METADATA}"

@@ -61,8 +61,13 @@ class IndexFile:
             file.close()
 
     def truncate(self, entries_count: int) -> None:
-        if self.exists:
-            self.write(entries_count, b"")
+        """Not synced: after a crash, the segment that was being changed is indexed anew."""
+        try:
+            file = self.filesystem.open(self.path)
+        except FileNotFoundError:
+            return
+        file.truncate(entries_count * self.entry_size)
+        file.close()
 
     def validate_size(self) -> None:
         size = self.filesystem.size(self.path)

@@ -196,6 +196,10 @@ class LocalLog:
         flushed = self._flushed
         if flushed.offset == limit:
             place = flushed
+        elif known < limit and place.segment is self.active:
+            segment, start, _ = place
+            batch = segment.find_offset(limit, start=start, cached_only=cached_only)
+            place = Place(segment, batch.position, batch.base_offset) if batch else self.end
         else:
             place = place_of(self.segments, limit, cached_only=cached_only) or self.end
         self._limit = (limit, place)
@@ -229,7 +233,7 @@ class LocalLog:
             self._sync_segment(segment, indexes=True)
         if work.end.segment.on_disk:
             self._sync_segment(work.end.segment, indexes=False)
-        if work.directory_changes_count > self._directory_changes_synced:
+        if work.rolled or work.directory_changes_count > self._directory_changes_synced:
             self.home.filesystem.sync_directory(self.directory)
 
     def end_flush(self, work: FlushWork) -> None:

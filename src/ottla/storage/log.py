@@ -6,8 +6,9 @@ those that change something. `flush` syncs outside the lock, so an append never 
 
 Order of durability: a batch may be acknowledged after a flush that began later than its append. A
 flush syncs the segments that were rolled since the last one with their indexes, then the active
-segment, the directory and the leader epochs, and then moves `flushed_offset`. After a crash, what
-lies past the flushed offset that was last written down is checked and indexed anew.
+segment and the names of the files, and then moves `flushed_offset`. From time to time the manager
+writes that offset down, after the leader epochs: it is the recovery point, past which a start after
+a crash checks and indexes everything anew.
 """
 
 import struct
@@ -26,10 +27,10 @@ from ottla.records.batch import (
     iterate_headers,
     read_header,
     set_append_time,
-    validate_checksum,
 )
 from ottla.records.decoder import iterate_records, parse_marker
-from ottla.storage.checkpoints import write_partition_metadata
+from ottla.storage.append_checks import invalid_timestamp, validate_copied
+from ottla.storage.checkpoints import sync_partition_metadata, write_partition_metadata
 from ottla.storage.cleaned_segment import CleanedSegment
 from ottla.storage.config import LogConfig
 from ottla.storage.errors import CorruptLog
@@ -41,9 +42,9 @@ from ottla.storage.reading import (
     FoundTimestamp,
     LogSlice,
     ReadHint,
+    collect_aborted,
     find_max_timestamp,
     find_timestamp,
-    index_of,
 )
 from ottla.storage.recovery import (
     LoadedLog,
@@ -216,7 +217,7 @@ class PartitionLog:
                 max_timestamp > now_ms + config.message_timestamp_after_max_ms
                 or NO_TIMESTAMP != base_timestamp < now_ms - config.message_timestamp_before_max_ms
             ):
-                raise _invalid_timestamp(header, config, now_ms)
+                raise invalid_timestamp(header, config, now_ms)
             local = self._local
             base_offset = local.end[2]
             last_offset = base_offset + last_offset_delta
@@ -266,7 +267,7 @@ class PartitionLog:
         batches = list(iterate_headers(records))
         with self._lock:
             first_offset = self._local.end.offset
-            self._validate_copied(records, batches, first_offset)
+            validate_copied(records, batches, self.topic_partition, first_offset)
             while batches:
                 with self._disk_errors():
                     count = self._local.write_run(records, batches)
@@ -276,19 +277,6 @@ class PartitionLog:
                     note_aborted(self._local.active, completed)
                 batches = batches[count:]
             return Appended(first_offset, self._local.end.offset - 1, NO_APPEND_TIME, False)
-
-    def _validate_copied(
-        self, records: memoryview, batches: list[tuple[int, BatchHeader]], next_offset: int
-    ) -> None:
-        for position, header in batches:
-            validate_checksum(records, position, header)
-            if header.base_offset < next_offset:
-                raise ApiError(
-                    ErrorCode.offset_out_of_range,
-                    f"offset {header.base_offset} of {self.topic_partition} cannot be appended"
-                    f" after {next_offset}",
-                )
-            next_offset = header.next_offset
 
     def _check_producer(self, header: BatchHeader) -> Appended | None:
         if header.base_sequence < 0:
@@ -355,15 +343,8 @@ class PartitionLog:
 
     def aborted_transactions(self, first_offset: int, end_offset: int) -> list[AbortedTransaction]:
         """Those with records from `first_offset` up to, not including, `end_offset`."""
-        segments = self._local.segments
-        found = []
         with self._disk_errors():
-            for segment in segments[index_of(segments, first_offset) :]:
-                transactions, complete = segment.transaction_index.collect(first_offset, end_offset)
-                found += transactions
-                if complete:
-                    break
-        return sorted(found, key=lambda transaction: transaction.first_offset)
+            return collect_aborted(self._local.segments, first_offset, end_offset)
 
     def roll(self) -> None:
         """Begin a new segment, unless the active one is empty."""
@@ -381,15 +362,20 @@ class PartitionLog:
             work = None if self._local.closed else self._local.begin_flush()
         if work is not None:
             with self._disk_errors():
-                if self._identity_unsynced and self.topic_id is not None:
-                    write_partition_metadata(self.home.filesystem, self.directory, self.topic_id)
+                if self._identity_unsynced:
+                    sync_partition_metadata(self.home.filesystem, self.directory)
                     self._identity_unsynced = False
                 self._local.sync(work)
-                self.leader_epochs.flush()
                 self.home.sync_partitions()
             with self._lock:
                 self._local.end_flush(work)
         return self._local.flushed_offset
+
+    def flush_leader_epochs(self) -> None:
+        """Before a recovery point is written down: the epochs past it are found in the batches."""
+        with self._disk_errors():
+            if not self._local.closed:
+                self.leader_epochs.flush()
 
     def truncate_to(self, offset: int) -> None:
         """Remove the batches that reach to `offset` or past it.
@@ -465,6 +451,7 @@ class PartitionLog:
                 self._local.active.seal()
                 self.producers.take_snapshot(self._local.end.offset, sync=False)
         self.flush()
+        self.flush_leader_epochs()
         with self._disk_errors():
             self._local.close()
 
@@ -524,12 +511,3 @@ class PartitionLog:
             f"offset {offset} of {self.topic_partition} is not in"
             f" {self.log_start_offset}..{self.log_end_offset}",
         )
-
-
-def _invalid_timestamp(header: BatchHeader, config: LogConfig, now_ms: int) -> ApiError:
-    return ApiError(
-        ErrorCode.invalid_timestamp,
-        f"timestamps {header.base_timestamp} to {header.max_timestamp} of the batch are not from"
-        f" {config.message_timestamp_before_max_ms} ms before to"
-        f" {config.message_timestamp_after_max_ms} ms after the broker's clock, {now_ms}",
-    )

@@ -46,6 +46,8 @@ from ottla.storage.throttle import Throttle
 
 _logger = logging.getLogger(__name__)
 
+_CLOSING_THREADS_MIN = 8  # They wait for syncs, which the disk does together.
+
 
 class DirectoryInfo(NamedTuple):
     """For DescribeLogDirs."""
@@ -242,7 +244,7 @@ class LogManager:
     def stop(self) -> None:
         """Close every log; the next start finds a clean shutdown where all went well."""
         self._stopping.set()
-        count = self._threads_count * len(self._homes)
+        count = max(self._threads_count, _CLOSING_THREADS_MIN) * len(self._homes)
         with ThreadPoolExecutor(count, "close-logs") as threads:
             failed = set(filter(None, threads.map(self._close, self.logs())))
         for home in self._homes:
@@ -373,13 +375,15 @@ class LogManager:
     def _write_recovery_points(
         self, home: LogDirectory, limits: Mapping[TopicPartition, int]
     ) -> None:
+        logs = [log for log in list(self._logs.values()) if log.home is home]
         points = {
             log.topic_partition: min(
                 log.flushed_offset, limits.get(log.topic_partition, log.flushed_offset)
             )
-            for log in list(self._logs.values())
-            if log.home is home
+            for log in logs
         }
+        for log in logs:
+            self._guarded(log, PartitionLog.flush_leader_epochs)
         self._write(f"{home.path}/{RECOVERY_POINT_CHECKPOINT}", points)
 
     def _write(self, path: str, offsets: Mapping[TopicPartition, int]) -> None:

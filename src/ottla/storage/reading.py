@@ -11,6 +11,7 @@ from ottla.records.decoder import iterate_records
 from ottla.storage.batch_walk import Batch, walk
 from ottla.storage.filesystem import File
 from ottla.storage.segment import Segment
+from ottla.storage.transaction_index import AbortedTransaction
 
 _base_offset = attrgetter("base_offset")
 
@@ -104,6 +105,19 @@ def find_max_timestamp(segments: Sequence[Segment], start_offset: int) -> FoundT
     if batch is None:
         return None
     return _first_in_batch(segment, batch, batch.max_timestamp, start_offset)
+
+
+def collect_aborted(
+    segments: Sequence[Segment], first_offset: int, end_offset: int
+) -> list[AbortedTransaction]:
+    """The aborted transactions with records in the range, in the order of their first offsets."""
+    found: list[AbortedTransaction] = []
+    for segment in segments[index_of(segments, first_offset) :]:
+        transactions, complete = segment.transaction_index.collect(first_offset, end_offset)
+        found += transactions
+        if complete:
+            break
+    return sorted(found, key=attrgetter("first_offset"))
 
 
 def _first_in_batch(

@@ -25,6 +25,7 @@ from ottla.records.errors import CorruptBatch
 from ottla.storage.config import LogConfig
 from ottla.storage.errors import CorruptLog
 from ottla.storage.filesystem import TEMPORARY_SUFFIX, File, Filesystem
+from ottla.storage.index_file import CorruptIndex
 from ottla.storage.leader_epochs import LeaderEpochCache
 from ottla.storage.log_directory import LogDirectory
 from ottla.storage.offset_index import RELATIVE_OFFSET_MAX
@@ -165,11 +166,12 @@ class _Recovery:
         self._producers = producers
         self._epochs = epochs
         self._next_offset = 0  # Of the log as far as it has been read.
+        self._cut_off = False
 
     def run(self, log_start_offset: int) -> int:
         """Check what may not have been synced, cut off what is damaged; the log's end offset."""
         request = self._request
-        first = index_of(self.segments, request.recovery_point)
+        first = self._first_to_check()
         start = self.segments[first].base_offset
         offset = self._producers.truncate_and_reload(log_start_offset, start, request.now_ms)
         replay_producers(self._producers, self.segments, offset, start)
@@ -181,8 +183,26 @@ class _Recovery:
                 break
         for segment in self.segments[first:-1]:
             segment.seal()
-        self._sync(self.segments[first:])
+        if self._cut_off or self._next_offset > request.recovery_point:
+            self._sync(self.segments[first:])
         return self._next_offset
+
+    def _first_to_check(self) -> int:
+        """The segment of the recovery point, or one before it whose indexes are not sound."""
+        first = index_of(self.segments, self._request.recovery_point)
+        for index in range(first):
+            try:
+                self._validate_indexes(self.segments[index])
+            except CorruptIndex as error:
+                _logger.warning("indexes are made anew: %s", error)
+                return index
+        return first
+
+    def _validate_indexes(self, segment: Segment) -> None:
+        segment.time_index.validate()
+        segment.transaction_index.validate()
+        if segment.size > 2 * self._request.config.index_interval_bytes:
+            segment.offset_index.validate()
 
     def _check(self, segment: Segment) -> bool:
         """Index the intact batches of the segment; False if that is not all of it."""
@@ -238,6 +258,7 @@ class _Recovery:
             self._next_offset,
             reason,
         )
+        self._cut_off = True
         segment.size = position
         segment.unsynced = True
         segment.file().truncate(position)

@@ -202,9 +202,11 @@ class Segment:
         """Of a segment that is not empty."""
         return next(walk(self.file(), 0, self.size))
 
-    def find_offset(self, offset: int, *, cached_only: bool = False) -> Batch | None:
-        """The first batch whose last offset is not before `offset`."""
-        start = self.offset_index.lookup(offset).position
+    def find_offset(
+        self, offset: int, *, start: int = 0, cached_only: bool = False
+    ) -> Batch | None:
+        """The first batch whose last offset is not before `offset`, looking from `start` on."""
+        start = max(start, self.offset_index.lookup(offset).position)
         for batch in walk(self.file(), start, self.size, cached_only=cached_only):
             if batch.last_offset >= offset:
                 return batch
