@@ -62,7 +62,10 @@ def _no_throttle(_work_bytes: int) -> None:
 
 
 class LogCleaner:
-    """Compacts the logs that need it most, and remembers how far each one is compacted."""
+    """Compacts the logs that need it most, and remembers how far each one is compacted.
+
+    One thread uses it, except for `on_truncated` and `on_deleted`.
+    """
 
     def __init__(
         self,
@@ -105,8 +108,8 @@ class LogCleaner:
             self._uncleanable.add(directory)
             _logger.error("%s is not compacted any more: %s", directory, error)
         except FileNotFoundError:
-            if self._filesystem.exists(directory):
-                raise
+            if not any(segment.removed for segment in cleanable.log.segments):
+                raise  # Else the log was deleted.
         return None
 
     def clean(self, cleanable: Cleanable) -> Cleaned:
@@ -288,11 +291,10 @@ class _Round:
         try:
             yield
         except (RecordError, FileNotFoundError) as error:
-            present = set(self._log.segments)
             truncated = self._log.truncations_count != self._truncations_count
-            if not truncated and present.issuperset(segments):
-                raise
-            raise CleaningAborted("the log was truncated") from error
+            if truncated or any(segment.removed for segment in segments):
+                raise CleaningAborted("the log was truncated or deleted") from error
+            raise
 
     def _aborted(self, start: int, end: int) -> Iterator[AbortedTransaction]:
         """All that overlap the range; their markers may be in later segments."""
