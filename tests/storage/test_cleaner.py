@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ottla.protocol.errors import ApiError
 from ottla.protocol.topics import TopicPartition
 from ottla.records.batch import iterate_headers, read_header
 from ottla.records.builder import Record, build_batch
@@ -13,6 +14,7 @@ from ottla.records.decoder import ControlType, iterate_records
 from ottla.storage.cleanable import cleanable_of
 from ottla.storage.cleaner import LogCleaner, group_segments
 from ottla.storage.config import LogConfig
+from ottla.storage.errors import StorageError
 from ottla.storage.faulty_filesystem import FaultyFilesystem, PowerLoss
 from ottla.storage.log import PartitionLog
 from ottla.storage.offset_map import ENTRY_BYTES
@@ -448,11 +450,20 @@ def test_a_full_disk_leaves_the_log_as_it_was(filesystem: FaultyFilesystem) -> N
     log = filled_log(filesystem)
     before = content(log)
     filesystem.disk_full(50)
-    with pytest.raises(OSError, match="no space"):
+    with pytest.raises(ApiError, match="is full"):
         new_cleaner(filesystem).clean_filthiest([log])
     filesystem.disk_full(None)
     assert content(log) == before
     assert new_cleaner(filesystem).clean_filthiest([log]) is not None
+
+
+def test_a_disk_that_fails_puts_the_directory_offline(filesystem: FaultyFilesystem) -> None:
+    log = filled_log(filesystem)
+    filesystem.fail_reads(log.segments[1].path)
+    with pytest.raises(StorageError, match="read error"):
+        new_cleaner(filesystem).clean_filthiest([log])
+    assert log.home.failure is not None
+    assert new_cleaner(filesystem).clean_filthiest([log]) is None
 
 
 def test_truncation_makes_what_follows_dirty_again(filesystem: FaultyFilesystem) -> None:

@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol
 from ottla.protocol.topics import TopicPartition
 from ottla.storage.cleaned_segment import CleanedSegment
 from ottla.storage.config import LONG_MAX, LogConfig
+from ottla.storage.log_directory import LogDirectory
 from ottla.storage.producer_state import ProducerStateManager
 from ottla.storage.segment import Segment
 
@@ -23,6 +24,7 @@ class CompactableLog(Protocol):
 
     topic_partition: TopicPartition
     producers: ProducerStateManager
+    home: LogDirectory
 
     @property
     def directory(self) -> str: ...

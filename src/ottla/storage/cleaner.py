@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from ottla.protocol.topics import TopicPartition
 from ottla.records.batch import (
@@ -36,12 +36,15 @@ from ottla.storage.cleanable import Cleanable, CompactableLog, cleanable_of
 from ottla.storage.cleaned_segment import CleanedSegmentWriter
 from ottla.storage.cleaned_transactions import CleanedTransactions
 from ottla.storage.config import LogConfig
+from ottla.storage.errors import CorruptLog
 from ottla.storage.filesystem import Filesystem, parent_of
 from ottla.storage.offset_index import RELATIVE_OFFSET_MAX
 from ottla.storage.offset_map import OffsetMap
 from ottla.storage.segment import Segment
 from ottla.storage.text_checkpoint import CorruptCheckpoint
 from ottla.storage.transaction_index import AbortedTransaction
+
+T = TypeVar("T")
 
 _logger = logging.getLogger(__name__)
 
@@ -89,28 +92,16 @@ class LogCleaner:
         self._uncleanable: set[str] = set()  # Directories of partitions with damaged batches.
 
     def clean_filthiest(self, logs: Iterable[CompactableLog]) -> Cleaned | None:
-        """Compact the log with the largest dirty ratio; None if none is due or it changed."""
-        candidates = (
-            self._cleanable(log)
-            for log in logs
-            if log.config.compact and log.directory not in self._uncleanable
-        )
-        due = [cleanable for cleanable in candidates if cleanable.is_due]
+        """Compact the log with the largest dirty ratio; None if none is due or it changed.
+
+        Raises what `LogDirectory.fail` makes of an error of the disk.
+        """
+        candidates = [self._cleanable(log) for log in logs if self._may_clean(log)]
+        due = [cleanable for cleanable in candidates if cleanable and cleanable.is_due]
         if not due:
             return None
         cleanable = max(due, key=lambda candidate: (candidate.overdue, candidate.dirty_ratio))
-        directory = cleanable.log.directory
-        try:
-            return self.clean(cleanable)
-        except CleaningAborted as error:
-            _logger.info("compaction of %s is given up: %s", directory, error)
-        except RecordError as error:
-            self._uncleanable.add(directory)
-            _logger.error("%s is not compacted any more: %s", directory, error)
-        except FileNotFoundError:
-            if not any(segment.removed for segment in cleanable.log.segments):
-                raise  # Else the log was deleted.
-        return None
+        return self._attempt(cleanable.log, lambda: self.clean(cleanable))
 
     def clean(self, cleanable: Cleanable) -> Cleaned:
         """One round; what was swapped in before CleaningAborted stays."""
@@ -148,8 +139,33 @@ class LogCleaner:
             if checkpoint.pop(topic_partition, None) is not None:
                 self._write_checkpoint(parent_of(directory))
 
-    def _cleanable(self, log: CompactableLog) -> Cleanable:
-        return cleanable_of(log, self.cleaned_offset(log), self._now_ms())
+    def _may_clean(self, log: CompactableLog) -> bool:
+        return (
+            log.config.compact
+            and log.home.failure is None
+            and log.directory not in self._uncleanable
+        )
+
+    def _cleanable(self, log: CompactableLog) -> Cleanable | None:
+        return self._attempt(
+            log, lambda: cleanable_of(log, self.cleaned_offset(log), self._now_ms())
+        )
+
+    def _attempt(self, log: CompactableLog, action: Callable[[], T]) -> T | None:
+        """What goes wrong with this log alone is logged, and ends here."""
+        directory = log.directory
+        try:
+            return action()
+        except CleaningAborted as error:
+            _logger.info("compaction of %s is given up: %s", directory, error)
+        except (RecordError, CorruptLog) as error:
+            self._uncleanable.add(directory)
+            _logger.error("%s is not compacted any more: %s", directory, error)
+        except OSError as error:
+            if not any(segment.removed for segment in log.segments):
+                raise log.home.fail(error) from error
+            _logger.info("compaction of %s is given up: it was deleted", directory)
+        return None
 
     def _on_piece(self, work_bytes: int) -> None:
         self._on_work(work_bytes)
@@ -251,7 +267,7 @@ class _Round:
                 self._filter_into(writer, group, offsets, transactions)
                 with_transactions = any(segment.transaction_index.entries for segment in group)
             cleaned = writer.finish(with_transactions=with_transactions)
-        except (CleaningAborted, RecordError, OSError):
+        except (CleaningAborted, RecordError, CorruptLog, OSError):
             writer.discard()
             raise
         self.bytes_written += cleaned.size
@@ -290,7 +306,7 @@ class _Round:
         """What looks like damage is none if the segments were truncated or removed meanwhile."""
         try:
             yield
-        except (RecordError, FileNotFoundError) as error:
+        except (RecordError, CorruptLog, FileNotFoundError) as error:
             truncated = self._log.truncations_count != self._truncations_count
             if truncated or any(segment.removed for segment in segments):
                 raise CleaningAborted("the log was truncated or deleted") from error

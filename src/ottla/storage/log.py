@@ -13,9 +13,9 @@ a crash checks and indexes everything anew.
 
 import struct
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeVar
 from uuid import UUID
 
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -58,6 +58,8 @@ from ottla.storage.segment import Segment
 from ottla.storage.transaction_index import AbortedTransaction
 
 _BEGINNING = struct.Struct(">qii")  # Base offset, batch length, partition leader epoch.
+
+T = TypeVar("T")
 
 NO_APPEND_TIME = -1
 
@@ -316,25 +318,19 @@ class PartitionLog:
                 return found
             return self.read(offset, size_max, offset_limit, cached_only=cached_only)
         except (CorruptLog, OSError) as error:
-            with self._lock:  # What is changing the segments is done then.
-                moved = generation != local.generation
-            if moved:
-                return self.read(offset, size_max, offset_limit, cached_only=cached_only)
-            if isinstance(error, OSError):
-                raise self._failed(error) from error
-            raise
+            self._raise_unless_moved(error, generation)
+            return self.read(offset, size_max, offset_limit, cached_only=cached_only)
 
     def offset_for_timestamp(self, timestamp_ms: int) -> FoundTimestamp | None:
         """The first record whose timestamp is not smaller; may wait for the disk."""
-        with self._disk_errors():
-            return find_timestamp(
-                self._local.segments, timestamp_ms, self.log_start_offset, self._local.end
-            )
+        local = self._local
+        return self._look(
+            lambda: find_timestamp(local.segments, timestamp_ms, self.log_start_offset, local.end)
+        )
 
     def offset_of_max_timestamp(self) -> FoundTimestamp | None:
         """The first record that has the largest timestamp; may wait for the disk."""
-        with self._disk_errors():
-            return find_max_timestamp(self._local.segments, self.log_start_offset)
+        return self._look(lambda: find_max_timestamp(self._local.segments, self.log_start_offset))
 
     def last_stable_offset(self, high_watermark: int) -> int:
         """Up to here every transaction is decided."""
@@ -343,8 +339,8 @@ class PartitionLog:
 
     def aborted_transactions(self, first_offset: int, end_offset: int) -> list[AbortedTransaction]:
         """Those with records from `first_offset` up to, not including, `end_offset`."""
-        with self._disk_errors():
-            return collect_aborted(self._local.segments, first_offset, end_offset)
+        local = self._local
+        return self._look(lambda: collect_aborted(local.segments, first_offset, end_offset))
 
     def roll(self) -> None:
         """Begin a new segment, unless the active one is empty."""
@@ -490,6 +486,24 @@ class PartitionLog:
             self.producers.remove_snapshots_before(base_offset)
             if base_offset > self.log_start_offset:
                 self._start_at(base_offset)
+
+    def _look(self, look: Callable[[], T]) -> T:
+        """Look something up, again if the segments were moved or removed meanwhile."""
+        generation = self._settled_generation()
+        try:
+            found = look()
+        except (CorruptLog, OSError) as error:
+            self._raise_unless_moved(error, generation)
+            return self._look(look)
+        return found if generation == self._settled_generation() else self._look(look)
+
+    def _raise_unless_moved(self, error: CorruptLog | OSError, generation: int) -> None:
+        if generation == self._settled_generation():
+            raise self._failed(error) if isinstance(error, OSError) else error
+
+    def _settled_generation(self) -> int:
+        with self._lock:  # Whoever is changing the segments is done then.
+            return self._local.generation
 
     @contextmanager
     def _disk_errors(self) -> Iterator[None]:

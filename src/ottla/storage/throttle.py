@@ -1,12 +1,17 @@
-"""Slows background work down to a rate of bytes."""
+"""Slows background work down, to a rate of bytes and to half of the time.
+
+A thread that computes holds the interpreter for milliseconds on end, and the event loop waits. So
+the work rests as long as it has worked, in short turns.
+"""
 
 from collections.abc import Callable
 
+TURN_MS = 1
+REST_MS_MAX = 10
+
 
 class Throttle:
-    """Also lets other threads run after each piece of work, however fast it may go."""
-
-    __slots__ = ("_bytes_per_second", "_due_ms", "_now_ms", "_pause")
+    __slots__ = ("_bytes_per_second", "_due_ms", "_now_ms", "_pause", "_turn_began_ms")
 
     def __init__(
         self,
@@ -19,8 +24,15 @@ class Throttle:
         self._now_ms = now_ms
         self._pause = pause
         self._due_ms = 0.0  # When the work done so far would be due at the rate.
+        self._turn_began_ms = now_ms()
 
     def done(self, work_bytes: int) -> None:
+        """Called after each piece of work."""
         now_ms = self._now_ms()
         self._due_ms = max(self._due_ms, now_ms) + 1000 * work_bytes / self._bytes_per_second
-        self._pause(max(0.0, (self._due_ms - now_ms) / 1000))
+        worked_ms = now_ms - self._turn_began_ms
+        rest_ms = min(worked_ms, REST_MS_MAX) if worked_ms >= TURN_MS else 0
+        wait_ms = max(self._due_ms - now_ms, rest_ms)
+        if wait_ms >= 1:
+            self._pause(wait_ms / 1000)
+            self._turn_began_ms = self._now_ms()
