@@ -1,5 +1,6 @@
 import datetime as dt
 import sys
+import uuid
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from ottla.protocol.hot_produce import (
     parse_produce,
 )
 from ottla.protocol.leader_hints import Leader, NodeEndpoint
+from ottla.protocol.wire import ITEMS_MAX
 
 PRODUCE = 0
 each_version = pytest.mark.parametrize("version", versions(PRODUCE))
@@ -73,7 +75,8 @@ def _one_topic(type_: type, name: str, records: bytes) -> Any:
     partition = module.PartitionProduceData(index=7, records=records)
     if "name" in module.TopicProduceData.__slots__:
         return module.TopicProduceData(name=name, partition_data=(partition,))
-    return module.TopicProduceData(topic_id=None, partition_data=(partition,))
+    topic_id = uuid.uuid5(uuid.NAMESPACE_DNS, name) if name else None
+    return module.TopicProduceData(topic_id=topic_id, partition_data=(partition,))
 
 
 def test_records_are_a_writable_slice_of_the_frame() -> None:
@@ -169,3 +172,15 @@ def test_one_partition_without_error_is_what_the_general_way_writes(version: int
     assert encode_produce_response(version, 7, [topic], 9) == encode_produce_response(
         version, 7, general, 9
     )
+
+
+@pytest.mark.parametrize("shape", ["topics", "partitions"])
+def test_number_of_items_is_limited(shape: str) -> None:
+    start = b"\xff\xff\x00\x01\x00\x00\x00\x05"
+    if shape == "topics":
+        frame = start + (ITEMS_MAX + 1).to_bytes(4, "big") + bytes(6) * (ITEMS_MAX + 1)
+    else:
+        partitions = (ITEMS_MAX - 1).to_bytes(4, "big") + bytes(8) * (ITEMS_MAX - 1)
+        frame = start + b"\x00\x00\x00\x02" + (b"\x00\x00" + partitions) * 2
+    with pytest.raises(ProtocolError, match="items"):
+        parse_produce(memoryview(frame), 0, 3)

@@ -11,7 +11,8 @@ from kio.schema.offset_commit.v2.request import OffsetCommitRequest
 from tests.protocol.entities import encode, entities, versions
 
 from ottla.protocol.errors import ProtocolError
-from ottla.protocol.reader import ITEMS_MAX, read_entity
+from ottla.protocol.reader import read_entity
+from ottla.protocol.wire import ITEMS_MAX
 
 each_api = pytest.mark.parametrize("key", api_key_map)
 

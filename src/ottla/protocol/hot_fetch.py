@@ -38,8 +38,10 @@ from ottla.protocol.wire import (
     read_string,
     read_tags,
     read_uuid,
+    skip_tags,
     uuid_bytes,
     uvarint,
+    validate_items,
 )
 
 LOG_START_OFFSET_FROM = 5
@@ -102,7 +104,8 @@ _unpack_start_without_replica = struct.Struct(">iiibii").unpack_from
 _unpack_partition_v4 = struct.Struct(">iqi").unpack_from
 _unpack_partition_v5 = struct.Struct(">iqqi").unpack_from
 _unpack_partition_v9 = struct.Struct(">iiqqi").unpack_from
-_unpack_partition_v12 = struct.Struct(">iiqiqi").unpack_from
+_unpack_partition_v12 = struct.Struct(">iiqiqiB").unpack_from  # And the number of tagged fields.
+_NO_PARTITION_TAGS = (None, HIGH_WATERMARK_UNKNOWN)
 _unpack_replica_state = struct.Struct(">iq").unpack_from
 _unpack_int64 = struct.Struct(">q").unpack_from
 
@@ -185,59 +188,55 @@ def _validate_tag_size(tag: int, after: int, end: int) -> None:
 def _parse_topics(frame: memoryview, position: int, version: int) -> tuple[list[FetchedTopic], int]:
     flexible = version >= FLEXIBLE_FROM
     count, position = read_count(frame, position, flexible)
+    items = count
     topics = []
     for _ in range(count):
         topic, topic_id, position = _read_topic_name(frame, position, version)
         partition_count, position = read_count(frame, position, flexible)
-        partitions = []
-        for _ in range(partition_count):
-            partition, position = _parse_partition(frame, position, version)
-            partitions.append(partition)
+        items += partition_count
+        validate_items(items)
         if flexible:
-            position = _skip_tags(frame, position)
+            partitions, position = _parse_partitions(frame, position, version, partition_count)
+            position = skip_tags(frame, position)
+        else:
+            partitions, position = _parse_old_partitions(frame, position, version, partition_count)
         topics.append(_new_tuple(FetchedTopic, (topic, topic_id, partitions)))
     return topics, position
 
 
-def _parse_partition(
-    frame: memoryview, position: int, version: int
-) -> tuple[FetchedPartition, int]:
-    directory_id, high_watermark = None, HIGH_WATERMARK_UNKNOWN
-    leader_epoch = last_fetched_epoch = log_start_offset = -1
-    if version >= FLEXIBLE_FROM:
-        fields = _unpack_partition_v12(frame, position)
-        partition, leader_epoch, offset, last_fetched_epoch, log_start_offset, max_bytes = fields
-        position += 32
-        if frame[position]:
-            directory_id, high_watermark, position = _parse_partition_tags(frame, position, version)
+def _parse_partitions(
+    frame: memoryview, position: int, version: int, count: int
+) -> tuple[list[FetchedPartition], int]:
+    partitions = []
+    for _ in range(count):
+        *fixed, tags = _unpack_partition_v12(frame, position)
+        position += 33
+        tagged: Sequence[object] = _NO_PARTITION_TAGS
+        if tags:
+            *tagged, position = _parse_partition_tags(frame, position - 1, version)
+        partitions.append(_new_tuple(FetchedPartition, (*fixed, *tagged)))
+    return partitions, position
+
+
+def _parse_old_partitions(
+    frame: memoryview, position: int, version: int, count: int
+) -> tuple[list[FetchedPartition], int]:
+    partitions = []
+    leader_epoch = log_start_offset = -1
+    for _ in range(count):
+        if version >= LEADER_EPOCH_FROM:
+            fields = _unpack_partition_v9(frame, position)
+            partition, leader_epoch, offset, log_start_offset, max_bytes = fields
+            position += 28
+        elif version >= LOG_START_OFFSET_FROM:
+            partition, offset, log_start_offset, max_bytes = _unpack_partition_v5(frame, position)
+            position += 24
         else:
-            position += 1
-    elif version >= LEADER_EPOCH_FROM:
-        fields = _unpack_partition_v9(frame, position)
-        partition, leader_epoch, offset, log_start_offset, max_bytes = fields
-        position += 28
-    elif version >= LOG_START_OFFSET_FROM:
-        partition, offset, log_start_offset, max_bytes = _unpack_partition_v5(frame, position)
-        position += 24
-    else:
-        partition, offset, max_bytes = _unpack_partition_v4(frame, position)
-        position += 16
-    return (
-        _new_tuple(
-            FetchedPartition,
-            (
-                partition,
-                leader_epoch,
-                offset,
-                last_fetched_epoch,
-                log_start_offset,
-                max_bytes,
-                directory_id,
-                high_watermark,
-            ),
-        ),
-        position,
-    )
+            partition, offset, max_bytes = _unpack_partition_v4(frame, position)
+            position += 16
+        values = (partition, leader_epoch, offset, -1, log_start_offset, max_bytes)
+        partitions.append(_new_tuple(FetchedPartition, values + _NO_PARTITION_TAGS))
+    return partitions, position
 
 
 def _parse_partition_tags(
@@ -262,16 +261,19 @@ def _parse_forgotten(
 ) -> tuple[list[ForgottenTopic], int]:
     flexible = version >= FLEXIBLE_FROM
     count, position = read_count(frame, position, flexible)
+    items = count
     topics = []
     for _ in range(count):
         topic, topic_id, position = _read_topic_name(frame, position, version)
         partition_count, position = read_count(frame, position, flexible)
+        items += partition_count
+        validate_items(items)
         partitions = []
         for _ in range(partition_count):
             partitions.append(read_int32(frame, position)[0])
             position += 4
         if flexible:
-            position = _skip_tags(frame, position)
+            position = skip_tags(frame, position)
         topics.append(ForgottenTopic(topic, topic_id, partitions))
     return topics, position
 
@@ -284,10 +286,6 @@ def _read_topic_name(
         return "", topic_id, position
     topic, position = read_string(frame, position, version >= FLEXIBLE_FROM)
     return topic, None, position
-
-
-def _skip_tags(frame: memoryview, position: int) -> int:
-    return position + 1 if not frame[position] else read_tags(frame, position)[1]
 
 
 class RecordsPlace(Protocol):
@@ -338,6 +336,7 @@ _START_WITH_SESSION = struct.Struct(">iiihi")
 _START_FLEXIBLE = struct.Struct(">iiBihi")
 _PARTITION_V4 = struct.Struct(">ihqq")
 _PARTITION_V5 = struct.Struct(">ihqqq")
+_PARTITION_V12 = struct.Struct(">ihqqqBi")  # Without aborted transactions.
 _ABORTED = struct.Struct(">qq")
 _ABORTED_FLEXIBLE = struct.Struct(">qqB")
 _DIVERGING_EPOCH = struct.Struct(">iqB")
@@ -402,13 +401,19 @@ class _Parts:
 
     def _append_partition(self, partition: PartitionData) -> None:
         data = self.data
-        if self.version >= LOG_START_OFFSET_FROM:
-            data += _PARTITION_V5.pack(*partition[:5])
+        aborted = partition[5]
+        if self.flexible and not aborted:
+            # An array that is null is 0, one that is empty 1.
+            no_aborted = 0 if aborted is None else 1
+            data += _PARTITION_V12.pack(*partition[:5], no_aborted, partition[6])
         else:
-            data += _PARTITION_V4.pack(*partition[:4])
-        data += _encode_aborted(partition.aborted_transactions, self.flexible)
-        if self.version >= RACK_FROM:
-            data += _INT32.pack(partition.preferred_read_replica)
+            if self.version >= LOG_START_OFFSET_FROM:
+                data += _PARTITION_V5.pack(*partition[:5])
+            else:
+                data += _PARTITION_V4.pack(*partition[:4])
+            data += _encode_aborted(aborted, self.flexible)
+            if self.version >= RACK_FROM:
+                data += _INT32.pack(partition.preferred_read_replica)
         self._append_records(partition.records)
         if self.flexible:
             self.data += _encode_partition_tags(partition)

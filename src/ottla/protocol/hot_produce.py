@@ -29,6 +29,7 @@ from ottla.protocol.wire import (
     compact_names,
     compact_string,
     decoded_strings,
+    decoded_uuids,
     legacy_names,
     legacy_string,
     read_compact_string,
@@ -41,6 +42,7 @@ from ottla.protocol.wire import (
     skip_tags,
     uuid_bytes,
     uvarint,
+    validate_items,
 )
 
 LOG_START_OFFSET_FROM = 5
@@ -100,6 +102,8 @@ _unpack_legacy_start = struct.Struct(">hhiih").unpack_from
 _LEGACY_START_SIZE = 14
 _unpack_flexible_start = struct.Struct(">BhiBB").unpack_from
 _FLEXIBLE_START_SIZE = 9
+_unpack_by_id_start = struct.Struct(">BhiB16sBi").unpack_from
+_BY_ID_START_SIZE = 29
 _legacy_partition: Cache[int, _Unpack] = Cache(
     lambda size: struct.Struct(f">{size}siii").unpack_from
 )
@@ -119,7 +123,7 @@ def parse_produce(frame: memoryview, position: int, version: int) -> ProduceRequ
             return _parse_one_legacy(frame, position) or _parse(frame, position, version)
         if version < TOPIC_ID_FROM:
             return _parse_one_flexible(frame, position) or _parse(frame, position, version)
-        return _parse(frame, position, version)
+        return _parse_one_by_id(frame, position) or _parse(frame, position, version)
     except MALFORMED:
         raise ProtocolError(f"a Produce request is cut short in a frame of {len(frame)}") from None
 
@@ -128,11 +132,12 @@ def _one(
     acks: int,
     timeout_ms: int,
     topic: str,
+    topic_id: UUID | None,
     partition: int,
     records: memoryview,
 ) -> ProduceRequest:
-    produced = _new_tuple(ProducedPartition, (topic, None, partition, records))
-    topics = [_new_tuple(ProducedTopic, (topic, None, [produced]))]
+    produced = _new_tuple(ProducedPartition, (topic, topic_id, partition, records))
+    topics = [_new_tuple(ProducedTopic, (topic, topic_id, [produced]))]
     return _new_tuple(ProduceRequest, (None, acks, timeout_ms, topics))
 
 
@@ -150,7 +155,7 @@ def _parse_one_legacy(frame: memoryview, position: int) -> ProduceRequest | None
     end = start + size
     if partitions != 1 or size < 0 or end > len(frame):
         return None
-    return _one(acks, timeout_ms, decoded_strings[name], partition, frame[start:end])
+    return _one(acks, timeout_ms, decoded_strings[name], None, partition, frame[start:end])
 
 
 def _parse_one_flexible(frame: memoryview, position: int) -> ProduceRequest | None:
@@ -166,11 +171,32 @@ def _parse_one_flexible(frame: memoryview, position: int) -> ProduceRequest | No
     name, partitions, partition = _flexible_partition[name_size](frame, position)
     if partitions != 2:
         return None
-    size, start = read_uvarint(frame, start)
-    end = start + size - 1
+    records = _read_last_records(frame, start)
+    if records is None:
+        return None
+    return _one(acks, timeout_ms, decoded_strings[name], None, partition, records)
+
+
+def _parse_one_by_id(frame: memoryview, position: int) -> ProduceRequest | None:
+    if len(frame) - position < _BY_ID_START_SIZE:
+        return None
+    start = _unpack_by_id_start(frame, position)
+    null, acks, timeout_ms, topics, topic_id, partitions, partition = start
+    if null or topics != 2 or partitions != 2:
+        return None
+    records = _read_last_records(frame, position + _BY_ID_START_SIZE)
+    if records is None:
+        return None
+    return _one(acks, timeout_ms, "", decoded_uuids[topic_id], partition, records)
+
+
+def _read_last_records(frame: memoryview, position: int) -> memoryview | None:
+    """Compact records after which only empty tagged fields come; None if it is not so."""
+    size, position = read_uvarint(frame, position)
+    end = position + size - 1
     if not size or frame[end : end + 3] != _NO_TAGS:
         return None
-    return _one(acks, timeout_ms, decoded_strings[name], partition, frame[start:end])
+    return frame[position:end]
 
 
 def _parse(frame: memoryview, position: int, version: int) -> ProduceRequest:
@@ -179,10 +205,13 @@ def _parse(frame: memoryview, position: int, version: int) -> ProduceRequest:
     transactional_id, position = read_nullable_string(frame, position)
     acks, timeout_ms = _unpack_acks(frame, position)
     count, position = read_count(frame, position + 6, flexible)
+    items = count
     topics = []
     for _ in range(count):
         topic, position = _parse_topic(frame, position, version)
         topics.append(topic)
+        items += len(topic.partitions)
+        validate_items(items)
     if flexible:
         skip_tags(frame, position)
     return ProduceRequest(transactional_id, acks, timeout_ms, topics)

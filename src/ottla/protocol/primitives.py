@@ -6,10 +6,9 @@ Where no converter is listed, `struct` gives and takes the value itself.
 import datetime as dt
 from collections.abc import Callable
 from typing import Any
-from uuid import UUID
 
 from ottla.protocol.errors import ErrorCode, ProtocolError
-from ottla.protocol.wire import ZERO_UUID, uuid_bytes
+from ottla.protocol.wire import decoded_uuids, uuid_bytes
 
 FIXED_SIZE = {
     "bool": "?",
@@ -32,10 +31,6 @@ _MILLISECONDS_MAX = (dt.timedelta.max - dt.timedelta(days=1)) // _MILLISECOND
 _MILLISECONDS_MIN = dt.timedelta.min // _MILLISECOND
 _ERROR_CODES = {int(code): code for code in ErrorCode}
 _NULL_TIME = -1
-
-
-def _to_uuid(data: bytes) -> UUID | None:
-    return None if data == ZERO_UUID.bytes else UUID(bytes=data)
 
 
 def _to_error_code(code: int) -> ErrorCode:
@@ -61,8 +56,8 @@ def _to_nullable_datetime(milliseconds: int) -> dt.datetime | None:
 
 # By kafka_type and whether it may be null.
 FROM_WIRE: dict[tuple[str, bool], Callable[[Any], Any]] = {
-    ("uuid", False): _to_uuid,
-    ("uuid", True): _to_uuid,
+    ("uuid", False): decoded_uuids.__getitem__,
+    ("uuid", True): decoded_uuids.__getitem__,
     ("error_code", False): _to_error_code,
     ("timedelta_i32", False): _to_timedelta,
     ("timedelta_i64", False): _to_timedelta,

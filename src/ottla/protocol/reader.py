@@ -20,6 +20,7 @@ from ottla.protocol.primitives import FIXED_SIZE, FROM_WIRE
 from ottla.protocol.schema import ENTITY, FieldSchema, schema_of
 from ottla.protocol.shapes import Values, shape_of
 from ottla.protocol.wire import (
+    ITEMS_MAX,
     MALFORMED,
     read_compact_string,
     read_int32,
@@ -31,8 +32,6 @@ from ottla.protocol.wire import (
 E = TypeVar("E")
 
 Buffer = bytes | bytearray | memoryview
-
-ITEMS_MAX = 500_000  # Items of all arrays of one message.
 
 
 class Cursor:

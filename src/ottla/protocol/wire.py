@@ -22,9 +22,11 @@ ZERO_UUID = UUID(int=0)
 
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
+_unpack_uuid = struct.Struct(">16s").unpack_from
 read_int16 = _INT16.unpack_from
 read_int32 = _INT32.unpack_from
 _TAGGED_FIELDS_MAX = 1000
+ITEMS_MAX = 500_000  # Items of all arrays of one message.
 
 
 class Cache(dict[K, V]):
@@ -54,8 +56,13 @@ def _decode(data: bytes) -> str:
     return data.decode()
 
 
+def _decode_uuid(data: bytes) -> UUID | None:
+    """Zero stands for none."""
+    return UUID(bytes=data) if any(data) else None
+
+
 decoded_strings: Cache[bytes, str] = Cache(_decode)
-decoded_uuids: Cache[bytes, UUID] = Cache(lambda data: UUID(bytes=data))
+decoded_uuids: Cache[bytes, UUID | None] = Cache(_decode_uuid)
 
 
 def uvarint(value: int) -> bytes:
@@ -143,12 +150,8 @@ def read_string(frame: memoryview, position: int, flexible: bool) -> tuple[str, 
 
 
 def read_uuid(frame: memoryview, position: int) -> tuple[UUID | None, int]:
-    end = position + 16
-    data = bytes(frame[position:end])
-    if len(data) != 16:
-        raise ProtocolError("the frame ends inside a UUID")
-    value = decoded_uuids[data]
-    return (None if value == ZERO_UUID else value), end
+    (data,) = _unpack_uuid(frame, position)
+    return decoded_uuids[data], position + 16
 
 
 def read_count(frame: memoryview, position: int, flexible: bool) -> tuple[int, int]:
@@ -162,9 +165,15 @@ def read_count(frame: memoryview, position: int, flexible: bool) -> tuple[int, i
     else:
         (count,) = read_int32(frame, position)
         position += 4
-    if not 0 <= count <= len(frame) - position:
+    if not 0 <= count <= min(len(frame) - position, ITEMS_MAX):
         raise ProtocolError(f"an array of {count} items in {len(frame) - position} bytes")
     return count, position
+
+
+def validate_items(count: int) -> None:
+    """The arrays of one message together have no more items than one array may have."""
+    if count > ITEMS_MAX:
+        raise ProtocolError(f"{count} items in one message")
 
 
 def read_tags(frame: memoryview, position: int) -> tuple[list[tuple[int, int, int]], int]:
