@@ -576,7 +576,7 @@ def play(steps: list[Step], log: PartitionLog, cleaner: LogCleaner, model: Model
         yield name
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(steps=STEPS, keys_max=st.integers(1, 5))
 def test_compaction_agrees_with_the_model(steps: list[Step], keys_max: int) -> None:
     filesystem = FaultyFilesystem()
@@ -591,7 +591,7 @@ def test_compaction_agrees_with_the_model(steps: list[Step], keys_max: int) -> N
     assert len(content(log)) == len(model.latest())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(steps=STEPS, seed=st.integers(0, 10_000), power_loss=st.integers(0, 150))
 def test_a_crash_in_compaction_loses_nothing(steps: list[Step], seed: int, power_loss: int) -> None:
     filesystem = FaultyFilesystem(seed)

@@ -17,6 +17,7 @@ from ottla.storage.filesystem import Buffer, parent_of, write_atomically
 
 _CLOSED = -1
 _BUFFERS_PER_WRITE = os.sysconf("SC_IOV_MAX")
+_SCRATCH_BYTES_MAX = 4 * 1024 * 1024
 _UNSUPPORTED = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
 
 
@@ -87,10 +88,10 @@ class LocalFile:
         size = min(size, self.size - position)
         if size <= 0:
             return b""
-        data = bytearray(size)
+        buffer = _scratch(size)
         descriptor = self._use()
         try:
-            count = os.preadv(descriptor, (data,), position, os.RWF_NOWAIT)
+            count = os.preadv(descriptor, (buffer,), position, os.RWF_NOWAIT)
         except BlockingIOError:
             return None
         except OSError as error:
@@ -100,7 +101,7 @@ class LocalFile:
             return self.read(position, size)
         finally:
             self._release()
-        return bytes(data) if count == size else None
+        return bytes(buffer) if count == size else None
 
     def truncate(self, size: int) -> None:
         os.ftruncate(self._descriptor, size)
@@ -148,6 +149,23 @@ class LocalFile:
         # The bytes past `size` are overwritten by the next append even if this fails too.
         with contextlib.suppress(OSError):
             os.ftruncate(self._descriptor, size)
+
+
+class _Scratch(threading.local):
+    """Memory of a thread that is used again: new memory costs more than the read itself."""
+
+    view = memoryview(bytearray())
+
+
+_thread = _Scratch()
+
+
+def _scratch(size: int) -> memoryview:
+    if size > _SCRATCH_BYTES_MAX:
+        return memoryview(bytearray(size))
+    if size > len(_thread.view):
+        _thread.view = memoryview(bytearray(size))
+    return _thread.view[:size]
 
 
 class LocalFilesystem:
