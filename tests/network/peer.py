@@ -9,11 +9,12 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import replace
 from typing import Any
 
+from ottla.network.answers import Reply
 from ottla.network.config import NetworkConfig
 from ottla.network.endpoints import Endpoint
 from ottla.network.hub import Dispatch
 from ottla.network.server import Server
-from ottla.network.session import Reply, Session
+from ottla.network.session import Session
 
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
 

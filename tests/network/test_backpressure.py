@@ -5,8 +5,9 @@ import asyncio
 import pytest
 from tests.network.peer import Answers, Peer, Run, frame, peer_of, serving, session_of, until
 
+from ottla.network.answers import GATHERED_BYTES_MAX
 from ottla.network.hub import RECEIVE_BUFFER_BYTES
-from ottla.network.session import GATHERED_BYTES_MAX, Session
+from ottla.network.session import Session
 
 ANSWER = frame(b"a" * 50_000)
 

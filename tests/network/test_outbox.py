@@ -9,8 +9,9 @@ from typing import NamedTuple
 import pytest
 from tests.network.peer import Run, frame, peer_of, serving, session_of, until
 
+from ottla.network.answers import GATHERED_BYTES_MAX
 from ottla.network.outbox import READ_BYTES_MAX, SENDFILE_BYTES_MIN
-from ottla.network.session import GATHERED_BYTES_MAX, Session
+from ottla.network.session import Session
 
 CONTENT = random.Random(7).randbytes(3_000_000)
 

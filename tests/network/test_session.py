@@ -4,7 +4,7 @@ import struct
 
 import pytest
 import uvloop
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.network.peer import Answers, Peer, Run, echo, frame, peer_of, serving, session_of, until
 
@@ -86,6 +86,7 @@ def test_a_frame_can_be_written_to_in_place(run: Run) -> None:
     run(main())
 
 
+@settings(deadline=None, max_examples=60)
 @given(st.lists(st.binary(max_size=40), max_size=30), st.lists(st.integers(1, 60), min_size=1))
 def test_chunking_does_not_matter(bodies: list[bytes], chunk_sizes: list[int]) -> None:
     """The transport is left out: the chunks are put where the session wants them."""

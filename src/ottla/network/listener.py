@@ -75,7 +75,7 @@ class Listener:
     def _on_accept_error(self, listening: socket.socket, error: OSError) -> None:
         """Without free file descriptors the socket stays readable, so look away for a while."""
         self._hub.counters.refuse("accept failed")
-        self._hub.quiet_log.warning(
+        self._hub.quiet_log.warn_rarely(
             "accept", "cannot accept a connection on %s: %s", self.endpoint, error
         )
         if error.errno in _OUT_OF_RESOURCES:
@@ -92,7 +92,7 @@ class Listener:
         if reason:
             accepted.close()
             hub.counters.refuse(reason)
-            hub.quiet_log.warning(reason, "refused a connection from %s: %s", address, reason)
+            hub.quiet_log.warn_rarely(reason, "refused a connection from %s: %s", address, reason)
             return
         hub.counters.connections_accepted += 1
         task = hub.loop.create_task(self._open(accepted, address, port))
@@ -114,7 +114,7 @@ class Listener:
             )
         except OSError as error:
             hub.counters.refuse("handshake failed")
-            hub.quiet_log.warning("handshake", "lost a new connection of %s: %s", session, error)
+            hub.quiet_log.warn_rarely("handshake", "lost a connection of %s: %s", session, error)
         finally:
             if not session.connected:
                 accepted.close()

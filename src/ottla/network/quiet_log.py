@@ -14,7 +14,7 @@ class QuietLog:
         self._monotonic_ms = monotonic_ms
         self._kinds: dict[str, tuple[float, int]] = {}  # When a kind may speak again; left out.
 
-    def warning(self, kind: str, message: str, *arguments: object) -> None:
+    def warn_rarely(self, kind: str, message: str, *arguments: object) -> None:
         now = self._monotonic_ms()
         quiet_until, left_out = self._kinds.get(kind, (now, 0))
         if now < quiet_until:

@@ -78,7 +78,7 @@ class Server:
             await listener.stop()
 
     async def stop(self, grace_s: float = 1.0) -> None:
-        """Close every connection when what was answered has left, at the latest after `grace_s`."""
+        """Close every connection when its transport is empty, at the latest after `grace_s`."""
         await self.stop_accepting()
         if self._sweep is not None:
             self._sweep.cancel()

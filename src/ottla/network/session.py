@@ -18,72 +18,35 @@ that were received already are then kept, not dispatched.
 import asyncio
 import socket
 import struct
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import cast
 
-from ottla.network.file_part import FILE_PART_MEMORY_BYTES, Part, memory_size
+from ottla.network.answers import Answers, Reply
 from ottla.network.hub import Hub, logger
 from ottla.network.large_frame import LargeFrame
-from ottla.network.outbox import Outbox
 from ottla.protocol.errors import ProtocolError
+
+__all__ = ["Reply", "Session"]
 
 SIZE_BYTES = 4
 REST_BYTES_MAX = 16_384  # Up to here a part of a frame is copied rather than given a buffer.
-GATHERED_BYTES_MAX = 262_144
-JOINED_BYTES_MAX = 65_536  # Above, several buffers are cheaper to write than to join.
 TLS_HIGH_WATER_BYTES = 65_536
 
 _unpack_size = struct.Struct(">I").unpack_from
-
-
-class Reply:
-    """The place of one answer in the order of answers."""
-
-    __slots__ = ("_parts", "_request_size", "_session")
-
-    def __init__(self, session: "Session", request_size: int) -> None:
-        self._session = session
-        self._request_size = request_size
-        self._parts: Sequence[Part] | None = None
-
-    def send(self, parts: Sequence[Part]) -> None:
-        """Answer, once. It has no effect when the connection has ended meanwhile."""
-        session = self._session
-        if session.closed:
-            return
-        assert self._parts is None, "a request was answered twice"
-        self._parts = parts
-        if session._pending[0] is self:
-            session._release_answers()
-        else:
-            session._hold(parts)
-
-    def skip(self) -> None:
-        """This request has no answer; those behind it may leave."""
-        self.send(())
 
 
 class Session(asyncio.BufferedProtocol):
     __slots__ = (
         "_active",
         "_active_at_ms",
+        "_answers",
         "_charge",
         "_eof",
         "_frame_size",
-        "_gathered",
-        "_gathered_files",
-        "_gathered_size",
         "_halted",
-        "_held_size",
         "_hub",
         "_on_close",
-        "_outbox",
         "_partial",
-        "_pending",
-        "_pending_size",
-        "_receiving",
-        "_scheduled",
         "_socket",
         "_tls",
         "_transport",
@@ -123,7 +86,7 @@ class Session(asyncio.BufferedProtocol):
         self._socket = accepted
         self._tls = tls
         self._transport: asyncio.Transport
-        self._outbox: Outbox
+        self._answers: Answers
         self._on_close: list[Callable[[Session], None]] = []
         self._active = True
         self._active_at_ms = 0.0
@@ -131,52 +94,30 @@ class Session(asyncio.BufferedProtocol):
         # Receiving.
         self._partial: bytes | LargeFrame | None = None
         self._frame_size = 0  # Of the frame that is being dispatched.
-        self._receiving = False  # Invariant: when it ends, what was gathered is flushed.
         self._halted = False  # Invariant: while it is true, nothing is dispatched.
         self._eof = False
         self._charge = 0  # What the budget knows that this session holds.
-
-        # Sending: replies in order, then the gathered parts of one turn, then the outbox.
-        self._pending: deque[Reply] = deque()
-        self._pending_size = 0  # Bytes of the requests that have no answer yet.
-        self._held_size = 0  # Bytes of answers that wait for an earlier one.
-        self._gathered: list[Part] = []
-        self._gathered_size = 0  # In memory.
-        self._gathered_files = False
-        self._scheduled = False
 
     # For the handlers.
 
     def reply(self) -> Reply:
         """Take the next place in the order of answers, for the frame that is being dispatched."""
-        reply = Reply(self, self._frame_size)
-        pending = self._pending
-        pending.append(reply)
-        self._pending_size += self._frame_size
-        config = self._hub.config
-        if (
-            len(pending) >= config.pending_requests_max
-            or self._pending_size > config.pending_request_bytes_max
-        ):
-            self._settle()
-        return reply
+        return self._answers.reply(self._frame_size)
 
     def send_now(self, data: bytes) -> None:
         """Answer the frame that is being dispatched: the same as `reply().send([data])`."""
-        if self._pending:
-            self.reply().send((data,))
-            return
-        self._gathered.append(data)
-        self._gathered_size += len(data)
-        if self._gathered_size > GATHERED_BYTES_MAX or not self._receiving:
-            self._flush_when_due()
+        answers = self._answers
+        if answers.pending:
+            answers.reply(self._frame_size).send((data,))
+        else:
+            answers.send_now(data)
 
     def close(self, reason: str) -> None:
-        """Let what was answered leave, then close."""
+        """Close when the transport has sent what it has; what waits behind a slow peer is lost."""
         if self.closed:
             return
         logger.debug("closing %s: %s", self, reason)
-        self._flush()
+        self._answers.flush()
         self._end()
         self._transport.close()
 
@@ -193,9 +134,8 @@ class Session(asyncio.BufferedProtocol):
     @property
     def held_bytes(self) -> int:
         """The memory that this connection's requests and answers take."""
-        unsent = self._held_size + self._gathered_size + self._outbox.unsent_bytes
-        unsent += self._transport.get_write_buffer_size()
-        return self._pending_size + unsent + (len(self._partial) if self._partial else 0)
+        received = len(self._partial) if self._partial else 0
+        return received + self._answers.pending_size + self._answers.unsent_bytes
 
     @property
     def paused(self) -> bool:
@@ -203,7 +143,8 @@ class Session(asyncio.BufferedProtocol):
 
     def idle_ms(self, now_ms: float) -> float:
         """Since when no request was completed and no answer moved; 0 while we owe an answer."""
-        if self._active or (self._pending and not self.closed and not self._outbox.paused):
+        answers = self._answers
+        if self._active or (answers.pending and not answers.outbox.paused):
             self._active = False
             self._active_at_ms = now_ms
         return now_ms - self._active_at_ms
@@ -221,9 +162,8 @@ class Session(asyncio.BufferedProtocol):
         self._transport = transport
         # With a high water of 0, paused means exactly that the transport holds something.
         transport.set_write_buffer_limits(high=TLS_HIGH_WATER_BYTES if self._tls else 0)
-        self._outbox = Outbox(
-            hub, transport, None if self._tls else self._socket, self._on_progress, self._fail
-        )
+        plain_socket = None if self._tls else self._socket
+        self._answers = Answers(hub, transport, plain_socket, self._on_change, self._fail)
         self._active_at_ms = hub.monotonic_ms()
         hub.add(self)
 
@@ -246,21 +186,21 @@ class Session(asyncio.BufferedProtocol):
         hub = self._hub
         hub.counters.bytes_in += size
         partial = self._partial
-        self._receiving = True
+        answers = self._answers
+        answers.gathering = True
         if partial is None:
             self._take_frames(size)
         elif isinstance(partial, bytes):
             self._take_frames(len(partial) + size)
         elif partial.received(size):
             self._take_large_frame(partial)
-        self._receiving = False
-        if self._gathered:
-            self._flush()
+        answers.gathering = False
+        answers.flush()
         if (
             self._partial is not None
             or self._charge
-            or self._pending
-            or self._outbox.paused
+            or answers.pending
+            or answers.outbox.paused
             or hub.budget.exceeded
         ):
             self._settle()
@@ -270,17 +210,17 @@ class Session(asyncio.BufferedProtocol):
         self._eof = True
         if not self._halted:
             self._partial = None
-        return not self._tls and not self.closed and not self._answered()
+        return not self._tls and not self.closed and not self._answers.all_left
 
     def pause_writing(self) -> None:
-        self._outbox.paused = True
+        self._answers.outbox.paused = True
 
     def resume_writing(self) -> None:
-        self._outbox.paused = False
+        outbox = self._answers.outbox
+        outbox.paused = False
         if not self.closed:
-            self._active = True
-            self._outbox.pump()
-            self._settle()
+            outbox.pump()
+            self._on_change()
 
     # Receiving.
 
@@ -290,6 +230,7 @@ class Session(asyncio.BufferedProtocol):
         buffer, view, dispatch = hub.buffer, hub.view, hub.dispatch
         size_max = hub.config.request_bytes_max
         position = count = 0
+        self._partial = None
         try:
             while not self._halted and end - position >= SIZE_BYTES:
                 (size,) = _unpack_size(buffer, position)
@@ -349,7 +290,7 @@ class Session(asyncio.BufferedProtocol):
     def _refuse(self, error: ProtocolError) -> None:
         self._partial = None
         self._hub.counters.frames_malformed += 1
-        self._hub.quiet_log.warning(
+        self._hub.quiet_log.warn_rarely(
             "malformed", "closing the connection of %s, which broke the protocol: %s", self, error
         )
         self.close(str(error))
@@ -360,7 +301,7 @@ class Session(asyncio.BufferedProtocol):
         self.close("its request failed")
 
     def _fail(self, reason: str) -> None:
-        self._hub.quiet_log.warning("failed", "closing the connection of %s: %s", self, reason)
+        self._hub.quiet_log.warn_rarely("failed", "closing the connection of %s: %s", self, reason)
         self.abort(reason)
 
     def _end(self) -> None:
@@ -372,105 +313,19 @@ class Session(asyncio.BufferedProtocol):
             self._hub.counters.sessions_paused -= 1
         self._halted = True
         self._partial = None
-        self._pending.clear()
-        self._gathered.clear()
-        self._gathered_size = self._pending_size = self._held_size = 0
-        self._outbox.discard()
+        self._answers.discard()
         charge, self._charge = self._charge, 0
         self._hub.budget.charge(-charge)
         self._hub.budget.forget(self)
 
-    # Sending.
-
-    def _hold(self, parts: Sequence[Part]) -> None:
-        """Count an answer that waits for an earlier one."""
-        self._held_size += sum(map(memory_size, parts))
-        if self._held_size > self._hub.config.unsent_bytes_max:
-            self._settle()
-
-    def _release_answers(self) -> None:
-        """Gather the answers whose turn it is."""
-        pending, gathered = self._pending, self._gathered
-        gathered_size = 0
-        first = True
-        while pending:
-            reply = pending[0]
-            parts = reply._parts
-            if parts is None:
-                break
-            pending.popleft()
-            self._pending_size -= reply._request_size
-            size = 0
-            for part in parts:
-                if isinstance(part, bytes):
-                    size += len(part)
-                else:
-                    size += FILE_PART_MEMORY_BYTES
-                    self._gathered_files = True
-            gathered.extend(parts)
-            gathered_size += size
-            if first:
-                first = False
-            else:
-                self._held_size -= size
-        self._gathered_size += gathered_size
-        if self._gathered_size > GATHERED_BYTES_MAX or not self._receiving:
-            self._flush_when_due()
-
-    def _flush_when_due(self) -> None:
-        if self._receiving:
-            self._flush()
-            if self._outbox.paused or self._outbox.parts:
-                self._settle()
-        else:
-            self._flush_later()
-
-    def _flush_later(self) -> None:
-        if not self._scheduled:
-            self._scheduled = True
-            self._hub.loop.call_soon(self._flush_now)
-
-    def _flush_now(self) -> None:
-        self._scheduled = False
-        if self.closed:
-            return
-        self._active = True
-        self._flush()
-        self._outbox.pump()
-        self._settle()
-
-    def _flush(self) -> None:
-        gathered = self._gathered
-        if not gathered or self.closed:
-            return
-        size = self._gathered_size
-        outbox = self._outbox
-        self._gathered = []
-        self._gathered_size = 0
-        if self._gathered_files or outbox.parts or outbox.paused:
-            self._gathered_files = False
-            outbox.put(gathered, size)
-            outbox.pump()
-            return
-        self._hub.counters.bytes_out += size
-        if len(gathered) == 1:
-            self._transport.write(gathered[0])  # type: ignore[arg-type]
-        elif size <= JOINED_BYTES_MAX:
-            self._transport.write(b"".join(gathered))  # type: ignore[arg-type]
-        else:
-            self._transport.writelines(gathered)  # type: ignore[arg-type]
-
-    def _on_progress(self) -> None:
-        self._active = True
-        self._settle()
-
-    def _answered(self) -> bool:
-        return not (self._pending or self._gathered or self._outbox.parts)
-
     # Bounds.
 
     def on_memory_free(self) -> None:
-        self._flush_later()
+        self._answers.flush_later()
+
+    def _on_change(self) -> None:
+        self._active = True
+        self._settle()
 
     def _settle(self) -> None:
         """Tell the budget what this session holds; pause or resume its reading; end it if done."""
@@ -490,18 +345,17 @@ class Session(asyncio.BufferedProtocol):
                 self._resume()
         elif not self._within(1) or not budget.may_receive(self, mid_request=mid_request):
             self._halt()
-        if self._eof and not mid_request and self._answered():
+        if self._eof and not mid_request and self._answers.all_left:
             self.close("the peer has closed its half")
 
     def _within(self, divisor: int) -> bool:
         """Whether this connection's own bounds, divided, hold."""
         config = self._hub.config
-        pending_size = self._pending_size
-        unsent = self._charge - pending_size - (len(self._partial) if self._partial else 0)
+        answers = self._answers
         return (
-            len(self._pending) < config.pending_requests_max // divisor + (divisor - 1)
-            and pending_size <= config.pending_request_bytes_max // divisor
-            and unsent <= config.unsent_bytes_max // divisor
+            len(answers.pending) < config.pending_requests_max // divisor + (divisor - 1)
+            and answers.pending_size <= config.pending_request_bytes_max // divisor
+            and answers.unsent_bytes <= config.unsent_bytes_max // divisor
         )
 
     def _halt(self) -> None:
@@ -522,10 +376,10 @@ class Session(asyncio.BufferedProtocol):
         partial = self._partial
         if isinstance(partial, bytes):
             self._hub.space_after(partial)
-            self._receiving = True
+            self._answers.gathering = True
             self._take_frames(len(partial))
-            self._receiving = False
-            self._flush()
+            self._answers.gathering = False
+            self._answers.flush()
             self._settle()
         if not self._halted:
             self._transport.resume_reading()

@@ -1,0 +1,210 @@
+"""The answers of one connection, in the order of its requests, up to its outbox.
+
+A reply keeps its place in `pending` until it and all before it are answered; then its parts are
+gathered, and what was gathered in one turn leaves in one write.
+"""
+
+import asyncio
+import socket
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from ottla.network.file_part import FILE_PART_MEMORY_BYTES, Part, memory_size
+from ottla.network.hub import Hub
+from ottla.network.outbox import Outbox
+
+GATHERED_BYTES_MAX = 262_144
+JOINED_BYTES_MAX = 65_536  # Above, several buffers are cheaper to write than to join.
+
+
+class Reply:
+    """The place of one answer in the order of answers."""
+
+    __slots__ = ("_answers", "parts", "request_size")
+
+    def __init__(self, answers: "Answers", request_size: int) -> None:
+        self._answers = answers
+        self.request_size = request_size
+        self.parts: Sequence[Part] | None = None
+
+    def send(self, parts: Sequence[Part]) -> None:
+        """Answer, once. It has no effect when the connection has ended meanwhile."""
+        answers = self._answers
+        if answers.closed:
+            return
+        assert self.parts is None, "a request was answered twice"
+        self.parts = parts
+        if answers.pending[0] is self:
+            answers.release()
+        else:
+            answers.hold(parts)
+
+    def skip(self) -> None:
+        """This request has no answer; those behind it may leave."""
+        self.send(())
+
+
+class Answers:
+    __slots__ = (
+        "_gathered",
+        "_gathered_files",
+        "_gathered_size",
+        "_held_size",
+        "_hub",
+        "_on_change",
+        "_pending_max",
+        "_pending_size_max",
+        "_scheduled",
+        "_transport",
+        "closed",
+        "gathering",
+        "outbox",
+        "pending",
+        "pending_size",
+    )
+
+    def __init__(
+        self,
+        hub: Hub,
+        transport: asyncio.Transport,
+        plain_socket: socket.socket | None,
+        on_change: Callable[[], None],
+        on_failure: Callable[[str], None],
+    ) -> None:
+        self._hub = hub
+        self._transport = transport
+        self._on_change = on_change  # A bound may be passed now, or hold again.
+        self._pending_max = hub.config.pending_requests_max
+        self._pending_size_max = hub.config.pending_request_bytes_max
+        self._held_size = 0  # Memory of answers that wait for an earlier one.
+        self._gathered: list[Part] = []
+        self._gathered_size = 0  # In memory.
+        self._gathered_files = False  # There is a file among them.
+        self._scheduled = False
+        self.outbox = Outbox(hub, transport, plain_socket, on_change, on_failure)
+        self.closed = False
+        self.gathering = False  # Whoever sets it calls `flush` when it ends.
+        self.pending: deque[Reply] = deque()
+        self.pending_size = 0  # Bytes of the requests that have no answer yet.
+
+    @property
+    def unsent_bytes(self) -> int:
+        """The memory that answers take until the socket has them."""
+        return (
+            self._held_size
+            + self._gathered_size
+            + self.outbox.unsent_bytes
+            + self._transport.get_write_buffer_size()
+        )
+
+    @property
+    def all_left(self) -> bool:
+        """Every answer has been handed to the transport."""
+        return not (self.pending or self._gathered or self.outbox.parts)
+
+    def reply(self, request_size: int) -> Reply:
+        reply = Reply(self, request_size)
+        pending = self.pending
+        pending.append(reply)
+        self.pending_size += request_size
+        if len(pending) >= self._pending_max or self.pending_size > self._pending_size_max:
+            self._on_change()
+        return reply
+
+    def send_now(self, data: bytes) -> None:
+        """An answer that takes the next place and is complete. Only when nothing is pending."""
+        self._gathered.append(data)
+        self._gathered_size += len(data)
+        if self._gathered_size > GATHERED_BYTES_MAX or not self.gathering:
+            self._flush_when_due()
+
+    def hold(self, parts: Sequence[Part]) -> None:
+        """Count an answer that waits for an earlier one."""
+        self._held_size += sum(map(memory_size, parts))
+        if self._held_size > self._hub.config.unsent_bytes_max:
+            self._on_change()
+
+    def release(self) -> None:
+        """Gather the answers whose turn it is."""
+        pending = self.pending
+        parts = self._take_next()
+        self._gather(parts)
+        while pending and pending[0].parts is not None:
+            parts = self._take_next()
+            self._held_size -= self._gather(parts)
+        if self._gathered_size > GATHERED_BYTES_MAX or not self.gathering:
+            self._flush_when_due()
+
+    def _take_next(self) -> Sequence[Part]:
+        reply = self.pending.popleft()
+        self.pending_size -= reply.request_size
+        assert reply.parts is not None
+        return reply.parts
+
+    def _gather(self, parts: Sequence[Part]) -> int:
+        size = 0
+        for part in parts:
+            if isinstance(part, bytes):
+                size += len(part)
+            else:
+                size += FILE_PART_MEMORY_BYTES
+                self._gathered_files = True
+        self._gathered.extend(parts)
+        self._gathered_size += size
+        return size
+
+    def _flush_when_due(self) -> None:
+        if not self.gathering:
+            self.flush_later()
+            return
+        self.flush()
+        if self.outbox.paused or self.outbox.parts:
+            self._on_change()
+
+    def flush_later(self) -> None:
+        """Once in this turn of the event loop, whatever else is answered in it."""
+        if not self._scheduled:
+            self._scheduled = True
+            self._hub.loop.call_soon(self._flush_now)
+
+    def _flush_now(self) -> None:
+        self._scheduled = False
+        if self.closed:
+            return
+        self.flush()
+        self.outbox.pump()
+        self._on_change()
+
+    def flush(self) -> None:
+        gathered = self._gathered
+        if not gathered or self.closed:
+            return
+        size = self._gathered_size
+        outbox = self.outbox
+        self._gathered = []
+        self._gathered_size = 0
+        if self._gathered_files or outbox.parts or outbox.paused:
+            self._gathered_files = False
+            outbox.put(gathered, size)
+            outbox.pump()
+            return
+        self._hub.counters.bytes_out += size
+        if len(gathered) == 1:
+            self._transport.write(gathered[0])  # type: ignore[arg-type]
+        elif size <= JOINED_BYTES_MAX:
+            self._transport.write(b"".join(gathered))  # type: ignore[arg-type]
+        else:
+            self._transport.writelines(gathered)  # type: ignore[arg-type]
+
+    def discard(self) -> None:
+        """Drop what has not left. Replies that are sent later have no effect."""
+        self.closed = True
+        self.pending.clear()
+        self._gathered.clear()
+        self.pending_size = self._held_size = self._gathered_size = 0
+        self._on_change = _nothing
+        self.outbox.discard()
+
+
+def _nothing() -> None:
+    pass
