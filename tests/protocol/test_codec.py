@@ -1,5 +1,6 @@
 """Every version of every API, lifted to the newest version and projected down from it."""
 
+import tracemalloc
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
@@ -21,8 +22,14 @@ from ottla.protocol.codec import (
     write_response,
 )
 from ottla.protocol.errors import ProtocolError
-from ottla.protocol.frames import RequestHeader, parse_request_header, response_prefix
+from ottla.protocol.frames import (
+    RequestHeader,
+    is_flexible,
+    parse_request_header,
+    response_prefix,
+)
 from ottla.protocol.schema import schema_of
+from ottla.protocol.wire import uvarint
 
 each_api = pytest.mark.parametrize("key", api_key_map)
 
@@ -143,3 +150,38 @@ def test_ranges_are_those_of_kio() -> None:
 def test_short_response_is_refused() -> None:
     with pytest.raises(ProtocolError):
         read_response(3, 12, memoryview(b"\x00\x00"))
+
+
+HUGE_LENGTHS = [b"\xff\xff\xff\xff\x07", b"\xff\xff\xff\xff\x0f", b"\x7f\xff\xff\xff", b"\x7f\xff"]
+
+
+@each_api
+def test_huge_length_anywhere_is_refused_before_anything_is_allocated(key: int) -> None:
+    """kio's own reader ends the process here."""
+    for version in versions(key):
+        for size in range(0, 24, 3):
+            for length in HUGE_LENGTHS:
+                data = memoryview(_head(key, version) + bytes(size) + length + bytes(8))
+                tracemalloc.start()
+                try:
+                    read_request(parse_request_header(data), data)
+                except ProtocolError:
+                    pass
+                _, peak = tracemalloc.get_traced_memory()
+                tracemalloc.stop()
+                assert peak < 1_000_000
+
+
+def _head(key: int, version: int) -> bytes:
+    prefix = key.to_bytes(2, "big") + version.to_bytes(2, "big") + bytes(4) + b"\xff\xff"
+    return prefix + b"\x00" * is_flexible(key, version)
+
+
+def test_many_unknown_tagged_fields_are_skipped_and_too_many_refused() -> None:
+    body = b"\x02a\x02b"
+    tags = b"".join(uvarint(tag) + b"\x03abc" for tag in range(1000))
+    data = memoryview(_head(18, 3) + body + uvarint(1000) + tags)
+    assert read_request(parse_request_header(data), data).client_software_name == "a"
+    data = memoryview(_head(18, 3) + body + uvarint(1001) + tags + uvarint(1000) + b"\x00")
+    with pytest.raises(ProtocolError, match="1001 tagged fields"):
+        read_request(parse_request_header(data), data)

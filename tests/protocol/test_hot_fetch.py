@@ -85,7 +85,7 @@ def _expected_partition(partition: Any) -> FetchedPartition:
 
 
 @each_version
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(data=st.data(), padding=st.binary(max_size=5))
 def test_request_is_parsed_as_kio_wrote_it(
     version: int, data: st.DataObject, padding: bytes
@@ -96,7 +96,7 @@ def test_request_is_parsed_as_kio_wrote_it(
 
 
 @each_version
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_damaged_request_is_parsed_or_refused(version: int, data: st.DataObject) -> None:
     frame = bytearray(encode(data.draw(entities(load_request_schema(FETCH, version)))))
@@ -112,6 +112,7 @@ def test_damaged_request_is_parsed_or_refused(version: int, data: st.DataObject)
 
 
 @each_version
+@settings(max_examples=30)
 @given(frame=st.binary(max_size=80))
 def test_random_bytes_are_parsed_or_refused(version: int, frame: bytes) -> None:
     try:
@@ -134,7 +135,7 @@ def _ms(value: int) -> Any:
 
 
 @each_version
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(data=st.data(), correlation_id=st.integers(0, 2**31 - 1))
 def test_response_is_what_kio_writes(
     version: int, data: st.DataObject, correlation_id: int

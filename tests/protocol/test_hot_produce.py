@@ -43,7 +43,7 @@ def expected_request(entity: Any) -> ProduceRequest:
 
 
 @each_version
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(data=st.data(), padding=st.binary(max_size=5))
 def test_request_is_parsed_as_kio_wrote_it(
     version: int, data: st.DataObject, padding: bytes
@@ -54,7 +54,7 @@ def test_request_is_parsed_as_kio_wrote_it(
 
 
 @each_version
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(data=st.data(), records=st.binary(max_size=300), name=st.text(max_size=60))
 def test_one_partition_is_parsed_as_kio_wrote_it(
     version: int, data: st.DataObject, records: bytes, name: str
@@ -94,7 +94,7 @@ def test_records_are_a_writable_slice_of_the_frame() -> None:
 
 
 @each_version
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_damaged_request_is_parsed_or_refused(version: int, data: st.DataObject) -> None:
     frame = bytearray(encode(data.draw(entities(load_request_schema(PRODUCE, version)))))
@@ -110,6 +110,7 @@ def test_damaged_request_is_parsed_or_refused(version: int, data: st.DataObject)
 
 
 @each_version
+@settings(max_examples=30)
 @given(frame=st.binary(max_size=80))
 def test_random_bytes_are_parsed_or_refused(version: int, frame: bytes) -> None:
     try:
@@ -119,7 +120,7 @@ def test_random_bytes_are_parsed_or_refused(version: int, frame: bytes) -> None:
 
 
 @each_version
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(data=st.data(), correlation_id=st.integers(0, 2**31 - 1))
 def test_response_is_what_kio_writes(
     version: int, data: st.DataObject, correlation_id: int

@@ -30,7 +30,7 @@ def test_reads_what_kio_writes(key: int, data: st.DataObject, padding: bytes) ->
 
 
 @each_api
-@settings(max_examples=10)
+@settings(max_examples=5)
 @given(data=st.data())
 def test_damaged_bytes_give_an_entity_or_a_protocol_error(key: int, data: st.DataObject) -> None:
     for version in versions(key):
@@ -45,7 +45,7 @@ def test_damaged_bytes_give_an_entity_or_a_protocol_error(key: int, data: st.Dat
 
 
 @each_api
-@settings(max_examples=10)
+@settings(max_examples=5)
 @given(frame=st.binary(max_size=60))
 def test_random_bytes_give_an_entity_or_a_protocol_error(key: int, frame: bytes) -> None:
     for version in versions(key):
@@ -54,11 +54,11 @@ def test_random_bytes_give_an_entity_or_a_protocol_error(key: int, frame: bytes)
 
 
 @each_api
-@pytest.mark.parametrize("byte", [0x00, 0x01, 0x7F, 0x80, 0xFF])
-def test_monotonous_bytes_give_an_entity_or_a_protocol_error(key: int, byte: int) -> None:
+def test_monotonous_bytes_give_an_entity_or_a_protocol_error(key: int) -> None:
     for version in versions(key):
-        for size in (1, 8, 200):
-            _read_or_refuse(load_request_schema(key, version), bytes([byte]) * size)
+        for byte in (0x00, 0x01, 0x7F, 0x80, 0xFF):
+            for size in (1, 8, 200):
+                _read_or_refuse(load_request_schema(key, version), bytes([byte]) * size)
 
 
 def _read_or_refuse(type_: type, frame: bytes) -> None:

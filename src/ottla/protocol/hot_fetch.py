@@ -105,7 +105,7 @@ _unpack_partition_v4 = struct.Struct(">iqi").unpack_from
 _unpack_partition_v5 = struct.Struct(">iqqi").unpack_from
 _unpack_partition_v9 = struct.Struct(">iiqqi").unpack_from
 _unpack_partition_v12 = struct.Struct(">iiqiqiB").unpack_from  # And the number of tagged fields.
-_NO_PARTITION_TAGS = (None, HIGH_WATERMARK_UNKNOWN)
+_NO_PARTITION_TAGS: tuple[UUID | None, int] = (None, HIGH_WATERMARK_UNKNOWN)
 _unpack_replica_state = struct.Struct(">iq").unpack_from
 _unpack_int64 = struct.Struct(">q").unpack_from
 
@@ -127,8 +127,8 @@ def _parse(frame: memoryview, position: int, version: int) -> FetchRequest:
         position += 21
     elif version >= SESSION_FROM:
         start = _unpack_start_with_session(frame, position)
-        replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, *session = start
-        session_id, session_epoch = session
+        replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level = start[:5]
+        session_id, session_epoch = start[5:]
         position += 25
     else:
         start = _unpack_start(frame, position)
@@ -209,12 +209,13 @@ def _parse_partitions(
 ) -> tuple[list[FetchedPartition], int]:
     partitions = []
     for _ in range(count):
-        *fixed, tags = _unpack_partition_v12(frame, position)
+        fields = _unpack_partition_v12(frame, position)
         position += 33
-        tagged: Sequence[object] = _NO_PARTITION_TAGS
-        if tags:
-            *tagged, position = _parse_partition_tags(frame, position - 1, version)
-        partitions.append(_new_tuple(FetchedPartition, (*fixed, *tagged)))
+        values = fields[:6] + _NO_PARTITION_TAGS
+        if fields[6]:
+            tagged, position = _parse_partition_tags(frame, position - 1, version)
+            values = fields[:6] + tagged
+        partitions.append(_new_tuple(FetchedPartition, values))
     return partitions, position
 
 
@@ -241,8 +242,9 @@ def _parse_old_partitions(
 
 def _parse_partition_tags(
     frame: memoryview, position: int, version: int
-) -> tuple[UUID | None, int, int]:
-    directory_id, high_watermark = None, HIGH_WATERMARK_UNKNOWN
+) -> tuple[tuple[UUID | None, int], int]:
+    """The directory id and the high watermark of the follower."""
+    directory_id, high_watermark = _NO_PARTITION_TAGS
     tags, position = read_tags(frame, position)
     for tag, start, end in tags:
         if tag == 0 and version >= DIRECTORY_ID_FROM:
@@ -253,7 +255,7 @@ def _parse_partition_tags(
         else:
             continue
         _validate_tag_size(tag, after, end)
-    return directory_id, high_watermark, position
+    return (directory_id, high_watermark), position
 
 
 def _parse_forgotten(
