@@ -60,4 +60,4 @@ def test_the_snapshots_of_a_directory() -> None:
     for path in [snapshot_path("/log", 20), snapshot_path("/log", 3), *paths]:
         filesystem.write_atomically(path, b"")
     assert filesystem.exists("/log/00000000000000000020.snapshot")
-    assert snapshot_offsets(filesystem, "/log") == [3, 20]
+    assert snapshot_offsets(filesystem.list("/log")) == [3, 20]

@@ -174,13 +174,18 @@ class LocalFilesystem:
         return LocalFile(path, os.open(path, flags, 0o644))
 
     def read_bytes(self, path: str) -> bytes:
-        return Path(path).read_bytes()
+        with open(path, "rb", buffering=0) as file:
+            return file.read()
 
     def write_atomically(self, path: str, data: Buffer) -> None:
         write_atomically(self, path, data)
 
     def exists(self, path: str) -> bool:
-        return Path(path).exists()
+        try:
+            os.stat(path)
+        except FileNotFoundError:
+            return False
+        return True
 
     def size(self, path: str) -> int:
         return os.stat(path).st_size

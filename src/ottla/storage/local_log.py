@@ -114,7 +114,8 @@ class LocalLog:
             batch, last_offset, max_timestamp, self._config.index_interval_bytes
         )
         if not position:
-            self._on_first_batch(segment, max_timestamp)
+            self._directory_changes_count += 1
+            self._set_roll_timestamp(segment, max_timestamp)
         self.end = Place(segment, position + size, last_offset + 1)
 
     def write_run(self, records: memoryview, batches: Sequence[tuple[int, BatchHeader]]) -> int:
@@ -142,7 +143,8 @@ class LocalLog:
                 self._config.index_interval_bytes,
             )
         if not written_at:
-            self._on_first_batch(segment, first.max_timestamp)
+            self._directory_changes_count += 1
+            self._set_roll_timestamp(segment, first.max_timestamp)
         self.end = Place(segment, segment.size, last.next_offset)
         return count
 
@@ -231,7 +233,7 @@ class LocalLog:
         """Outside the lock: the only part of a flush that waits for the disk."""
         for segment in work.rolled:
             self._sync_segment(segment, indexes=True)
-        if work.end.segment.on_disk:
+        if work.end.offset > self._flushed.offset:
             self._sync_segment(work.end.segment, indexes=False)
         if work.rolled or work.directory_changes_count > self._directory_changes_synced:
             self.home.filesystem.sync_directory(self.directory)
@@ -370,11 +372,10 @@ class LocalLog:
         segment.index_bytes_max = self._config.segment_index_bytes
         segment.roll_size = self._config.segment_bytes
         if segment.size:
-            self._on_first_batch(segment, segment.first_batch().max_timestamp)
+            self._set_roll_timestamp(segment, segment.first_batch().max_timestamp)
 
-    def _on_first_batch(self, segment: Segment, timestamp: int) -> None:
+    def _set_roll_timestamp(self, segment: Segment, timestamp: int) -> None:
         """The age of a segment counts from its first batch, by the time of the records."""
-        self._directory_changes_count += 1
         if timestamp != NO_TIMESTAMP:
             config = self._config
             jitter_ms = min(config.segment_jitter_ms, config.segment_ms)

@@ -25,8 +25,6 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
-from ottla.storage.filesystem import Filesystem
-
 VERSION = 1
 SNAPSHOT_SUFFIX = ".snapshot"
 
@@ -55,9 +53,9 @@ def snapshot_path(directory: str, offset: int) -> str:
     return f"{directory}/{offset:020d}{SNAPSHOT_SUFFIX}"
 
 
-def snapshot_offsets(filesystem: Filesystem, directory: str) -> list[int]:
-    """The offsets of the snapshots in a directory, in order."""
-    return [int(match[1]) for match in map(_NAME.fullmatch, filesystem.list(directory)) if match]
+def snapshot_offsets(names: Iterable[str]) -> list[int]:
+    """The offsets of the snapshots among the files of a directory, in order."""
+    return sorted(int(match[1]) for match in map(_NAME.fullmatch, names) if match)
 
 
 def encode_snapshot(entries: Iterable[SnapshotEntry]) -> bytes:

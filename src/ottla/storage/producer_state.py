@@ -76,7 +76,9 @@ class ProducerStateManager:
         filesystem: Filesystem,
         *,
         expiration_ms: int = EXPIRATION_MS,
+        names: Iterable[str] | None = None,
     ) -> None:
+        """`names` are those of the files in the directory, where they are known."""
         self.topic_partition = topic_partition
         self.directory = directory  # Set anew when the directory is renamed.
         self.expiration_ms = expiration_ms
@@ -84,7 +86,9 @@ class ProducerStateManager:
         self._producers: dict[int, ProducerEntry] = {}
         self._ongoing: dict[int, int] = {}  # First offset to producer id. Invariant: in order.
         self._unreplicated: dict[int, int] = {}  # First offset to that of the marker.
-        self._snapshots = snapshot_offsets(filesystem, directory)  # Invariant: in order.
+        self._snapshots = snapshot_offsets(
+            filesystem.list(directory) if names is None else names
+        )  # Invariant: in order.
 
     def __len__(self) -> int:
         return len(self._producers)

@@ -32,7 +32,7 @@ from ottla.storage.offset_index import RELATIVE_OFFSET_MAX
 from ottla.storage.producer_state import CompletedTransaction, ProducerStateManager
 from ottla.storage.reading import index_of
 from ottla.storage.segment import DELETED_SUFFIX, LOG_SUFFIX, SEGMENT_SUFFIXES, Segment
-from ottla.storage.segment_swap import recover_swaps
+from ottla.storage.segment_swap import CLEANED_SUFFIX, SWAP_SUFFIX, recover_swaps
 from ottla.storage.text_checkpoint import CorruptCheckpoint
 from ottla.storage.transaction_index import AbortedTransaction
 
@@ -75,7 +75,6 @@ class FoundBatch(NamedTuple):
 
 def load_log(home: LogDirectory, request: LoadRequest) -> LoadedLog:
     filesystem = home.filesystem
-    recover_swaps(filesystem, request.directory)
     names = _without_leftovers(filesystem, request.directory)
     segments = _find_segments(home, request, names)
     producers = ProducerStateManager(
@@ -83,6 +82,7 @@ def load_log(home: LogDirectory, request: LoadRequest) -> LoadedLog:
         request.directory,
         filesystem,
         expiration_ms=request.producer_expiration_ms,
+        names=names,
     )
     epochs = _load_epochs(filesystem, f"{request.directory}/{LEADER_EPOCH_CHECKPOINT}")
     log_end_offset = _load_cleanly(segments[-1]) if request.clean_shutdown else None
@@ -284,14 +284,15 @@ class _Recovery:
 
 
 def _without_leftovers(filesystem: Filesystem, directory: str) -> list[str]:
-    """The names of the files; those of work that a stop interrupted are removed."""
-    kept = []
-    for name in filesystem.list(directory):
+    """The names of the files, after the work that a stop interrupted is ended or undone."""
+    names = filesystem.list(directory)
+    if any(name.endswith((SWAP_SUFFIX, CLEANED_SUFFIX)) for name in names):
+        recover_swaps(filesystem, directory)
+        names = filesystem.list(directory)
+    for name in names:
         if name.endswith(_LEFTOVER_SUFFIXES):
             filesystem.remove(f"{directory}/{name}")
-        else:
-            kept.append(name)
-    return kept
+    return [name for name in names if not name.endswith(_LEFTOVER_SUFFIXES)]
 
 
 def _find_segments(home: LogDirectory, request: LoadRequest, names: list[str]) -> list[Segment]:
