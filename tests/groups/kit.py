@@ -58,11 +58,13 @@ class Catalog:
     def __init__(self, **topics: int) -> None:
         self._ids = itertools.count(1)
         self.topics: dict[str, tuple[UUID, int]] = {}
+        self.topics_version = 0
         for name, count in topics.items():
             self.create(name, count)
 
     def create(self, name: str, partition_count: int) -> UUID:
         topic_id = UUID(int=next(self._ids))
+        self.topics_version += 1
         self.topics[name] = (topic_id, partition_count)
         return topic_id
 
@@ -149,7 +151,7 @@ class Coordinator:
         )
         for record in self.log:
             self.machine.replay(record, self.now_ms)
-        self.run(self.machine.start)
+        self.machine.on_loaded(self.now_ms)
 
     def reload(self) -> None:
         """Another coordinator takes over: only the log is left."""

@@ -58,6 +58,7 @@ class MetadataImage:
     configs: dict[ConfigResource, dict[str, str]] = field(default_factory=dict)
     features: dict[str, i16] = field(default_factory=dict)
     producer_ids: ProducerIdsRecord | None = None
+    topics_version: int = field(default=0, compare=False)  # Grows with topics and partitions.
 
     def partition(self, topic: str, index: int) -> PartitionRecord | None:
         found = self.topics.get(topic)
@@ -163,10 +164,12 @@ def _replay_topic(image: MetadataImage, record: TopicRecord) -> None:
     image.topics[record.name] = topic
     image.topics_by_id[record.topic_id] = topic
     image.topic_by_collision_key[collision_key(record.name)] = record.name
+    image.topics_version += 1
 
 
 def _replay_partition(image: MetadataImage, record: PartitionRecord) -> None:
     image.topics_by_id[record.topic_id].partitions[record.partition_id] = record
+    image.topics_version += 1
 
 
 def _replay_partition_change(image: MetadataImage, record: PartitionChangeRecord) -> None:
@@ -179,6 +182,7 @@ def _replay_remove_topic(image: MetadataImage, record: RemoveTopicRecord) -> Non
     del image.topics[topic.name]
     del image.topic_by_collision_key[collision_key(topic.name)]
     image.configs.pop((TOPIC_RESOURCE, topic.name), None)
+    image.topics_version += 1
 
 
 def _replay_config(image: MetadataImage, record: ConfigRecord) -> None:

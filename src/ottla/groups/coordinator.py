@@ -1,13 +1,19 @@
 """The machine of one partition of `__consumer_offsets`: every operation on its groups.
 
 A group lives on the partition that `partition_for` gives for its id. The runtime that leads the
-partition replays its log, calls `start` once, and then submits operations. Operations raise
+partition replays its log, calls `on_loaded` once, and then submits operations. Operations raise
 ApiError when a request is refused as a whole; what concerns a part of a request is in the response.
 A reply may be a Deferred: JoinGroup and SyncGroup wait for other members.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import replace
 
+from kio.schema.consumer_group_describe.v1.response import (
+    DescribedGroup as DescribedConsumerGroup,
+)
+from kio.schema.consumer_group_heartbeat.v1.request import ConsumerGroupHeartbeatRequest
+from kio.schema.consumer_group_heartbeat.v1.response import ConsumerGroupHeartbeatResponse
 from kio.schema.delete_groups.v2.response import DeletableGroupResult
 from kio.schema.describe_groups.v6.response import DescribedGroup
 from kio.schema.heartbeat.v4.request import HeartbeatRequest
@@ -38,7 +44,14 @@ from ottla.groups.classic.rebalance import ClassicRebalance
 from ottla.groups.classic.records import GroupMetadataKey, GroupMetadataValue, group_metadata
 from ottla.groups.classic.state import ClassicState
 from ottla.groups.config import GroupConfig
-from ottla.groups.effects import Effects
+from ottla.groups.consumer import describe as consumer_describe
+from ottla.groups.consumer.classic_members import ClassicMembers
+from ottla.groups.consumer.group import ConsumerGroup
+from ottla.groups.consumer.heartbeat import ConsumerHeartbeat
+from ottla.groups.consumer.migration import Migration
+from ottla.groups.consumer.progress import Progress
+from ottla.groups.consumer.records import CONSUMER_KEYS, ConsumerGroupMetadataKey
+from ottla.groups.consumer.sessions import ConsumerSessions
 from ottla.groups.offsets import removal
 from ottla.groups.offsets.commit import OffsetCommits
 from ottla.groups.offsets.fetch import fetch_offsets
@@ -47,7 +60,7 @@ from ottla.groups.record import Record, UnknownRecord
 from ottla.groups.state import CoordinatorState
 from ottla.machine.catalog import TopicCatalog
 from ottla.machine.contract import Timers
-from ottla.machine.result import Result
+from ottla.machine.result import Deferred, Result
 from ottla.machine.transactional import Transactional, TransactionMarker
 
 _EXPIRE_OFFSETS_KEY = "offsets/expire"
@@ -86,6 +99,13 @@ class GroupMachine:
         self._classic_join = ClassicJoin(self._state, self._rebalance)
         self._classic_membership = ClassicMembership(self._state, self._rebalance)
         self._commits = OffsetCommits(self._state, self._rebalance)
+        migration = Migration(self._state, self._rebalance)
+        progress = Progress(self._state)
+        self._sessions = ConsumerSessions(self._state, migration)
+        self._consumer_heartbeat = ConsumerHeartbeat(
+            self._state, progress, self._sessions, migration
+        )
+        self._classic_members = ClassicMembers(self._state, progress, self._sessions, migration)
 
     # The machine.
 
@@ -104,6 +124,8 @@ class GroupMachine:
                 self._state.offsets.replay_pending(producer_id, epoch, key, value)
             case TransactionMarker():
                 self._state.offsets.replay_marker(record)
+            case Record(key=key) if isinstance(key, CONSUMER_KEYS):
+                self._replay_consumer(key.group_id, record)
             case UnknownRecord():
                 pass
             case _:
@@ -115,24 +137,35 @@ class GroupMachine:
         if group is not None:
             group.transition_to(ClassicState.DEAD, timestamp_ms)
 
+    def _replay_consumer(self, group_id: str, record: Record) -> None:
+        """Tombstones of members that are not known come from compaction and change nothing."""
+        groups = self._state.consumer_groups
+        group = groups.get(group_id)
+        if group is None:
+            if record.value is None:
+                return
+            group = groups.setdefault(group_id, ConsumerGroup(group_id))
+        group.replay(record)
+        if isinstance(record.key, ConsumerGroupMetadataKey) and record.value is None:
+            del groups[group_id]
+            self._state.topics_seen.pop(group_id, None)
+
     def snapshot(self) -> Iterable[object]:
         yield from self._state.offsets.snapshot()
+        for group in self._state.consumer_groups.values():
+            yield from group.snapshot()
         for group_id, value in self._state.classic_records.items():
             yield group_metadata(group_id, value)
 
-    def start(self, now_ms: int) -> Result[None]:
-        """The log has been replayed and this is the leader: give every member a session again."""
-        effects = Effects()
+    def on_loaded(self, now_ms: int) -> None:
+        """Give every member a session again, and begin to look for expired offsets."""
         for group_id in tuple(self._state.classic_records):
             group = self._state.classic_group(group_id)
-            if group is None:
-                continue
-            for member in group.members.values():
-                self._rebalance.keep_alive(group, member, now_ms)
-            if len(group.members) > self._state.config.max_size:
-                self._rebalance.prepare(group, now_ms, effects)
+            assert group is not None
+            self._rebalance.on_loaded(group, now_ms)
+        for consumer_group in self._state.consumer_groups.values():
+            self._sessions.on_loaded(consumer_group, now_ms)
         self._schedule_expiry(now_ms)
-        return effects.result(None)
 
     def _schedule_expiry(self, now_ms: int) -> None:
         self._state.timers.schedule(
@@ -145,23 +178,61 @@ class GroupMachine:
         self._schedule_expiry(now_ms)
         return removal.expire_offsets(self._state, now_ms)
 
-    # Members of classic groups.
+    # Members of the classic protocol.
 
     def join_group(
         self, request: JoinGroupRequest, caller: Caller, now_ms: int
     ) -> Result[JoinGroupResponse]:
-        return self._classic_join.join_group(request, caller, now_ms)
+        self._classic_join.validate(request)
+        group = self._state.consumer_groups.get(request.group_id)
+        if group is not None and not group.is_empty:
+            return self._classic_members.join_group(group, request, caller, now_ms)
+        result = self._classic_join.join_group(request, caller, now_ms)
+        if group is None or not isinstance(result.response, Deferred):
+            return result
+        # The consumer group is empty and makes way for the classic one.
+        return replace(result, records=(*group.tombstones(), *result.records))
 
     def sync_group(self, request: SyncGroupRequest, now_ms: int) -> Result[SyncGroupResponse]:
+        group = self._state.consumer_groups.get(request.group_id)
+        if group is not None:
+            return self._classic_members.sync_group(group, request, now_ms)
         return self._classic_membership.sync_group(request, now_ms)
 
     def heartbeat(self, request: HeartbeatRequest, now_ms: int) -> Result[HeartbeatResponse]:
+        group = self._state.consumer_groups.get(request.group_id)
+        if group is not None:
+            return self._classic_members.heartbeat(group, request, now_ms)
         return self._classic_membership.heartbeat(request, now_ms)
 
     def leave_group(
         self, request: LeaveGroupRequest, caller: Caller, now_ms: int
     ) -> Result[LeaveGroupResponse]:
+        group = self._state.consumer_groups.get(request.group_id)
+        if group is not None:
+            return self._classic_members.leave_group(group, request, caller, now_ms)
         return self._classic_membership.leave_group(request, caller, now_ms)
+
+    # Members of the consumer protocol.
+
+    def consumer_group_heartbeat(
+        self, request: ConsumerGroupHeartbeatRequest, caller: Caller, now_ms: int
+    ) -> Result[ConsumerGroupHeartbeatResponse]:
+        return self._consumer_heartbeat.heartbeat(request, caller, now_ms)
+
+    def describe_consumer_groups(
+        self, group_ids: Iterable[str]
+    ) -> Result[tuple[DescribedConsumerGroup, ...]]:
+        default_assignor = self._state.config.consumer_assignors[0]
+        described = []
+        for group_id in group_ids:
+            group = self._state.consumer_groups.get(group_id)
+            described.append(
+                consumer_describe.describe_missing(group_id)
+                if group is None
+                else consumer_describe.describe(group, self._state.catalog, default_assignor)
+            )
+        return Result(tuple(described))
 
     # Offsets.
 
@@ -201,9 +272,11 @@ class GroupMachine:
         return Result(tuple(self._describe(group_id, caller) for group_id in group_ids))
 
     def _describe(self, group_id: str, caller: Caller) -> DescribedGroup:
-        group = self._state.classic_group(group_id)
+        is_consumer_group = group_id in self._state.consumer_groups
+        group = None if is_consumer_group else self._state.classic_group(group_id)
         if group is None:
-            message = f"Group {group_id} not found."
+            problem = "is not a classic group" if is_consumer_group else "not found"
+            message = f"Group {group_id} {problem}."
             return describe_missing(group_id, caller.api_version, message)
         return describe(group)
 

@@ -1,7 +1,7 @@
 """Everything that the coordinator of one partition of `__consumer_offsets` knows.
 
     offsets, classic_records, consumer_groups   replicated: changed by replay only
-    classic_groups, timers                      volatile: changed by operations, gone with the
+    classic_groups, topics_seen, timers         volatile: changed by operations, gone with the
                                                 machine, never seen by another coordinator
 
 A classic group is in `classic_groups` from the moment that anything is asked of it; before that
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.records import GroupMetadataValue
 from ottla.groups.config import GroupConfig
+from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.group import Group
 from ottla.groups.offsets.store import OffsetStore
 from ottla.machine.catalog import TopicCatalog
@@ -34,10 +35,13 @@ class CoordinatorState:
         self.new_uuid = new_uuid  # The random part of a member id.
         self.offsets = OffsetStore()
         self.classic_records: dict[str, GroupMetadataValue] = {}
+        self.consumer_groups: dict[str, ConsumerGroup] = {}
         self.classic_groups: dict[str, ClassicGroup] = {}
+        # The version of the catalog at which a consumer group was last compared with its topics.
+        self.topics_seen: dict[str, int] = {}
 
     def group(self, group_id: str) -> Group | None:
-        return self.classic_group(group_id)
+        return self.consumer_groups.get(group_id) or self.classic_group(group_id)
 
     def classic_group(self, group_id: str) -> ClassicGroup | None:
         group = self.classic_groups.get(group_id)
@@ -58,11 +62,16 @@ class CoordinatorState:
     def group_ids(self) -> Iterator[str]:
         """Of all groups, in no order that a client may count on."""
         yield from dict.fromkeys(
-            (*self.classic_groups, *self.classic_records, *self.offsets.group_ids())
+            (
+                *self.consumer_groups,
+                *self.classic_groups,
+                *self.classic_records,
+                *self.offsets.group_ids(),
+            )
         )
 
     def has_record(self, group_id: str) -> bool:
-        return group_id in self.classic_records
+        return group_id in self.classic_records or group_id in self.consumer_groups
 
     def forget_unused(self, group_id: str) -> None:
         """A classic group that never came to be leaves nothing behind."""

@@ -6,6 +6,10 @@ from uuid import UUID
 
 
 class TopicCatalog(Protocol):
+    @property
+    def topics_version(self) -> int:
+        """Grows with every change of the topics or of their partition counts."""
+
     def topic_names(self) -> Iterable[str]: ...
 
     def topic_id(self, name: str) -> UUID | None: ...

@@ -22,7 +22,7 @@ from ottla.groups.state import CoordinatorState
 from ottla.machine.result import Result
 from ottla.protocol.errors import ApiError, ErrorCode
 
-_MEMBER_ID_REQUIRED_SINCE = 4
+MEMBER_ID_REQUIRED_SINCE = 4
 
 
 class ClassicJoin:
@@ -34,7 +34,6 @@ class ClassicJoin:
     def join_group(
         self, request: JoinGroupRequest, caller: Caller, now_ms: int
     ) -> Result[JoinGroupResponse]:
-        self._validate(request)
         group = self._state.classic_group(request.group_id)
         if group is None:
             if request.member_id:
@@ -52,7 +51,8 @@ class ClassicJoin:
             return self._join_known(group, request, caller, now_ms)
         return self._join_unknown(group, request, caller, now_ms)
 
-    def _validate(self, request: JoinGroupRequest) -> None:
+    def validate(self, request: JoinGroupRequest) -> None:
+        """What holds for every group."""
         if not request.group_id:
             raise ApiError(ErrorCode.invalid_group_id, "the group id is empty")
         config, timeout_ms = self._state.config, in_ms(request.session_timeout)
@@ -79,7 +79,7 @@ class ClassicJoin:
     ) -> Result[JoinGroupResponse]:
         instance_id = request.group_instance_id
         member_id = f"{instance_id or caller.client_id}-{self._state.new_uuid()}"
-        if instance_id is None and caller.api_version >= _MEMBER_ID_REQUIRED_SINCE:
+        if instance_id is None and caller.api_version >= MEMBER_ID_REQUIRED_SINCE:
             return self._require_member_id(group, request, member_id, now_ms)
         if instance_id in group.static_members:
             member = _new_member(request, caller, member_id)
@@ -105,7 +105,7 @@ class ClassicJoin:
             return self._add(group, request, caller, request.member_id, now_ms)
         group.validate_member(request.member_id, request.group_instance_id)
         member = group.members[request.member_id]
-        if _must_rebalance(group, member, _protocols(request)):
+        if _must_rebalance(group, member, protocols_of(request)):
             return self._rejoin(group, member, request, now_ms)
         # The client did not get the reply to its last JoinGroup, or rejoins without need.
         leads = group.is_leader(member.member_id)
@@ -135,7 +135,10 @@ class ClassicJoin:
     ) -> Result[JoinGroupResponse]:
         effects = Effects()
         group.update(
-            member, _protocols(request), in_ms(request.session_timeout), _rebalance_ms(request)
+            member,
+            protocols_of(request),
+            in_ms(request.session_timeout),
+            rebalance_timeout_ms(request),
         )
         parked = self._rebalance.park_join(member, effects)
         self._rebalance.prepare_or_complete(group, now_ms, effects)
@@ -156,13 +159,13 @@ def _new_member(request: JoinGroupRequest, caller: Caller, member_id: str) -> Cl
         client_id=caller.client_id,
         client_host=caller.client_host,
         session_timeout_ms=in_ms(request.session_timeout),
-        rebalance_timeout_ms=_rebalance_ms(request),
-        protocols=_protocols(request),
+        rebalance_timeout_ms=rebalance_timeout_ms(request),
+        protocols=protocols_of(request),
         is_new=True,
     )
 
 
-def _protocols(request: JoinGroupRequest) -> Protocols:
+def protocols_of(request: JoinGroupRequest) -> Protocols:
     """The first of two protocols with one name counts."""
     named = {item.name: item.metadata for item in reversed(request.protocols)}
     return tuple(
@@ -170,7 +173,7 @@ def _protocols(request: JoinGroupRequest) -> Protocols:
     )
 
 
-def _rebalance_ms(request: JoinGroupRequest) -> int:
+def rebalance_timeout_ms(request: JoinGroupRequest) -> int:
     """Before v1 a client had no rebalance timeout of its own."""
     timeout_ms = in_ms(request.rebalance_timeout)
     return timeout_ms if timeout_ms >= 0 else in_ms(request.session_timeout)

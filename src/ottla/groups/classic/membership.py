@@ -86,12 +86,7 @@ class ClassicMembership:
         )
         if len(group.members) < count_before:
             self._rebalance.after_removal(group, now_ms, effects)
-        error = ErrorCode.none
-        if caller.api_version < _ERROR_PER_MEMBER_SINCE and responses:
-            error = responses[0].error_code
-        return effects.result(
-            LeaveGroupResponse(throttle_time=NO_THROTTLE, error_code=error, members=responses)
-        )
+        return effects.result(leave_response(responses, caller))
 
     def _leave(
         self, group: ClassicGroup, identity: MemberIdentity, now_ms: int, effects: Effects
@@ -117,6 +112,14 @@ class ClassicMembership:
         if group is None:
             raise ApiError(ErrorCode.unknown_member_id, "there is no such group")
         return group
+
+
+def leave_response(responses: tuple[MemberResponse, ...], caller: Caller) -> LeaveGroupResponse:
+    """Before v3 one member leaves, and its error is that of the request."""
+    error = ErrorCode.none
+    if caller.api_version < _ERROR_PER_MEMBER_SINCE and responses:
+        error = responses[0].error_code
+    return LeaveGroupResponse(throttle_time=NO_THROTTLE, error_code=error, members=responses)
 
 
 def _validate_protocol(claimed: str | None, actual: str | None) -> None:

@@ -29,6 +29,12 @@ class ClassicRebalance:
     def __init__(self, state: CoordinatorState) -> None:
         self._state = state
 
+    def on_loaded(self, group: ClassicGroup, now_ms: int) -> None:
+        for member in group.members.values():
+            self.keep_alive(group, member, now_ms)
+        if len(group.members) > self._state.config.max_size:
+            self.prepare(group, now_ms, Effects())  # Nobody waits yet, so it has no effects.
+
     # Sessions of members.
 
     def keep_alive(
@@ -83,6 +89,13 @@ class ClassicRebalance:
         self.end_session(group, member_id)
         self.maybe_complete_join(group, now_ms, effects)
         self._state.forget_unused(group.group_id)
+
+    def abandon(self, group: ClassicGroup) -> None:
+        """No timer of the group shall expire any more."""
+        for member_id in (*group.members, *group.pending_members):
+            self.end_session(group, member_id)
+        self._state.timers.cancel(_join_key(group.group_id))
+        self._state.timers.cancel(_sync_key(group.group_id))
 
     # Replies that wait.
 

@@ -10,7 +10,6 @@
 """
 
 import uuid
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -43,6 +42,8 @@ class ConsumerGroupMetadataKey(_GroupKey):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroupMetadataValue(_ValueLayout):
     epoch: int = field(metadata=wire("int32"))
+    # Of the subscribed topics and their partition counts when the epoch began (KIP-1101).
+    metadata_hash: int = field(metadata=wire("int64", tag=0), default=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +158,7 @@ class ConsumerGroupRegularExpressionValue(_ValueLayout):
     timestamp: int = field(metadata=wire("int64"))
 
 
-CONSUMER_FAMILIES: Iterable[tuple[type[Any], type[Any]]] = (
+CONSUMER_FAMILIES: tuple[tuple[type[Any], type[Any]], ...] = (
     (ConsumerGroupMetadataKey, ConsumerGroupMetadataValue),
     (ConsumerGroupPartitionMetadataKey, ConsumerGroupPartitionMetadataValue),
     (ConsumerGroupMemberMetadataKey, ConsumerGroupMemberMetadataValue),
@@ -166,3 +167,5 @@ CONSUMER_FAMILIES: Iterable[tuple[type[Any], type[Any]]] = (
     (ConsumerGroupCurrentMemberAssignmentKey, ConsumerGroupCurrentMemberAssignmentValue),
     (ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue),
 )
+
+CONSUMER_KEYS = tuple(key for key, _ in CONSUMER_FAMILIES)

@@ -1,7 +1,7 @@
 import pytest
 from tests.groups.kit import subscription
 
-from ottla.groups.classic.subscription import subscribed_topics
+from ottla.groups.consumer_protocol import subscribed_topics
 
 
 def test_the_topics_of_all_members() -> None:

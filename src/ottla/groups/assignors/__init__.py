@@ -1,0 +1,1 @@
+"""Server-side assignors: who should own which partition."""

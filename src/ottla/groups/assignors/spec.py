@@ -1,0 +1,30 @@
+"""What an assignor is given, and the assignors by name.
+
+An assignor sees each member's subscription and what it was to own before. It gives every partition
+of a subscribed topic to exactly one of the members that subscribe to it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+from uuid import UUID
+
+from ottla.groups.partitions import NOTHING, Assignment
+
+
+@dataclass(frozen=True, slots=True)
+class MemberSpec:
+    topic_ids: frozenset[UUID]  # That the member subscribes to and that exist.
+    previous: Assignment = NOTHING
+    instance_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSpec:
+    members: Mapping[str, MemberSpec]
+    partition_counts: Mapping[UUID, int]  # Of every topic in a subscription.
+
+
+class Assignor(Protocol):
+    def __call__(self, spec: GroupSpec) -> dict[str, Assignment]:
+        """The target assignment of every member."""

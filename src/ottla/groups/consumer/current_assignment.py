@@ -1,0 +1,65 @@
+"""One step of a member from what it has towards what it should have (KIP-848).
+
+A partition changes hands in two steps: first its owner is told to give it up, and only when it says
+that it did, the partition can be assigned to another member. Whatever the target, a partition is
+never given out while someone holds it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from ottla.groups.consumer.member import ConsumerMember, MemberState
+from ottla.groups.partitions import NOTHING, Assignment, TopicIdPartition
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentAssignmentBuilder:
+    target_epoch: int
+    target: Assignment
+    owned: Assignment | None  # What the member says it owns; None when it does not say.
+    holder: Callable[[TopicIdPartition], str | None]  # The member that has a partition now.
+
+    def build(self, member: ConsumerMember) -> ConsumerMember:
+        """The member after the step; the same one when there is nothing to do."""
+        if member.is_reconciled_to(self.target_epoch):
+            return member
+        if member.state is not MemberState.UNREVOKED_PARTITIONS:
+            return self._next(member, member.epoch)
+        if self._still_owns(member.pending_revocation):
+            return member
+        return self._next(member, member.epoch + 1)
+
+    def _still_owns(self, partitions: Assignment) -> bool:
+        return self.owned is None or not self.owned.isdisjoint(partitions)
+
+    def _next(self, member: ConsumerMember, epoch_meanwhile: int) -> ConsumerMember:
+        kept = member.assigned & self.target
+        to_revoke = member.assigned - self.target
+        if to_revoke and self._still_owns(to_revoke):
+            return _moved(
+                member, MemberState.UNREVOKED_PARTITIONS, epoch_meanwhile, kept, to_revoke
+            )
+        wanted = self.target - kept
+        free = frozenset(each for each in wanted if self.holder(each) in {None, member.member_id})
+        waits = len(free) < len(wanted)
+        state = MemberState.UNRELEASED_PARTITIONS if waits else MemberState.STABLE
+        return _moved(member, state, self.target_epoch, kept | free, NOTHING)
+
+
+def _moved(
+    member: ConsumerMember,
+    state: MemberState,
+    epoch: int,
+    assigned: Assignment,
+    pending_revocation: Assignment,
+) -> ConsumerMember:
+    moved = replace(
+        member,
+        state=state,
+        epoch=epoch,
+        previous_epoch=member.epoch,
+        assigned=assigned,
+        pending_revocation=pending_revocation,
+    )
+    unchanged = replace(moved, previous_epoch=member.previous_epoch) == member
+    return member if unchanged else moved

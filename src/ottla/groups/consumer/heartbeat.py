@@ -1,0 +1,288 @@
+"""ConsumerGroupHeartbeat: joining, staying in and leaving a consumer group (KIP-848).
+
+A member says only what has changed since its last heartbeat, and is told its assignment only when
+that has changed, unless it sends everything. Its epoch fences it: with an epoch that is not its own
+it has to give up all partitions and join again. The one before its own is good as long as it owns
+nothing but what it was assigned, for it may not have got the last response.
+"""
+
+from dataclasses import replace
+
+from kio.schema.consumer_group_heartbeat.v1.request import ConsumerGroupHeartbeatRequest
+from kio.schema.consumer_group_heartbeat.v1.response import (
+    Assignment as ResponseAssignment,
+)
+from kio.schema.consumer_group_heartbeat.v1.response import (
+    ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
+)
+from kio.static.primitive import i32
+
+from ottla.groups.caller import Caller
+from ottla.groups.classic.group import ClassicGroup
+from ottla.groups.consumer.draft import Draft
+from ottla.groups.consumer.group import ConsumerGroup
+from ottla.groups.consumer.member import LEFT_TEMPORARILY_EPOCH, ConsumerMember, MemberState
+from ottla.groups.consumer.migration import Migration
+from ottla.groups.consumer.progress import Progress
+from ottla.groups.consumer.sessions import ConsumerSessions
+from ottla.groups.consumer.validation import (
+    JOIN_EPOCH,
+    LEAVE_EPOCH,
+    validate_epoch,
+    validate_heartbeat,
+)
+from ottla.groups.duration import NO_THROTTLE, in_ms, of_ms
+from ottla.groups.effects import Effects
+from ottla.groups.partitions import NOTHING, Assignment, assignment_of, by_topic
+from ottla.groups.state import CoordinatorState
+from ottla.machine.result import Result
+from ottla.protocol.errors import ApiError, ErrorCode
+
+
+class ConsumerHeartbeat:
+    def __init__(
+        self,
+        state: CoordinatorState,
+        progress: Progress,
+        sessions: ConsumerSessions,
+        migration: Migration,
+    ) -> None:
+        self._state = state
+        self._progress = progress
+        self._sessions = sessions
+        self._migration = migration
+
+    def heartbeat(
+        self, request: ConsumerGroupHeartbeatRequest, caller: Caller, now_ms: int
+    ) -> Result[ConsumerGroupHeartbeatResponse]:
+        validate_heartbeat(request, caller, self._state.config)
+        if request.member_epoch in {LEAVE_EPOCH, LEFT_TEMPORARILY_EPOCH}:
+            return self._leave(request, now_ms)
+        draft, classic = self._open(request)
+        member_id = request.member_id or self._state.new_uuid()
+        self._validate_size(draft.group, member_id)
+        owned = _owned(request)
+        before = self._find(draft, request, member_id, owned)
+        member = _updated(before, request, caller)
+        subscription_changed = self._progress.update(draft, member)
+        member = self._progress.advance(
+            draft, member, owned, now_ms, subscription_changed=subscription_changed
+        )
+        self._keep_watch(draft, member, now_ms)
+        effects = Effects()
+        if classic is not None:
+            self._migration.close(classic, effects)
+        effects.records.extend(draft.records)
+        tell = _is_full(request) or member.assigned != before.assigned
+        return effects.result(self._response(member, tell_assignment=tell))
+
+    # The group.
+
+    def _open(self, request: ConsumerGroupHeartbeatRequest) -> tuple[Draft, ClassicGroup | None]:
+        """The group, and the classic group that ends with this operation."""
+        group = self._state.consumer_groups.get(request.group_id)
+        if group is not None:
+            return Draft(group), None
+        if request.member_epoch != JOIN_EPOCH:
+            raise _no_group(request.group_id)
+        classic = self._state.classic_group(request.group_id)
+        if classic is None:
+            return Draft(ConsumerGroup(request.group_id)), None
+        if classic.is_empty:
+            return Draft(ConsumerGroup(request.group_id), classic.tombstones()), classic
+        return self._migration.upgraded(classic), classic
+
+    def _validate_size(self, group: ConsumerGroup, member_id: str) -> None:
+        size_max = self._state.config.consumer_max_size
+        if member_id not in group.members and len(group.members) >= size_max:
+            raise ApiError(
+                ErrorCode.group_max_size_reached, f"the group has {size_max} members already"
+            )
+
+    # The member.
+
+    def _find(
+        self,
+        draft: Draft,
+        request: ConsumerGroupHeartbeatRequest,
+        member_id: str,
+        owned: Assignment | None,
+    ) -> ConsumerMember:
+        if request.member_epoch == JOIN_EPOCH:
+            return self._joining(draft, request, member_id)
+        group = draft.group
+        if request.instance_id is not None:
+            member = static_member(group, request.instance_id, member_id)
+        else:
+            member = group.member(member_id)
+        validate_epoch(member, request.member_epoch, owned)
+        return member
+
+    def _joining(
+        self, draft: Draft, request: ConsumerGroupHeartbeatRequest, member_id: str
+    ) -> ConsumerMember:
+        """Who joins owns nothing, also when the group still knows it with what it had."""
+        group = draft.group
+        if request.instance_id is not None:
+            predecessor = group.static_member(request.instance_id)
+            if predecessor is not None and predecessor.member_id != member_id:
+                return self._succeed(draft, predecessor, member_id)
+        known = group.members.get(member_id)
+        return ConsumerMember(member_id=member_id) if known is None else known.without_assignment()
+
+    def _succeed(self, draft: Draft, predecessor: ConsumerMember, member_id: str) -> ConsumerMember:
+        """A static member comes back under a new id and gets what its predecessor had."""
+        has_left = predecessor.epoch == LEFT_TEMPORARILY_EPOCH
+        if not has_left and not predecessor.uses_classic_protocol:
+            raise ApiError(
+                ErrorCode.unreleased_instance_id,
+                f"instance {predecessor.instance_id} is member {predecessor.member_id}",
+            )
+        return succeed(draft, predecessor, member_id, self._sessions)
+
+    def _keep_watch(self, draft: Draft, member: ConsumerMember, now_ms: int) -> None:
+        group_id = draft.group.group_id
+        before = self._state.consumer_groups.get(group_id)
+        if before is None:
+            for other in draft.group.members.values():
+                self._sessions.keep_alive(group_id, other, now_ms)
+        self._sessions.keep_alive(group_id, member, now_ms)
+        if before is None or before.members.get(member.member_id) != member:
+            self._sessions.watch_revocation(group_id, member, now_ms)
+
+    # Leaving.
+
+    def _leave(
+        self, request: ConsumerGroupHeartbeatRequest, now_ms: int
+    ) -> Result[ConsumerGroupHeartbeatResponse]:
+        group = self._state.consumer_groups.get(request.group_id)
+        if group is None:
+            raise _no_group(request.group_id)
+        if request.instance_id is not None:
+            member = static_member(group, request.instance_id, request.member_id)
+        else:
+            member = group.member(request.member_id)
+        effects = Effects()
+        if request.member_epoch == LEFT_TEMPORARILY_EPOCH:
+            left = replace(
+                member,
+                epoch=LEFT_TEMPORARILY_EPOCH,
+                state=MemberState.STABLE,
+                pending_revocation=NOTHING,
+            )
+            effects.records.append(left.assignment_record(group.group_id))
+        else:
+            self._sessions.remove(group, [member.member_id], now_ms, effects)
+        return effects.result(
+            ConsumerGroupHeartbeatResponse(
+                throttle_time=NO_THROTTLE,
+                error_code=ErrorCode.none,
+                member_id=member.member_id,
+                member_epoch=request.member_epoch,
+                heartbeat_interval=of_ms(0),
+            )
+        )
+
+    def _response(
+        self, member: ConsumerMember, *, tell_assignment: bool
+    ) -> ConsumerGroupHeartbeatResponse:
+        return ConsumerGroupHeartbeatResponse(
+            throttle_time=NO_THROTTLE,
+            error_code=ErrorCode.none,
+            member_id=member.member_id,
+            member_epoch=i32(member.epoch),
+            heartbeat_interval=of_ms(self._state.config.consumer_heartbeat_interval_ms),
+            assignment=_assignment(member) if tell_assignment else None,
+        )
+
+
+def succeed(
+    draft: Draft, predecessor: ConsumerMember, member_id: str, sessions: ConsumerSessions
+) -> ConsumerMember:
+    group = draft.group
+    target = group.target(predecessor.member_id)
+    successor = replace(
+        predecessor,
+        member_id=member_id,
+        epoch=0,
+        previous_epoch=0,
+        state=MemberState.STABLE,
+        pending_revocation=NOTHING,
+    )
+    draft.write(
+        *group.member_tombstones(predecessor.member_id),
+        successor.metadata_record(group.group_id),
+        group.target_record(member_id, target),
+        successor.assignment_record(group.group_id),
+    )
+    sessions.end(group.group_id, predecessor.member_id)
+    return successor
+
+
+def _no_group(group_id: str) -> ApiError:
+    return ApiError(ErrorCode.group_id_not_found, f"there is no consumer group {group_id}")
+
+
+def static_member(group: ConsumerGroup, instance_id: str, member_id: str) -> ConsumerMember:
+    member = group.static_member(instance_id)
+    if member is None:
+        raise ApiError(ErrorCode.unknown_member_id, f"instance {instance_id} is not known")
+    if member.member_id != member_id:
+        raise ApiError(
+            ErrorCode.fenced_instance_id,
+            f"instance {instance_id} has a newer member than {member_id}",
+        )
+    return member
+
+
+def _owned(request: ConsumerGroupHeartbeatRequest) -> Assignment | None:
+    if request.topic_partitions is None:
+        return None
+    return assignment_of((topic.topic_id, topic.partitions) for topic in request.topic_partitions)
+
+
+def _updated(
+    member: ConsumerMember, request: ConsumerGroupHeartbeatRequest, caller: Caller
+) -> ConsumerMember:
+    """What the request leaves out stays as it was; an empty expression means that there is none."""
+    names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
+    rebalance_timeout_ms = in_ms(request.rebalance_timeout)
+    return replace(
+        member,
+        instance_id=_given(request.instance_id, member.instance_id),
+        rack_id=_given(request.rack_id, member.rack_id),
+        client_id=caller.client_id,
+        client_host=caller.client_host,
+        subscribed_topic_names=(
+            member.subscribed_topic_names if names is None else tuple(sorted(set(names)))
+        ),
+        subscribed_topic_regex=_given(regex, member.subscribed_topic_regex) or None,
+        rebalance_timeout_ms=(
+            member.rebalance_timeout_ms if rebalance_timeout_ms < 0 else rebalance_timeout_ms
+        ),
+        server_assignor=_given(request.server_assignor, member.server_assignor),
+        classic=None,
+    )
+
+
+def _given(value: str | None, before: str | None) -> str | None:
+    return before if value is None else value
+
+
+def _is_full(request: ConsumerGroupHeartbeatRequest) -> bool:
+    """A client that is not sure what the coordinator knows says everything."""
+    says_subscription = (
+        request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
+    )
+    says_rest = in_ms(request.rebalance_timeout) >= 0 and request.topic_partitions is not None
+    return request.member_epoch == JOIN_EPOCH or (says_subscription and says_rest)
+
+
+def _assignment(member: ConsumerMember) -> ResponseAssignment:
+    return ResponseAssignment(
+        topic_partitions=tuple(
+            TopicPartitions(topic_id=topic_id, partitions=tuple(map(i32, partitions)))
+            for topic_id, partitions in by_topic(member.assigned).items()
+        )
+    )

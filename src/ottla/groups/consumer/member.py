@@ -1,0 +1,148 @@
+"""A member of a consumer group."""
+
+import enum
+from dataclasses import dataclass, replace
+
+from ottla.groups.consumer.records import (
+    ClassicMemberMetadata,
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    TopicPartitions,
+)
+from ottla.groups.partitions import NOTHING, Assignment, assignment_of, by_topic
+from ottla.groups.record import Record
+
+LEFT_TEMPORARILY_EPOCH = -2  # A static member that will come back under the same instance id.
+
+
+class MemberState(enum.IntEnum):
+    """The numbers are those of the records.
+
+    STABLE
+        -> UNREVOKED_PARTITIONS   a new target takes partitions away
+        -> UNRELEASED_PARTITIONS  a new target gives partitions that others still have
+    UNREVOKED_PARTITIONS          the member has to say that it gave the partitions up
+        -> any of the three       it did; the newest target counts
+    UNRELEASED_PARTITIONS         the member has its epoch, and gets more as others let go
+        -> any of the three       by its next heartbeat
+    """
+
+    STABLE = 0
+    UNREVOKED_PARTITIONS = 1
+    UNRELEASED_PARTITIONS = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerMember:
+    member_id: str
+    instance_id: str | None = None
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    subscribed_topic_names: tuple[str, ...] = ()  # In ascending order.
+    subscribed_topic_regex: str | None = None
+    rebalance_timeout_ms: int = -1
+    server_assignor: str | None = None
+    classic: ClassicMemberMetadata | None = None  # While it speaks the classic protocol.
+    epoch: int = 0
+    previous_epoch: int = -1
+    state: MemberState = MemberState.STABLE
+    assigned: Assignment = NOTHING
+    pending_revocation: Assignment = NOTHING
+
+    @property
+    def held(self) -> Assignment:
+        """What nobody else may have now."""
+        return self.assigned | self.pending_revocation
+
+    @property
+    def uses_classic_protocol(self) -> bool:
+        return self.classic is not None
+
+    def is_reconciled_to(self, epoch: int) -> bool:
+        return self.state is MemberState.STABLE and self.epoch == epoch
+
+    # As records.
+
+    def metadata_record(self, group_id: str) -> Record:
+        return Record(
+            ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=self.member_id),
+            self.metadata(),
+        )
+
+    def metadata(self) -> ConsumerGroupMemberMetadataValue:
+        return ConsumerGroupMemberMetadataValue(
+            instance_id=self.instance_id,
+            rack_id=self.rack_id,
+            client_id=self.client_id,
+            client_host=self.client_host,
+            subscribed_topic_names=self.subscribed_topic_names,
+            subscribed_topic_regex=self.subscribed_topic_regex,
+            rebalance_timeout_ms=self.rebalance_timeout_ms,
+            server_assignor=self.server_assignor,
+            classic_member_metadata=self.classic,
+        )
+
+    def with_metadata(self, value: ConsumerGroupMemberMetadataValue) -> "ConsumerMember":
+        return replace(
+            self,
+            instance_id=value.instance_id,
+            rack_id=value.rack_id,
+            client_id=value.client_id,
+            client_host=value.client_host,
+            subscribed_topic_names=tuple(sorted(set(value.subscribed_topic_names))),
+            subscribed_topic_regex=value.subscribed_topic_regex or None,
+            rebalance_timeout_ms=value.rebalance_timeout_ms,
+            server_assignor=value.server_assignor,
+            classic=value.classic_member_metadata,
+        )
+
+    def assignment_record(self, group_id: str) -> Record:
+        return Record(
+            ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=self.member_id),
+            ConsumerGroupCurrentMemberAssignmentValue(
+                member_epoch=self.epoch,
+                previous_member_epoch=self.previous_epoch,
+                state=self.state,
+                assigned_partitions=to_topic_partitions(self.assigned),
+                partitions_pending_revocation=to_topic_partitions(self.pending_revocation),
+            ),
+        )
+
+    def with_assignment(
+        self, value: ConsumerGroupCurrentMemberAssignmentValue | None
+    ) -> "ConsumerMember":
+        """None: the member is in the group, but was never given anything."""
+        if value is None:
+            return self.without_assignment()
+        return replace(
+            self,
+            epoch=value.member_epoch,
+            previous_epoch=value.previous_member_epoch,
+            state=MemberState(value.state),
+            assigned=from_topic_partitions(value.assigned_partitions),
+            pending_revocation=from_topic_partitions(value.partitions_pending_revocation),
+        )
+
+    def without_assignment(self) -> "ConsumerMember":
+        return replace(
+            self,
+            epoch=0,
+            previous_epoch=-1,
+            state=MemberState.STABLE,
+            assigned=NOTHING,
+            pending_revocation=NOTHING,
+        )
+
+
+def to_topic_partitions(assignment: Assignment) -> tuple[TopicPartitions, ...]:
+    return tuple(
+        TopicPartitions(topic_id=topic_id, partitions=partitions)
+        for topic_id, partitions in by_topic(assignment).items()
+    )
+
+
+def from_topic_partitions(topics: tuple[TopicPartitions, ...]) -> Assignment:
+    return assignment_of((topic.topic_id, topic.partitions) for topic in topics)

@@ -1,0 +1,108 @@
+"""The timers of members of consumer groups, and what happens when one of them expires.
+
+    session    the member sent no heartbeat
+    rebalance  the member did not give up the partitions that it was told to give up
+    join       a member of the classic protocol was told to rejoin and did not
+    sync       a member of the classic protocol did not fetch its assignment
+
+In each case the member is removed from the group.
+"""
+
+from collections.abc import Iterable
+from functools import partial
+
+from ottla.groups.consumer.draft import Draft
+from ottla.groups.consumer.group import ConsumerGroup
+from ottla.groups.consumer.member import ConsumerMember, MemberState
+from ottla.groups.consumer.migration import Migration
+from ottla.groups.consumer.subscription import metadata_hash, partition_counts
+from ottla.groups.effects import Effects
+from ottla.groups.state import CoordinatorState
+from ottla.machine.result import Result
+
+_KINDS = ("session", "rebalance", "join", "sync")
+
+
+class ConsumerSessions:
+    def __init__(self, state: CoordinatorState, migration: Migration) -> None:
+        self._state = state
+        self._migration = migration
+        self._told_to_rejoin: set[str] = set()  # Keys of `join` timers.
+
+    def on_loaded(self, group: ConsumerGroup, now_ms: int) -> None:
+        for member in group.members.values():
+            self.keep_alive(group.group_id, member, now_ms)
+            self.watch_revocation(group.group_id, member, now_ms)
+
+    def keep_alive(self, group_id: str, member: ConsumerMember, now_ms: int) -> None:
+        timeout_ms = self._state.config.consumer_session_timeout_ms
+        if member.classic is not None:
+            timeout_ms = member.classic.session_timeout_ms
+        self._schedule("session", group_id, member, now_ms + timeout_ms)
+
+    def watch_revocation(self, group_id: str, member: ConsumerMember, now_ms: int) -> None:
+        """A member of the classic protocol is watched while it rejoins instead."""
+        if member.uses_classic_protocol or member.state is not MemberState.UNREVOKED_PARTITIONS:
+            self._state.timers.cancel(_key("rebalance", group_id, member.member_id))
+        else:
+            self._schedule("rebalance", group_id, member, now_ms + member.rebalance_timeout_ms)
+
+    def expect_rejoin(self, group_id: str, member: ConsumerMember, now_ms: int) -> None:
+        """Being told again gives no more time."""
+        key = _key("join", group_id, member.member_id)
+        if key not in self._told_to_rejoin:
+            self._told_to_rejoin.add(key)
+            self._schedule("join", group_id, member, now_ms + member.rebalance_timeout_ms)
+
+    def expect_sync(self, group_id: str, member: ConsumerMember, now_ms: int) -> None:
+        self._cancel("join", group_id, member.member_id)
+        self._schedule("sync", group_id, member, now_ms + member.rebalance_timeout_ms)
+
+    def on_synced(self, group_id: str, member_id: str) -> None:
+        self._cancel("sync", group_id, member_id)
+
+    def end(self, group_id: str, member_id: str) -> None:
+        for kind in _KINDS:
+            self._cancel(kind, group_id, member_id)
+
+    def _cancel(self, kind: str, group_id: str, member_id: str) -> None:
+        key = _key(kind, group_id, member_id)
+        self._told_to_rejoin.discard(key)
+        self._state.timers.cancel(key)
+
+    def _schedule(self, kind: str, group_id: str, member: ConsumerMember, deadline_ms: int) -> None:
+        self._state.timers.schedule(
+            _key(kind, group_id, member.member_id),
+            deadline_ms,
+            partial(self._expire, kind, group_id, member.member_id, member.epoch),
+        )
+
+    def _expire(
+        self, kind: str, group_id: str, member_id: str, epoch: int, now_ms: int
+    ) -> Result[None]:
+        effects = Effects()
+        self._told_to_rejoin.discard(_key(kind, group_id, member_id))
+        group = self._state.consumer_groups.get(group_id)
+        member = group.members.get(member_id) if group is not None else None
+        if group is not None and member is not None:
+            has_moved_on = kind == "rebalance" and member.epoch != epoch
+            if not has_moved_on:
+                self.remove(group, [member_id], now_ms, effects)
+        return effects.result(None)
+
+    def remove(
+        self, group: ConsumerGroup, member_ids: Iterable[str], now_ms: int, effects: Effects
+    ) -> None:
+        """The next heartbeat of another member makes the target without them."""
+        draft = Draft(group)
+        for member_id in member_ids:
+            draft.write(*group.member_tombstones(member_id))
+            self.end(group.group_id, member_id)
+        counts = partition_counts(draft.group, self._state.catalog)
+        draft.write(draft.group.epoch_record(draft.group.epoch + 1, metadata_hash(counts)))
+        if not self._migration.maybe_downgrade(draft, now_ms, effects, rebalance=True):
+            effects.records.extend(draft.records)
+
+
+def _key(kind: str, group_id: str, member_id: str) -> str:
+    return f"consumer/{kind}/{group_id}/{member_id}"
