@@ -9,6 +9,11 @@ from datetime import timedelta
 from typing import Any, TypeVar
 from uuid import UUID
 
+from kio.schema.consumer_group_heartbeat.v1.request import (
+    ConsumerGroupHeartbeatRequest,
+    TopicPartitions,
+)
+from kio.schema.consumer_group_heartbeat.v1.response import ConsumerGroupHeartbeatResponse
 from kio.schema.heartbeat.v4.request import HeartbeatRequest
 from kio.schema.heartbeat.v4.response import HeartbeatResponse
 from kio.schema.join_group.v9.request import JoinGroupRequest, JoinGroupRequestProtocol
@@ -272,6 +277,66 @@ class Coordinator:
         reply = self.run(lambda now_ms: self.machine.leave_group(request, caller, now_ms))
         assert isinstance(reply.value, LeaveGroupResponse)
         return reply.value
+
+    def beat(
+        self,
+        member_id: str = "",
+        epoch: int = 0,
+        *,
+        group: str = "g",
+        topics: tuple[str, ...] | None = None,
+        regex: str | None = None,
+        owned: Iterable[tuple[str, int]] | None = None,
+        instance: str | None = None,
+        rebalance_ms: int | None = None,
+        assignor: str | None = None,
+        version: int = 1,
+    ) -> ConsumerGroupHeartbeatResponse:
+        """ConsumerGroupHeartbeat; who joins (epoch 0) subscribes to `t` if nothing else is said."""
+        joins = epoch == 0
+        if joins and topics is None and regex is None:
+            topics = ("t",)
+        if rebalance_ms is None:
+            rebalance_ms = 60_000 if joins else -1
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=GroupId(group),
+            member_id=member_id,
+            member_epoch=i32(epoch),
+            instance_id=instance,
+            rebalance_timeout=duration(rebalance_ms),
+            subscribed_topic_names=None if topics is None else tuple(map(TopicName, topics)),
+            subscribed_topic_regex=regex,
+            server_assignor=assignor,
+            topic_partitions=() if joins and owned is None else self._owned(owned),
+        )
+        caller = Caller(api_version=version, client_id="client", client_host="/host")
+        reply = self.run(
+            lambda now_ms: self.machine.consumer_group_heartbeat(request, caller, now_ms)
+        )
+        assert isinstance(reply.value, ConsumerGroupHeartbeatResponse)
+        return reply.value
+
+    def _owned(self, owned: Iterable[tuple[str, int]] | None) -> tuple[TopicPartitions, ...] | None:
+        if owned is None:
+            return None
+        topics: dict[str, list[i32]] = {}
+        for name, partition in sorted(owned):
+            topics.setdefault(name, []).append(i32(partition))
+        return tuple(
+            TopicPartitions(topic_id=self.catalog.topic_id(name), partitions=tuple(partitions))
+            for name, partitions in topics.items()
+        )
+
+    def assigned(self, response: ConsumerGroupHeartbeatResponse) -> set[tuple[str, int]] | None:
+        """The assignment of a response by topic names, None when it has none."""
+        if response.assignment is None:
+            return None
+        return {
+            (self.catalog.topic_name(topic.topic_id) or "?", partition)
+            for topic in response.assignment.topic_partitions
+            if topic.topic_id is not None
+            for partition in topic.partitions
+        }
 
     def commit(
         self,

@@ -69,7 +69,9 @@ class ClassicMembers:
         owned = to_ids(subscription.owned_partitions, self._state.catalog)
         member = self._progress.advance(draft, member, owned, now_ms, subscription_changed=changed)
         effects = Effects()
-        if not self._migration.maybe_downgrade(draft, now_ms, effects, rebalance=False):
+        if self._migration.maybe_downgrade(draft, now_ms, effects, rebalance=False):
+            self._sessions.end_all(group)
+        else:
             effects.records.extend(draft.records)
             self._sessions.keep_alive(group.group_id, member, now_ms)
             self._sessions.expect_sync(group.group_id, member, now_ms)

@@ -65,6 +65,11 @@ class ConsumerSessions:
         for kind in _KINDS:
             self._cancel(kind, group_id, member_id)
 
+    def end_all(self, group: ConsumerGroup) -> None:
+        """The group has become a classic one, which has its own timers."""
+        for member_id in group.members:
+            self.end(group.group_id, member_id)
+
     def _cancel(self, kind: str, group_id: str, member_id: str) -> None:
         key = _key(kind, group_id, member_id)
         self._told_to_rejoin.discard(key)
@@ -100,7 +105,9 @@ class ConsumerSessions:
             self.end(group.group_id, member_id)
         counts = partition_counts(draft.group, self._state.catalog)
         draft.write(draft.group.epoch_record(draft.group.epoch + 1, metadata_hash(counts)))
-        if not self._migration.maybe_downgrade(draft, now_ms, effects, rebalance=True):
+        if self._migration.maybe_downgrade(draft, now_ms, effects, rebalance=True):
+            self.end_all(group)
+        else:
             effects.records.extend(draft.records)
 
 
