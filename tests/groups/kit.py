@@ -97,7 +97,7 @@ class ManualTimers:
     def cancel(self, key: str) -> None:
         self._entries.pop(key, None)
 
-    def keys(self) -> set[str]:
+    def names(self) -> set[str]:
         return set(self._entries)
 
     def deadline_ms(self, key: str) -> int:

@@ -259,7 +259,7 @@ def test_the_last_member_that_fails_leaves_an_empty_group() -> None:
 
     assert record == coordinator.log[-1]
     assert state(coordinator) == "Empty"
-    assert coordinator.timers.keys() == {"offsets/expire"}
+    assert coordinator.timers.names() == {"offsets/expire"}
 
 
 # LeaveGroup.

@@ -199,7 +199,7 @@ def test_the_last_member_that_leaves_leaves_an_empty_group() -> None:
 
     assert coordinator.last_records == (*tombstones("m"), epoch_record(2, 0))
     assert describe(coordinator).group_state == "Empty"
-    assert coordinator.timers.keys() == {"offsets/expire"}
+    assert coordinator.timers.names() == {"offsets/expire"}
     assert coordinator.beat("n").member_epoch == 3
 
 
@@ -404,7 +404,7 @@ def test_a_coordinator_that_takes_over_goes_on() -> None:
 
     coordinator.reload()
 
-    assert coordinator.timers.keys() == {
+    assert coordinator.timers.names() == {
         "offsets/expire",
         "consumer/session/g/m",
         "consumer/session/g/n",

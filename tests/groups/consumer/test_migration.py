@@ -152,7 +152,7 @@ def test_a_group_of_classic_members_only_is_downgraded() -> None:
     coordinator.beat("new", -1)
 
     assert group_type(coordinator) == ("Classic", "PreparingRebalance")
-    assert not [key for key in coordinator.timers.keys() if key.startswith("consumer/")]
+    assert not [key for key in coordinator.timers.names() if key.startswith("consumer/")]
     heartbeat = coordinator.heartbeat(member_id, 3)
     assert heartbeat.error_code is ErrorCode.rebalance_in_progress
     joined = coordinator.join(member_id, protocols=owning(0, 1)).value

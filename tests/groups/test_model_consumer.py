@@ -1,0 +1,233 @@
+"""Consumer groups under honest clients, lost responses, crashes and changes of coordinator.
+
+A client owns what it was last assigned until it has revoked it, and gives everything up when it is
+fenced. Whatever happens, no two clients own the same partition, epochs only grow, and a commit that
+was acknowledged stays.
+"""
+
+from dataclasses import dataclass, field
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    multiple,
+    rule,
+)
+from kio.schema.consumer_group_heartbeat.v1.response import ConsumerGroupHeartbeatResponse
+
+from ottla.protocol.errors import ApiError, ErrorCode
+from tests.groups.kit import Coordinator
+
+Place = tuple[str, int]
+RARELY = st.integers(0, 4).map(lambda number: number == 4)
+
+
+@dataclass
+class Client:
+    member_id: str
+    topics: tuple[str, ...]
+    instance: str | None = None
+    alive: bool = True
+    epoch: int = 0
+    owned: set[Place] = field(default_factory=set)
+    revoking: set[Place] = field(default_factory=set)  # Owned, but no longer assigned.
+    says_everything: bool = True
+
+    def on_assignment(self, assigned: set[Place]) -> None:
+        self.revoking = self.owned - assigned
+        self.owned |= assigned
+
+    def finish_revocation(self) -> None:
+        self.owned -= self.revoking
+        self.revoking = set()
+
+    def give_up(self) -> None:
+        self.epoch = 0
+        self.owned = set()
+        self.revoking = set()
+        self.says_everything = True
+
+
+class ConsumerGroupModel(RuleBasedStateMachine):
+    clients = Bundle("clients")
+
+    @initialize()
+    def start(self) -> None:
+        self.coordinator = Coordinator()
+        self.all: list[Client] = []
+        self.group_epoch = 0
+        self.committed: dict[Place, int] = {}
+        self.commit_count = 0
+
+    @rule(
+        target=clients,
+        topics=st.sampled_from([("t",), ("u",), ("t", "u")]),
+        static=st.booleans(),
+    )
+    def new_client(self, topics: tuple[str, ...], static: bool) -> object:
+        if len(self.all) >= 5:
+            return multiple()
+        name = f"m{len(self.all)}"
+        client = Client(name, topics, instance=f"i-{name}" if static else None)
+        self.all.append(client)
+        return client
+
+    @rule(client=clients, lost=st.booleans(), revoked=st.booleans())
+    def heartbeat(self, client: Client, lost: bool, revoked: bool) -> None:
+        self._heartbeat(client, lost, revoked)
+
+    @rule(data=st.data())
+    def everyone_heartbeats(self, data: st.DataObject) -> None:
+        for client in data.draw(st.permutations(self.all)):
+            self._heartbeat(client, lost=False, revoked=data.draw(st.booleans()))
+
+    def _heartbeat(self, client: Client, lost: bool, revoked: bool) -> None:
+        if not client.alive:
+            return
+        if revoked:
+            client.finish_revocation()
+        try:
+            response = self._send(client)
+        except ApiError as error:
+            assert error.code in {
+                ErrorCode.fenced_member_epoch,
+                ErrorCode.unknown_member_id,
+                ErrorCode.unreleased_instance_id,
+                ErrorCode.group_id_not_found,
+            }
+            client.give_up()
+            return
+        if lost:
+            client.says_everything = True
+            return
+        client.epoch = response.member_epoch
+        client.says_everything = False
+        assigned = self.coordinator.assigned(response)
+        if assigned is not None:
+            client.on_assignment(assigned)
+
+    def _send(self, client: Client) -> ConsumerGroupHeartbeatResponse:
+        joins = client.epoch == 0
+        everything = client.says_everything or joins
+        return self.coordinator.beat(
+            client.member_id,
+            client.epoch,
+            topics=client.topics if everything else None,
+            owned=None if joins else client.owned,
+            rebalance_ms=60_000 if everything else None,
+            instance=client.instance,
+        )
+
+    @rule(client=clients, topics=st.sampled_from([("t",), ("u",), ("t", "u")]))
+    def change_subscription(self, client: Client, topics: tuple[str, ...]) -> None:
+        client.topics = topics
+        client.says_everything = True
+
+    @rule(client=clients, rarely=RARELY)
+    def leave(self, client: Client, rarely: bool) -> None:
+        if not rarely or not client.alive or client.epoch <= 0:
+            return
+        client.alive = False
+        try:
+            self.coordinator.beat(client.member_id, -1, instance=client.instance)
+        except ApiError:
+            pass
+        client.give_up()
+
+    @rule(client=clients)
+    def restart_static(self, client: Client) -> None:
+        """The process ends and a new one takes its instance over."""
+        if not client.alive or client.epoch <= 0 or client.instance is None:
+            return
+        try:
+            self.coordinator.beat(client.member_id, -2, instance=client.instance)
+        except ApiError:
+            pass
+        client.give_up()
+        client.member_id += "'"
+
+    @rule(client=clients, rarely=RARELY)
+    def crash(self, client: Client, rarely: bool) -> None:
+        if rarely:
+            client.alive = False
+            client.give_up()
+
+    @rule(rarely=RARELY)
+    def time_passes(self, rarely: bool) -> None:
+        """Longer than a session: who did not send heartbeats knows that it is out."""
+        if not rarely:
+            return
+        for client in self.all:
+            client.give_up()
+        self.coordinator.advance(46_000)
+
+    @rule()
+    def a_little_time_passes(self) -> None:
+        self.coordinator.advance(1)
+
+    @rule()
+    def change_of_coordinator(self) -> None:
+        before = self._describe()
+        self.coordinator.reload()
+        assert self._describe() == before
+
+    @rule(topic=st.sampled_from(["t", "u"]))
+    def add_partition(self, topic: str) -> None:
+        topic_id, count = self.coordinator.catalog.topics[topic]
+        if count < 6:
+            self.coordinator.catalog.topics[topic] = (topic_id, count + 1)
+            self.coordinator.catalog.topics_version += 1
+
+    @rule(client=clients, data=st.data())
+    def commit(self, client: Client, data: st.DataObject) -> None:
+        if not client.owned or client.epoch <= 0:
+            return
+        place = data.draw(st.sampled_from(sorted(client.owned)))
+        self.commit_count += 1
+        try:
+            self.coordinator.commit(
+                {place: self.commit_count}, member_id=client.member_id, generation=client.epoch
+            )
+        except ApiError as error:
+            assert error.code in {ErrorCode.stale_member_epoch, ErrorCode.unknown_member_id}
+        else:
+            self.committed[place] = self.commit_count
+
+    def _describe(self) -> object:
+        return self.coordinator.run(
+            lambda _: self.coordinator.machine.describe_consumer_groups(["g"])
+        ).value
+
+    @invariant()
+    def no_partition_has_two_owners(self) -> None:
+        owners: dict[Place, str] = {}
+        for client in getattr(self, "all", []):
+            for place in client.owned:
+                assert place not in owners, (place, owners[place], client.member_id)
+                owners[place] = client.member_id
+
+    @invariant()
+    def epochs_only_grow(self) -> None:
+        if not hasattr(self, "coordinator"):
+            return
+        (group,) = self._describe()  # type: ignore[misc]
+        if group.error_code is ErrorCode.none:
+            assert group.group_epoch >= self.group_epoch
+            assert group.assignment_epoch <= group.group_epoch
+            assert all(member.member_epoch <= group.assignment_epoch for member in group.members)
+            self.group_epoch = group.group_epoch
+
+    @invariant()
+    def commits_stay(self) -> None:
+        if hasattr(self, "coordinator"):
+            assert self.coordinator.offsets() == self.committed
+
+
+ConsumerGroupModel.TestCase.settings = settings(
+    max_examples=60, stateful_step_count=40, deadline=None
+)
+TestConsumerGroupModel = ConsumerGroupModel.TestCase
