@@ -115,7 +115,7 @@ def test_an_interrupt_ends_quietly() -> None:
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate()
     assert errors == b""
-    assert process.returncode == 130
+    assert process.returncode in (130, -signal.SIGINT)
 
 
 def test_serving_loads_neither_the_client_nor_the_table_library() -> None:

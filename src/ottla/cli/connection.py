@@ -1,6 +1,7 @@
 """The way from a command to a broker, and from librdkafka's errors to ours."""
 
 import contextlib
+import signal
 import socket
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -97,7 +98,7 @@ class Connection:
 
     def metadata(self, topic: str | None = None) -> ClusterMetadata:
         admin = self.admin()
-        with self.errors():
+        with self.errors(), interruptible():
             return admin.list_topics(*([topic] if topic else []), timeout=TIMEOUT_S)
 
     def result(self, future: "Future[T]", of: str = "") -> T:
@@ -120,6 +121,16 @@ class Connection:
             return future.result(TIMEOUT_S * 2)
         except TimeoutError:
             raise self.unreachable("it does not answer in time") from None
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """Let ctrl-c end the process at once; some calls of librdkafka return to Python much later."""
+    previous = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous)
 
 
 def _ignore_error(_: KafkaError) -> None:

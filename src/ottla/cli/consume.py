@@ -6,7 +6,7 @@ from typing import Annotated
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from cyclopts import Parameter
 
-from ottla.cli.connection import TIMEOUT_S, Connection, describe_error
+from ottla.cli.connection import TIMEOUT_S, Connection, describe_error, interruptible
 from ottla.cli.errors import CommandError, UsageError
 from ottla.cli.output import print_line
 from ottla.cli.parameters import AsJson, Flag
@@ -79,7 +79,7 @@ class Reader:
         self._unreachable: KafkaError | None = None
 
     def assign(self, start: StartPosition, partitions: list[int] | None) -> None:
-        with self._connection.errors(self._topic):
+        with self._connection.errors(self._topic), interruptible():
             chosen = [
                 TopicPartition(self._topic, partition)
                 for partition in self._choose_partitions(partitions)
