@@ -137,6 +137,9 @@ def _ignore_error(_: KafkaError) -> None:
     """Every operation reports its own failure; librdkafka's own words would go to stderr."""
 
 
+DEFAULT_CONNECTION = Connection()
+
+
 def describe_error(error: KafkaError, of: str = "") -> str:
     """One line: what the broker or librdkafka said, and what to do next if we know."""
     text = error.str().removeprefix("Broker: ").rstrip(".")

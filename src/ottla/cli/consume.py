@@ -6,7 +6,13 @@ from typing import Annotated
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from cyclopts import Parameter
 
-from ottla.cli.connection import TIMEOUT_S, Connection, describe_error, interruptible
+from ottla.cli.connection import (
+    DEFAULT_CONNECTION,
+    TIMEOUT_S,
+    Connection,
+    describe_error,
+    interruptible,
+)
 from ottla.cli.errors import CommandError, UsageError
 from ottla.cli.output import print_line
 from ottla.cli.parameters import AsJson, Flag
@@ -28,7 +34,7 @@ def consume(
     count: int | None = None,
     follow: Annotated[bool, Parameter(negative="--no-follow")] = True,
     format_: Annotated[str, Parameter(name="--format")] = "{value}",
-    connection: Connection = Connection(),  # noqa: B008
+    connection: Connection = DEFAULT_CONNECTION,
     as_json: AsJson = False,
 ) -> None:
     """Read records of a topic; without other wish those that are written from now on.

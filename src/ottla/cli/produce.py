@@ -8,7 +8,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from cyclopts import Parameter
 
 from ottla.cli.assignments import parse_pairs
-from ottla.cli.connection import Connection, describe_error
+from ottla.cli.connection import DEFAULT_CONNECTION, Connection, describe_error
 from ottla.cli.errors import CommandError, ExitCode, UsageError
 from ottla.cli.output import print_json, print_line
 from ottla.cli.parameters import AsJson
@@ -56,7 +56,7 @@ def produce(
     compression: Compression = "none",
     acks: Acks = "all",
     idempotent: Annotated[bool | None, Parameter(negative="--no-idempotent")] = None,
-    connection: Connection = Connection(),  # noqa: B008
+    connection: Connection = DEFAULT_CONNECTION,
     as_json: AsJson = False,
 ) -> None:
     """Write records to a topic: one per VALUE, or without a VALUE one per line of stdin.

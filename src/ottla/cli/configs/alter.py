@@ -7,8 +7,8 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry
 from cyclopts import Parameter
 
 from ottla.cli.assignments import parse_pairs
-from ottla.cli.configs.resource import Subject
-from ottla.cli.connection import Connection
+from ottla.cli.configs.resource import NO_SUBJECT, Subject
+from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.errors import UsageError
 from ottla.cli.output import print_json, print_line
 from ottla.cli.parameters import AsJson
@@ -16,12 +16,12 @@ from ottla.cli.parameters import AsJson
 
 def alter(
     *,
-    subject: Subject = Subject(),  # noqa: B008
+    subject: Subject = NO_SUBJECT,
     set_: Annotated[list[str] | None, Parameter(name="--set")] = None,
     delete: list[str] | None = None,
     append: list[str] | None = None,
     subtract: list[str] | None = None,
-    connection: Connection = Connection(),  # noqa: B008
+    connection: Connection = DEFAULT_CONNECTION,
     as_json: AsJson = False,
 ) -> None:
     """Change configuration values.

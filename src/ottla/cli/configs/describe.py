@@ -5,17 +5,17 @@ from typing import Annotated
 from confluent_kafka.admin import ConfigEntry, ConfigSource
 from cyclopts import Parameter
 
-from ottla.cli.configs.resource import Subject
-from ottla.cli.connection import Connection
+from ottla.cli.configs.resource import NO_SUBJECT, Subject
+from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.output import print_json, print_line, print_rows
 from ottla.cli.parameters import AsJson
 
 
 def describe(
     *,
-    subject: Subject = Subject(),  # noqa: B008
+    subject: Subject = NO_SUBJECT,
     all_: Annotated[bool, Parameter(name="--all", show_default=False)] = False,
-    connection: Connection = Connection(),  # noqa: B008
+    connection: Connection = DEFAULT_CONNECTION,
     as_json: AsJson = False,
 ) -> None:
     """Show configuration values.

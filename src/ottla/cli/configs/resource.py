@@ -24,3 +24,6 @@ class Subject:
 
     def __str__(self) -> str:
         return f"broker {self.broker}" if self.topic is None else f"topic {self.topic}"
+
+
+NO_SUBJECT = Subject()

@@ -2,7 +2,7 @@
 
 from confluent_kafka.admin import NewPartitions
 
-from ottla.cli.connection import TIMEOUT_S, Connection
+from ottla.cli.connection import DEFAULT_CONNECTION, TIMEOUT_S, Connection
 from ottla.cli.errors import UsageError
 from ottla.cli.output import print_json, print_line
 from ottla.cli.parameters import AsJson
@@ -13,7 +13,7 @@ def alter(
     /,
     *,
     partitions: int,
-    connection: Connection = Connection(),  # noqa: B008
+    connection: Connection = DEFAULT_CONNECTION,
     as_json: AsJson = False,
 ) -> None:
     """Add partitions to a topic.

@@ -4,7 +4,7 @@ from confluent_kafka import KafkaError
 from confluent_kafka.admin import NewTopic
 
 from ottla.cli.assignments import parse_assignments
-from ottla.cli.connection import TIMEOUT_S, Connection
+from ottla.cli.connection import DEFAULT_CONNECTION, TIMEOUT_S, Connection
 from ottla.cli.errors import UsageError
 from ottla.cli.output import print_json, print_line
 from ottla.cli.parameters import AsJson, Flag
@@ -20,7 +20,7 @@ def create(
     replication_factor: int | None = None,
     config: list[str] | None = None,
     if_not_exists: Flag = False,
-    connection: Connection = Connection(),  # noqa: B008
+    connection: Connection = DEFAULT_CONNECTION,
     as_json: AsJson = False,
 ) -> None:
     """Create a topic.

@@ -2,7 +2,7 @@
 
 from confluent_kafka import KafkaError
 
-from ottla.cli.connection import TIMEOUT_S, Connection
+from ottla.cli.connection import DEFAULT_CONNECTION, TIMEOUT_S, Connection
 from ottla.cli.errors import CommandError, UsageError
 from ottla.cli.output import print_json, print_line
 from ottla.cli.parameters import AsJson, Flag, TopicNames
@@ -13,7 +13,7 @@ def delete(
     /,
     *,
     if_exists: Flag = False,
-    connection: Connection = Connection(),  # noqa: B008
+    connection: Connection = DEFAULT_CONNECTION,
     as_json: AsJson = False,
 ) -> None:
     """Delete topics with all their records.

@@ -5,7 +5,7 @@ from typing import Any
 from confluent_kafka import TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec, TopicDescription
 
-from ottla.cli.connection import Connection
+from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.errors import UsageError
 from ottla.cli.output import print_json, print_line, print_rows
 from ottla.cli.parameters import AsJson, TopicNames
@@ -17,7 +17,7 @@ def describe(
     topics: TopicNames,
     /,
     *,
-    connection: Connection = Connection(),  # noqa: B008
+    connection: Connection = DEFAULT_CONNECTION,
     as_json: AsJson = False,
 ) -> None:
     """Show partitions, offsets and replicas."""

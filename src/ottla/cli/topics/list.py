@@ -1,6 +1,6 @@
 """`ottla topics list`: names, partitions and replicas of the topics."""
 
-from ottla.cli.connection import Connection
+from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.output import print_json, print_rows
 from ottla.cli.parameters import AsJson, Flag
 from ottla.protocol.topics import INTERNAL_TOPICS
@@ -9,7 +9,7 @@ from ottla.protocol.topics import INTERNAL_TOPICS
 def list_topics(
     *,
     internal: Flag = False,
-    connection: Connection = Connection(),  # noqa: B008
+    connection: Connection = DEFAULT_CONNECTION,
     as_json: AsJson = False,
 ) -> None:
     """List the topics.

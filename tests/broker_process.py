@@ -1,0 +1,118 @@
+"""A broker in a process of its own, for tests that need a real socket and a real disk."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Self
+
+REPOSITORY = Path(__file__).parents[1]
+START_TIMEOUT_S = 30
+STOP_TIMEOUT_S = 30
+LOG_CHARACTERS_SHOWN = 8_000
+
+# ApiVersions v0 with correlation id 1 and no client id: every broker answers it.
+API_VERSIONS_REQUEST = bytes.fromhex("0000000a 0012 0000 00000001 ffff")
+
+
+class BrokerProcess:
+    """`python -m ottla serve` on a free port; stopped by its process id."""
+
+    def __init__(self, directory: Path, *arguments: str, port: int | None = None) -> None:
+        self.data = directory / "data"
+        self.port = port or _free_port()
+        self.bootstrap = f"127.0.0.1:{self.port}"
+        self._log = directory / "broker.log"
+        self._arguments = arguments
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "ottla", "serve", "--data", str(self.data)]
+        command += ["--port", str(self.port), *self._arguments]
+        environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "src")}
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+        self._wait_until_ready()
+
+    def stop(self) -> int:
+        """Ask it to end as an operator does, and return its exit code."""
+        return self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it as a crash does."""
+        self._end(signal.SIGKILL)
+
+    def log_text(self) -> str:
+        return self._log.read_text(errors="replace") if self._log.exists() else ""
+
+    def _end(self, number: signal.Signals) -> int:
+        process, self._process = self._process, None
+        if process is None:
+            return 0
+        process.send_signal(number)
+        try:
+            return process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise AssertionError(f"the broker did not end\n{self.log_text()}") from None
+
+    def _wait_until_ready(self) -> None:
+        assert self._process is not None
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not _answers(self.port):
+            if self._ended() or time.monotonic() > deadline:
+                self._process.kill()
+                self._process.wait()
+                raise AssertionError(f"the broker did not start\n{self.log_text()}")
+
+    def _ended(self) -> bool:
+        """Give it a moment; True if it used that to end."""
+        assert self._process is not None
+        try:
+            self._process.wait(0.02)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+
+class ExternalBroker:
+    """A broker that somebody else runs, named by OTTLA_TEST_BOOTSTRAP; it may be Apache Kafka."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.bootstrap = bootstrap
+        host, _, port = bootstrap.rpartition(":")
+        self.host, self.port = host, int(port)
+
+    def log_text(self) -> str:
+        return ""
+
+
+def _answers(port: int) -> bool:
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=START_TIMEOUT_S) as connection:
+            connection.sendall(API_VERSIONS_REQUEST)
+            return len(connection.recv(4)) == 4
+    except OSError:
+        return False
+
+
+def _free_port() -> int:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        return int(unused.getsockname()[1])

@@ -1,0 +1,68 @@
+import itertools
+from collections.abc import Callable
+
+import kafka.codec
+import pytest
+from tests.clients.aiokafka_client import AiokafkaClient
+from tests.clients.client import Client
+from tests.clients.confluent_client import ConfluentClient
+from tests.clients.kafka_python_client import KafkaPythonClient
+
+CLIENTS: dict[str, Callable[[str], Client]] = {
+    "confluent": ConfluentClient,
+    "kafka-python": KafkaPythonClient,
+    "aiokafka": AiokafkaClient,
+}
+
+CreateTopic = Callable[..., str]
+
+_numbers = itertools.count()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "clients" in item.path.parts:
+            item.add_marker(pytest.mark.clients)
+
+
+@pytest.fixture(params=CLIENTS)
+def client(request: pytest.FixtureRequest, bootstrap: str) -> Client:
+    return CLIENTS[request.param](bootstrap)
+
+
+@pytest.fixture
+def confluent(bootstrap: str) -> ConfluentClient:
+    return ConfluentClient(bootstrap)
+
+
+@pytest.fixture
+def new_name(request: pytest.FixtureRequest) -> Callable[[], str]:
+    """A topic name that no other test uses; also not one of an earlier run on the same broker."""
+    run_id = request.config.stash.setdefault(_run_id, f"{id(request.config):x}")
+    return lambda: f"test-{run_id}-{next(_numbers)}"
+
+
+_run_id = pytest.StashKey[str]()
+
+
+@pytest.fixture
+def create_topic(confluent: ConfluentClient, new_name: Callable[[], str]) -> CreateTopic:
+    """`create_topic(partitions=3, **{"cleanup.policy": "compact"})` returns the topic's name."""
+
+    def create(partitions: int = 1, **config: str) -> str:
+        topic = new_name()
+        confluent.create_topic(topic, partitions, config)
+        return topic
+
+    return create
+
+
+@pytest.fixture
+def topic(create_topic: CreateTopic) -> str:
+    return create_topic()
+
+
+def has_codec(client: Client, codec: str) -> bool:
+    if not isinstance(client, KafkaPythonClient) or codec == "none":
+        return True
+    return bool(getattr(kafka.codec, f"has_{codec}")())

@@ -1,0 +1,128 @@
+"""kafka-python, the client written in Python."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, NewTopic
+from kafka.errors import BrokerResponseError
+from tests.clients.client import DEFAULT_OPTIONS, TIMEOUT_S, ProduceOptions, Received, Refused, Sent
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    try:
+        yield
+    except BrokerResponseError as error:
+        raise Refused(error.errno, str(error)) from error
+
+
+class KafkaPythonClient:
+    def __init__(self, bootstrap: str) -> None:
+        self._bootstrap = bootstrap
+
+    def produce(
+        self, topic: str, records: Sequence[Sent], options: ProduceOptions = DEFAULT_OPTIONS
+    ) -> list[int]:
+        producer = KafkaProducer(
+            bootstrap_servers=self._bootstrap,
+            acks=options.acks,
+            compression_type=None if options.codec == "none" else options.codec,
+            enable_idempotence=options.idempotent,
+            max_request_size=options.request_bytes_max,
+            linger_ms=20,
+        )
+        try:
+            futures = [
+                producer.send(
+                    topic,
+                    record.value,
+                    record.key,
+                    list(record.headers),
+                    record.partition,
+                    record.timestamp_ms,
+                )
+                for record in records
+            ]
+            with refusals():
+                return [future.get(TIMEOUT_S).offset for future in futures]
+        finally:
+            producer.close()
+
+    def consume(self, topic: str, partition: int, offset: int, count: int) -> list[Received]:
+        place = TopicPartition(topic, partition)
+        received: list[Received] = []
+        with self._consumer() as consumer, refusals():
+            consumer.assign([place])
+            consumer.seek(place, offset)
+            while len(received) < count:
+                polled = consumer.poll(TIMEOUT_S * 1000, max_records=count - len(received))
+                assert polled, f"only {len(received)} of {count} records came"
+                received += [
+                    Received(r.offset, r.key, r.value, tuple(r.headers), r.timestamp)
+                    for r in polled[place]
+                ]
+        return received
+
+    def offsets(self, topic: str, partition: int) -> tuple[int, int]:
+        place = TopicPartition(topic, partition)
+        with self._consumer() as consumer:
+            start = consumer.beginning_offsets([place])[place]
+            return start, consumer.end_offsets([place])[place]
+
+    def offset_for_time(self, topic: str, partition: int, timestamp_ms: int) -> int | None:
+        place = TopicPartition(topic, partition)
+        with self._consumer() as consumer:
+            found = consumer.offsets_for_times({place: timestamp_ms})[place]
+        return found.offset if found else None
+
+    def create_topic(
+        self, topic: str, partitions: int = 1, config: Mapping[str, str] | None = None
+    ) -> None:
+        new = NewTopic(topic, partitions, 1, topic_configs=dict(config or {}))
+        with self._admin() as admin:
+            admin.create_topics([new])
+
+    def delete_topic(self, topic: str) -> None:
+        with self._admin() as admin:
+            admin.delete_topics([topic])
+
+    def add_partitions(self, topic: str, total_count: int) -> None:
+        with self._admin() as admin:
+            admin.create_partitions({topic: total_count})
+
+    def partitions(self, topic: str) -> list[int]:
+        with self._consumer() as consumer:
+            return sorted(consumer.partitions_for_topic(topic) or ())
+
+    def topics(self) -> set[str]:
+        with self._admin() as admin:
+            return set(admin.list_topics())
+
+    def topic_config(self, topic: str) -> dict[str, str | None]:
+        resource = ConfigResource(ConfigResourceType.TOPIC, topic)
+        with self._admin() as admin:
+            described = admin.describe_configs([resource], config_filter="all")
+        return {name: entry["value"] for name, entry in described["topic"][topic].items()}
+
+    def set_topic_config(self, topic: str, key: str, value: str) -> None:
+        resource = ConfigResource(ConfigResourceType.TOPIC, topic, configs={key: value})
+        with self._admin() as admin:
+            admin.alter_configs([resource])
+
+    @contextmanager
+    def _consumer(self) -> Iterator[KafkaConsumer]:
+        consumer = KafkaConsumer(bootstrap_servers=self._bootstrap, auto_offset_reset="none")
+        try:
+            yield consumer
+        finally:
+            consumer.close()
+
+    @contextmanager
+    def _admin(self) -> Iterator[KafkaAdminClient]:
+        admin = KafkaAdminClient(bootstrap_servers=self._bootstrap)
+        try:
+            with refusals():
+                yield admin
+        finally:
+            admin.close()

@@ -1,0 +1,50 @@
+"""Fixtures that more than one package's tests use.
+
+`broker` is a real broker process, one for the whole run. With OTTLA_TEST_BOOTSTRAP=host:port the
+tests talk to that broker instead: run against Apache Kafka they say whether a test describes Kafka.
+"""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from tests.broker_process import LOG_CHARACTERS_SHOWN, BrokerProcess, ExternalBroker
+
+EXTERNAL_BOOTSTRAP = os.environ.get("OTTLA_TEST_BOOTSTRAP")
+
+_running = pytest.StashKey[BrokerProcess | ExternalBroker]()
+
+
+@pytest.fixture(scope="session")
+def broker(
+    pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[BrokerProcess | ExternalBroker]:
+    if EXTERNAL_BOOTSTRAP:
+        yield ExternalBroker(EXTERNAL_BOOTSTRAP)
+        return
+    process = BrokerProcess(tmp_path_factory.mktemp("broker"))
+    pytestconfig.stash[_running] = process
+    with process:
+        yield process
+
+
+@pytest.fixture(scope="session")
+def bootstrap(broker: BrokerProcess | ExternalBroker) -> str:
+    return broker.bootstrap
+
+
+@pytest.fixture
+def own_broker(broker: BrokerProcess | ExternalBroker) -> BrokerProcess:
+    """The broker, for a test of what only Ottla does."""
+    if isinstance(broker, ExternalBroker):
+        pytest.skip("not a test of Kafka's behaviour")
+    return broker
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    report = yield
+    process = item.config.stash.get(_running, None)
+    if report.failed and process is not None and "broker" in getattr(item, "fixturenames", ()):
+        report.sections.append(("broker log", process.log_text()[-LOG_CHARACTERS_SHOWN:]))
+    return report
