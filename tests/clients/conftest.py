@@ -7,6 +7,8 @@ from tests.clients.aiokafka_client import AiokafkaClient
 from tests.clients.client import Client
 from tests.clients.confluent_client import ConfluentClient
 from tests.clients.kafka_python_client import KafkaPythonClient
+from tests.clients.requests import list_offsets, listed
+from tests.clients.wire import Wire
 
 CLIENTS: dict[str, Callable[[str], Client]] = {
     "confluent": ConfluentClient,
@@ -46,12 +48,17 @@ _run_id = pytest.StashKey[str]()
 
 
 @pytest.fixture
-def create_topic(confluent: ConfluentClient, new_name: Callable[[], str]) -> CreateTopic:
+def create_topic(
+    bootstrap: str, confluent: ConfluentClient, new_name: Callable[[], str]
+) -> CreateTopic:
     """`create_topic(partitions=3, **{"cleanup.policy": "compact"})` returns the topic's name."""
 
     def create(partitions: int = 1, **config: str) -> str:
         topic = new_name()
         confluent.create_topic(topic, partitions, config)
+        with Wire(bootstrap) as wire:
+            for partition in range(partitions):
+                await_leader(wire, topic, partition)
         return topic
 
     return create
@@ -60,6 +67,12 @@ def create_topic(confluent: ConfluentClient, new_name: Callable[[], str]) -> Cre
 @pytest.fixture
 def topic(create_topic: CreateTopic) -> str:
     return create_topic()
+
+
+def await_leader(wire: Wire, topic: str, partition: int) -> None:
+    """Kafka answers CreateTopics a moment before its leaders are ready; clients try again."""
+    while listed(wire.call(list_offsets(topic, -1, partition=partition))).error_code:
+        pass
 
 
 def has_codec(client: Client, codec: str) -> bool:

@@ -1,5 +1,6 @@
 """kafka-python, the client written in Python."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
@@ -108,7 +109,10 @@ class KafkaPythonClient:
     def set_topic_config(self, topic: str, key: str, value: str) -> None:
         resource = ConfigResource(ConfigResourceType.TOPIC, topic, configs={key: value})
         with self._admin() as admin:
-            admin.alter_configs([resource])
+            outcome = admin.alter_configs([resource], raise_on_unknown=False)["topic"][topic]
+        if outcome != "OK":
+            found = re.search(r"\[Error (\d+)\]", outcome)
+            raise Refused(int(found[1]) if found else -1, outcome)
 
     @contextmanager
     def _consumer(self) -> Iterator[KafkaConsumer]:

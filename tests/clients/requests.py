@@ -1,0 +1,104 @@
+"""Requests of kio with little to say: one topic, one partition, defaults for the rest."""
+
+import datetime as dt
+from typing import Any
+
+from kio.schema.fetch.v12.request import FetchPartition, FetchRequest, FetchTopic
+from kio.schema.list_offsets.v7.request import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from kio.schema.metadata.v12.request import MetadataRequest, MetadataRequestTopic
+from kio.schema.produce.v9.request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kio.static.primitive import i32Timedelta
+
+from ottla.records.builder import Record, build_batch
+
+NO_EPOCH = -1
+NO_SESSION_EPOCH = -1
+FIRST_SESSION_EPOCH = 0
+
+
+def batch(*values: bytes, key: bytes | None = b"k", **options: Any) -> bytes:
+    return bytes(build_batch([Record(timestamp=1, key=key, value=v) for v in values], **options))
+
+
+def produce(topic: str, records: bytes | None, *, partition: int = 0, acks: int = -1) -> Any:
+    data = TopicProduceData(
+        name=topic, partition_data=(PartitionProduceData(index=partition, records=records),)
+    )
+    return ProduceRequest(
+        transactional_id=None, acks=acks, timeout=milliseconds(10_000), topic_data=(data,)
+    )
+
+
+def fetch(
+    topic: str,
+    offset: int,
+    *,
+    partition: int = 0,
+    max_wait_ms: int = 0,
+    min_bytes: int = 1,
+    max_bytes: int = 1 << 20,
+    leader_epoch: int = NO_EPOCH,
+    session_id: int = 0,
+    session_epoch: int = NO_SESSION_EPOCH,
+) -> Any:
+    wanted = FetchPartition(
+        partition=partition,
+        current_leader_epoch=leader_epoch,
+        fetch_offset=offset,
+        partition_max_bytes=max_bytes,
+    )
+    return FetchRequest(
+        replica_id=-1,
+        max_wait=milliseconds(max_wait_ms),
+        min_bytes=min_bytes,
+        max_bytes=max_bytes,
+        isolation_level=0,
+        session_id=session_id,
+        session_epoch=session_epoch,
+        topics=(FetchTopic(topic=topic, partitions=(wanted,)),),
+        forgotten_topics_data=(),
+    )
+
+
+def list_offsets(
+    topic: str, timestamp: int, *, partition: int = 0, leader_epoch: int = NO_EPOCH
+) -> Any:
+    wanted = ListOffsetsPartition(
+        partition_index=partition, current_leader_epoch=leader_epoch, timestamp=timestamp
+    )
+    return ListOffsetsRequest(
+        replica_id=-1,
+        isolation_level=0,
+        topics=(ListOffsetsTopic(name=topic, partitions=(wanted,)),),
+    )
+
+
+def metadata(*topics: str, auto_create: bool = False) -> Any:
+    return MetadataRequest(
+        topics=tuple(MetadataRequestTopic(topic_id=None, name=topic) for topic in topics),
+        allow_auto_topic_creation=auto_create,
+        include_topic_authorized_operations=False,
+    )
+
+
+def milliseconds(count: int) -> i32Timedelta:
+    return i32Timedelta.parse(dt.timedelta(milliseconds=count))
+
+
+def produced(response: Any) -> Any:
+    """The one partition of a produce response."""
+    return response.responses[0].partition_responses[0]
+
+
+def fetched(response: Any) -> Any:
+    """The one partition of a fetch response."""
+    return response.responses[0].partitions[0]
+
+
+def listed(response: Any) -> Any:
+    """The one partition of a list offsets response."""
+    return response.topics[0].partitions[0]

@@ -1,0 +1,84 @@
+"""Requests that no client sends, written and read by kio alone, independent of Ottla's codec."""
+
+import io
+import socket
+import struct
+from types import TracebackType
+from typing import Any, Self
+
+import kio.index
+from kio.serial import entity_reader, entity_writer
+
+CLIENT_ID = "wire-test"
+TIMEOUT_S = 30
+
+
+class Wire:
+    def __init__(self, bootstrap: str) -> None:
+        host, _, port = bootstrap.rpartition(":")
+        self._socket = socket.create_connection((host.strip("[]"), int(port)), timeout=TIMEOUT_S)
+        self._correlation_id = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._socket.close()
+
+    def call(self, request: Any) -> Any:
+        """Send an entity of kio and read the response of the same version."""
+        self.send(request)
+        return self.receive(request)
+
+    def send(self, request: Any) -> None:
+        self._correlation_id += 1
+        body = io.BytesIO()
+        header_type = request.__header_schema__
+        header = header_type(
+            request_api_key=request.__api_key__,
+            request_api_version=request.__version__,
+            correlation_id=self._correlation_id,
+            client_id=CLIENT_ID,
+        )
+        entity_writer(header_type)(body, header)
+        entity_writer(type(request))(body, request)
+        self.send_frame(body.getvalue())
+
+    def receive(self, request: Any) -> Any:
+        frame = self.receive_frame()
+        response_type = kio.index.load_response_schema(request.__api_key__, request.__version__)
+        header_type = response_type.__header_schema__
+        _, size = entity_reader(header_type)(frame, 0)
+        response, _ = entity_reader(response_type)(frame, size)
+        return response
+
+    def send_frame(self, body: bytes) -> None:
+        self.send_bytes(struct.pack(">i", len(body)) + body)
+
+    def send_bytes(self, data: bytes) -> None:
+        self._socket.sendall(data)
+
+    def receive_frame(self) -> bytes:
+        (size,) = struct.unpack(">i", self._receive(4))
+        return self._receive(size)
+
+    def is_closed_by_peer(self) -> bool:
+        """Wait until the broker closes the connection, or for bytes that it sends instead."""
+        try:
+            return self._socket.recv(1) == b""
+        except ConnectionResetError:
+            return True
+
+    def _receive(self, size: int) -> bytes:
+        data = bytearray()
+        while len(data) < size:
+            chunk = self._socket.recv(size - len(data))
+            if not chunk:
+                raise EOFError(f"the broker closed the connection after {len(data)} bytes")
+            data += chunk
+        return bytes(data)
