@@ -1,0 +1,62 @@
+from collections.abc import Iterator
+
+import pytest
+from tests.cli.conftest import Ottla
+
+pytestmark = pytest.mark.process
+
+
+@pytest.fixture
+def topic(ottla: Ottla, bootstrap: str) -> Iterator[str]:
+    ottla("topics", "create", "cli-configs", bootstrap=bootstrap)
+    yield "cli-configs"
+    ottla("topics", "delete", "cli-configs", bootstrap=bootstrap)
+
+
+def test_a_topic_with_defaults(ottla: Ottla, bootstrap: str, topic: str) -> None:
+    outcome = ottla("configs", "describe", "--topic", topic, "--all", "--json", bootstrap=bootstrap)
+    values = {row["key"]: row["value"] for row in outcome.json}
+    assert values["cleanup.policy"] == "delete"
+    assert values["retention.ms"] == "604800000"
+
+
+def test_what_was_set_is_shown_with_its_source(ottla: Ottla, bootstrap: str, topic: str) -> None:
+    altered = ottla(
+        "configs", "alter", "--topic", topic, "--set", "retention.ms=1000", bootstrap=bootstrap
+    )
+    assert altered == (0, f"altered retention.ms of topic {topic}\n", "")
+    lines = ottla("configs", "describe", "--topic", topic, bootstrap=bootstrap).output.splitlines()
+    assert lines[0].split() == ["KEY", "VALUE", "SOURCE"]
+    assert ["retention.ms", "1000", "dynamic_topic_config"] in [line.split() for line in lines]
+
+
+def test_all_four_ways_to_alter(ottla: Ottla, bootstrap: str, topic: str) -> None:
+    def alter(*arguments: str) -> None:
+        outcome = ottla("configs", "alter", "--topic", topic, *arguments, bootstrap=bootstrap)
+        assert outcome.exit_code == 0, outcome.errors
+
+    alter("--set", "retention.ms=1000", "--append", "cleanup.policy=compact")
+    alter("--delete", "retention.ms", "--subtract", "cleanup.policy=delete")
+    rows = ottla("configs", "describe", "--topic", topic, "--json", bootstrap=bootstrap).json
+    values = {row["key"]: row["value"] for row in rows}
+    assert values["cleanup.policy"] == "compact"
+    assert values.get("retention.ms") != "1000"
+
+
+@pytest.mark.parametrize("assignment", ["retention.ms=soon", "no.such.key=1"])
+def test_a_bad_value_is_refused(ottla: Ottla, bootstrap: str, topic: str, assignment: str) -> None:
+    outcome = ottla("configs", "alter", "--topic", topic, "--set", assignment, bootstrap=bootstrap)
+    assert (outcome.exit_code, outcome.output) == (1, "")
+    assert assignment.split("=", maxsplit=1)[0] in outcome.errors
+
+
+def test_the_configuration_of_a_broker(ottla: Ottla, bootstrap: str) -> None:
+    from confluent_kafka.admin import AdminClient
+
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    [broker_id] = admin.list_topics(timeout=30).brokers
+    outcome = ottla(
+        "configs", "describe", "--broker", str(broker_id), "--all", "--json", bootstrap=bootstrap
+    )
+    values = {row["key"]: row["value"] for row in outcome.json}
+    assert values["num.partitions"] == "1"
