@@ -1,0 +1,56 @@
+"""docs/cli.md has every command and every option, and none that is not there."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cyclopts import App
+
+from ottla.cli.main import app
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "cli.md"
+COMMON_OPTIONS = {"--bootstrap-server", "--json", "--help", "--version"}
+
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+
+
+def commands(parent: App, words: tuple[str, ...] = ("ottla",)) -> Iterator[tuple[str, App]]:
+    for name in parent:
+        if not name.startswith("-"):
+            command = parent[name]
+            if command.default_command is None:
+                yield from commands(command, (*words, name))
+            else:
+                yield " ".join((*words, name)), command
+
+
+COMMANDS = dict(commands(app))
+
+
+def sections() -> dict[str, str]:
+    parts = re.split(r"^## (.*)\n", DOCUMENT.read_text(), flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def options(name: str) -> set[str]:
+    words = name.split()[1:]
+    with app.app_stack(words):
+        arguments = COMMANDS[name].assemble_argument_collection(parse_docstring=False)
+    names = {name for argument in arguments for name in (*argument.names, *argument.negatives)}
+    return {name for name in names if name.startswith("--")}
+
+
+def test_every_command_has_its_section() -> None:
+    assert sections().keys() == COMMANDS.keys()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_is_described(name: str) -> None:
+    described = set(OPTION.findall(sections()[name]))
+    assert options(name) - COMMON_OPTIONS <= described
+
+
+def test_no_other_option_is_described() -> None:
+    existing = COMMON_OPTIONS.union(*(options(name) for name in COMMANDS))
+    assert set(OPTION.findall(DOCUMENT.read_text())) <= existing
