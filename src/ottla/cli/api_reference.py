@@ -1,0 +1,54 @@
+"""Writes docs/compatibility.md: `python -m ottla.cli.api_reference > docs/compatibility.md`."""
+
+import sys
+
+from kio.schema.index import api_key_map, schema_name_map
+
+from ottla.handlers.api import Api, HotApi
+from ottla.handlers.table import API_TABLE
+
+_HEAD = """\
+# Compatibility
+
+Ottla serves the Kafka protocol in the versions of Kafka 4. A broker tells its ranges to every client
+(ApiVersions); this page is made from the same table by `make docs`.
+
+## Served
+
+| key | API | versions | in Kafka 4 |
+| --- | --- | --- | --- |
+"""
+
+_NOT_SERVED = """
+## Not served
+
+Clients that need one of these are told that it is not there.
+
+"""
+
+
+def reference() -> str:
+    served = "".join(f"{_row(API_TABLE[key])}\n" for key in sorted(API_TABLE))
+    others = (_camel(api_key_map[key]) for key in sorted(api_key_map) if key not in API_TABLE)
+    return _HEAD + served + _NOT_SERVED + ", ".join(others) + ".\n"
+
+
+def _row(api: Api) -> str:
+    claim = ""
+    if isinstance(api, HotApi) and api.claimed_low != api.low:
+        claim = f" (claimed from {api.claimed_low})"
+    versions = sorted(schema_name_map[api_key_map[api.key]])
+    kafka = _range(versions[0], versions[-1])
+    return f"| {api.key} | {api.name} | {_range(api.low, api.high)}{claim} | {kafka} |"
+
+
+def _range(low: int, high: int) -> str:
+    return str(low) if low == high else f"{low}-{high}"
+
+
+def _camel(name: str) -> str:
+    return "".join(word.capitalize() for word in name.split("_"))
+
+
+if __name__ == "__main__":
+    sys.stdout.write(reference())
