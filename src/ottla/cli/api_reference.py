@@ -10,8 +10,8 @@ from ottla.handlers.table import API_TABLE
 _HEAD = """\
 # Compatibility
 
-Ottla serves the Kafka protocol in the versions of Kafka 4. A broker tells its ranges to every client
-(ApiVersions); this page is made from the same table by `make docs`.
+Ottla serves the Kafka protocol in the versions of Kafka 4. A broker tells its ranges to every
+client (ApiVersions); this page is made from the same table by `make docs`.
 
 ## Served
 
