@@ -31,6 +31,13 @@ def test_a_topic_from_its_creation_to_its_deletion(client: Client, new_name: New
     assert topic not in client.topics()
 
 
+def test_producing_makes_the_topic(client: Client, new_name: NewName) -> None:
+    topic = new_name()
+    client.produce(topic, [Sent(value=b"first")])
+    assert client.partitions(topic) == [0]
+    assert [record.value for record in client.consume(topic, 0, 0, 1)] == [b"first"]
+
+
 def test_a_topic_that_is_there_is_not_created_again(client: Client, topic: str) -> None:
     with pytest.raises(Refused) as refusal:
         client.create_topic(topic)

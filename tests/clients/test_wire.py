@@ -30,6 +30,7 @@ NewName = Callable[[], str]
 
 API_VERSIONS_KEY = 18
 LONG_WAIT_MS = 25_000
+TWO_BILLION = b"\xff\xff\xff\xff\x07"  # As a variable length number.
 
 
 @pytest.fixture
@@ -317,10 +318,22 @@ class TestConnection:
         with Wire(bootstrap) as other:
             assert other.call(metadata()).brokers
 
-    def test_a_length_that_the_frame_does_not_hold(self, wire: Wire, bootstrap: str) -> None:
+    @pytest.mark.parametrize(
+        "frame",
+        [
+            struct.pack(">hhihb", 3, 12, 1, -1, 0) + TWO_BILLION + bytes(20),
+            struct.pack(">hhih", 3, 12, 1, -1) + TWO_BILLION + bytes(20),
+            struct.pack(">hhihb", 3, 12, 1, -1, 0) + b"\x02" + bytes(16) + TWO_BILLION + bytes(9),
+            struct.pack(">hhihb", 3, 12, 1, -1, 0) + b"\x00\x00\x00" + TWO_BILLION + bytes(9),
+            struct.pack(">hhihi", 3, 1, 1, -1, 2_000_000_000) + bytes(20),
+        ],
+        ids=["array", "tags of the header", "string", "tags of the body", "old array"],
+    )
+    def test_a_length_that_the_frame_does_not_hold(
+        self, wire: Wire, bootstrap: str, frame: bytes
+    ) -> None:
         """A request that announces two billion topics must not be believed."""
-        header = struct.pack(">hhihb", 3, 12, 1, -1, 0)
-        wire.send_frame(header + b"\xff\xff\xff\xff\x07" + bytes(20))
+        wire.send_frame(frame)
         assert wire.is_closed_by_peer()
         with Wire(bootstrap) as other:
             assert other.call(metadata()).brokers
