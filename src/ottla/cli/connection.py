@@ -22,6 +22,7 @@ TIMEOUT_S = 10.0
 _UNREACHABLE_CODES = {
     KafkaError._TRANSPORT,
     KafkaError._TIMED_OUT,
+    KafkaError._MSG_TIMED_OUT,
     KafkaError._ALL_BROKERS_DOWN,
     KafkaError._RESOLVE,
 }
