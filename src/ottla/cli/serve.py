@@ -1,7 +1,5 @@
 """`ottla serve`: start a broker and stay with it until it is stopped."""
 
-from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
@@ -54,5 +52,6 @@ def serve(
         listeners=tuple(listener or ()),
         log_format=log_format,
     )
-    serve_node: Callable[[ServeSettings], int] = import_module("ottla.node.serve").serve
+    from ottla.node.serve import serve as serve_node
+
     return serve_node(settings)
