@@ -66,12 +66,12 @@ def test_an_empty_file_sets_nothing(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="nowhere.yaml: No such file"):
+    with pytest.raises(ConfigError, match=r"nowhere\.yaml: No such file"):
         load(config_file=tmp_path / "nowhere.yaml")
 
 
 def test_an_unknown_variable_of_ours_is_refused_and_others_are_not_ours() -> None:
-    with pytest.raises(ConfigError, match="OTTLA_NODE_IDD; did you mean OTTLA_NODE_ID?"):
+    with pytest.raises(ConfigError, match=r"OTTLA_NODE_IDD; did you mean OTTLA_NODE_ID\?"):
         load({"OTTLA_NODE_IDD": "1"})
     load({"OTTLA_BOOTSTRAP_SERVER": "localhost:1", "PATH": "/bin"})
 

@@ -41,6 +41,7 @@ from ottla.runtime.supervisor import Supervisor
 from ottla.storage.config import FLUSH_POLICY, LOG_DIRS, LogConfig, topic_defaults
 from ottla.storage.directory_identity import WrongDirectory
 from ottla.storage.errors import CorruptLog, StorageError
+from ottla.storage.filesystem import Filesystem
 from ottla.storage.local_filesystem import LocalFilesystem
 from ottla.storage.log import PartitionLog
 from ottla.storage.manager import LogManager
@@ -61,7 +62,7 @@ class Node:
     It belongs to the event loop in which it is made.
     """
 
-    def __init__(self, values: Mapping[str, object]) -> None:
+    def __init__(self, values: Mapping[str, object], filesystem: Filesystem | None = None) -> None:
         self.values = ConfigValues(values)
         self.node_id = self.values[NODE_ID]
         self.directories = [str(Path(path).absolute()) for path in self.values[LOG_DIRS]]
@@ -73,7 +74,7 @@ class Node:
         self._configs = EffectiveConfigs(self._feed.image, self._rules, self.node_id)
         self._executor = ThreadPoolExecutor(DISK_THREADS, "ottla-disk")
         self._supervisor = Supervisor(self._loop, self._on_failure)
-        self._filesystem = LocalFilesystem()
+        self._filesystem = filesystem or LocalFilesystem()
         self._logs = LogManager(
             self.directories,
             self._filesystem,

@@ -1,0 +1,113 @@
+"""A whole node on a disk that fails: real sockets, real handlers, a disk in memory."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+from tests.node.wire_client import WireClient
+
+from ottla.node.config import load_config
+from ottla.node.node import Node
+from ottla.node.settings import ServeSettings
+from ottla.protocol.errors import ErrorCode
+from ottla.storage.faulty_filesystem import FaultyFilesystem
+
+SETTINGS = ServeSettings(host="127.0.0.1", port=0)
+
+
+@asynccontextmanager
+async def client_of(node: Node) -> AsyncIterator[WireClient]:
+    client = await WireClient.connect(node.endpoints[0].port)
+    try:
+        yield client
+    finally:
+        with suppress(ConnectionError):
+            await client.close()
+
+
+async def started(disk: FaultyFilesystem) -> Node:
+    node = Node(load_config(SETTINGS, {}), disk)
+    await node.start()
+    return node
+
+
+async def crash(node: Node, disk: FaultyFilesystem) -> None:
+    """The power goes: what the node would still write is lost, then the disk is as it is."""
+    disk.power_loss_after(0)
+    with suppress(BaseException):
+        await node.stop()
+    disk.crash()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_was_acknowledged_survives_a_power_loss(seed: int) -> None:
+    async def run() -> None:
+        disk = FaultyFilesystem(seed)
+        acknowledged: list[bytes] = []
+        for round_number in range(3):
+            node = await started(disk)
+            async with client_of(node) as client:
+                if round_number == 0:
+                    await client.create_topic("orders")
+                for number in range(5):
+                    value = b"%d-%d" % (round_number, number)
+                    answer = await client.produce("orders", value)
+                    assert answer.error_code == 0
+                    acknowledged.append(value)
+                assert await client.read_all("orders") == acknowledged
+            await crash(node, disk)
+
+    asyncio.run(run())
+
+
+def test_a_full_disk_refuses_writes_serves_reads_and_recovers() -> None:
+    async def run() -> None:
+        disk = FaultyFilesystem()
+        node = await started(disk)
+        async with client_of(node) as client:
+            await client.create_topic("orders")
+            assert (await client.produce("orders", b"before")).error_code == 0
+            disk.disk_full()
+            refused = await client.produce("orders", b"refused")
+            assert refused.error_code == ErrorCode.kafka_storage_error
+            assert await client.read_all("orders") == [b"before"]
+            disk.disk_full(None)
+            assert (await client.produce("orders", b"after")).error_code == 0
+            assert await client.read_all("orders") == [b"before", b"after"]
+        await node.stop()
+
+    asyncio.run(run())
+
+
+def test_a_failed_sync_is_never_acknowledged_and_takes_the_directory_offline() -> None:
+    async def run() -> None:
+        disk = FaultyFilesystem()
+        node = await started(disk)
+        async with client_of(node) as client:
+            await client.create_topic("orders")
+            assert (await client.produce("orders", b"kept")).error_code == 0
+            disk.fail_next_sync()
+            answer = await client.produce("orders", b"lost")
+            assert answer.error_code == ErrorCode.kafka_storage_error
+            answer = await client.produce("orders", b"refused")
+            assert answer.error_code == ErrorCode.kafka_storage_error
+        await node.stop()
+
+    asyncio.run(run())
+
+
+def test_a_fetch_of_what_was_never_synced_sees_nothing_of_it() -> None:
+    """With `flush.policy = ack` no one reads what a power loss could take back."""
+
+    async def run() -> None:
+        disk = FaultyFilesystem()
+        node = await started(disk)
+        async with client_of(node) as client:
+            await client.create_topic("orders")
+            disk.fail_next_sync()
+            await client.produce("orders", b"lost")
+            assert (await client.fetch("orders", 0)).records in (None, b"")
+        await node.stop()
+
+    asyncio.run(run())

@@ -1,0 +1,92 @@
+"""A client for tests that share the event loop with the node they talk to."""
+
+import asyncio
+import io
+import struct
+from typing import Any, Self
+
+import kio.index
+from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
+from kio.schema.fetch.v12.request import FetchPartition, FetchRequest, FetchTopic
+from kio.schema.produce.v9.request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kio.serial import entity_reader, entity_writer
+
+from ottla.protocol.times import milliseconds
+from ottla.records.batch import iterate_headers
+from ottla.records.builder import Record, build_batch
+from ottla.records.decoder import iterate_records
+
+
+class WireClient:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def connect(cls, port: int) -> Self:
+        return cls(*await asyncio.open_connection("127.0.0.1", port))
+
+    async def call(self, request: Any) -> Any:
+        body = io.BytesIO()
+        header_type = request.__header_schema__
+        header = header_type(
+            request_api_key=request.__api_key__,
+            request_api_version=request.__version__,
+            correlation_id=1,
+            client_id="test",
+        )
+        entity_writer(header_type)(body, header)
+        entity_writer(type(request))(body, request)
+        self._writer.write(struct.pack(">i", len(body.getvalue())) + body.getvalue())
+        (size,) = struct.unpack(">i", await self._reader.readexactly(4))
+        frame = await self._reader.readexactly(size)
+        response_type = kio.index.load_response_schema(request.__api_key__, request.__version__)
+        _, position = entity_reader(response_type.__header_schema__)(frame, 0)
+        return entity_reader(response_type)(frame, position)[0]
+
+    async def create_topic(self, name: str, partitions: int = 1) -> None:
+        topic = CreatableTopic(
+            name=name, num_partitions=partitions, replication_factor=1, assignments=(), configs=()
+        )
+        request = CreateTopicsRequest(
+            topics=(topic,), timeout=milliseconds(30_000), validate_only=False
+        )
+        response = await self.call(request)
+        assert response.topics[0].error_code == 0
+
+    async def produce(self, topic: str, *values: bytes, acks: int = -1) -> Any:
+        """The answer for partition 0."""
+        batch = build_batch([Record(timestamp=1_700_000_000_000, value=value) for value in values])
+        data = PartitionProduceData(index=0, records=bytes(batch))
+        request = ProduceRequest(
+            acks=acks,
+            timeout=milliseconds(30_000),
+            topic_data=(TopicProduceData(name=topic, partition_data=(data,)),),
+        )
+        response = await self.call(request)
+        return response.responses[0].partition_responses[0]
+
+    async def fetch(
+        self, topic: str, offset: int, *, max_wait_ms: int = 0, min_bytes: int = 1
+    ) -> Any:
+        """The answer for partition 0."""
+        wanted = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
+        request = FetchRequest(
+            max_wait=milliseconds(max_wait_ms),
+            min_bytes=min_bytes,
+            topics=(FetchTopic(topic=topic, partitions=(wanted,)),),
+            forgotten_topics_data=(),
+        )
+        response = await self.call(request)
+        return response.responses[0].partitions[0]
+
+    async def read_all(self, topic: str) -> list[bytes | None]:
+        values: list[bytes | None] = []
+        while data := (await self.fetch(topic, len(values))).records:
+            for position, _ in iterate_headers(data):
+                values += [record.value for record in iterate_records(data, position)]
+        return values
+
+    async def close(self) -> None:
+        self._writer.close()
+        await self._writer.wait_closed()
