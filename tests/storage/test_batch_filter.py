@@ -65,9 +65,15 @@ def test_the_last_record_of_each_key_stays() -> None:
     header, before = read_header(kept), read_header(original)
     assert (header.base_offset, header.last_offset) == (10, 14)
     assert header.partition_leader_epoch == 3
-    assert header.base_timestamp == 1001
+    assert header.base_timestamp == before.base_timestamp
     assert header.max_timestamp == before.max_timestamp == 1004
     assert [record.timestamp for record in iterate_records(kept)] == [1001, 1002, 1004]
+
+
+def test_the_largest_timestamp_goes_with_its_record() -> None:
+    kept = Fixture(b=50).apply(batch(("a", b"1"), ("b", b"2")))
+    assert kept is not None
+    assert read_header(kept).max_timestamp == 1000
 
 
 @pytest.mark.parametrize("compression", range(5))

@@ -19,6 +19,7 @@ from ottla.records.decoder import Marker, iterate_records, parse_marker
 from ottla.storage.cleaned_transactions import CleanedTransactions
 from ottla.storage.offset_map import OffsetMap
 from ottla.storage.producer_state import LastRecord
+from ottla.storage.record_scan import ScannedRecord, body_of, copy_records, scan_records
 from ottla.storage.transaction_index import AbortedTransaction
 
 
@@ -45,13 +46,15 @@ class BatchFilter:
             return self._emptied(header, last)
         if header.base_offset > self.offsets.latest_offset:
             return batch
-        kept = [record for record in iterate_records(batch) if self._keeps(record, header)]
+        body = body_of(batch, header)
+        kept = [record for record in scan_records(body, header) if self._keeps(record, header)]
         if not kept:
             return self._emptied(header, last)
-        set_horizon = header.delete_horizon_ms is None and self._has_tombstone(kept)
-        if len(kept) == header.records_count and not set_horizon:
-            return batch
-        return self._rebuilt(header, kept, set_horizon)
+        if header.delete_horizon_ms is None and self._has_tombstone(kept):
+            offsets = {record.offset for record in kept}
+            records = [record for record in iterate_records(batch) if record.offset in offsets]
+            return self._with_horizon(header, records)
+        return batch if len(kept) == header.records_count else copy_records(header, body, kept)
 
     def _apply_to_control(
         self, batch: memoryview, header: BatchHeader, last: bool
@@ -62,20 +65,20 @@ class BatchFilter:
         if can_go and (not records or (horizon is not None and horizon <= self.now_ms)):
             return self._emptied(header, last)
         if can_go and horizon is None:
-            return self._rebuilt(header, records, True)
+            return self._with_horizon(header, records)
         return batch
 
-    def _keeps(self, record: Record, header: BatchHeader) -> bool:
+    def _keeps(self, record: ScannedRecord, header: BatchHeader) -> bool:
         if record.offset > self.offsets.latest_offset:
             return True
         if record.key is None or record.offset < self.offsets.get(record.key):
             return False
         horizon = header.delete_horizon_ms
-        return record.value is not None or horizon is None or self.now_ms < horizon
+        return record.has_value or horizon is None or self.now_ms < horizon
 
-    def _has_tombstone(self, records: list[Record]) -> bool:
+    def _has_tombstone(self, records: list[ScannedRecord]) -> bool:
         latest_offset = self.offsets.latest_offset
-        return any(record.value is None and record.offset <= latest_offset for record in records)
+        return any(not record.has_value and record.offset <= latest_offset for record in records)
 
     def _emptied(self, header: BatchHeader, last: bool) -> bytearray | None:
         if self._is_last_of_producer(header):
@@ -112,10 +115,8 @@ class BatchFilter:
             return header.last_offset == last.last_offset
         return header.is_control and header.producer_epoch == last.producer_epoch
 
-    def _rebuilt(self, header: BatchHeader, records: list[Record], set_horizon: bool) -> bytearray:
-        horizon = header.delete_horizon_ms
-        if set_horizon:
-            horizon = self.now_ms + self.delete_retention_ms
+    def _with_horizon(self, header: BatchHeader, records: list[Record]) -> bytearray:
+        """Takes the place of the base timestamp, so that every record is encoded anew."""
         return build_batch(
             records,
             base_offset=header.base_offset,
@@ -128,7 +129,7 @@ class BatchFilter:
             control=header.is_control,
             timestamp_type=header.timestamp_type,
             last_offset_delta=header.last_offset_delta,
-            delete_horizon_ms=horizon,
+            delete_horizon_ms=self.now_ms + self.delete_retention_ms,
         )
 
 

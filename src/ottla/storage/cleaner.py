@@ -40,6 +40,7 @@ from ottla.storage.errors import CorruptLog
 from ottla.storage.filesystem import Filesystem, parent_of
 from ottla.storage.offset_index import RELATIVE_OFFSET_MAX
 from ottla.storage.offset_map import OffsetMap
+from ottla.storage.record_scan import body_of, scan_records
 from ottla.storage.segment import Segment
 from ottla.storage.text_checkpoint import CorruptCheckpoint
 from ottla.storage.transaction_index import AbortedTransaction
@@ -397,10 +398,10 @@ def _map_batch(
 ) -> None:
     validate_checksum(batch, 0, header)
     if header.is_control:
-        for record in iterate_records(batch):
-            transactions.on_marker(header, parse_marker(record))
+        for control in iterate_records(batch):
+            transactions.on_marker(header, parse_marker(control))
     elif not transactions.on_batch(header):
-        for record in iterate_records(batch):
+        for record in scan_records(body_of(batch, header), header):
             if record.key is not None and record.offset >= start:
                 offsets.put(record.key, record.offset)
 
