@@ -1,54 +1,17 @@
 """Pieces of files reach the peer byte for byte, whichever way they take."""
 
-import os
 import random
-import threading
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from tests.network.peer import Run, frame, peer_of, serving, session_of, until
+from tests.network.some_file import Piece, SomeFile
 
 from ottla.network.answers import GATHERED_BYTES_MAX
 from ottla.network.outbox import READ_BYTES_MAX, SENDFILE_BYTES_MIN
 from ottla.network.session import Session
 
 CONTENT = random.Random(7).randbytes(3_000_000)
-
-
-class SomeFile:
-    """A file of the operating system that can pretend to be elsewhere than in the page cache."""
-
-    def __init__(self, path: Path, way: str) -> None:
-        self._descriptor = os.open(path, os.O_RDONLY)
-        self._way = way
-        self.read_now = 0  # Bytes that were read from it, by whatever thread.
-        self.gate = threading.Event()  # A read in a thread waits for it.
-        self.gate.set()
-        self.failing = False
-
-    def fileno(self) -> int | None:
-        return self._descriptor if self._way == "sendfile" else None
-
-    def read(self, position: int, size: int) -> bytes:
-        self.gate.wait()
-        if self.failing:
-            raise OSError(5, "the disk is broken")
-        data = os.pread(self._descriptor, size, position)
-        self.read_now += len(data)
-        return data
-
-    def read_cached(self, position: int, size: int) -> bytes | None:
-        return None if self._way == "thread" else self.read(position, size)
-
-    def close(self) -> None:
-        os.close(self._descriptor)
-
-
-class Piece(NamedTuple):
-    file: SomeFile
-    position: int
-    size: int
 
 
 @pytest.fixture(params=["sendfile", "cached", "thread"])

@@ -28,7 +28,7 @@ class Reply:
         self.parts: Sequence[Part] | None = None
 
     def send(self, parts: Sequence[Part]) -> None:
-        """Answer, once. It has no effect when the connection has ended meanwhile."""
+        """Answer, once, on the event loop's thread. No effect if the connection has ended."""
         answers = self._answers
         if answers.closed:
             return
