@@ -207,6 +207,18 @@ def test_max_compaction_lag_makes_it_due(filesystem: FaultyFilesystem) -> None:
     assert new_cleaner(filesystem, NOW_MS + DAY_MS + 1).clean_filthiest([log]) is not None
 
 
+def test_max_compaction_lag_bounds_the_age_of_the_active_segment(
+    filesystem: FaultyFilesystem,
+) -> None:
+    config = LogConfig(cleanup_policy=("compact",), max_compaction_lag_ms=1000)
+    log = open_log(filesystem, config)
+    put(log, "a", "1")
+    put(log, "a", "2", timestamp=NOW_MS + 1000)
+    assert len(log.segments) == 1
+    put(log, "a", "3", timestamp=NOW_MS + 1001)
+    assert len(log.segments) == 2
+
+
 def test_min_compaction_lag_keeps_what_is_young(filesystem: FaultyFilesystem) -> None:
     config = LogConfig(
         cleanup_policy=("compact",),

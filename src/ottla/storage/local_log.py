@@ -378,7 +378,7 @@ class LocalLog:
         """The age of a segment counts from its first batch, by the time of the records."""
         if timestamp != NO_TIMESTAMP:
             config = self._config
-            jitter_ms = min(config.segment_jitter_ms, config.segment_ms)
+            jitter_ms = min(config.segment_jitter_ms, config.roll_ms)
             if jitter_ms:
                 jitter_ms = zlib.crc32(segment.stem.encode()) % (jitter_ms + 1)
-            segment.roll_timestamp = timestamp + config.segment_ms - jitter_ms
+            segment.roll_timestamp = timestamp + config.roll_ms - jitter_ms
