@@ -18,9 +18,10 @@ FLUSH_INTERVAL_MS = 1000
 class Ottla:
     name = "ottla"
 
-    def __init__(self, warm_seconds: float) -> None:
+    def __init__(self, warm_seconds: float, python: Path = Path()) -> None:
+        """`python` is the interpreter that has Ottla; `prepare` makes one."""
         self._warm_seconds = warm_seconds
-        self._python = Path()
+        self._python = python
 
     def prepare(self, cache: Path) -> None:
         environment = cache / "ottla-environment"
