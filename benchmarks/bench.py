@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -18,6 +20,7 @@ from benchmarks.peers.peer import Flush, Peer, Server, spawn_server
 from benchmarks.results import Results
 
 LOAD_SECONDS_MAX = 300.0
+READY_SECONDS_MAX = 60.0
 SOURCE = Path(__file__).parents[1]
 
 Outcome = dict[str, float]
@@ -61,7 +64,7 @@ class Bench:
         if key not in self._servers:
             server = spawn_server(peer, self.new_directory(peer), flush)
             self._servers[key] = server  # Before it is ready, so that `close` stops it.
-            server.wait_until_listening()
+            wait_until_ready(server)
         return self._servers[key]
 
     @contextmanager
@@ -69,7 +72,10 @@ class Bench:
         """A server of its own, stopped at the end."""
         server = spawn_server(peer, self.new_directory(peer), flush)
         try:
-            server.wait_until_listening()
+            if peer in self.guests:
+                server.wait_until_listening()
+            else:
+                wait_until_ready(server)
             yield server
         finally:
             server.stop()
@@ -105,6 +111,21 @@ class Bench:
     def close(self) -> None:
         for server in self._servers.values():
             server.stop()
+
+
+def wait_until_ready(server: Server) -> None:
+    """Returns when clients are told of a broker."""
+    server.wait_until_listening()
+    deadline = time.perf_counter() + READY_SECONDS_MAX
+    while time.perf_counter() < deadline:
+        # A client that was told of none asks again only much later, so each try is a new client.
+        admin = AdminClient({"bootstrap.servers": server.address, "log_level": 0})
+        try:
+            if admin.list_topics(timeout=1).brokers:
+                return
+        except KafkaException:
+            continue
+    raise TimeoutError(f"{server.peer.name} is not ready")
 
 
 def run_load(module: str, *words: str, **arguments: object) -> Outcome:

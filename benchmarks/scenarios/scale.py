@@ -5,7 +5,7 @@ import time
 from typing import NamedTuple
 
 from benchmarks import processes
-from benchmarks.bench import Bench, run_load
+from benchmarks.bench import Bench, run_load, wait_until_ready
 from benchmarks.peers.peer import Flush, Peer, spawn_server
 from benchmarks.results import SUBJECT, Better, Requirement, Row
 from benchmarks.scenarios.startup import wait_for_first_record
@@ -48,12 +48,12 @@ def _create_write_restart(bench: Bench, peer: Peer, flush: Flush, topics: int) -
     amount = {"topics": topics, "partitions": PARTITIONS}
     server = spawn_server(peer, directory, flush)
     try:
-        server.wait_until_listening()
+        wait_until_ready(server)
         written = run_load("many_topics", "write", address=server.address, **amount)
         start = time.perf_counter()
         server.stop()
         server = spawn_server(peer, directory, flush)
-        server.wait_until_listening()
+        wait_until_ready(server)
         run_load("many_topics", "check", address=server.address, **amount)
         restarted = time.perf_counter() - start
     finally:
