@@ -1,89 +1,31 @@
+"""One round of compaction: what stays, what goes, when, and what may happen meanwhile."""
+
 import itertools
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from ottla.protocol.errors import ApiError
 from ottla.protocol.topics import TopicPartition
-from ottla.records.batch import iterate_headers, read_header
-from ottla.records.builder import Record, build_batch
-from ottla.records.decoder import ControlType, iterate_records
+from ottla.records.batch import iterate_headers
+from ottla.records.decoder import ControlType
 from ottla.storage.cleanable import cleanable_of
 from ottla.storage.cleaner import LogCleaner, group_segments
 from ottla.storage.config import LogConfig
 from ottla.storage.errors import StorageError
-from ottla.storage.faulty_filesystem import FaultyFilesystem, PowerLoss
+from ottla.storage.faulty_filesystem import FaultyFilesystem
 from ottla.storage.log import PartitionLog
 from ottla.storage.offset_map import ENTRY_BYTES
 from ottla.storage.transaction_index import AbortedTransaction
 
 from .batches import DIRECTORY, NOW_MS, PARTITION, append_marker, open_log, read_all
-
-DAY_MS = 24 * 3_600_000
-COMPACT = LogConfig(
-    cleanup_policy=("compact",),
-    segment_bytes=300,
-    index_interval_bytes=100,
-    min_cleanable_dirty_ratio=0.0,
-)
-
-
-def new_cleaner(filesystem: FaultyFilesystem, now_ms: int = NOW_MS, **options: int) -> LogCleaner:
-    sizes = {"dedupe_buffer_size": 1 << 20, "io_buffer_size": 256, **options}
-    return LogCleaner(filesystem, lambda: now_ms, **sizes)
-
-
-def put(log: PartitionLog, key: str, value: str | None, **options: object) -> int:
-    timestamp = int(str(options.pop("timestamp", NOW_MS)))
-    record = Record(
-        timestamp=timestamp, key=key.encode(), value=None if value is None else value.encode()
-    )
-    batch = build_batch([record], **options)  # type: ignore[arg-type]
-    return log.append_as_leader(memoryview(batch), read_header(batch), 0, NOW_MS).first_offset
-
-
-def settle(log: PartitionLog) -> None:
-    """All is replicated, and nothing of it is in the active segment."""
-    log.roll()
-    log.flush()
-    log.high_watermark = log.log_end_offset
-
-
-def records_of(log: PartitionLog, offset: int | None = None) -> list[Record]:
-    data = read_all(log, offset)
-    return [
-        record
-        for position, header in iterate_headers(data)
-        if not header.is_control
-        for record in iterate_records(data, position)
-    ]
-
-
-def content(log: PartitionLog, offset: int | None = None) -> list[tuple[int, str, str | None]]:
-    return [
-        (
-            record.offset,
-            (record.key or b"").decode(),
-            None if record.value is None else record.value.decode(),
-        )
-        for record in records_of(log, offset)
-    ]
+from .compaction import COMPACT, DAY_MS, content, filled_log, new_cleaner, put, records_of, settle
 
 
 @pytest.fixture
 def filesystem() -> FaultyFilesystem:
     return FaultyFilesystem()
-
-
-def filled_log(filesystem: FaultyFilesystem, config: LogConfig = COMPACT) -> PartitionLog:
-    log = open_log(filesystem, config)
-    for number in range(20):
-        put(log, f"key-{number % 4}", f"value-{number}")
-    settle(log)
-    return log
 
 
 def test_the_last_record_of_each_key_stays_with_its_offset(filesystem: FaultyFilesystem) -> None:
@@ -541,86 +483,3 @@ def test_neighbours_are_grouped_up_to_the_size_of_a_segment(filesystem: FaultyFi
     assert group_segments(segments, LogConfig(segment_bytes=1), 20) == [[s] for s in segments]
     assert group_segments(segments, LogConfig(), 2**31 + 5)[-1] == [segments[-1]]
     assert group_segments([], COMPACT, 0) == []
-
-
-Step = tuple[str, str | None]
-STEPS = st.lists(
-    st.one_of(
-        st.tuples(st.sampled_from("abcd"), st.sampled_from(["1", "2", "3", None])),
-        st.tuples(st.sampled_from("abcd"), st.sampled_from(["1", "2", "3", None])),
-        st.tuples(st.sampled_from(["roll", "clean"]), st.none()),
-    ),
-    max_size=40,
-)
-
-
-class Model:
-    def __init__(self) -> None:
-        self.appended: list[tuple[int, str, str | None]] = []
-
-    def latest(self) -> dict[str, tuple[int, str | None]]:
-        return {key: (offset, value) for offset, key, value in self.appended}
-
-    def check(self, log: PartitionLog) -> None:
-        """Nothing is new, nothing is out of order, and the last of each key is there."""
-        found = content(log)
-        assert set(found) <= set(self.appended)
-        assert found == sorted(found)
-        last = {key: (offset, value) for offset, key, value in found}
-        for key, (offset, value) in self.latest().items():
-            assert last.get(key) == (offset, value) or value is None
-        for start in range(log.log_start_offset, log.log_end_offset):
-            assert [entry for entry in content(log, start) if entry[0] >= start] == [
-                entry for entry in found if entry[0] >= start
-            ]
-
-
-def play(steps: list[Step], log: PartitionLog, cleaner: LogCleaner, model: Model) -> Iterator[str]:
-    for name, value in steps:
-        if name == "roll":
-            settle(log)
-        elif name == "clean":
-            settle(log)
-            cleaner.clean_filthiest([log])
-        else:
-            model.appended.append((log.log_end_offset, name, value))
-            put(log, name, value)
-        yield name
-
-
-@settings(max_examples=40)
-@given(steps=STEPS, keys_max=st.integers(1, 5))
-def test_compaction_agrees_with_the_model(steps: list[Step], keys_max: int) -> None:
-    filesystem = FaultyFilesystem()
-    log, model = open_log(filesystem, COMPACT), Model()
-    cleaner = new_cleaner(filesystem, dedupe_buffer_size=keys_max * ENTRY_BYTES)
-    for step in play(steps, log, cleaner, model):
-        if step == "clean":
-            model.check(log)
-    settle(log)
-    while cleaner.clean_filthiest([log]):
-        model.check(log)
-    assert len(content(log)) == len(model.latest())
-
-
-@settings(max_examples=60)
-@given(steps=STEPS, seed=st.integers(0, 10_000), power_loss=st.integers(0, 150))
-def test_a_crash_in_compaction_loses_nothing(steps: list[Step], seed: int, power_loss: int) -> None:
-    filesystem = FaultyFilesystem(seed)
-    log, model = open_log(filesystem, COMPACT), Model()
-    for _ in play(steps, log, new_cleaner(filesystem), model):
-        pass
-    settle(log)
-    recovery_point = log.flushed_offset
-    filesystem.power_loss_after(power_loss)
-    try:
-        new_cleaner(filesystem).clean_filthiest([log])
-    except PowerLoss:
-        pass
-    filesystem.crash()
-    again = open_log(filesystem, COMPACT, recovery_point=recovery_point)
-    assert again.log_end_offset == log.log_end_offset
-    model.check(again)
-    settle(again)
-    new_cleaner(filesystem).clean_filthiest([again])
-    model.check(again)
