@@ -250,7 +250,8 @@ class LocalLog:
     def truncate_to(self, offset: int) -> int:
         """Remove the batches that reach to `offset` or past it; returns where the log ends now.
 
-        The last segment goes first, so that a crash leaves a log without a hole.
+        The last segment goes first, and all of them before the one that is cut, so that a crash
+        leaves a log without a hole.
         """
         index = index_of(self.segments, offset)
         kept = self.segments[index]
@@ -258,7 +259,9 @@ class LocalLog:
         position, end_offset = kept.size, max(offset, kept.base_offset)
         if batch is not None:
             position, end_offset = batch.position, min(end_offset, batch.base_offset)
-        self._forget(self.segments[:index:-1])
+        if index + 1 < len(self.segments):
+            self._forget(self.segments[:index:-1])
+            self.home.filesystem.sync_directory(self.directory)
         self.segments = self.segments[: index + 1]
         self.active = kept
         kept.truncate_to(position, end_offset)

@@ -41,10 +41,10 @@ class OpenFiles:
             file = holder.open_file
             if file is None:
                 file = holder.open_own_file(self._filesystem)
+                if len(self._holders) >= self._count_max:
+                    self._drop_one()
                 holder.open_file = file
                 self._holders.append(holder)
-                if len(self._holders) > self._count_max:
-                    self._drop_one()
         holder.recently_used = True
         return file
 

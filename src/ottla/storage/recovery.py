@@ -178,6 +178,8 @@ class _Recovery:
         self._epochs.truncate_from_end(start)
         self._next_offset = start
         for index in range(first, len(self.segments)):
+            if index > first:
+                self._producers.take_snapshot(self.segments[index].base_offset, sync=False)
             if not self._check(self.segments[index]):
                 self._drop_after(index)
                 break

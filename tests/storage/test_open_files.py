@@ -1,0 +1,83 @@
+from ottla.storage.faulty_filesystem import FaultyFilesystem
+from ottla.storage.open_files import OpenFiles
+
+
+class Holder:
+    def __init__(self, path):
+        self.path = path
+        self.open_file = None
+        self.recently_used = False
+        self.unsynced = False
+
+    def open_own_file(self, filesystem):
+        return filesystem.open(self.path, create=True)
+
+
+def holders(count):
+    return [Holder(f"/{index}") for index in range(count)]
+
+
+def open_names(all_holders):
+    return [holder.path for holder in all_holders if holder.open_file is not None]
+
+
+def test_a_file_is_opened_once():
+    (holder,) = holders(1)
+    files = OpenFiles(FaultyFilesystem(), 2)
+    assert files.open(holder) is files.open(holder)
+    assert len(files) == 1
+
+
+def test_the_count_is_bounded():
+    many = holders(10)
+    files = OpenFiles(FaultyFilesystem(), 3)
+    for holder in many:
+        files.open(holder)
+    assert len(files) == len(open_names(many)) == 3
+
+
+def test_what_is_in_use_stays_open():
+    busy, *others = holders(10)
+    files = OpenFiles(FaultyFilesystem(), 3)
+    files.open(busy)
+    for holder in others:
+        files.open(holder)
+        holder.recently_used = False
+        busy.recently_used = True
+    assert busy.open_file is not None
+
+
+def test_what_is_not_synced_is_dropped_last():
+    dirty, *others = holders(10)
+    files = OpenFiles(FaultyFilesystem(), 3)
+    files.open(dirty)
+    dirty.unsynced = True
+    for holder in others:
+        files.open(holder)
+    assert dirty.open_file is not None
+    for holder in others:
+        holder.unsynced = True
+    more = Holder("/more")
+    more.unsynced = True
+    files.open(more)
+    assert len(files) == 3
+
+
+def test_a_dropped_file_stays_readable_for_those_who_hold_it():
+    first, second = holders(2)
+    files = OpenFiles(FaultyFilesystem(), 1)
+    file = files.open(first)
+    file.append(b"data")
+    files.open(second)
+    assert first.open_file is None
+    assert file.read(0, 4) == b"data"
+
+
+def test_a_released_file_is_opened_anew():
+    (holder,) = holders(1)
+    files = OpenFiles(FaultyFilesystem(), 2)
+    files.open(holder)
+    files.release(holder)
+    files.release(holder)
+    assert len(files) == 0
+    assert files.open(holder) is holder.open_file

@@ -1,0 +1,169 @@
+import pytest
+
+from ottla.records.decoder import ControlType
+from ottla.storage.config import LogConfig
+from ottla.storage.errors import CorruptLog
+from ottla.storage.faulty_filesystem import FaultyFilesystem
+
+from .batches import DIRECTORY, append, append_marker, open_log, read_all, values_of
+
+CONFIG = LogConfig(segment_bytes=400, index_interval_bytes=100)
+
+
+@pytest.fixture
+def disk():
+    return FaultyFilesystem()
+
+
+def filled_log(disk, count=12):
+    log = open_log(disk, CONFIG)
+    for index in range(count):
+        append(log, b"%02d" % index * 20, timestamp=1_700_000_000_000 + index, leader_epoch=index)
+    log.flush()
+    return log
+
+
+def damage_tail(disk, log, data):
+    file = disk.open(log.segments[-1].path)
+    file.append(data)
+    file.sync()
+
+
+@pytest.mark.parametrize(
+    "tail", [b"\0" * 10, b"\0" * 200, b"\xff" * 30, b"\x01\x02" * 100], ids=len
+)
+def test_a_torn_tail_is_cut_off(disk, tail):
+    log = filled_log(disk)
+    expected = read_all(log)
+    damage_tail(disk, log, tail)
+    log = open_log(disk, CONFIG)
+    assert log.log_end_offset == 12
+    assert read_all(log) == expected
+    assert append(log).first_offset == 12
+
+
+def test_half_a_batch_is_cut_off(disk):
+    log = filled_log(disk)
+    data = read_all(log)
+    damage_tail(disk, log, read_all(log, 11)[:-5])
+    log = open_log(disk, CONFIG)
+    assert read_all(log) == data
+
+
+def test_damage_past_the_recovery_point_drops_what_follows(disk):
+    log = filled_log(disk)
+    second = log.segments[1]
+    disk.flip_bit(second.path, 80)
+    log = open_log(disk, CONFIG, recovery_point=second.base_offset)
+    assert log.log_end_offset == second.base_offset
+    assert [name for name in disk.list(DIRECTORY) if name.endswith(".log")] == [
+        "00000000000000000000.log",
+        f"{second.base_offset:020d}.log",
+    ]
+    assert append(log, leader_epoch=20).first_offset == second.base_offset
+
+
+def test_damage_before_the_recovery_point_is_reported(disk):
+    log = filled_log(disk)
+    last = log.segments[-1]
+    disk.flip_bit(last.path, 80)
+    with pytest.raises(CorruptLog, match="checksum") as report:
+        open_log(disk, CONFIG, recovery_point=12)
+    assert report.value.path == last.path
+    assert report.value.offset == last.base_offset
+    assert report.value.position == 0
+
+
+def test_segments_before_the_recovery_point_are_not_read(disk):
+    log = filled_log(disk)
+    path = log.segments[0].path
+    recovery_point = log.segments[-1].base_offset
+    disk.fail_reads(path, 1000)
+    assert open_log(disk, CONFIG, recovery_point=recovery_point).log_end_offset == 12
+
+
+def test_after_a_clean_shutdown_only_the_end_is_read(disk):
+    log = filled_log(disk)
+    log.close()
+    for segment in log.segments[:-1]:
+        disk.fail_reads(segment.path, 1000)
+    log = open_log(disk, CONFIG, clean_shutdown=True)
+    assert log.log_end_offset == 12
+    assert len(log.home.open_files) == 1
+
+
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+@pytest.mark.parametrize("clean_shutdown", [True, False])
+def test_indexes_that_are_gone_are_no_loss(disk, suffix, clean_shutdown):
+    log = filled_log(disk)
+    log.close()
+    expected = read_all(open_log(disk, CONFIG, clean_shutdown=True))
+    for name in disk.list(DIRECTORY):
+        if name.endswith(suffix):
+            disk.remove(f"{DIRECTORY}/{name}")
+    log = open_log(disk, CONFIG, recovery_point=12, clean_shutdown=clean_shutdown)
+    assert read_all(log) == expected
+    assert log.log_end_offset == 12
+
+
+def test_indexes_of_synced_segments_are_made_anew(disk):
+    log = filled_log(disk)
+    log.close()
+    sizes = {name: disk.size(f"{DIRECTORY}/{name}") for name in disk.list(DIRECTORY)}
+    for name in sizes:
+        if name.endswith(("index", "timeindex")):
+            disk.remove(f"{DIRECTORY}/{name}")
+    open_log(disk, CONFIG, recovery_point=12).close()
+    assert {name: disk.size(f"{DIRECTORY}/{name}") for name in disk.list(DIRECTORY)} == sizes
+
+
+def test_leader_epochs_are_found_in_the_batches(disk):
+    log = filled_log(disk)
+    epochs = log.leader_epochs.entries
+    assert not disk.exists(f"{DIRECTORY}/leader-epoch-checkpoint")
+    assert open_log(disk, CONFIG).leader_epochs.entries == epochs
+
+
+def test_producers_are_found_in_the_batches(disk):
+    log = open_log(disk, CONFIG)
+    for index in range(12):
+        append(log, b"x" * 50, producer_id=5, producer_epoch=1, base_sequence=index, timestamp=-1)
+    log.flush()
+    log = open_log(disk, CONFIG)
+    retry = append(log, b"x" * 50, producer_id=5, producer_epoch=1, base_sequence=11)
+    assert retry == (11, 11, -1, True)
+    assert append(log, producer_id=5, producer_epoch=1, base_sequence=12).duplicate is False
+
+
+def test_aborted_transactions_are_found_in_the_batches(disk):
+    log = open_log(disk, CONFIG)
+    options = {"producer_id": 5, "producer_epoch": 1, "transactional": True}
+    append(log, b"a" * 200, base_sequence=0, **options)
+    append(log, b"b" * 200, base_sequence=1, **options)
+    append_marker(log, ControlType.ABORT, 5, 1)
+    append(log, b"c", base_sequence=2, **options)
+    aborted = log.aborted_transactions(0, 10)
+    log.flush()
+    log = open_log(disk, CONFIG)
+    assert log.aborted_transactions(0, 10) == aborted
+    assert log.last_stable_offset(4) == 3
+
+
+def test_a_log_start_past_the_end_begins_an_empty_log(disk):
+    filled_log(disk)
+    log = open_log(disk, CONFIG, log_start_offset=50)
+    assert (log.log_start_offset, log.log_end_offset) == (50, 50)
+    assert append(log, b"a").first_offset == 50
+    log.flush()
+    log = open_log(disk, CONFIG, log_start_offset=50)
+    assert values_of(read_all(log)) == [b"a"]
+
+
+def test_leftovers_are_removed(disk):
+    log = filled_log(disk)
+    log.close()
+    before = disk.list(DIRECTORY)
+    for name in ("00000000000000000000.log.deleted", "x.tmp", "00000000000000000099.index"):
+        disk.open(f"{DIRECTORY}/{name}", create=True)
+    open_log(disk, CONFIG, clean_shutdown=True)
+    assert disk.list(DIRECTORY) == before
