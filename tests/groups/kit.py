@@ -21,14 +21,7 @@ from kio.schema.join_group.v9.response import JoinGroupResponse
 from kio.schema.leave_group.v5.request import LeaveGroupRequest, MemberIdentity
 from kio.schema.leave_group.v5.response import LeaveGroupResponse
 from kio.schema.list_groups.v5.request import ListGroupsRequest
-from kio.schema.offset_commit.v9.request import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from kio.schema.offset_commit.v9.response import OffsetCommitResponse
-from kio.schema.offset_fetch.v9.request import OffsetFetchRequestGroup, OffsetFetchRequestTopics
-from kio.schema.offset_fetch.v9.response import OffsetFetchResponseGroup
+from kio.schema.offset_commit.v10.request import OffsetCommitRequestPartition
 from kio.schema.sync_group.v5.request import SyncGroupRequest, SyncGroupRequestAssignment
 from kio.schema.sync_group.v5.response import SyncGroupResponse
 from kio.schema.types import GroupId, TopicName
@@ -43,6 +36,14 @@ from ottla.machine.contract import Expiry
 from ottla.machine.result import Deferred, Result
 from ottla.machine.transactional import Transactional
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.messages import (
+    OffsetCommitRequest,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponseGroup,
+)
 
 R = TypeVar("R")
 
@@ -348,15 +349,19 @@ class Coordinator:
         instance: str | None = None,
         metadata: str | None = "",
         version: int = 9,
+        topic_ids: bool = False,
+        retention_ms: int = -1,
     ) -> OffsetCommitResponse:
         request = OffsetCommitRequest(
             group_id=GroupId(group),
             generation_id_or_member_epoch=i32(generation),
             member_id=member_id,
             group_instance_id=instance,
+            retention_time=timedelta(milliseconds=retention_ms),
             topics=tuple(
                 OffsetCommitRequestTopic(
-                    name=TopicName(topic),
+                    name=topic if topic_ids is False else "",
+                    topic_id=self.catalog.topic_id(topic) if topic_ids else None,
                     partitions=(
                         OffsetCommitRequestPartition(
                             partition_index=i32(partition),
@@ -382,6 +387,7 @@ class Coordinator:
         require_stable: bool = False,
         member_id: str | None = None,
         member_epoch: int = -1,
+        topic_ids: bool = False,
     ) -> OffsetFetchResponseGroup:
         topics: dict[str, list[i32]] = {}
         for topic, partition in partitions:
@@ -393,7 +399,11 @@ class Coordinator:
             topics=None
             if everything
             else tuple(
-                OffsetFetchRequestTopics(name=TopicName(topic), partition_indexes=tuple(indexes))
+                OffsetFetchRequestTopics(
+                    name="" if topic_ids else topic,
+                    topic_id=self.catalog.topic_id(topic) if topic_ids else None,
+                    partition_indexes=tuple(indexes),
+                )
                 for topic, indexes in topics.items()
             ),
         )

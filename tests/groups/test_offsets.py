@@ -3,21 +3,13 @@
 from uuid import UUID
 
 from kio.schema.delete_groups.v2.response import DeletableGroupResult
-from kio.schema.offset_commit.v9.response import (
-    OffsetCommitResponse,
-    OffsetCommitResponsePartition,
-    OffsetCommitResponseTopic,
-)
+from kio.schema.offset_commit.v10.response import OffsetCommitResponsePartition
 from kio.schema.offset_delete.v0.request import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
-from kio.schema.offset_fetch.v9.response import (
-    OffsetFetchResponseGroup,
-    OffsetFetchResponsePartitions,
-    OffsetFetchResponseTopics,
-)
+from kio.schema.offset_fetch.v10.response import OffsetFetchResponsePartitions
 from kio.schema.txn_offset_commit.v5.request import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
@@ -32,6 +24,12 @@ from ottla.groups.duration import NO_THROTTLE
 from ottla.groups.offsets.records import OffsetCommitValue, offset_commit, offset_tombstone
 from ottla.machine.transactional import Transactional, TransactionMarker
 from ottla.protocol.errors import ErrorCode
+from ottla.protocol.messages import (
+    OffsetCommitResponse,
+    OffsetCommitResponseTopic,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponseTopics,
+)
 from ottla.protocol.topics import TopicPartition
 
 DAY_MS = 24 * 60 * 60 * 1000
@@ -118,7 +116,8 @@ def test_a_commit_without_a_group_stores_the_offset() -> None:
         throttle_time=NO_THROTTLE,
         topics=(
             OffsetCommitResponseTopic(
-                name=TopicName("t"),
+                name="t",
+                topic_id=None,
                 partitions=(
                     OffsetCommitResponsePartition(
                         partition_index=i32(0), error_code=ErrorCode.none
@@ -243,7 +242,8 @@ def test_fetch_by_partition() -> None:
         group_id=GroupId("g"),
         topics=(
             OffsetFetchResponseTopics(
-                name=TopicName("t"),
+                name="t",
+                topic_id=None,
                 partitions=(
                     OffsetFetchResponsePartitions(
                         partition_index=i32(1),
@@ -289,6 +289,23 @@ def test_offsets_of_an_earlier_topic_of_the_same_name_do_not_count() -> None:
 
     assert coordinator.offsets(("t", 0)) == {("t", 0): -1}
     assert coordinator.offsets() == {}
+
+
+def test_topics_by_id() -> None:
+    coordinator = Coordinator()
+
+    committed = coordinator.commit({("t", 0): 1, ("nope", 0): 2}, topic_ids=True, version=10)
+    fetched = coordinator.fetch(("t", 0), ("nope", 0), topic_ids=True)
+
+    assert [(topic.topic_id, topic.partitions[0].error_code) for topic in committed.topics] == [
+        (UUID(int=1), ErrorCode.none),
+        (None, ErrorCode.unknown_topic_id),
+    ]
+    assert [
+        (topic.topic_id, topic.partitions[0].committed_offset, topic.partitions[0].error_code)
+        for topic in fetched.topics
+    ] == [(UUID(int=1), 1, ErrorCode.none), (None, -1, ErrorCode.unknown_topic_id)]
+    assert coordinator.fetch(everything=True).topics[0].topic_id == UUID(int=1)
 
 
 # Transactions.
@@ -529,10 +546,7 @@ def test_pending_offsets_keep_the_group_and_the_offset() -> None:
 
 def test_an_explicit_expiry_of_an_old_client_is_kept() -> None:
     coordinator = Coordinator()
-    old = OffsetCommitValue(
-        offset=5, metadata="", commit_timestamp=START_MS, expire_timestamp=START_MS + DAY_MS
-    )
-    coordinator.log.append(offset_commit("g", TopicPartition("t", 0), old))
+    coordinator.commit({("t", 0): 5}, retention_ms=DAY_MS, version=4)
     coordinator.reload()
 
     assert coordinator.advance(DAY_MS - 600_000) == []

@@ -24,12 +24,8 @@ from kio.schema.leave_group.v5.request import LeaveGroupRequest
 from kio.schema.leave_group.v5.response import LeaveGroupResponse
 from kio.schema.list_groups.v5.request import ListGroupsRequest
 from kio.schema.list_groups.v5.response import ListedGroup
-from kio.schema.offset_commit.v9.request import OffsetCommitRequest
-from kio.schema.offset_commit.v9.response import OffsetCommitResponse
 from kio.schema.offset_delete.v0.request import OffsetDeleteRequest
 from kio.schema.offset_delete.v0.response import OffsetDeleteResponse
-from kio.schema.offset_fetch.v9.request import OffsetFetchRequestGroup
-from kio.schema.offset_fetch.v9.response import OffsetFetchResponseGroup
 from kio.schema.sync_group.v5.request import SyncGroupRequest
 from kio.schema.sync_group.v5.response import SyncGroupResponse
 from kio.schema.txn_offset_commit.v5.request import TxnOffsetCommitRequest
@@ -62,6 +58,12 @@ from ottla.machine.catalog import TopicCatalog
 from ottla.machine.contract import Timers
 from ottla.machine.result import Deferred, Result
 from ottla.machine.transactional import Transactional, TransactionMarker
+from ottla.protocol.messages import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetFetchRequestGroup,
+    OffsetFetchResponseGroup,
+)
 
 _EXPIRE_OFFSETS_KEY = "offsets/expire"
 

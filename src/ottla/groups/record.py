@@ -20,7 +20,9 @@ class RecordKey(Protocol):
 
 
 class RecordValue(Protocol):
-    VERSION_WRITTEN: ClassVar[int]
+    @property
+    def version_written(self) -> int: ...
+
     VERSIONS_READ: ClassVar[range]
     FLEXIBLE_SINCE: ClassVar[int]
 

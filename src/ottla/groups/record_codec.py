@@ -39,7 +39,7 @@ class GroupRecordCodec:
         key = _encode(record.key.RECORD_TYPE, type(record.key), record.key)
         if record.value is None:
             return key, None
-        version = record.value.VERSION_WRITTEN
+        version = record.value.version_written
         layout = _layout(type(record.value), version, for_writing=True)
         return key, _encode(version, layout, _projected(record.value, layout))
 

@@ -32,7 +32,7 @@ class MemberMetadata:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupMetadataValue:
     # Version 3 is the last one that is not flexible; Kafka before 3.5 cannot read a later one.
-    VERSION_WRITTEN: ClassVar[int] = 3
+    version_written: ClassVar[int] = 3
     VERSIONS_READ: ClassVar[range] = range(5)
     FLEXIBLE_SINCE: ClassVar[int] = 4
     protocol_type: str = field(metadata=wire("string"))

@@ -29,7 +29,7 @@ class _MemberKey(KeyLayout):
 
 class _ValueLayout:
     __slots__ = ()
-    VERSION_WRITTEN: ClassVar[int] = 0
+    version_written: ClassVar[int] = 0
     VERSIONS_READ: ClassVar[range] = range(1)
     FLEXIBLE_SINCE: ClassVar[int] = 0
 

@@ -1,18 +1,14 @@
 """OffsetCommit and TxnOffsetCommit.
 
-Both name topics by name: version 10 of OffsetCommit, which has topic ids instead, is translated by
-its handler. The id that the topic has now is stored with the offset, so that the offset does not
-outlive the topic.
+A topic is named by name, or by id since version 10 of OffsetCommit. Offsets are stored under the
+name, with the id that the topic has now, so that an offset does not outlive the topic.
 """
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
-from kio.schema.offset_commit.v9.request import OffsetCommitRequest, OffsetCommitRequestPartition
-from kio.schema.offset_commit.v9.response import (
-    OffsetCommitResponse,
-    OffsetCommitResponsePartition,
-    OffsetCommitResponseTopic,
-)
+from kio.schema.offset_commit.v10.request import OffsetCommitRequestPartition
+from kio.schema.offset_commit.v10.response import OffsetCommitResponsePartition
 from kio.schema.txn_offset_commit.v5.request import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
@@ -27,7 +23,7 @@ from ottla.groups.caller import Caller
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.rebalance import ClassicRebalance
 from ottla.groups.classic.state import ClassicState
-from ottla.groups.duration import NO_THROTTLE
+from ottla.groups.duration import NO_THROTTLE, in_ms
 from ottla.groups.group import Group
 from ottla.groups.offsets.records import OffsetCommitValue, offset_commit
 from ottla.groups.record import Record
@@ -35,9 +31,21 @@ from ottla.groups.state import CoordinatorState
 from ottla.machine.result import Result
 from ottla.machine.transactional import Transactional, TransactionMarker
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.messages import (
+    OffsetCommitRequest,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponseTopic,
+)
 from ottla.protocol.topics import TopicPartition
 
 _GROUP_NOT_FOUND_SINCE = 9
+
+
+class _Moment(NamedTuple):
+    now_ms: int
+    expire_ms: int = -1  # Only clients before 2.1 say when an offset expires.
+
 
 CommittedPartition = OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition
 
@@ -66,20 +74,35 @@ class OffsetCommits:
             raise ApiError(
                 ErrorCode.group_id_not_found if has_error else ErrorCode.illegal_generation
             )
+        retention_ms = in_ms(request.retention_time)
+        moment = _Moment(now_ms, -1 if retention_ms < 0 else now_ms + retention_ms)
         records: list[Record] = []
-        topics = []
-        for topic in request.topics:
-            errors = self._commit_topic(
-                request.group_id, topic.name, topic.partitions, now_ms, records
-            )
-            partitions = tuple(
-                OffsetCommitResponsePartition(partition_index=item.partition_index, error_code=code)
-                for item, code in zip(topic.partitions, errors, strict=True)
-            )
-            topics.append(OffsetCommitResponseTopic(name=topic.name, partitions=partitions))
-        return Result(
-            OffsetCommitResponse(throttle_time=NO_THROTTLE, topics=tuple(topics)), tuple(records)
+        topics = tuple(
+            self._commit_topic(request.group_id, topic, moment, records) for topic in request.topics
         )
+        return Result(
+            OffsetCommitResponse(throttle_time=NO_THROTTLE, topics=topics), tuple(records)
+        )
+
+    def _commit_topic(
+        self,
+        group_id: str,
+        topic: OffsetCommitRequestTopic,
+        moment: _Moment,
+        records: list[Record],
+    ) -> OffsetCommitResponseTopic:
+        name = topic.name
+        if not name and topic.topic_id is not None:
+            name = self._state.catalog.topic_name(topic.topic_id) or ""
+        if name:
+            errors = self._commit(group_id, name, topic.partitions, moment, records)
+        else:
+            errors = [ErrorCode.unknown_topic_id] * len(topic.partitions)
+        partitions = tuple(
+            OffsetCommitResponsePartition(partition_index=item.partition_index, error_code=code)
+            for item, code in zip(topic.partitions, errors, strict=True)
+        )
+        return OffsetCommitResponseTopic(name=name, topic_id=topic.topic_id, partitions=partitions)
 
     def commit_transactional_offsets(
         self, request: TxnOffsetCommitRequest, caller: Caller, now_ms: int
@@ -88,8 +111,8 @@ class OffsetCommits:
         records: list[Record] = []
         topics = []
         for topic in request.topics:
-            errors = self._commit_topic(
-                request.group_id, topic.name, topic.partitions, now_ms, records
+            errors = self._commit(
+                request.group_id, topic.name, topic.partitions, _Moment(now_ms), records
             )
             partitions = tuple(
                 TxnOffsetCommitResponsePartition(
@@ -145,12 +168,12 @@ class OffsetCommits:
         }:
             self._rebalance.keep_alive(group, group.members[member_id], now_ms)
 
-    def _commit_topic(
+    def _commit(
         self,
         group_id: str,
         topic: str,
         partitions: Iterable[CommittedPartition],
-        now_ms: int,
+        moment: _Moment,
         records: list[Record],
     ) -> list[ErrorCode]:
         """Adds a record for each partition that can be committed; an error code for each."""
@@ -165,7 +188,8 @@ class OffsetCommits:
                     offset=partition.committed_offset,
                     leader_epoch=partition.committed_leader_epoch,
                     metadata=partition.committed_metadata or "",
-                    commit_timestamp=now_ms,
+                    commit_timestamp=moment.now_ms,
+                    expire_timestamp=moment.expire_ms,
                     topic_id=topic_id,
                 )
                 place = TopicPartition(topic, partition.partition_index)

@@ -1,24 +1,25 @@
-"""OffsetFetch of one group, by topic name.
+"""OffsetFetch of one group.
 
-Version 10, which has topic ids instead, is translated by its handler. A group or a partition
-without an offset is no error: it has offset -1.
+A topic is named by name, or by id since version 10. A group or a partition without an offset is no
+error: it has offset -1.
 """
 
 from collections.abc import Iterable
 
-from kio.schema.offset_fetch.v9.request import OffsetFetchRequestGroup
-from kio.schema.offset_fetch.v9.response import (
-    OffsetFetchResponseGroup,
-    OffsetFetchResponsePartitions,
-    OffsetFetchResponseTopics,
-)
-from kio.schema.types import GroupId, TopicName
+from kio.schema.offset_fetch.v10.response import OffsetFetchResponsePartitions
+from kio.schema.types import GroupId
 from kio.static.primitive import i32, i64
 
 from ottla.groups.offsets.records import OffsetCommitValue
 from ottla.groups.state import CoordinatorState
 from ottla.machine.result import Result
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.messages import (
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponseTopics,
+)
 from ottla.protocol.topics import TopicPartition
 
 _NO_OFFSET = -1
@@ -38,29 +39,49 @@ def fetch_offsets(
         except ApiError as error:
             return Result(_group_response(group_id, (), error.code))
     unstable = state.offsets.pending_places(group_id) if require_stable else set()
-    topics = tuple(
-        OffsetFetchResponseTopics(
-            name=TopicName(topic),
-            partitions=tuple(
-                _partition(state, group_id, TopicPartition(topic, index), unstable)
-                for index in indexes
-            ),
-        )
-        for topic, indexes in _wanted(state, request)
-    )
+    topics = tuple(_topic(state, group_id, topic, unstable) for topic in _wanted(state, request))
     return Result(_group_response(group_id, topics, ErrorCode.none))
 
 
 def _wanted(
     state: CoordinatorState, request: OffsetFetchRequestGroup
-) -> Iterable[tuple[str, Iterable[int]]]:
+) -> Iterable[OffsetFetchRequestTopics]:
     if request.topics is not None:
-        return [(topic.name, topic.partition_indexes) for topic in request.topics]
-    indexes: dict[str, list[int]] = {}
+        return request.topics
+    indexes: dict[str, list[i32]] = {}
     for place, committed in state.offsets.of_group(request.group_id).items():
         if _is_of_this_topic(state, place, committed.value):
-            indexes.setdefault(place.topic, []).append(place.partition)
-    return [(topic, sorted(found)) for topic, found in sorted(indexes.items())]
+            indexes.setdefault(place.topic, []).append(i32(place.partition))
+    return (
+        OffsetFetchRequestTopics(
+            name=topic,
+            topic_id=state.catalog.topic_id(topic),
+            partition_indexes=tuple(sorted(found)),
+        )
+        for topic, found in sorted(indexes.items())
+    )
+
+
+def _topic(
+    state: CoordinatorState,
+    group_id: str,
+    topic: OffsetFetchRequestTopics,
+    unstable: set[TopicPartition],
+) -> OffsetFetchResponseTopics:
+    name = topic.name
+    if not name and topic.topic_id is not None:
+        name = state.catalog.topic_name(topic.topic_id) or ""
+    if name:
+        partitions = tuple(
+            _partition(state, group_id, TopicPartition(name, index), unstable)
+            for index in topic.partition_indexes
+        )
+    else:
+        partitions = tuple(
+            _partition_response(index, _NO_OFFSET, -1, "", ErrorCode.unknown_topic_id)
+            for index in topic.partition_indexes
+        )
+    return OffsetFetchResponseTopics(name=name, topic_id=topic.topic_id, partitions=partitions)
 
 
 def _partition(

@@ -18,7 +18,6 @@ class OffsetCommitKey(KeyLayout):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetCommitValue:
-    VERSION_WRITTEN: ClassVar[int] = 4
     VERSIONS_READ: ClassVar[range] = range(5)
     FLEXIBLE_SINCE: ClassVar[int] = 4
     offset: int = field(metadata=wire("int64"))
@@ -27,6 +26,11 @@ class OffsetCommitValue:
     commit_timestamp: int = field(metadata=wire("int64"))
     expire_timestamp: int = field(metadata=wire("int64", since=1, until=1), default=-1)
     topic_id: uuid.UUID | None = field(metadata=wire("uuid", since=4, tag=0), default=None)
+
+    @property
+    def version_written(self) -> int:
+        """Only version 1 can say when an offset expires, as clients before 2.1 did."""
+        return 4 if self.expire_timestamp < 0 else 1
 
 
 def offset_commit(group_id: str, place: TopicPartition, value: OffsetCommitValue) -> Record:
