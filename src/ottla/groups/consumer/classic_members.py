@@ -57,10 +57,11 @@ class ClassicMembers:
     ) -> Result[JoinGroupResponse]:
         self._validate_join(group, request)
         subscription = _subscription(request)
-        member_id = request.member_id or self._state.new_uuid()
-        is_unknown = not request.member_id
+        instance_id = request.group_instance_id
+        prefix = instance_id or caller.client_id
+        member_id = request.member_id or f"{prefix}-{self._state.new_uuid()}"
         needs_id = caller.api_version >= MEMBER_ID_REQUIRED_SINCE
-        if is_unknown and needs_id and request.group_instance_id is None:
+        if not request.member_id and needs_id and instance_id is None:
             return Result(join_error(ErrorCode.member_id_required, member_id))
         draft = Draft(group)
         before = self._find(draft, request, member_id)
