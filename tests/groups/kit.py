@@ -264,9 +264,7 @@ class Coordinator:
         assert isinstance(response, HeartbeatResponse)
         return response
 
-    def leave(
-        self, *members: tuple[str, str | None], group: str = "g", version: int = 5
-    ) -> LeaveGroupResponse:
+    def leave(self, *members: tuple[str, str | None], group: str = "g") -> LeaveGroupResponse:
         request = LeaveGroupRequest(
             group_id=GroupId(group),
             members=tuple(
@@ -274,8 +272,7 @@ class Coordinator:
                 for member_id, instance in members
             ),
         )
-        caller = Caller(api_version=version, client_id="client", client_host="/host")
-        reply = self.run(lambda now_ms: self.machine.leave_group(request, caller, now_ms))
+        reply = self.run(lambda now_ms: self.machine.leave_group(request, now_ms))
         assert isinstance(reply.value, LeaveGroupResponse)
         return reply.value
 

@@ -49,6 +49,13 @@ def test_offset_commit_without_topic_id_has_no_tagged_field() -> None:
     assert encoded == bytes.fromhex("0004 0000000000000005 ffffffff 01 0000000000000007 00")
 
 
+def test_an_offset_with_its_own_expiry_is_written_as_version_1() -> None:
+    value = OffsetCommitValue(offset=5, metadata="", commit_timestamp=7, expire_timestamp=9)
+    encoded = codec.encode(offset_commit("g", TopicPartition("t", 0), value))[1]
+
+    assert encoded == bytes.fromhex("0001 0000000000000005 0000 0000000000000007 0000000000000009")
+
+
 @pytest.mark.parametrize(
     ("encoded", "value"),
     [

@@ -207,13 +207,11 @@ class GroupMachine:
             return self._classic_members.heartbeat(group, request, now_ms)
         return self._classic_membership.heartbeat(request, now_ms)
 
-    def leave_group(
-        self, request: LeaveGroupRequest, caller: Caller, now_ms: int
-    ) -> Result[LeaveGroupResponse]:
+    def leave_group(self, request: LeaveGroupRequest, now_ms: int) -> Result[LeaveGroupResponse]:
         group = self._state.consumer_groups.get(request.group_id)
         if group is not None:
-            return self._classic_members.leave_group(group, request, caller, now_ms)
-        return self._classic_membership.leave_group(request, caller, now_ms)
+            return self._classic_members.leave_group(group, request, now_ms)
+        return self._classic_membership.leave_group(request, now_ms)
 
     # Members of the consumer protocol.
 

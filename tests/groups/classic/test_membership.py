@@ -327,15 +327,6 @@ def test_several_members_leave_at_once() -> None:
     assert response.members[0].member_id == ""
 
 
-def test_before_v3_the_error_is_one_of_the_whole_request() -> None:
-    coordinator = Coordinator()
-    coordinator.stable_group()
-
-    response = coordinator.leave(("stranger", None), version=2)
-
-    assert response.error_code is ErrorCode.unknown_member_id
-
-
 def test_a_pending_member_that_leaves_disturbs_nobody() -> None:
     coordinator = Coordinator()
     first, _ = coordinator.stable_group()

@@ -174,6 +174,6 @@ def protocols_of(request: JoinGroupRequest) -> Protocols:
 
 
 def rebalance_timeout_ms(request: JoinGroupRequest) -> int:
-    """Before v1 a client had no rebalance timeout of its own."""
+    """A client that says none has that of its session."""
     timeout_ms = in_ms(request.rebalance_timeout)
     return timeout_ms if timeout_ms >= 0 else in_ms(request.session_timeout)

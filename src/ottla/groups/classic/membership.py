@@ -7,7 +7,6 @@ from kio.schema.leave_group.v5.response import LeaveGroupResponse, MemberRespons
 from kio.schema.sync_group.v5.request import SyncGroupRequest
 from kio.schema.sync_group.v5.response import SyncGroupResponse
 
-from ottla.groups.caller import Caller
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.member import ClassicMember
 from ottla.groups.classic.rebalance import ClassicRebalance
@@ -18,8 +17,6 @@ from ottla.groups.effects import Effects
 from ottla.groups.state import CoordinatorState
 from ottla.machine.result import Result
 from ottla.protocol.errors import ApiError, ErrorCode
-
-_ERROR_PER_MEMBER_SINCE = 3
 
 
 class ClassicMembership:
@@ -70,9 +67,7 @@ class ClassicMembership:
         error = ErrorCode.rebalance_in_progress if rebalances else ErrorCode.none
         return Result(HeartbeatResponse(throttle_time=NO_THROTTLE, error_code=error))
 
-    def leave_group(
-        self, request: LeaveGroupRequest, caller: Caller, now_ms: int
-    ) -> Result[LeaveGroupResponse]:
+    def leave_group(self, request: LeaveGroupRequest, now_ms: int) -> Result[LeaveGroupResponse]:
         group = self._known_group(request.group_id)
         effects = Effects()
         count_before = len(group.members)
@@ -86,7 +81,7 @@ class ClassicMembership:
         )
         if len(group.members) < count_before:
             self._rebalance.after_removal(group, now_ms, effects)
-        return effects.result(leave_response(responses, caller))
+        return effects.result(leave_response(responses))
 
     def _leave(
         self, group: ClassicGroup, identity: MemberIdentity, now_ms: int, effects: Effects
@@ -114,12 +109,10 @@ class ClassicMembership:
         return group
 
 
-def leave_response(responses: tuple[MemberResponse, ...], caller: Caller) -> LeaveGroupResponse:
-    """Before v3 one member leaves, and its error is that of the request."""
-    error = ErrorCode.none
-    if caller.api_version < _ERROR_PER_MEMBER_SINCE and responses:
-        error = responses[0].error_code
-    return LeaveGroupResponse(throttle_time=NO_THROTTLE, error_code=error, members=responses)
+def leave_response(responses: tuple[MemberResponse, ...]) -> LeaveGroupResponse:
+    return LeaveGroupResponse(
+        throttle_time=NO_THROTTLE, error_code=ErrorCode.none, members=responses
+    )
 
 
 def _validate_protocol(claimed: str | None, actual: str | None) -> None:

@@ -140,7 +140,7 @@ class ClassicMembers:
         return Result(HeartbeatResponse(throttle_time=NO_THROTTLE, error_code=error))
 
     def leave_group(
-        self, group: ConsumerGroup, request: LeaveGroupRequest, caller: Caller, now_ms: int
+        self, group: ConsumerGroup, request: LeaveGroupRequest, now_ms: int
     ) -> Result[LeaveGroupResponse]:
         leaving: dict[str, None] = {}
         responses = tuple(
@@ -154,7 +154,7 @@ class ClassicMembers:
         effects = Effects()
         if leaving:
             self._sessions.remove(group, leaving, now_ms, effects)
-        return effects.result(leave_response(responses, caller))
+        return effects.result(leave_response(responses))
 
 
 def _common(group: ConsumerGroup, offered: set[str]) -> set[str]:
