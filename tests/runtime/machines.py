@@ -3,6 +3,8 @@
 from ottla.machine.result import Completion, Deferred, Result
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.builder import Record
+from ottla.records.decoder import iterate_records
+from ottla.runtime.machine_batches import StoredBatch
 
 
 class TextCodec:
@@ -64,18 +66,18 @@ class ManualCommitLog:
     def listen(self, listener):
         self.listener = listener
 
-    def load(self):
+    async def load(self):
         if self.load_error:
             raise self.load_error
         del self.stored[self.committed_offset :]
         self.next_offset = self.committed_offset
         for offset, value in enumerate(self.stored):
-            yield Record(offset, 5, None, value)
+            yield [StoredBatch([Record(offset, 5, None, value)])]
 
-    def append(self, records):
+    def append(self, batch):
         if self.append_error:
             raise self.append_error
-        self.stored.extend(record.value for record in records)
+        self.stored.extend(record.value for record in iterate_records(batch))
         self.next_offset = len(self.stored)
 
     def snapshot_due(self):

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 from uuid import UUID
 
 from ottla.controller.image import TOPIC_RESOURCE, MetadataImage, TopicImage
@@ -22,6 +23,13 @@ from ottla.storage.log import PartitionLog
 from ottla.storage.manager import LogManager
 
 logger = logging.getLogger(__name__)
+
+
+class LeadershipListener(NamedTuple):
+    """Who works on partitions that this broker leads."""
+
+    on_elected: Callable[[Partition], None]
+    on_resigning: Callable[[Partition], None]  # Before those who wait on the partition are failed.
 
 
 class ReplicaManager:
@@ -45,7 +53,12 @@ class ReplicaManager:
         # A topic stands here twice, under its name and its id, with the same partitions.
         self._topics: dict[str | UUID, dict[int, Partition]] = {}
         self._names: dict[UUID, str] = {}
+        self._listeners: list[LeadershipListener] = []
         self._refused: dict[tuple[str | UUID, int], ApiError] = {}  # Whose log cannot be had.
+
+    def listen(self, listener: LeadershipListener) -> None:
+        """Before `load`: the partitions that this broker leads from the start are told as well."""
+        self._listeners.append(listener)
 
     def find(self, topic: str | UUID, index: int) -> Partition:
         """A partition that this broker leads."""
@@ -97,7 +110,7 @@ class ReplicaManager:
     def fail(self, error: ApiError) -> None:
         """Answer everyone who waits: this broker stops serving."""
         for partition in self.partitions():
-            partition.resign(error)
+            self._resign(partition, error)
 
     def _apply_partition(self, topic: TopicImage, state: PartitionRecord) -> None:
         if self._node_id not in state.replicas:
@@ -110,9 +123,22 @@ class ReplicaManager:
                 self._refuse(topic, state.partition_id, error)
                 return
         if state.leader == self._node_id:
-            partition.become_leader(state.leader_epoch, state.isr)
+            self._lead(partition, state)
         else:
-            partition.resign(ApiError(ErrorCode.not_leader_or_follower))
+            self._resign(partition, ApiError(ErrorCode.not_leader_or_follower))
+
+    def _lead(self, partition: Partition, state: PartitionRecord) -> None:
+        elected = not partition.is_leader
+        partition.become_leader(state.leader_epoch, state.isr)
+        if elected:
+            for listener in self._listeners:
+                listener.on_elected(partition)
+
+    def _resign(self, partition: Partition, error: ApiError) -> None:
+        if partition.is_leader:
+            for listener in self._listeners:
+                listener.on_resigning(partition)
+        partition.resign(error)
 
     def _add(self, topic: TopicImage, index: int) -> Partition:
         topic_partition = TopicPartition(topic.name, index)
@@ -135,7 +161,7 @@ class ReplicaManager:
             return
         del self._topics[name]
         for partition in self._topics.pop(topic_id).values():
-            partition.resign(ApiError(ErrorCode.unknown_topic_or_partition))
+            self._resign(partition, ApiError(ErrorCode.unknown_topic_or_partition))
             self._logs.delete(partition.log.topic_partition)
 
     def _reconfigure(self, record: ConfigRecord) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.topics import INTERNAL_TOPICS
 from ottla.records.batch import BatchHeader
 from ottla.replication.waiters import OffsetWaiters, Waiter
 from ottla.storage.errors import StorageError
@@ -43,6 +44,7 @@ class Partition:
         "committed_waiters",
         "flushed_waiters",
         "in_sync_replicas",
+        "is_internal",
         "is_leader",
         "leader_epoch",
         "log",
@@ -50,6 +52,7 @@ class Partition:
 
     def __init__(self, log: PartitionLog, flush_policy: FlushPolicy, flusher: LogFlusher) -> None:
         self.log = log
+        self.is_internal = log.topic_partition.topic in INTERNAL_TOPICS
         self.is_leader = False
         self.leader_epoch = -1
         self.in_sync_replicas: tuple[int, ...] = ()
@@ -97,12 +100,16 @@ class Partition:
             appended = self.log.append_as_leader(records, header, self.leader_epoch, now_ms)
         except StorageError as error:
             raise ApiError(ErrorCode.kafka_storage_error, str(error)) from error
-        if self._flush_policy is FlushPolicy.ACK:
-            if not self._flush_requested:
-                self._flush_requested = True
-                self._flusher.request(self.log, self._on_flushed)
-        else:
-            self._advance_high_watermark()
+        self._on_appended()
+        return appended
+
+    def append_control(self, batch: bytearray) -> Appended:
+        """Append a batch that ends a transaction here."""
+        try:
+            appended = self.log.append_control(batch, self.leader_epoch)
+        except StorageError as error:
+            raise ApiError(ErrorCode.kafka_storage_error, str(error)) from error
+        self._on_appended()
         return appended
 
     def acknowledged(self, appended: Appended, acks: int) -> bool:
@@ -160,6 +167,13 @@ class Partition:
         self._flush_requested = False
         self.committed_waiters.fail(error)
         self.flushed_waiters.fail(error)
+
+    def _on_appended(self) -> None:
+        if self._flush_policy is not FlushPolicy.ACK:
+            self._advance_high_watermark()
+        elif not self._flush_requested:
+            self._flush_requested = True
+            self._flusher.request(self.log, self._on_flushed)
 
     def _on_flushed(self) -> None:
         self._flush_requested = False

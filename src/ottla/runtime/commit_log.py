@@ -4,11 +4,11 @@ Offsets at or past `committed_offset` may be lost; those below it never are. A l
 listener, on the event loop, when that offset has moved and when it failed.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from ottla.machine.contract import RecordCodec
-from ottla.records.builder import Record
+from ottla.runtime.machine_batches import StoredBatch
 
 
 class Listener(NamedTuple):
@@ -17,11 +17,17 @@ class Listener(NamedTuple):
 
 
 class CommitLog(Protocol):
-    next_offset: int  # Of the next record that is appended.
-    committed_offset: int  # Invariant: committed_offset <= next_offset; only `load` moves it back.
+    # Invariant: committed_offset <= next_offset; only `load` moves it back.
 
-    def load(self) -> Iterator[Record]:
-        """All that is committed, and nothing else is left in the log.
+    @property
+    def next_offset(self) -> int:
+        """Of the next record that is appended."""
+
+    @property
+    def committed_offset(self) -> int: ...
+
+    def load(self) -> AsyncIterator[Sequence[StoredBatch]]:
+        """All that is in the log and not lost, in portions that are replayed in one go.
 
         The records of a snapshot come first, all with the offset of the last one that it covers.
         """
@@ -29,8 +35,11 @@ class CommitLog(Protocol):
     def listen(self, listener: Listener) -> None:
         """Before `load`; there is one listener."""
 
-    def append(self, records: Sequence[Record]) -> None:
-        """Append as one atomic batch. Raises ApiError or StorageError; see `load` for the rest."""
+    def append(self, batch: bytearray) -> None:
+        """Append a batch that `machine_batches` built, whole or not at all.
+
+        Raises ApiError or StorageError.
+        """
 
     def snapshot_due(self) -> bool:
         """Whether it is time to write one. Never for logs that compaction keeps small."""

@@ -6,16 +6,16 @@ start reads the newest snapshot and a tail that is not much longer than it.
 
 import logging
 from asyncio import AbstractEventLoop
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Executor, Future
 from typing import Final, NamedTuple
 
 from ottla.machine.contract import RecordCodec
-from ottla.records.batch import iterate_headers, read_header
-from ottla.records.builder import Record, build_batch
-from ottla.records.decoder import iterate_records
+from ottla.records.batch import read_header
+from ottla.records.builder import Record
 from ottla.runtime.commit_log import Listener
 from ottla.runtime.flusher import Flusher
+from ottla.runtime.machine_batches import StoredBatch, stored_batches
 from ottla.runtime.snapshots import Snapshot, SnapshotStore
 from ottla.storage.errors import StorageError
 from ottla.storage.log import PartitionLog
@@ -23,7 +23,8 @@ from ottla.storage.log import PartitionLog
 logger = logging.getLogger(__name__)
 
 SNAPSHOT_RECORDS_MIN: Final = 10_000
-_READ_BYTES: Final = 1 << 20
+_READ_BYTES: Final = 1 << 16
+_PORTION_RECORDS: Final = 500
 
 
 class _Size(NamedTuple):
@@ -64,30 +65,40 @@ class LocalCommitLog:
         assert self._listener is None
         self._listener = listener
 
-    def load(self) -> Iterator[Record]:
+    async def load(self) -> AsyncIterator[Sequence[StoredBatch]]:
         # What a crash of the process left in the page cache is not synced yet.
-        self._log.flush()
+        await self._loop.run_in_executor(self._executor, self._log.flush)
         self.next_offset = self.committed_offset = self._log.log_end_offset
         self._log.high_watermark = self.committed_offset
         self._snapshot_size = 0
         self._tail = _Size()
-        snapshot = self._snapshots.newest()
-        if snapshot is None:
-            yield from self._read_tail(0)
-            return
-        for record in self._snapshots.read(snapshot):
-            self._snapshot_size += 1
-            yield record._replace(offset=snapshot.next_offset - 1)
-        yield from self._read_tail(snapshot.next_offset)
+        offset = 0
+        snapshot = await self._loop.run_in_executor(self._executor, self._snapshots.newest)
+        if snapshot is not None:
+            offset = snapshot.next_offset
+            records = await self._loop.run_in_executor(
+                self._executor, self._read_snapshot, snapshot
+            )
+            self._snapshot_size = len(records)
+            for start in range(0, len(records), _PORTION_RECORDS):
+                yield (StoredBatch(records[start : start + _PORTION_RECORDS]),)
+        self._validate_reaches(offset)
+        while offset < self._log.log_end_offset:
+            content, next_offset = await self._loop.run_in_executor(
+                self._executor, self._read_tail, offset
+            )
+            batches = stored_batches(content, offset)
+            self._count(sum(len(batch.records) for batch in batches), len(content))
+            yield batches
+            offset = next_offset
 
-    def append(self, records: Sequence[Record]) -> None:
-        batch = build_batch(records)
+    def append(self, batch: bytearray) -> None:
         header = read_header(batch)
         self._log.append_as_leader(
-            memoryview(batch), header, self._leader_epoch, records[-1].timestamp
+            memoryview(batch), header, self._leader_epoch, header.max_timestamp
         )
         self.next_offset = self._log.log_end_offset
-        self._count(len(records), len(batch))
+        self._count(header.records_count, len(batch))
         appended = self.next_offset
         self._flusher.request(self._log, lambda: self._on_flushed(appended))
 
@@ -124,22 +135,23 @@ class LocalCommitLog:
             # The log is whole without it; the next one is tried when as much has been added.
             logger.error("could not write a snapshot of the metadata: %s", error)
 
-    def _read_tail(self, offset: int) -> Iterator[Record]:
+    def _read_snapshot(self, snapshot: Snapshot) -> list[Record]:
+        offset = snapshot.next_offset - 1
+        return [record._replace(offset=offset) for record in self._snapshots.read(snapshot)]
+
+    def _validate_reaches(self, offset: int) -> None:
         log = self._log
-        if offset < log.log_start_offset or offset > log.log_end_offset:
+        if not log.log_start_offset <= offset <= log.log_end_offset:
             raise StorageError(
                 log.directory,
                 f"the snapshot ends at offset {offset}, and the log is from "
                 f"{log.log_start_offset} to {log.log_end_offset}",
             )
-        while (found := log.read(offset, _READ_BYTES, log.log_end_offset)) is not None:
-            content = found.read()
-            for position, header in iterate_headers(content):
-                if header.is_control or header.last_offset < offset:
-                    continue
-                self._count(header.records_count, header.size)
-                yield from iterate_records(content, position)
-            offset = found.next_offset
+
+    def _read_tail(self, offset: int) -> tuple[bytes, int]:
+        found = self._log.read(offset, _READ_BYTES, self._log.log_end_offset)
+        assert found is not None, "there is something before the end of the log"
+        return found.read(), found.next_offset
 
     def _count(self, records: int, size: int) -> None:
         self._tail = _Size(self._tail.records + records, self._tail.bytes + size)

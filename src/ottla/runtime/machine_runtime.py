@@ -5,22 +5,25 @@ its response waits until they are committed. An operation without records waits 
 it saw is committed. Subscribers get committed records, before the responses that follow from them.
 
 When an append fails or the log does, every reply that waits fails, the machine is dropped with all
-that it has not written down, and a new one is loaded from the log.
+that it has not written down, and a new one is loaded from the log. Records of a transaction are
+the exception: the log may refuse them for their producer's sake, which concerns nobody else.
 """
 
 import asyncio
 import logging
-from asyncio import AbstractEventLoop, Future, TimerHandle
+from asyncio import AbstractEventLoop, Future
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from ottla.machine.contract import Expiry, Machine, RecordCodec, Timers
 from ottla.machine.result import Deferred, Result
+from ottla.machine.transactional import Transactional, TransactionMarker
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.records.builder import Record
 from ottla.runtime.clock import Clock
 from ottla.runtime.commit_log import CommitLog, Listener
+from ottla.runtime.loop_timers import LoopTimers
+from ottla.runtime.machine_batches import decode_batch, encode_batch
 from ottla.storage.errors import StorageError
 
 logger = logging.getLogger(__name__)
@@ -30,8 +33,6 @@ R = TypeVar("R")
 
 Operation = Callable[[M, int], Result[R]]  # Called with the machine and now_ms.
 Subscriber = Callable[[object, int], None]  # Called with a committed record and its offset.
-
-_LOAD_SLICE = 1000  # Records that are replayed before others get their turn.
 
 
 class _Parked(NamedTuple):
@@ -74,6 +75,7 @@ class MachineRuntime(Generic[M]):
         self._subscribers: list[Subscriber] = []
         self._published_offset = 0  # Subscribers have had everything before it.
         self._reloading: asyncio.Task[None] | None = None
+        self._unloaded = False
         log.listen(Listener(self._on_committed, self._on_log_failed))
 
     @property
@@ -94,13 +96,14 @@ class MachineRuntime(Generic[M]):
 
     async def load(self) -> None:
         machine = self._create_machine(self._timers)
-        for count, record in enumerate(self._log.load(), 1):
-            decoded = self._decode(record)
-            machine.replay(decoded, record.timestamp)
-            if record.offset >= self._published_offset:
-                self._publish(decoded, record.offset)
-            if not count % _LOAD_SLICE:
-                await asyncio.sleep(0)
+        replay, codec = machine.replay, self._codec
+        async for batches in self._log.load():
+            for batch in batches:
+                for decoded, record in decode_batch(batch, codec):
+                    replay(decoded, record.timestamp)
+                    if self._subscribers and record.offset >= self._published_offset:
+                        self._publish(decoded, record.offset)
+            await asyncio.sleep(0)
         self._published_offset = self._log.committed_offset
         self._machine = machine
         machine.on_loaded(self._clock.now_ms())
@@ -121,40 +124,37 @@ class MachineRuntime(Generic[M]):
             return reply
         self._unanswered.add(reply)
         reply.add_done_callback(self._unanswered.discard)
+        records = result.records
         try:
-            self._append(machine, result.records, now_ms)
+            if records:
+                self._append(machine, records, now_ms)
         except (ApiError, StorageError) as error:
-            self._drop(error)
+            if isinstance(error, ApiError) and _is_of_producer(records):
+                reply.set_exception(error)
+            else:
+                self._drop(error)
             return reply
         self._park(_Parked(self._log.next_offset, result, reply))
         return reply
 
     def unload(self, error: ApiError) -> None:
-        """Another node leads now, or this one stops."""
+        """Another node leads now, or this one stops; this runtime is not used again."""
+        self._unloaded = True
         if self._reloading is not None:
             self._reloading.cancel()
         self._forget(error)
 
-    def _decode(self, record: Record) -> object:
-        try:
-            return self._codec.decode(record.key, record.value)
-        except ValueError as error:
-            raise ValueError(f"the record at offset {record.offset}: {error}") from error
-
     def _append(self, machine: M, records: tuple[object, ...], now_ms: int) -> None:
-        if not records:
-            return
-        encode = self._codec.encode
         first_offset = self._log.next_offset
-        batch = []
-        for record in records:
-            key, value = encode(record)
-            batch.append(Record(timestamp=now_ms, key=key, value=value))
-        self._log.append(batch)
-        for offset, record in enumerate(records, first_offset):
-            machine.replay(record, now_ms)
-            if self._subscribers:
-                self._uncommitted.append((record, offset))
+        self._log.append(encode_batch(records, self._codec, now_ms))
+        try:
+            for offset, record in enumerate(records, first_offset):
+                machine.replay(record, now_ms)
+                if self._subscribers:
+                    self._uncommitted.append((record, offset))
+        except BaseException as error:
+            self._drop(error)  # A bug; but the log is right, and the machine is made from it again.
+            raise
 
     def _park(self, parked: _Parked) -> None:
         if parked.offset <= self._log.committed_offset:
@@ -190,7 +190,8 @@ class MachineRuntime(Generic[M]):
         self.submit(lambda _, now_ms: expiry(now_ms)).add_done_callback(_log_failed_expiry)
 
     def _on_log_failed(self, error: BaseException) -> None:
-        self._drop(error)
+        if not self._unloaded:
+            self._drop(error)
 
     def _drop(self, error: BaseException) -> None:
         logger.error("the log of a machine failed; it is loaded again: %s", error)
@@ -219,35 +220,8 @@ class MachineRuntime(Generic[M]):
         return ApiError(self._not_ready, "the state is being loaded; try again")
 
 
-class LoopTimers:
-    """Implements `machine.contract.Timers` on an event loop."""
-
-    def __init__(
-        self, loop: AbstractEventLoop, clock: Clock, expire: Callable[[Expiry], None]
-    ) -> None:
-        self._loop = loop
-        self._clock = clock
-        self._expire = expire
-        self._handles: dict[str, TimerHandle] = {}
-
-    def schedule(self, key: str, deadline_ms: int, expiry: Expiry) -> None:
-        self.cancel(key)
-        delay_ms = max(0, deadline_ms - self._clock.now_ms())
-        self._handles[key] = self._loop.call_later(delay_ms / 1000, self._fire, key, expiry)
-
-    def cancel(self, key: str) -> None:
-        handle = self._handles.pop(key, None)
-        if handle is not None:
-            handle.cancel()
-
-    def cancel_all(self) -> None:
-        for handle in self._handles.values():
-            handle.cancel()
-        self._handles.clear()
-
-    def _fire(self, key: str, expiry: Expiry) -> None:
-        del self._handles[key]
-        self._expire(expiry)
+def _is_of_producer(records: tuple[object, ...]) -> bool:
+    return isinstance(records[0], Transactional | TransactionMarker)
 
 
 def _settle(parked: _Parked) -> None:

@@ -1,0 +1,144 @@
+"""The coordinators on this broker: one machine for each partition of an internal topic it leads.
+
+The machine of a partition is loaded when this broker becomes its leader and unloaded when it is
+that no longer. Meanwhile its clients are answered:
+
+    another broker leads        NOT_COORDINATOR: ask FindCoordinator again
+    the log is being read       COORDINATOR_LOAD_IN_PROGRESS: try again
+    the log cannot be read      COORDINATOR_NOT_AVAILABLE, until the leadership moves
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+from typing import Generic, TypeVar
+
+from ottla.machine.catalog import TopicCatalog
+from ottla.machine.contract import Machine, RecordCodec, Timers
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.replication.manager import LeadershipListener
+from ottla.replication.partition import Partition
+from ottla.replication.partition_commit_log import PartitionCommitLog
+from ottla.runtime.clock import Clock
+from ottla.runtime.machine_runtime import MachineRuntime
+from ottla.runtime.supervisor import Supervisor
+from ottla.storage.errors import CorruptLog, StorageError
+
+logger = logging.getLogger(__name__)
+
+M = TypeVar("M", bound=Machine)
+
+PartitionFor = Callable[[str, int], int]  # The partition of a key, of so many.
+
+_UNREADABLE = (ValueError, OSError, StorageError, CorruptLog, ApiError)
+
+
+class _Coordinator(Generic[M]):
+    __slots__ = ("failure", "loading", "runtime")
+
+    def __init__(self, runtime: MachineRuntime[M]) -> None:
+        self.runtime = runtime
+        self.loading: asyncio.Task[None] | None = None
+        self.failure: ApiError | None = None  # Why it cannot be had.
+
+
+class Coordinators(Generic[M]):
+    def __init__(
+        self,
+        topic: str,
+        catalog: TopicCatalog,
+        partition_for: PartitionFor,
+        create_machine: Callable[[Timers], M],
+        codec: RecordCodec,
+        clock: Clock,
+        supervisor: Supervisor,
+        loop: asyncio.AbstractEventLoop,
+        executor: Executor,
+    ) -> None:
+        self.topic = topic
+        self._catalog = catalog
+        self._partition_for = partition_for
+        self._create_machine = create_machine
+        self._codec = codec
+        self._clock = clock
+        self._supervisor = supervisor
+        self._loop = loop
+        self._executor = executor
+        self._led: dict[int, _Coordinator[M]] = {}  # By partition.
+
+    @property
+    def leadership_listener(self) -> LeadershipListener:
+        return LeadershipListener(self._on_elected, self._on_resigning)
+
+    def partition_of(self, key: str) -> int | None:
+        """Where the coordinator of a key lives; None while the topic does not exist."""
+        count = self._catalog.partition_count(self.topic)
+        return self._partition_for(key, count) if count else None
+
+    def find(self, key: str) -> MachineRuntime[M]:
+        """The coordinator of a key, if it is here; it may still be loading."""
+        partition = self.partition_of(key)
+        coordinator = None if partition is None else self._led.get(partition)
+        if coordinator is None:
+            raise ApiError(ErrorCode.not_coordinator, "another broker coordinates this")
+        if coordinator.failure is not None:
+            raise coordinator.failure
+        return coordinator.runtime
+
+    def all(self) -> Iterator[MachineRuntime[M]]:
+        """Those that can be had, loading or loaded."""
+        for coordinator in list(self._led.values()):
+            if coordinator.failure is None:
+                yield coordinator.runtime
+
+    def _on_elected(self, partition: Partition) -> None:
+        topic, index = partition.log.topic_partition
+        if topic != self.topic:
+            return
+        runtime = MachineRuntime(
+            self._create_machine,
+            self._codec,
+            PartitionCommitLog(partition, self._loop, self._executor),
+            self._clock,
+            self._loop,
+            on_failure=lambda error: self._on_unreadable(index, coordinator, error),
+        )
+        coordinator = self._led[index] = _Coordinator(runtime)
+        coordinator.loading = self._supervisor.start(
+            f"load {topic}-{index}", self._load(index, coordinator)
+        )
+
+    def _on_resigning(self, partition: Partition) -> None:
+        topic, index = partition.log.topic_partition
+        coordinator = self._led.pop(index, None) if topic == self.topic else None
+        if coordinator is None:
+            return
+        if coordinator.loading is not None:
+            coordinator.loading.cancel()
+        coordinator.runtime.unload(
+            ApiError(ErrorCode.not_coordinator, "another broker coordinates this now")
+        )
+
+    async def _load(self, index: int, coordinator: _Coordinator[M]) -> None:
+        started_ms = self._clock.monotonic_ms()
+        try:
+            await coordinator.runtime.load()
+        except _UNREADABLE as error:
+            self._on_unreadable(index, coordinator, error)
+        finally:
+            coordinator.loading = None
+        took_ms = self._clock.monotonic_ms() - started_ms
+        if took_ms >= _SLOW_LOAD_MS:
+            logger.info("%s-%d was loaded in %d ms", self.topic, index, took_ms)
+
+    def _on_unreadable(
+        self, index: int, coordinator: _Coordinator[M], error: BaseException
+    ) -> None:
+        logger.error("%s-%d cannot be loaded: %s", self.topic, index, error)
+        coordinator.failure = ApiError(
+            ErrorCode.coordinator_not_available, f"the coordinator cannot be loaded: {error}"
+        )
+
+
+_SLOW_LOAD_MS = 1000

@@ -1,0 +1,117 @@
+"""A commit log that is a partition of an internal topic: what is below the high watermark counts.
+
+The machine behind it runs on the partition's leader. It is loaded up to the log end, not the high
+watermark: whatever a leader has in its log is committed in the end, or it leads no longer.
+
+Errors are those that the client of a coordinator understands: it looks for the coordinator anew
+after NOT_COORDINATOR, and tries again after COORDINATOR_NOT_AVAILABLE.
+"""
+
+from asyncio import AbstractEventLoop
+from collections.abc import AsyncIterator, Sequence
+from concurrent.futures import Executor
+from typing import Final
+
+from ottla.machine.contract import RecordCodec
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.records.batch import read_header
+from ottla.replication.partition import Partition
+from ottla.runtime.commit_log import Listener
+from ottla.runtime.machine_batches import StoredBatch, stored_batches
+from ottla.storage.reading import LogSlice, ReadHint
+
+READ_BYTES: Final = 1 << 16  # Some hundred commits, replayed in a few milliseconds.
+
+_COORDINATOR_CODES: Final = {
+    ErrorCode.not_leader_or_follower: ErrorCode.not_coordinator,
+    ErrorCode.kafka_storage_error: ErrorCode.not_coordinator,
+    ErrorCode.unknown_topic_or_partition: ErrorCode.coordinator_not_available,
+    ErrorCode.not_enough_replicas: ErrorCode.coordinator_not_available,
+    ErrorCode.request_timed_out: ErrorCode.coordinator_not_available,
+}
+
+
+class PartitionCommitLog:
+    """Implements `CommitLog`. It belongs to one thread, that of the loop."""
+
+    def __init__(self, partition: Partition, loop: AbstractEventLoop, executor: Executor) -> None:
+        self._partition = partition
+        self._log = partition.log
+        self._loop = loop
+        self._executor = executor
+        self._listener: Listener | None = None
+        self._waiting = False
+
+    @property
+    def next_offset(self) -> int:
+        return self._log.log_end_offset
+
+    @property
+    def committed_offset(self) -> int:
+        return self._log.high_watermark
+
+    def listen(self, listener: Listener) -> None:
+        assert self._listener is None
+        self._listener = listener
+
+    async def load(self) -> AsyncIterator[Sequence[StoredBatch]]:
+        log = self._log
+        offset, end_offset = log.log_start_offset, log.log_end_offset
+        hint: ReadHint | None = None
+        while offset < end_offset:
+            read = await self._loop.run_in_executor(
+                self._executor, self._read, offset, end_offset, hint
+            )
+            if read is None:
+                break  # What was left has been removed meanwhile.
+            found, content = read
+            yield stored_batches(content, offset)
+            offset, hint = found.next_offset, found.hint
+        self._wait()
+
+    def append(self, batch: bytearray) -> None:
+        partition = self._partition
+        header = read_header(batch)
+        try:
+            partition.validate_in_sync_replicas()
+            if header.is_control:
+                partition.append_control(batch)
+            else:
+                partition.append(memoryview(batch), header, header.max_timestamp)
+        except ApiError as error:
+            raise coordinator_error(error) from error
+        self._wait()
+
+    def snapshot_due(self) -> bool:
+        return False
+
+    def write_snapshot(self, records: Sequence[object], codec: RecordCodec) -> None:
+        del records, codec
+        raise AssertionError("compaction does the work of a snapshot")
+
+    def _read(
+        self, offset: int, end_offset: int, hint: ReadHint | None
+    ) -> tuple[LogSlice, bytes] | None:
+        found = self._log.read(
+            max(offset, self._log.log_start_offset), READ_BYTES, end_offset, hint
+        )
+        return None if found is None else (found, found.read())
+
+    def _wait(self) -> None:
+        """One waiter at a time stands for all appends before its turn comes."""
+        if not self._waiting and self.next_offset > self.committed_offset:
+            self._waiting = True
+            self._partition.committed_waiters.add(self.next_offset, self._on_progress)
+
+    def _on_progress(self, error: ApiError | None) -> None:
+        self._waiting = False
+        assert self._listener is not None
+        if error is not None:
+            self._listener.on_failed(coordinator_error(error))
+        else:
+            self._listener.on_committed()
+            self._wait()
+
+
+def coordinator_error(error: ApiError) -> ApiError:
+    return ApiError(_COORDINATOR_CODES.get(error.code, error.code), error.message)

@@ -1,0 +1,70 @@
+"""Keyed timers on an event loop.
+
+Members of groups put their deadline off with every heartbeat, so that must cost next to nothing: a
+deadline that moves later is only written down, and the loop's timer of that key, when it fires, is
+set again for what is left.
+"""
+
+from asyncio import AbstractEventLoop, TimerHandle
+from collections.abc import Callable
+
+from ottla.machine.contract import Expiry
+from ottla.runtime.clock import Clock
+
+
+class _Timer:
+    __slots__ = ("deadline_ms", "expiry", "handle", "wakes_ms")
+
+    def __init__(self, deadline_ms: float, expiry: Expiry) -> None:
+        self.deadline_ms = deadline_ms  # Of the monotonic clock: steps of the wall clock are void.
+        self.expiry = expiry
+        self.wakes_ms = deadline_ms  # Invariant: not after deadline_ms.
+        self.handle: TimerHandle | None = None
+
+
+class LoopTimers:
+    """Implements `machine.contract.Timers`."""
+
+    def __init__(
+        self, loop: AbstractEventLoop, clock: Clock, expire: Callable[[Expiry], None]
+    ) -> None:
+        self._loop = loop
+        self._clock = clock
+        self._expire = expire
+        self._timers: dict[str, _Timer] = {}
+
+    def schedule(self, key: str, deadline_ms: int, expiry: Expiry) -> None:
+        clock = self._clock
+        deadline = clock.monotonic_ms() + (deadline_ms - clock.now_ms())
+        timer = self._timers.get(key)
+        if timer is None:
+            timer = self._timers[key] = _Timer(deadline, expiry)
+            self._wake_later(key, timer)
+            return
+        timer.deadline_ms = deadline
+        timer.expiry = expiry
+        if deadline < timer.wakes_ms:
+            if timer.handle is not None:
+                timer.handle.cancel()
+            self._wake_later(key, timer)
+
+    def cancel(self, key: str) -> None:
+        timer = self._timers.pop(key, None)
+        if timer is not None and timer.handle is not None:
+            timer.handle.cancel()
+
+    def cancel_all(self) -> None:
+        for key in tuple(self._timers):
+            self.cancel(key)
+
+    def _wake_later(self, key: str, timer: _Timer) -> None:
+        delay_ms = max(0.0, timer.deadline_ms - self._clock.monotonic_ms())
+        timer.wakes_ms = timer.deadline_ms
+        timer.handle = self._loop.call_later(delay_ms / 1000, self._wake, key, timer)
+
+    def _wake(self, key: str, timer: _Timer) -> None:
+        if timer.deadline_ms > timer.wakes_ms:
+            self._wake_later(key, timer)
+            return
+        del self._timers[key]
+        self._expire(timer.expiry)

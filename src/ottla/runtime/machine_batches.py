@@ -1,0 +1,115 @@
+"""The records of a machine as batches of its log, and back.
+
+An operation's records are one batch: plain records, records of one producer's transaction, or the
+marker that ends such a transaction (see `machine.transactional`).
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from ottla.machine.contract import RecordCodec
+from ottla.machine.transactional import Transactional, TransactionMarker
+from ottla.records.batch import (
+    CONTROL_FLAG,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    TRANSACTIONAL_FLAG,
+    iterate_headers,
+)
+from ottla.records.builder import Record, build_batch
+from ottla.records.decoder import (
+    ControlType,
+    Marker,
+    build_marker,
+    iterate_records,
+    parse_marker,
+)
+
+NOT_PLAIN = TRANSACTIONAL_FLAG | CONTROL_FLAG
+
+
+class StoredBatch(NamedTuple):
+    records: Sequence[Record]
+    attributes: int = 0
+    producer_id: int = NO_PRODUCER_ID
+    producer_epoch: int = NO_PRODUCER_EPOCH
+
+
+def encode_batch(records: Sequence[object], codec: RecordCodec, now_ms: int) -> bytearray:
+    first = records[0]
+    if isinstance(first, TransactionMarker):
+        assert len(records) == 1, "a marker is a batch of its own"
+        return _marker_batch(first, now_ms)
+    if isinstance(first, Transactional):
+        return build_batch(
+            [_encode(_of_transaction(record, first), codec, now_ms) for record in records],
+            producer_id=first.producer_id,
+            producer_epoch=first.producer_epoch,
+            transactional=True,
+        )
+    return build_batch([_encode(record, codec, now_ms) for record in records])
+
+
+def stored_batches(content: bytes, from_offset: int) -> list[StoredBatch]:
+    """The batches in bytes of a log, from the one that has `from_offset` on."""
+    return [
+        StoredBatch(
+            tuple(iterate_records(content, position)),
+            header.attributes,
+            header.producer_id,
+            header.producer_epoch,
+        )
+        for position, header in iterate_headers(content)
+        if header.last_offset >= from_offset
+    ]
+
+
+def decode_batch(batch: StoredBatch, codec: RecordCodec) -> Iterator[tuple[object, Record]]:
+    """What to replay, each with the record that it was. ValueError names the offset."""
+    for record in batch.records:
+        try:
+            decoded = _decode(record, batch, codec)
+        except ValueError as error:
+            raise ValueError(f"the record at offset {record.offset}: {error}") from error
+        if decoded is not None:
+            yield decoded, record
+
+
+def _decode(record: Record, batch: StoredBatch, codec: RecordCodec) -> object | None:
+    """None for control records of other kinds, which say nothing to a machine."""
+    if not batch.attributes & NOT_PLAIN:
+        return codec.decode(record.key, record.value)
+    if batch.attributes & CONTROL_FLAG:
+        marker = parse_marker(record)
+        if marker is None:
+            return None
+        return TransactionMarker(
+            batch.producer_id,
+            batch.producer_epoch,
+            marker.coordinator_epoch,
+            marker.type is ControlType.COMMIT,
+        )
+    return Transactional(
+        batch.producer_id, batch.producer_epoch, codec.decode(record.key, record.value)
+    )
+
+
+def _encode(record: object, codec: RecordCodec, now_ms: int) -> Record:
+    key, value = codec.encode(record)
+    return Record(timestamp=now_ms, key=key, value=value)
+
+
+def _of_transaction(record: object, first: Transactional) -> object:
+    assert isinstance(record, Transactional)
+    assert record.producer_id == first.producer_id, "a batch has one producer"
+    return record.record
+
+
+def _marker_batch(marker: TransactionMarker, now_ms: int) -> bytearray:
+    kind = ControlType.COMMIT if marker.committed else ControlType.ABORT
+    return build_marker(
+        Marker(kind, marker.coordinator_epoch),
+        timestamp_ms=now_ms,
+        producer_id=marker.producer_id,
+        producer_epoch=marker.producer_epoch,
+    )
