@@ -1,0 +1,43 @@
+"""DeleteGroups (42): v0-v2.
+
+Removes groups that have no members, with their offsets.
+
+v1  throttle time in the response
+v2  flexible
+"""
+
+from asyncio import Future
+
+from kio.schema.delete_groups.v2.request import DeleteGroupsRequest
+from kio.schema.delete_groups.v2.response import DeletableGroupResult, DeleteGroupsResponse
+from kio.schema.types import GroupId
+
+from ottla.handlers.broker import Broker, RequestContext
+from ottla.handlers.group_calls import call_each, submit
+from ottla.protocol.errors import ApiError
+from ottla.protocol.times import NO_THROTTLE
+
+
+async def handle_delete_groups(
+    broker: Broker, _: RequestContext, request: DeleteGroupsRequest
+) -> DeleteGroupsResponse:
+    def begin(group_id: GroupId) -> "Future[tuple[DeletableGroupResult, ...]]":
+        return submit(broker, group_id, lambda machine, _: machine.delete_groups((group_id,)))
+
+    answers = await call_each(
+        request.groups_names, begin, lambda group_id, error: (_failed(group_id, error),)
+    )
+    return DeleteGroupsResponse(
+        throttle_time=NO_THROTTLE, results=tuple(result for (result,) in answers)
+    )
+
+
+def error_response(request: DeleteGroupsRequest, error: ApiError) -> DeleteGroupsResponse:
+    return DeleteGroupsResponse(
+        throttle_time=NO_THROTTLE,
+        results=tuple(_failed(group_id, error) for group_id in request.groups_names),
+    )
+
+
+def _failed(group_id: GroupId, error: ApiError) -> DeletableGroupResult:
+    return DeletableGroupResult(group_id=group_id, error_code=error.code)

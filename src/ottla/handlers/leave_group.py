@@ -1,0 +1,34 @@
+"""LeaveGroup (13): v0-v5.
+
+Members leave a classic group; the others share what they had.
+
+v1  throttle time in the response
+v3  several members at once, also by group instance id (KIP-345)
+v4  flexible
+v5  the reason why (KIP-800)
+"""
+
+from collections.abc import Awaitable
+
+from kio.schema.leave_group.v5.request import LeaveGroupRequest
+from kio.schema.leave_group.v5.response import LeaveGroupResponse
+
+from ottla.handlers.broker import Broker, RequestContext
+from ottla.handlers.group_calls import call, caller_of
+from ottla.protocol.errors import ApiError
+from ottla.protocol.times import NO_THROTTLE
+
+
+def handle_leave_group(
+    broker: Broker, context: RequestContext, request: LeaveGroupRequest
+) -> LeaveGroupResponse | Awaitable[LeaveGroupResponse]:
+    caller = caller_of(context)
+    return call(
+        broker,
+        request.group_id,
+        lambda machine, now_ms: machine.leave_group(request, caller, now_ms),
+    )
+
+
+def error_response(_: LeaveGroupRequest, error: ApiError) -> LeaveGroupResponse:
+    return LeaveGroupResponse(throttle_time=NO_THROTTLE, error_code=error.code, members=())

@@ -1,0 +1,34 @@
+"""ListGroups (16): v0-v5.
+
+The groups that this broker coordinates; clients ask every broker.
+
+v1  throttle time in the response
+v3  flexible
+v4  a filter by state (KIP-518)
+v5  a filter by type (KIP-848)
+"""
+
+from kio.schema.list_groups.v5.request import ListGroupsRequest
+from kio.schema.list_groups.v5.response import ListGroupsResponse
+
+from ottla.handlers.broker import Broker, RequestContext
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.times import NO_THROTTLE
+
+
+async def handle_list_groups(
+    broker: Broker, _: RequestContext, request: ListGroupsRequest
+) -> ListGroupsResponse:
+    listings = [
+        runtime.submit(lambda machine, _: machine.list_groups(request))
+        for runtime in broker.groups.all()
+    ]
+    return ListGroupsResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=ErrorCode.none,
+        groups=tuple([group for listing in listings for group in await listing]),
+    )
+
+
+def error_response(_: ListGroupsRequest, error: ApiError) -> ListGroupsResponse:
+    return ListGroupsResponse(throttle_time=NO_THROTTLE, error_code=error.code, groups=())

@@ -1,0 +1,31 @@
+"""SyncGroup (14): v0-v5.
+
+The leader of a classic group hands in who gets what; every member waits here for its share.
+
+v1  throttle time in the response
+v3  group instance id (KIP-345)
+v4  flexible
+v5  the protocol type and name, in request and response (KIP-559)
+"""
+
+from collections.abc import Awaitable
+
+from kio.schema.sync_group.v5.request import SyncGroupRequest
+from kio.schema.sync_group.v5.response import SyncGroupResponse
+
+from ottla.handlers.broker import Broker, RequestContext
+from ottla.handlers.group_calls import call
+from ottla.protocol.errors import ApiError
+from ottla.protocol.times import NO_THROTTLE
+
+
+def handle_sync_group(
+    broker: Broker, _: RequestContext, request: SyncGroupRequest
+) -> SyncGroupResponse | Awaitable[SyncGroupResponse]:
+    return call(
+        broker, request.group_id, lambda machine, now_ms: machine.sync_group(request, now_ms)
+    )
+
+
+def error_response(_: SyncGroupRequest, error: ApiError) -> SyncGroupResponse:
+    return SyncGroupResponse(throttle_time=NO_THROTTLE, error_code=error.code, assignment=b"")
