@@ -14,12 +14,19 @@ from ottla.controller.effective_configs import ConfigRules, EffectiveConfigs
 from ottla.controller.image import MetadataImage
 from ottla.controller.machine import ControllerMachine, ControllerSettings
 from ottla.controller.record_codec import MetadataRecordCodec
+from ottla.controller.records import PartitionRecord
+from ottla.groups.config import BROKER_KEYS as GROUP_KEYS
+from ottla.groups.config import GroupConfig
+from ottla.groups.coordinator import GroupMachine, partition_for
+from ottla.groups.record_codec import GroupRecordCodec
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.protocol.config import ConfigKey, ConfigSchema, ConfigType
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.protocol.topics import TopicPartition
+from ottla.protocol.topics import CONSUMER_OFFSETS_TOPIC, TopicPartition
 from ottla.records.batch import read_header
 from ottla.records.builder import Record, build_batch
+from ottla.replication.coordinators import Coordinators
+from ottla.replication.partition import FlushPolicy, Partition
 from ottla.runtime.clock import SystemClock
 from ottla.runtime.controller_client import ControllerClient
 from ottla.runtime.local_commit_log import LocalCommitLog
@@ -36,18 +43,8 @@ CLUSTER_ID = "test-cluster"
 METADATA = "/data/__cluster_metadata-0"
 
 PASSWORD = ConfigKey("ssl.key.password", ConfigType.PASSWORD, "", "The password of the key.")
-BROKER_SCHEMA = ConfigSchema((*CONTROLLER_KEYS, *STORAGE_KEYS, PASSWORD))
+BROKER_SCHEMA = ConfigSchema((*CONTROLLER_KEYS, *GROUP_KEYS, *STORAGE_KEYS, PASSWORD))
 TOPIC_SCHEMA = ConfigSchema(TOPIC_KEYS)
-
-
-class LeaderOf:
-    def __init__(self, log):
-        self.log = log
-        self.leader_epoch = 0
-
-    def validate_leader_epoch(self, expected):
-        if expected not in (-1, self.leader_epoch):
-            raise ApiError(ErrorCode.fenced_leader_epoch)
 
 
 class LedPartitions:
@@ -67,7 +64,8 @@ class LedPartitions:
             self.disk.make_directory(directory)
             now_ms = SystemClock().now_ms()
             log = PartitionLog.open(directory, name, None, LogConfig(), self.disk, now_ms)
-            self.partitions[name] = LeaderOf(log)
+            self.partitions[name] = Partition(log, FlushPolicy.OS, None)
+            self.partitions[name].become_leader(0, (1,))
         return self.partitions[name]
 
     def append(self, topic, index, *timestamps):
@@ -102,6 +100,7 @@ class FakeSession:
     """Collects what is sent."""
 
     listener_name = "PLAINTEXT"
+    peer_address = "127.0.0.1"
 
     def __init__(self):
         self.sent = []
@@ -166,10 +165,22 @@ class Node:
             on_failure=self.failures.append,
         )
         self.image = MetadataImage()
-        runtime.subscribe(lambda record, offset: self.image.replay(record))
+        runtime.subscribe(self._on_committed)
         self.runtime = runtime
         self.controller = ControllerClient(runtime)
         self.replicas = LedPartitions(self.image, disk)
+        supervisor = Supervisor(self.loop, self.failures.append)
+        self.groups = Coordinators(
+            CONSUMER_OFFSETS_TOPIC,
+            self.image,
+            partition_for,
+            self._group_machine,
+            GroupRecordCodec(),
+            clock,
+            supervisor,
+            self.loop,
+            self.executor,
+        )
         self.run(self._register())
         self.broker = Broker(
             node_id=1,
@@ -179,11 +190,12 @@ class Node:
             configs=EffectiveConfigs(self.image, rules, 1),
             producer_ids=ProducerIds(self._allocate),
             replicas=self.replicas,
+            groups=self.groups,
             logs=OneDirectory(self.replicas),
             clock=clock,
             loop=self.loop,
             executor=self.executor,
-            supervisor=Supervisor(self.loop, self.failures.append),
+            supervisor=supervisor,
             fetch_bytes_max=1 << 20,
             api_versions=api_versions or {},
         )
@@ -212,10 +224,30 @@ class Node:
         self.run(self._await(self.controller.register_broker, request))
 
     def close(self):
+        self.run(self.broker.supervisor.stop())
+        for runtime in self.groups.all():
+            runtime.unload(ApiError(ErrorCode.not_coordinator))
         self.runtime.unload(ApiError(ErrorCode.not_controller))
         self.executor.shutdown()
         self.loop.close()
         assert self.failures == []
+
+    def _on_committed(self, record, offset):
+        self.image.replay(record)
+        if isinstance(record, PartitionRecord):
+            topic = self.image.topic_name(record.topic_id)
+            if topic == CONSUMER_OFFSETS_TOPIC:
+                partition = self.replicas.find(topic, record.partition_id)
+                self.groups.leadership_listener.on_elected(partition)
+
+    def _group_machine(self, timers):
+        ids = count(1)
+        return GroupMachine(
+            config=GroupConfig(initial_rebalance_delay_ms=0),
+            catalog=self.image,
+            timers=timers,
+            new_uuid=lambda: str(UUID(int=next(ids))),
+        )
 
     async def _await(self, call, request):
         return await call(request)

@@ -7,6 +7,7 @@ import logging
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from kio.index import load_request_schema
 from tests.controller.test_topics import creation, topic
 from tests.handlers.brokers import FakeSession, Node
 
@@ -14,7 +15,7 @@ from ottla.handlers.api import ColdApi
 from ottla.handlers.create_topics import handle_create_topics
 from ottla.handlers.dispatch import make_dispatch
 from ottla.handlers.table import API_TABLE
-from ottla.protocol.codec import newest_request_type, read_response, write_request
+from ottla.protocol.codec import read_response, write_request
 from ottla.protocol.errors import ApiError, ErrorCode
 
 COLD_APIS = [api for api in API_TABLE.values() if isinstance(api, ColdApi)]
@@ -46,7 +47,7 @@ def test_any_request_is_answered(node, api, caplog):
     @given(st.data())
     def run(data):
         version = data.draw(st.integers(api.low, api.high))
-        request = data.draw(st.from_type(newest_request_type(api.key)))
+        request = data.draw(st.from_type(load_request_schema(api.key, version)))
         frame = write_request(api.key, version, 7, "client", request)
         response = answer(node, API_TABLE, frame)
         assert read_response(api.key, version, response)[0] == 7
@@ -62,7 +63,7 @@ def test_any_request_can_be_refused(node, api):
     @given(st.data())
     def run(data):
         version = data.draw(st.integers(api.low, api.high))
-        request = data.draw(st.from_type(newest_request_type(api.key)))
+        request = data.draw(st.from_type(load_request_schema(api.key, version)))
         frame = write_request(api.key, version, 7, "client", request)
 
         def refuse(broker, context, request):

@@ -82,7 +82,7 @@ def test_an_empty_log_has_no_largest_timestamp(node):
     [
         (asking(LATEST, name="other"), ErrorCode.unknown_topic_or_partition),
         (asking(LATEST, partition=7), ErrorCode.unknown_topic_or_partition),
-        (asking(LATEST, epoch=5), ErrorCode.fenced_leader_epoch),
+        (asking(LATEST, epoch=5), ErrorCode.unknown_leader_epoch),
         (asking(TIERED), ErrorCode.unsupported_version),
         (asking(-99), ErrorCode.unsupported_version),
     ],

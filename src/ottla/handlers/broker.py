@@ -11,7 +11,9 @@ from typing import NamedTuple
 
 from ottla.controller.effective_configs import EffectiveConfigs
 from ottla.controller.image import MetadataImage
+from ottla.groups.coordinator import GroupMachine
 from ottla.network.session import Session
+from ottla.replication.coordinators import Coordinators
 from ottla.replication.manager import ReplicaManager
 from ottla.runtime.clock import Clock
 from ottla.runtime.controller_client import ControllerClient
@@ -29,6 +31,7 @@ class Broker:
     configs: EffectiveConfigs
     producer_ids: ProducerIds
     replicas: ReplicaManager
+    groups: Coordinators[GroupMachine]
     logs: LogManager
     clock: Clock
     loop: AbstractEventLoop

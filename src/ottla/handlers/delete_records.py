@@ -24,6 +24,10 @@ from ottla.storage.log import PartitionLog
 HIGH_WATERMARK = -1
 INVALID_LOW_WATERMARK = i64(-1)
 
+_INTERNAL_TOPIC = ApiError(
+    ErrorCode.invalid_topic_exception, "the records of an internal topic are the broker's alone"
+)
+
 Delete = Callable[[str, DeleteRecordsPartition], DeleteRecordsPartitionResult]
 
 
@@ -41,7 +45,10 @@ def error_response(request: DeleteRecordsRequest, error: ApiError) -> DeleteReco
 def _answer(broker: Broker, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
     def delete(topic: str, asked: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
         try:
-            log = broker.replicas.find(topic, asked.partition_index).log
+            partition = broker.replicas.find(topic, asked.partition_index)
+            if partition.is_internal:
+                raise _INTERNAL_TOPIC
+            log = partition.log
             _delete(log, asked.offset)
         except ApiError as error:
             return _failed(asked, error)

@@ -18,9 +18,7 @@ Operation = Callable[[GroupMachine, int], Result[R]]
 
 def caller_of(context: RequestContext) -> Caller:
     """Who asks, as Kafka shows it when a group is described."""
-    return Caller(
-        context.api_version, context.client_id or "", f"/{context.session.peer_address}"
-    )
+    return Caller(context.api_version, context.client_id or "", f"/{context.session.peer_address}")
 
 
 def submit(broker: Broker, group_id: str, operation: Operation[R]) -> "Future[R]":

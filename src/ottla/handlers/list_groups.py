@@ -8,6 +8,8 @@ v4  a filter by state (KIP-518)
 v5  a filter by type (KIP-848)
 """
 
+import asyncio
+
 from kio.schema.list_groups.v5.request import ListGroupsRequest
 from kio.schema.list_groups.v5.response import ListGroupsResponse
 
@@ -19,14 +21,16 @@ from ottla.protocol.times import NO_THROTTLE
 async def handle_list_groups(
     broker: Broker, _: RequestContext, request: ListGroupsRequest
 ) -> ListGroupsResponse:
-    listings = [
-        runtime.submit(lambda machine, _: machine.list_groups(request))
-        for runtime in broker.groups.all()
-    ]
+    listings = await asyncio.gather(
+        *(
+            runtime.submit(lambda machine, _: machine.list_groups(request))
+            for runtime in broker.groups.all()
+        )
+    )
     return ListGroupsResponse(
         throttle_time=NO_THROTTLE,
         error_code=ErrorCode.none,
-        groups=tuple([group for listing in listings for group in await listing]),
+        groups=tuple(group for listing in listings for group in listing),
     )
 
 

@@ -68,9 +68,7 @@ async def _fetch_by_name(
 
 
 async def _fetch_by_id(broker: Broker, request: OffsetFetchRequest) -> OffsetFetchResponse:
-    named = replace(
-        request, groups=tuple(_with_names(broker, group) for group in request.groups)
-    )
+    named = replace(request, groups=tuple(_with_names(broker, group) for group in request.groups))
     answers = await _fetch(broker, named)
     return _response(
         [

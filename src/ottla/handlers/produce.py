@@ -41,6 +41,8 @@ from ottla.storage.log import Appended
 
 _ACKS = frozenset({0, 1, ACKS_ALL})
 
+_ADMIN_CLIENT = "__admin_client"  # Who calls itself so may write to internal topics, as in Kafka.
+
 _RECORD_ERROR_CODES: dict[type[RecordError], ErrorCode] = {
     BatchTooLarge: ErrorCode.message_too_large,
     CorruptBatch: ErrorCode.corrupt_message,
@@ -60,7 +62,7 @@ def handle_produce(
         topics = _refuse(request)
         delayed = None
     else:
-        topics, delayed = _append_all(broker, request)
+        topics, delayed = _append_all(broker, request, header.client_id)
     if acks == 0:
         _close_on_failure(session, topics)
     elif delayed is None:
@@ -75,7 +77,7 @@ def handle_produce(
 
 
 def _append_all(
-    broker: Broker, request: ProduceRequest
+    broker: Broker, request: ProduceRequest, client_id: str | None
 ) -> tuple[list[TopicResult], DelayedProduce | None]:
     acks = request.acks
     find = broker.replicas.find
@@ -88,6 +90,8 @@ def _append_all(
         for item in produced:
             try:
                 partition = find(topic_id or topic, item.partition)
+                if partition.is_internal and client_id != _ADMIN_CLIENT:
+                    raise _INTERNAL_TOPIC
                 appended = _append(partition, item, acks, now_ms)
             except (ApiError, RecordError) as error:
                 results.append(_failure(item.partition, error))
@@ -144,6 +148,9 @@ def _failure(partition: int, error: ApiError | RecordError) -> PartitionResult:
     )
 
 
+_INTERNAL_TOPIC = ApiError(
+    ErrorCode.invalid_topic_exception, "an internal topic is written by the broker alone"
+)
 _TRANSACTIONS_UNSUPPORTED = ApiError(
     ErrorCode.invalid_txn_state, "transactions are not supported by this broker yet"
 )

@@ -5,21 +5,34 @@ from typing import Final
 from ottla.handlers import (
     alter_configs,
     api_versions,
+    consumer_group_describe,
+    consumer_group_heartbeat,
     create_partitions,
     create_topics,
+    delete_groups,
     delete_records,
     delete_topics,
     describe_cluster,
     describe_configs,
+    describe_groups,
     describe_log_dirs,
     describe_topic_partitions,
     fetch,
+    find_coordinator,
+    heartbeat,
     incremental_alter_configs,
     init_producer_id,
+    join_group,
+    leave_group,
     list_config_resources,
+    list_groups,
     list_offsets,
     metadata,
+    offset_commit,
+    offset_delete,
+    offset_fetch,
     produce,
+    sync_group,
 )
 from ottla.handlers.api import Api, ColdApi, HotApi
 
@@ -28,6 +41,31 @@ _APIS: Final[tuple[Api, ...]] = (
     HotApi(1, "Fetch", 4, 18, fetch.handle_fetch, claimed_low=4),
     ColdApi(2, "ListOffsets", 1, 11, list_offsets.handle_list_offsets, list_offsets.error_response),
     ColdApi(3, "Metadata", 0, 13, metadata.handle_metadata, metadata.error_response),
+    ColdApi(
+        8, "OffsetCommit", 2, 10, offset_commit.handle_offset_commit, offset_commit.error_response
+    ),
+    ColdApi(9, "OffsetFetch", 1, 10, offset_fetch.handle_offset_fetch, offset_fetch.error_response),
+    ColdApi(
+        10,
+        "FindCoordinator",
+        0,
+        6,
+        find_coordinator.handle_find_coordinator,
+        find_coordinator.error_response,
+    ),
+    ColdApi(11, "JoinGroup", 0, 9, join_group.handle_join_group, join_group.error_response),
+    ColdApi(12, "Heartbeat", 0, 4, heartbeat.handle_heartbeat, heartbeat.error_response),
+    ColdApi(13, "LeaveGroup", 0, 5, leave_group.handle_leave_group, leave_group.error_response),
+    ColdApi(14, "SyncGroup", 0, 5, sync_group.handle_sync_group, sync_group.error_response),
+    ColdApi(
+        15,
+        "DescribeGroups",
+        0,
+        6,
+        describe_groups.handle_describe_groups,
+        describe_groups.error_response,
+    ),
+    ColdApi(16, "ListGroups", 0, 5, list_groups.handle_list_groups, list_groups.error_response),
     ColdApi(18, "ApiVersions", 0, 4, api_versions.handle_api_versions, api_versions.error_response),
     ColdApi(
         19, "CreateTopics", 2, 7, create_topics.handle_create_topics, create_topics.error_response
@@ -79,6 +117,9 @@ _APIS: Final[tuple[Api, ...]] = (
         create_partitions.error_response,
     ),
     ColdApi(
+        42, "DeleteGroups", 0, 2, delete_groups.handle_delete_groups, delete_groups.error_response
+    ),
+    ColdApi(
         44,
         "IncrementalAlterConfigs",
         0,
@@ -87,12 +128,31 @@ _APIS: Final[tuple[Api, ...]] = (
         incremental_alter_configs.error_response,
     ),
     ColdApi(
+        47, "OffsetDelete", 0, 0, offset_delete.handle_offset_delete, offset_delete.error_response
+    ),
+    ColdApi(
         60,
         "DescribeCluster",
         0,
         2,
         describe_cluster.handle_describe_cluster,
         describe_cluster.error_response,
+    ),
+    ColdApi(
+        68,
+        "ConsumerGroupHeartbeat",
+        0,
+        1,
+        consumer_group_heartbeat.handle_consumer_group_heartbeat,
+        consumer_group_heartbeat.error_response,
+    ),
+    ColdApi(
+        69,
+        "ConsumerGroupDescribe",
+        0,
+        1,
+        consumer_group_describe.handle_consumer_group_describe,
+        consumer_group_describe.error_response,
     ),
     ColdApi(
         74,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ottla.controller.config import BROKER_KEYS as CONTROLLER_KEYS
+from ottla.groups.config import BROKER_KEYS as GROUP_KEYS
 from ottla.network.config import (
     ADVERTISED_LISTENERS,
     LISTENERS,
@@ -46,7 +47,15 @@ BROKER_RACK = ConfigKey(
 NODE_KEYS: tuple[ConfigKey[Any], ...] = (NODE_ID, BROKER_RACK)
 
 BROKER_SCHEMA = ConfigSchema(
-    (*NODE_KEYS, *NETWORK_KEYS, *STORAGE_KEYS, *CONTROLLER_KEYS, *REPLICATION_KEYS, *RUNTIME_KEYS)
+    (
+        *NODE_KEYS,
+        *NETWORK_KEYS,
+        *STORAGE_KEYS,
+        *CONTROLLER_KEYS,
+        *GROUP_KEYS,
+        *REPLICATION_KEYS,
+        *RUNTIME_KEYS,
+    )
 )
 TOPIC_SCHEMA = ConfigSchema(TOPIC_KEYS)
 

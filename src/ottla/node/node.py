@@ -14,6 +14,8 @@ from uuid import uuid4
 
 from ottla.controller.config import BROKER_HEARTBEAT_INTERVAL_MS
 from ottla.controller.effective_configs import ConfigRules, EffectiveConfigs
+from ottla.groups.config import GroupConfig
+from ottla.groups.coordinator import GroupMachine
 from ottla.handlers.api import claimed_versions
 from ottla.handlers.broker import Broker
 from ottla.handlers.dispatch import make_dispatch
@@ -23,6 +25,8 @@ from ottla.network.endpoints import Endpoint, advertised_endpoints
 from ottla.network.listener import ListenError
 from ottla.network.server import Server
 from ottla.node.config import BROKER_RACK, BROKER_SCHEMA, NODE_ID, TOPIC_SCHEMA
+from ottla.node.deleted_topics import DeletedTopics
+from ottla.node.group_coordinators import group_coordinators, remove_offsets_of_topics
 from ottla.node.housekeeping import Housekeeping
 from ottla.node.metadata_feed import MetadataFeed
 from ottla.node.metadata_log import controller_runtime, open_metadata_log
@@ -30,6 +34,7 @@ from ottla.node.registration import Registration
 from ottla.protocol.config import ConfigValues
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.replication.config import FETCH_MAX_BYTES, FETCH_SESSION_SLOTS_MAX
+from ottla.replication.coordinators import Coordinators
 from ottla.replication.fetch_sessions import FetchSessions
 from ottla.replication.manager import ReplicaManager
 from ottla.replication.partition import FlushPolicy
@@ -122,12 +127,13 @@ class Node:
             lambda: self._feed.offset,
             self.values[BROKER_HEARTBEAT_INTERVAL_MS],
         )
+        groups = self._start_groups()
         self._replicas.load(self._feed.image)
         self._feed.listen(self._replicas.on_record)
         network = NetworkConfig.of(self.values)
         self._server = Server(
             network,
-            make_dispatch(self._broker(controller, registration), API_TABLE),
+            make_dispatch(self._broker(controller, registration, groups), API_TABLE),
             monotonic_ms=self._clock.monotonic_ms,
             executor=self._executor,
         )
@@ -184,6 +190,21 @@ class Node:
         await runtime.load()
         return ControllerClient(runtime)
 
+    def _start_groups(self) -> Coordinators[GroupMachine]:
+        """Each begins when the partition that it lives on is taken up."""
+        groups = group_coordinators(
+            GroupConfig.of(self.values),
+            self._feed.image,
+            self._clock,
+            self._supervisor,
+            self._executor,
+        )
+        self._replicas.listen(groups.leadership_listener)
+        deleted = DeletedTopics(self._loop, lambda names: remove_offsets_of_topics(groups, names))
+        deleted.load(self._feed.image)
+        self._feed.listen(deleted.on_record)
+        return groups
+
     async def _join(self, registration: Registration, network: NetworkConfig) -> None:
         advertised = advertised_endpoints(
             self.endpoints, network.advertised_listeners, ADVERTISED_HOST_DEFAULT
@@ -191,7 +212,12 @@ class Node:
         await registration.join(advertised, self.values[BROKER_RACK] or None)
         self._supervisor.start("heartbeats", registration.keep_alive())
 
-    def _broker(self, controller: ControllerClient, registration: Registration) -> Broker:
+    def _broker(
+        self,
+        controller: ControllerClient,
+        registration: Registration,
+        groups: Coordinators[GroupMachine],
+    ) -> Broker:
         return Broker(
             node_id=self.node_id,
             cluster_id=self._logs.cluster_id,
@@ -200,6 +226,7 @@ class Node:
             configs=self._configs,
             producer_ids=ProducerIds(registration.allocate_producer_ids),
             replicas=self._replicas,
+            groups=groups,
             logs=self._logs,
             clock=self._clock,
             loop=self._loop,

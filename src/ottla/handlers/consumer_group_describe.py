@@ -1,0 +1,59 @@
+"""ConsumerGroupDescribe (69): v0-v1.
+
+The state, the members and the assignments of consumer groups (KIP-848).
+
+v1  the type of each member (KIP-1099)
+"""
+
+from asyncio import Future
+
+from kio.schema.consumer_group_describe.v1.request import ConsumerGroupDescribeRequest
+from kio.schema.consumer_group_describe.v1.response import (
+    ConsumerGroupDescribeResponse,
+    DescribedGroup,
+)
+from kio.schema.types import GroupId
+from kio.static.primitive import i32
+
+from ottla.handlers.broker import Broker, RequestContext
+from ottla.handlers.group_calls import call_each, submit
+from ottla.protocol.errors import ApiError
+from ottla.protocol.times import NO_THROTTLE
+
+
+async def handle_consumer_group_describe(
+    broker: Broker, _: RequestContext, request: ConsumerGroupDescribeRequest
+) -> ConsumerGroupDescribeResponse:
+    def begin(group_id: GroupId) -> "Future[tuple[DescribedGroup, ...]]":
+        return submit(
+            broker, group_id, lambda machine, _: machine.describe_consumer_groups((group_id,))
+        )
+
+    answers = await call_each(
+        request.group_ids, begin, lambda group_id, error: (_failed(group_id, error),)
+    )
+    return ConsumerGroupDescribeResponse(
+        throttle_time=NO_THROTTLE, groups=tuple(group for (group,) in answers)
+    )
+
+
+def error_response(
+    request: ConsumerGroupDescribeRequest, error: ApiError
+) -> ConsumerGroupDescribeResponse:
+    return ConsumerGroupDescribeResponse(
+        throttle_time=NO_THROTTLE,
+        groups=tuple(_failed(group_id, error) for group_id in request.group_ids),
+    )
+
+
+def _failed(group_id: GroupId, error: ApiError) -> DescribedGroup:
+    return DescribedGroup(
+        error_code=error.code,
+        error_message=error.message,
+        group_id=group_id,
+        group_state="",
+        group_epoch=i32(0),
+        assignment_epoch=i32(0),
+        assignor_name="",
+        members=(),
+    )
