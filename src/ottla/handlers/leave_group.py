@@ -14,19 +14,16 @@ from kio.schema.leave_group.v5.request import LeaveGroupRequest
 from kio.schema.leave_group.v5.response import LeaveGroupResponse
 
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.group_calls import call, caller_of
+from ottla.handlers.group_calls import call
 from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
 
 
 def handle_leave_group(
-    broker: Broker, context: RequestContext, request: LeaveGroupRequest
+    broker: Broker, _: RequestContext, request: LeaveGroupRequest
 ) -> LeaveGroupResponse | Awaitable[LeaveGroupResponse]:
-    caller = caller_of(context)
     return call(
-        broker,
-        request.group_id,
-        lambda machine, now_ms: machine.leave_group(request, caller, now_ms),
+        broker, request.group_id, lambda machine, now_ms: machine.leave_group(request, now_ms)
     )
 
 
