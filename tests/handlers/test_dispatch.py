@@ -75,7 +75,8 @@ class Served:
             make_dispatch(self.node.broker, table),
             monotonic_ms=self.node.broker.clock.monotonic_ms,
         )
-        await server.start()
+        await server.bind()
+        server.start()
         client = Client(*await asyncio.open_connection("127.0.0.1", server.endpoints[0].port))
         try:
             return await scenario(client)

@@ -56,7 +56,8 @@ async def serving(
 ) -> AsyncIterator[Server]:
     values = replace(NetworkConfig(), **{"listeners": (LOOPBACK,), **config})
     server = Server(values, dispatch, monotonic_ms=monotonic_ms)
-    await server.start()
+    await server.bind()
+    server.start()
     try:
         yield server
     finally:

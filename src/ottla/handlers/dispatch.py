@@ -13,7 +13,6 @@ from inspect import isawaitable
 from typing import Any, NamedTuple
 
 from ottla.handlers.api import Api, ColdApi, HotApi
-from ottla.handlers.api_versions import unsupported_version_response
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.network.session import Reply, Session
 from ottla.protocol.codec import read_request, write_response
@@ -64,6 +63,8 @@ def _refuse(session: Session, header: RequestHeader, api: Api | None) -> None:
             f"version {header.api_version} of {api.name} is not served; "
             f"versions {api.low} to {api.high} are"
         )
+    from ottla.handlers.api_versions import unsupported_version_response
+
     response = unsupported_version_response(api.low, api.high)
     session.send_now(write_response(api.key, 0, header.correlation_id, response))
 

@@ -1,175 +1,68 @@
-"""The APIs that are served; ApiVersions answers from this table."""
+"""The APIs that are served; ApiVersions answers from this table.
 
-from typing import Final
+A handler module is imported when its API is first called: a broker starts in the time that it takes
+to import everything, and most brokers never see most APIs.
+"""
 
-from ottla.handlers import (
-    alter_configs,
-    api_versions,
-    consumer_group_describe,
-    consumer_group_heartbeat,
-    create_partitions,
-    create_topics,
-    delete_groups,
-    delete_records,
-    delete_topics,
-    describe_cluster,
-    describe_configs,
-    describe_groups,
-    describe_log_dirs,
-    describe_topic_partitions,
-    fetch,
-    find_coordinator,
-    heartbeat,
-    incremental_alter_configs,
-    init_producer_id,
-    join_group,
-    leave_group,
-    list_config_resources,
-    list_groups,
-    list_offsets,
-    metadata,
-    offset_commit,
-    offset_delete,
-    offset_fetch,
-    produce,
-    sync_group,
-)
+import importlib
+from typing import Any, Final
+
 from ottla.handlers.api import Api, ColdApi, HotApi
+from ottla.handlers.broker import Broker, RequestContext
+from ottla.handlers.fetch import handle_fetch
+from ottla.handlers.produce import handle_produce
+from ottla.protocol.errors import ApiError
+
+
+def _cold(key: int, module: str, low: int, high: int) -> ColdApi:
+    """The API of `ottla.handlers.<module>`, with its functions handle_<module> and error_response.
+
+    The name is the module's in Kafka's spelling: `list_offsets` is ListOffsets.
+    """
+
+    def function(name: str) -> Any:
+        return getattr(importlib.import_module(f"ottla.handlers.{module}"), name)
+
+    def handle(broker: Broker, context: RequestContext, request: object) -> object:
+        return function(f"handle_{module}")(broker, context, request)
+
+    def error_response(request: object, error: ApiError) -> object:
+        return function("error_response")(request, error)
+
+    return ColdApi(key, module.title().replace("_", ""), low, high, handle, error_response)
+
 
 _APIS: Final[tuple[Api, ...]] = (
-    HotApi(0, "Produce", 3, 13, produce.handle_produce, claimed_low=0),
-    HotApi(1, "Fetch", 4, 18, fetch.handle_fetch, claimed_low=4),
-    ColdApi(2, "ListOffsets", 1, 11, list_offsets.handle_list_offsets, list_offsets.error_response),
-    ColdApi(3, "Metadata", 0, 13, metadata.handle_metadata, metadata.error_response),
-    ColdApi(
-        8, "OffsetCommit", 2, 10, offset_commit.handle_offset_commit, offset_commit.error_response
-    ),
-    ColdApi(9, "OffsetFetch", 1, 10, offset_fetch.handle_offset_fetch, offset_fetch.error_response),
-    ColdApi(
-        10,
-        "FindCoordinator",
-        0,
-        6,
-        find_coordinator.handle_find_coordinator,
-        find_coordinator.error_response,
-    ),
-    ColdApi(11, "JoinGroup", 0, 9, join_group.handle_join_group, join_group.error_response),
-    ColdApi(12, "Heartbeat", 0, 4, heartbeat.handle_heartbeat, heartbeat.error_response),
-    ColdApi(13, "LeaveGroup", 0, 5, leave_group.handle_leave_group, leave_group.error_response),
-    ColdApi(14, "SyncGroup", 0, 5, sync_group.handle_sync_group, sync_group.error_response),
-    ColdApi(
-        15,
-        "DescribeGroups",
-        0,
-        6,
-        describe_groups.handle_describe_groups,
-        describe_groups.error_response,
-    ),
-    ColdApi(16, "ListGroups", 0, 5, list_groups.handle_list_groups, list_groups.error_response),
-    ColdApi(18, "ApiVersions", 0, 4, api_versions.handle_api_versions, api_versions.error_response),
-    ColdApi(
-        19, "CreateTopics", 2, 7, create_topics.handle_create_topics, create_topics.error_response
-    ),
-    ColdApi(
-        20, "DeleteTopics", 1, 6, delete_topics.handle_delete_topics, delete_topics.error_response
-    ),
-    ColdApi(
-        21,
-        "DeleteRecords",
-        0,
-        2,
-        delete_records.handle_delete_records,
-        delete_records.error_response,
-    ),
-    ColdApi(
-        22,
-        "InitProducerId",
-        0,
-        5,
-        init_producer_id.handle_init_producer_id,
-        init_producer_id.error_response,
-    ),
-    ColdApi(
-        32,
-        "DescribeConfigs",
-        1,
-        4,
-        describe_configs.handle_describe_configs,
-        describe_configs.error_response,
-    ),
-    ColdApi(
-        33, "AlterConfigs", 0, 2, alter_configs.handle_alter_configs, alter_configs.error_response
-    ),
-    ColdApi(
-        35,
-        "DescribeLogDirs",
-        1,
-        5,
-        describe_log_dirs.handle_describe_log_dirs,
-        describe_log_dirs.error_response,
-    ),
-    ColdApi(
-        37,
-        "CreatePartitions",
-        0,
-        3,
-        create_partitions.handle_create_partitions,
-        create_partitions.error_response,
-    ),
-    ColdApi(
-        42, "DeleteGroups", 0, 2, delete_groups.handle_delete_groups, delete_groups.error_response
-    ),
-    ColdApi(
-        44,
-        "IncrementalAlterConfigs",
-        0,
-        1,
-        incremental_alter_configs.handle_incremental_alter_configs,
-        incremental_alter_configs.error_response,
-    ),
-    ColdApi(
-        47, "OffsetDelete", 0, 0, offset_delete.handle_offset_delete, offset_delete.error_response
-    ),
-    ColdApi(
-        60,
-        "DescribeCluster",
-        0,
-        2,
-        describe_cluster.handle_describe_cluster,
-        describe_cluster.error_response,
-    ),
-    ColdApi(
-        68,
-        "ConsumerGroupHeartbeat",
-        0,
-        1,
-        consumer_group_heartbeat.handle_consumer_group_heartbeat,
-        consumer_group_heartbeat.error_response,
-    ),
-    ColdApi(
-        69,
-        "ConsumerGroupDescribe",
-        0,
-        1,
-        consumer_group_describe.handle_consumer_group_describe,
-        consumer_group_describe.error_response,
-    ),
-    ColdApi(
-        74,
-        "ListConfigResources",
-        0,
-        1,
-        list_config_resources.handle_list_config_resources,
-        list_config_resources.error_response,
-    ),
-    ColdApi(
-        75,
-        "DescribeTopicPartitions",
-        0,
-        0,
-        describe_topic_partitions.handle_describe_topic_partitions,
-        describe_topic_partitions.error_response,
-    ),
+    HotApi(0, "Produce", 3, 13, handle_produce, claimed_low=0),
+    HotApi(1, "Fetch", 4, 18, handle_fetch, claimed_low=4),
+    _cold(2, "list_offsets", 1, 11),
+    _cold(3, "metadata", 0, 13),
+    _cold(8, "offset_commit", 2, 10),
+    _cold(9, "offset_fetch", 1, 10),
+    _cold(10, "find_coordinator", 0, 6),
+    _cold(11, "join_group", 0, 9),
+    _cold(12, "heartbeat", 0, 4),
+    _cold(13, "leave_group", 0, 5),
+    _cold(14, "sync_group", 0, 5),
+    _cold(15, "describe_groups", 0, 6),
+    _cold(16, "list_groups", 0, 5),
+    _cold(18, "api_versions", 0, 4),
+    _cold(19, "create_topics", 2, 7),
+    _cold(20, "delete_topics", 1, 6),
+    _cold(21, "delete_records", 0, 2),
+    _cold(22, "init_producer_id", 0, 5),
+    _cold(32, "describe_configs", 1, 4),
+    _cold(33, "alter_configs", 0, 2),
+    _cold(35, "describe_log_dirs", 1, 5),
+    _cold(37, "create_partitions", 0, 3),
+    _cold(42, "delete_groups", 0, 2),
+    _cold(44, "incremental_alter_configs", 0, 1),
+    _cold(47, "offset_delete", 0, 0),
+    _cold(60, "describe_cluster", 0, 2),
+    _cold(68, "consumer_group_heartbeat", 0, 1),
+    _cold(69, "consumer_group_describe", 0, 1),
+    _cold(74, "list_config_resources", 0, 1),
+    _cold(75, "describe_topic_partitions", 0, 0),
 )
 
 API_TABLE: Final[dict[int, Api]] = {api.key: api for api in _APIS}

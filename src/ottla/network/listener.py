@@ -29,7 +29,7 @@ class ListenError(OSError):
 
 class Listener:
     def __init__(self, hub: Hub, endpoint: Endpoint, tls: ssl.SSLContext | None = None) -> None:
-        self.endpoint = endpoint  # After `start`, with the port that was bound.
+        self.endpoint = endpoint  # After `bind`, with the port that was bound.
         self._hub = hub
         self._tls = tls
         self._sockets: list[socket.socket] = []
@@ -38,15 +38,16 @@ class Listener:
         self._opening: set[asyncio.Task[None]] = set()
         self._stopping = False
 
-    async def start(self) -> Endpoint:
-        """Bind and accept connections. Raises ListenError."""
+    async def bind(self) -> None:
+        """From now on clients can connect; they wait until `start`. Raises ListenError."""
         self._sockets = _bind(
             self.endpoint, await _resolve(self.endpoint), self._hub.config.listen_backlog
         )
         self.endpoint = self.endpoint._replace(port=self._sockets[0].getsockname()[1])
+
+    def start(self) -> None:
         for listening in self._sockets:
             self._hub.loop.add_reader(listening.fileno(), self._accept, listening)
-        return self.endpoint
 
     async def stop(self) -> None:
         """Accept no more. Connections that are open stay."""

@@ -56,21 +56,28 @@ class Server:
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
-        """Where it listens; after `start`, with the ports that were bound."""
+        """Where it listens; after `bind`, with the ports that were bound."""
         return tuple(listener.endpoint for listener in self._listeners)
 
     @property
     def sessions(self) -> frozenset[Session]:
         return frozenset(self._hub.sessions)
 
-    async def start(self) -> None:
-        """Raises ListenError when one of the listeners cannot be bound; then none is."""
+    async def bind(self) -> None:
+        """Raises ListenError when one of the listeners cannot be bound; then none is.
+
+        The ports are known from now on, and clients that connect wait until `start`.
+        """
         try:
             for listener in self._listeners:
-                await listener.start()
+                await listener.bind()
         except OSError:
             await self.stop_accepting()
             raise
+
+    def start(self) -> None:
+        for listener in self._listeners:
+            listener.start()
         self._schedule_sweep()
 
     async def stop_accepting(self) -> None:

@@ -137,8 +137,9 @@ class Node:
             monotonic_ms=self._clock.monotonic_ms,
             executor=self._executor,
         )
-        await self._server.start()
+        await self._server.bind()
         await self._join(registration, network)
+        self._server.start()
         housekeeping = Housekeeping(
             self.values, self._logs, self._replicas, self._clock, self._executor
         )
