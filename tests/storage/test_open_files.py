@@ -1,3 +1,5 @@
+import threading
+
 from ottla.storage.faulty_filesystem import FaultyFilesystem
 from ottla.storage.open_files import OpenFiles
 
@@ -8,6 +10,7 @@ class Holder:
         self.open_file = None
         self.recently_used = False
         self.unsynced = False
+        self.writer_lock = None
 
     def open_own_file(self, filesystem):
         return filesystem.open(self.path, create=True)
@@ -81,3 +84,30 @@ def test_a_released_file_is_opened_anew():
     files.release(holder)
     assert len(files) == 0
     assert files.open(holder) is holder.open_file
+
+
+def test_a_file_is_not_dropped_while_it_is_written():
+    written, other, *others = holders(10)
+    files = OpenFiles(FaultyFilesystem(), 2)
+    lock = threading.Lock()
+    files.set_writer(written, lock)
+    files.open(written)
+    with lock:
+        for holder in (other, *others):
+            files.open(holder)
+        assert written.open_file is not None
+        assert len(files) == 2
+    for holder in (other, *others):
+        files.open(holder)
+    assert written.open_file is None
+
+
+def test_the_bound_is_passed_rather_than_a_writer_disturbed():
+    lock = threading.Lock()
+    files = OpenFiles(FaultyFilesystem(), 2)
+    busy = holders(4)
+    with lock:
+        for holder in busy:
+            files.set_writer(holder, lock)
+            files.open(holder)
+        assert len(open_names(busy)) == 4

@@ -15,15 +15,16 @@ class StorageError(Exception):
         self.cause = cause
 
 
-class CorruptLog(Exception):
-    """A batch below the recovery point is damaged.
+class CorruptLog(StorageError):
+    """The bytes of a log are not batches; its directory stays online.
 
-    It had been synced, so cutting it off would lose what was acknowledged: the partition waits for
-    repair.
+    When a log is opened: a batch below the recovery point is damaged. It had been synced, so
+    cutting it off would lose what was acknowledged: the partition waits for repair.
     """
 
     def __init__(self, path: str, position: int, offset: int, reason: str) -> None:
-        super().__init__(f"{path} is corrupt at position {position}, offset {offset}: {reason}")
+        super().__init__(path.rpartition("/")[0], reason)
+        self.args = (f"{path} is corrupt at position {position}, offset {offset}: {reason}",)
         self.path = path
         self.position = position
         self.offset = offset

@@ -5,6 +5,7 @@ changes something. Reads need no lock: `segments` and the places are replaced as
 that fails while the ground moves under it (`generation`) is to be begun again.
 """
 
+import threading
 import zlib
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -44,6 +45,7 @@ class LocalLog:
         "_directory_changes_synced",
         "_flushed",
         "_limit",
+        "_lock",
         "_on_roll",
         "_rolled",
         "active",
@@ -63,12 +65,15 @@ class LocalLog:
         config: LogConfig,
         segments: tuple[Segment, ...],
         end_offset: int,
+        lock: threading.Lock,
         on_roll: Callable[[int], object],
     ) -> None:
+        """`lock` is the one that the partition's log holds around changes."""
         self.home = home
         self.directory = directory
         self.segments = segments  # Oldest first, at least one.
-        self.active = segments[-1]
+        self._lock = lock
+        self._activate(segments[-1])
         self.end = Place(self.active, self.active.size, end_offset)
         self.generation = 0  # Counts the changes that move or remove batches.
         self.truncations_count = 0  # Those of them that cut the end.
@@ -215,6 +220,7 @@ class LocalLog:
         offset = self.end.offset
         old.seal()
         self._on_roll(offset)
+        self.home.open_files.set_writer(old, None)
         self._rolled = (*self._rolled, old)
         self._begin(offset, self.segments)
         return self.active
@@ -263,7 +269,7 @@ class LocalLog:
             self._forget(self.segments[:index:-1])
             self.home.filesystem.sync_directory(self.directory)
         self.segments = self.segments[: index + 1]
-        self.active = kept
+        self._activate(kept)
         kept.truncate_to(position, end_offset)
         self._set_roll_bounds()
         self._on_end_moved(end_offset)
@@ -345,9 +351,13 @@ class LocalLog:
     def _begin(self, offset: int, before: tuple[Segment, ...]) -> None:
         segment = Segment(self.home, self.directory, offset)
         self.segments = (*before, segment)
-        self.active = segment
+        self._activate(segment)
         self.end = Place(segment, 0, offset)
         self._set_roll_bounds()
+
+    def _activate(self, segment: Segment) -> None:
+        self.home.open_files.set_writer(segment, self._lock)
+        self.active = segment
 
     def _on_end_moved(self, offset: int) -> None:
         """The log was cut; what was flushed beyond is gone, and what was cut may come back."""

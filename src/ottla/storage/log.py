@@ -111,7 +111,13 @@ class PartitionLog:
         self._identity_unsynced = False
         self._lock = threading.Lock()
         self._local = LocalLog(
-            home, directory, config, loaded.segments, loaded.log_end_offset, self._on_roll
+            home,
+            directory,
+            config,
+            loaded.segments,
+            loaded.log_end_offset,
+            self._lock,
+            self._on_roll,
         )
 
     @classmethod
@@ -334,7 +340,8 @@ class PartitionLog:
 
     def last_stable_offset(self, high_watermark: int) -> int:
         """Up to here every transaction is decided."""
-        unstable = self.producers.first_unstable_offset(high_watermark)
+        with self._lock:
+            unstable = self.producers.first_unstable_offset(high_watermark)
         return high_watermark if unstable is None else min(high_watermark, unstable)
 
     def aborted_transactions(self, first_offset: int, end_offset: int) -> list[AbortedTransaction]:

@@ -187,14 +187,16 @@ class LogManager:
         self.remove_discarded()
 
     def clean(self) -> bool:
-        """Compact the log that needs it most; False when none does."""
-        if self._stopping.is_set():
-            return False
+        """Compact the logs that are due, the one that needs it most first; False if none was."""
+        count = 0
         try:
-            return self._cleaner.clean_filthiest(self.logs()) is not None
+            while count < len(self._logs) and not self._stopping.is_set():
+                if self._cleaner.clean_filthiest(self.logs()) is None:
+                    break
+                count += 1
         except (StorageError, ApiError) as error:
             _logger.warning("compaction stopped: %s", error)
-            return False
+        return count > 0
 
     def remove_discarded(self) -> None:
         """Remove the files of deleted logs and segments whose delay is over."""
@@ -350,7 +352,7 @@ class LogManager:
         """For background work: trouble with one log is not the others'."""
         try:
             work(log)
-        except (StorageError, ApiError, CorruptLog) as error:
+        except (StorageError, ApiError) as error:
             _logger.warning("%s: %s", log.topic_partition, error)
 
     def _attempt(self, home: LogDirectory, work: Callable[[LogDirectory], object]) -> None:

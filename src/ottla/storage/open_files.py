@@ -2,6 +2,9 @@
 
 A file is never closed under a reader: the bound only drops the segment's own reference, and the
 descriptor goes when the last `LogSlice`, read or sync that holds the file is done with it.
+
+A segment that is written to has one file object at a time, for that knows where the next append
+lands. So it is dropped only while its log's lock is free, and it is opened anew by the next use.
 """
 
 import threading
@@ -11,17 +14,23 @@ from typing import Protocol
 
 from ottla.storage.filesystem import File, Filesystem
 
+_TRIES_MAX = 64  # Files that are looked at for one that is not in use.
+
 
 class FileHolder(Protocol):
     open_file: File | None
     recently_used: bool  # Set by each use; saves the file from one round of dropping.
     unsynced: bool  # Such files are dropped last, for a failed write shows on its own descriptor.
+    writer_lock: "threading.Lock | None"  # Held by whoever writes; None when nobody does.
 
     def open_own_file(self, filesystem: Filesystem) -> File: ...
 
 
 class OpenFiles:
-    """Second chance: the first file that was not used since the last round is dropped."""
+    """Second chance: the first file that was not used since the last round is dropped.
+
+    The bound is passed only while more files than that are being written at the same moment.
+    """
 
     __slots__ = ("_count_max", "_filesystem", "_guard", "_holders")
 
@@ -57,14 +66,32 @@ class OpenFiles:
             if rename is not None:
                 rename()
 
+    def set_writer(self, holder: FileHolder, lock: "threading.Lock | None") -> None:
+        """From now on the holder is written to under this lock, or by nobody."""
+        with self._guard:
+            holder.writer_lock = lock
+
     def _drop_one(self) -> None:
         holders = self._holders
-        for _ in range(2 * len(holders)):
-            holder = holders.popleft()
-            if not (holder.recently_used or holder.unsynced):
-                break
-            holder.recently_used = False
-            holders.append(holder)
-        else:
-            holder = holders.popleft()
+        for _ in range(min(2 * len(holders), _TRIES_MAX)):
+            idle = not (holders[0].recently_used or holders[0].unsynced)
+            if idle and self._drop_first():
+                return
+            holders[0].recently_used = False
+            holders.rotate(-1)
+        for _ in range(len(holders)):
+            if self._drop_first():
+                return
+            holders.rotate(-1)
+
+    def _drop_first(self) -> bool:
+        """False if it is being written; its lock is not waited for."""
+        holder = self._holders[0]
+        lock = holder.writer_lock
+        if lock is not None and not lock.acquire(blocking=False):
+            return False
         holder.open_file = None
+        self._holders.popleft()
+        if lock is not None:
+            lock.release()
+        return True

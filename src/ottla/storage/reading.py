@@ -9,6 +9,7 @@ from ottla.records.batch import read_header
 from ottla.records.builder import Record
 from ottla.records.decoder import iterate_records
 from ottla.storage.batch_walk import Batch, walk
+from ottla.storage.errors import CorruptLog
 from ottla.storage.filesystem import File
 from ottla.storage.segment import Segment
 from ottla.storage.transaction_index import AbortedTransaction
@@ -71,7 +72,11 @@ def place_of(
 
 
 def segment_after(segments: Sequence[Segment], segment: Segment) -> Segment:
-    return segments[bisect_right(segments, segment.base_offset, key=_base_offset)]
+    """CorruptLog if there is none, which is so only while the log is being truncated."""
+    index = bisect_right(segments, segment.base_offset, key=_base_offset)
+    if index == len(segments):
+        raise CorruptLog(segment.path, segment.size, -1, "no segment follows")
+    return segments[index]
 
 
 def find_timestamp(

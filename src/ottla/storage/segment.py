@@ -8,6 +8,7 @@ One thread at a time changes a segment; the lock of its log sees to that. Reads 
 thread.
 """
 
+import threading
 from collections.abc import Iterator
 
 from ottla.records.batch import NO_TIMESTAMP
@@ -57,6 +58,7 @@ class Segment:
         "roll_timestamp",
         "size",
         "unsynced",
+        "writer_lock",
     )
 
     def __init__(
@@ -79,6 +81,7 @@ class Segment:
         self.removed = False  # Its files are out of the log; a thread may still hold it.
         self.recently_used = False
         self.unsynced = False
+        self.writer_lock: threading.Lock | None = None  # Set by `OpenFiles.set_writer`.
         # An append that would pass one of these begins a new segment; set by the log.
         self.roll_size = ROLL_NOW
         self.index_bytes_max = INDEX_SIZE_MAX

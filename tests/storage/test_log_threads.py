@@ -1,0 +1,79 @@
+"""Appends on one thread beside flushes, reads, rolls and retention on others."""
+
+import contextlib
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+from ottla.protocol.errors import ApiError
+from ottla.storage.config import LogConfig
+from ottla.storage.local_filesystem import LocalFilesystem
+from ottla.storage.log_directory import LogDirectory
+
+from .batches import NOW_MS, PARTITION, PartitionLog, append, read_all, values_of
+
+APPENDS_COUNT = 1500
+
+
+def open_log(directory, config, **options):
+    filesystem = LocalFilesystem()
+    filesystem.make_directory(directory)
+    home = LogDirectory(directory, filesystem, open_files_max=3)
+    return PartitionLog.open(
+        directory, PARTITION, None, config, filesystem, NOW_MS, home=home, **options
+    )
+
+
+def repeat(stopped, work):
+    count = 0
+    while not stopped.is_set() or not count:
+        work()
+        count += 1
+
+
+def run_beside_appends(log, *works):
+    stopped = threading.Event()
+    with ThreadPoolExecutor(len(works)) as threads:
+        running = [threads.submit(repeat, stopped, work) for work in works]
+        try:
+            for index in range(APPENDS_COUNT):
+                append(log, b"%d" % index)
+                log.high_watermark = log.log_end_offset
+        finally:
+            stopped.set()
+        for future in running:
+            future.result()
+
+
+def test_everything_is_read_and_synced_while_segments_roll(tmp_path):
+    directory = str(tmp_path / "orders-0")
+    log = open_log(directory, LogConfig(segment_bytes=2000, index_interval_bytes=200))
+
+    def read():
+        values = values_of(read_all(log, size_max=700))
+        assert values == [b"%d" % index for index in range(len(values))]
+
+    def flush():
+        assert log.flush() <= log.log_end_offset
+
+    run_beside_appends(log, read, flush, log.roll)
+    expected = [b"%d" % index for index in range(APPENDS_COUNT)]
+    assert log.flush() == APPENDS_COUNT
+    assert not log.has_rolled
+    assert values_of(read_all(log)) == expected
+    assert len(log.home.open_files) <= 3
+    again = open_log(directory, log.config)
+    assert values_of(read_all(again)) == expected
+
+
+def test_readers_never_see_what_retention_removes_as_damage(tmp_path):
+    config = LogConfig(segment_bytes=2000, index_interval_bytes=200, retention_bytes=4000)
+    log = open_log(str(tmp_path / "orders-0"), config)
+
+    def read():
+        with contextlib.suppress(ApiError):
+            values = [int(value) for value in values_of(read_all(log, size_max=700))]
+            assert values == sorted(values)
+
+    run_beside_appends(log, log.flush, lambda: log.delete_expired(NOW_MS), log.roll, read)
+    assert log.home.failure is None
+    assert log.size < 10_000
