@@ -3,6 +3,7 @@
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -14,8 +15,9 @@ START_TIMEOUT_S = 30
 STOP_TIMEOUT_S = 30
 LOG_CHARACTERS_SHOWN = 8_000
 
-# ApiVersions v0 with correlation id 1 and no client id: every broker answers it.
-API_VERSIONS_REQUEST = bytes.fromhex("0000000a 0012 0000 00000001 ffff")
+# Metadata v1 of no topics, with correlation id 1 and without a client id.
+METADATA_REQUEST = bytes.fromhex("0000000e 0003 0001 00000001 ffff 00000000")
+METADATA_HEAD = struct.Struct(">iii")  # Size, correlation id, number of brokers.
 
 
 class BrokerProcess:
@@ -75,7 +77,7 @@ class BrokerProcess:
     def _wait_until_ready(self) -> None:
         assert self._process is not None
         deadline = time.monotonic() + START_TIMEOUT_S
-        while not _answers(self.port):
+        while not _knows_a_broker(self.port):
             if self._ended() or time.monotonic() > deadline:
                 self._process.kill()
                 self._process.wait()
@@ -103,11 +105,13 @@ class ExternalBroker:
         return ""
 
 
-def _answers(port: int) -> bool:
+def _knows_a_broker(port: int) -> bool:
+    """Whether it is so far that it tells clients of itself."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=START_TIMEOUT_S) as connection:
-            connection.sendall(API_VERSIONS_REQUEST)
-            return len(connection.recv(4)) == 4
+            connection.sendall(METADATA_REQUEST)
+            head = connection.recv(METADATA_HEAD.size, socket.MSG_WAITALL)
+            return len(head) == METADATA_HEAD.size and METADATA_HEAD.unpack(head)[2] > 0
     except OSError:
         return False
 
