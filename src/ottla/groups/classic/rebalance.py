@@ -126,7 +126,7 @@ class ClassicRebalance:
     def prepare(self, group: ClassicGroup, now_ms: int, effects: Effects) -> None:
         """Ask every member to rejoin; they learn of it by their next heartbeat."""
         if group.state is ClassicState.COMPLETING_REBALANCE:
-            self._revoke_assignments(group, now_ms, effects)
+            self._send_syncs_away(group, now_ms, effects)
         group.pending_syncs.clear()
         self._state.timers.cancel(_sync_key(group.group_id))
         is_initial = group.is_empty
@@ -140,9 +140,8 @@ class ClassicRebalance:
         else:
             self._schedule_join(group, now_ms)
 
-    def _revoke_assignments(self, group: ClassicGroup, now_ms: int, effects: Effects) -> None:
+    def _send_syncs_away(self, group: ClassicGroup, now_ms: int, effects: Effects) -> None:
         for member in group.members.values():
-            member.assignment = b""
             if member.awaiting_sync is not None:
                 effects.answer(member.awaiting_sync, sync_error(ErrorCode.rebalance_in_progress))
                 member.awaiting_sync = None

@@ -70,7 +70,7 @@ class ClassicMembers:
         owned = to_ids(subscription.owned_partitions, self._state.catalog)
         member = self._progress.advance(draft, member, owned, now_ms, subscription_changed=changed)
         effects = Effects()
-        if self._migration.maybe_downgrade(draft, now_ms, effects, rebalance=False):
+        if self._migration.maybe_downgrade(draft, now_ms, effects):
             self._sessions.end_all(group)
         else:
             effects.records.extend(draft.records)

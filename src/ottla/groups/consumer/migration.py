@@ -57,6 +57,9 @@ class Migration:
     def _to_consumer(self, classic: ClassicGroup, member: ClassicMember) -> ConsumerMember:
         protocol = classic.protocol or member.protocols[0][0]
         subscription = parse_subscription(member.metadata(protocol))
+        assigned = to_ids(parse_assignment(member.assignment), self._state.catalog)
+        # A cooperative member that has not fetched its last assignment still has what it claimed.
+        claimed = to_ids(subscription.owned_partitions, self._state.catalog)
         return ConsumerMember(
             member_id=member.member_id,
             instance_id=member.group_instance_id,
@@ -74,7 +77,7 @@ class Migration:
             ),
             epoch=classic.generation,
             previous_epoch=classic.generation,
-            assigned=to_ids(parse_assignment(member.assignment), self._state.catalog),
+            assigned=assigned | claimed,
         )
 
     def close(self, classic: ClassicGroup, effects: Effects) -> None:
@@ -89,10 +92,13 @@ class Migration:
 
     # Consumer to classic.
 
-    def maybe_downgrade(
-        self, draft: Draft, now_ms: int, effects: Effects, *, rebalance: bool
-    ) -> bool:
-        """Whether it was done; the records are in `effects` then."""
+    def maybe_downgrade(self, draft: Draft, now_ms: int, effects: Effects) -> bool:
+        """Whether it was done; the records are in `effects` then.
+
+        Members that are all at their target go on with the epoch as their generation. Else each
+        of them has to rejoin, for which the generation is made one that none of them has: this
+        holds also for a coordinator that takes over and knows only the record.
+        """
         group = draft.group
         policy = self._state.config.consumer_migration_policy
         if (
@@ -102,14 +108,18 @@ class Migration:
             or len(group.members) > self._state.config.max_size
         ):
             return False
+        members = group.members.values()
+        reconciled = all(member.is_reconciled_to(group.epoch) for member in members)
+        is_taken = any(member.epoch == group.epoch for member in members)
         classic = self._to_classic(group, now_ms)
+        classic.generation = group.epoch + (is_taken and not reconciled)
         draft.write(*group.tombstones())
         effects.records.extend(draft.records)
         effects.records.append(classic.to_record())
         self._state.classic_groups[group.group_id] = classic
         for member in classic.members.values():
             self._rebalance.keep_alive(classic, member, now_ms)
-        if rebalance:
+        if not reconciled:
             self._rebalance.prepare(classic, now_ms, effects)
         return True
 
@@ -117,13 +127,12 @@ class Migration:
         classic = ClassicGroup(group.group_id, now_ms)
         for member in group.members.values():
             classic.add(_to_classic_member(member), CONSUMER_PROTOCOL_TYPE)
-        classic.generation = group.epoch
         classic.state = ClassicState.STABLE
         classic.protocol = classic.select_protocol()
         classic.refresh_subscription()
         for member_id, classic_member in classic.members.items():
             version = parse_subscription(classic_member.metadata(classic.protocol)).version
-            names = to_names(group.target(member_id), self._state.catalog)
+            names = to_names(group.members[member_id].assigned, self._state.catalog)
             classic_member.assignment = write_assignment(version, names)
         return classic
 

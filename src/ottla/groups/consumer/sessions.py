@@ -105,7 +105,7 @@ class ConsumerSessions:
             self.end(group.group_id, member_id)
         counts = partition_counts(draft.group, self._state.catalog)
         draft.write(draft.group.epoch_record(draft.group.epoch + 1, metadata_hash(counts)))
-        if self._migration.maybe_downgrade(draft, now_ms, effects, rebalance=True):
+        if self._migration.maybe_downgrade(draft, now_ms, effects):
             self.end_all(group)
         else:
             effects.records.extend(draft.records)
