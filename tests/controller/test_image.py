@@ -135,3 +135,13 @@ def test_a_snapshot_gives_the_same_image():
     )
     assert image_of(*image.snapshot()) == image
     assert image.next_producer_id == 1000
+
+
+def test_the_version_of_the_topics_grows_with_topics_and_partitions_only():
+    image = image_of(*orders())
+    after_creation = image.topics_version
+    image.replay(PartitionChangeRecord(partition_id=0, topic_id=ORDERS, leader=2))
+    image.replay(broker(1))
+    assert image.topics_version == after_creation > 0
+    image.replay(RemoveTopicRecord(topic_id=ORDERS))
+    assert image.topics_version > after_creation

@@ -189,6 +189,53 @@ def test_a_static_member_goes_back_to_the_classic_protocol() -> None:
     assert assigned(synced.assignment) == {"t": (2, 3)}
 
 
+def test_what_a_cooperative_member_claims_is_its_own_until_it_rejoins() -> None:
+    coordinator = Coordinator()
+    replies = [coordinator.join(version=3, protocols=owning()) for _ in range(2)]
+    coordinator.advance(6_000)
+    leader, slow = (reply.value.member_id for reply in replies)
+    two_each = {
+        leader: write_assignment(1, {"t": (0, 1)}),
+        slow: write_assignment(1, {"t": (2, 3)}),
+    }
+    coordinator.sync(leader, 1, two_each)
+    coordinator.sync(slow, 1)
+    third = coordinator.join(version=3, protocols=owning())
+    coordinator.join(slow, protocols=owning(2, 3))
+    coordinator.join(leader, protocols=owning(0, 1))
+    assert third.value.generation_id == 2
+    one_less = two_each | {slow: write_assignment(1, {"t": (2,)})}
+    coordinator.sync(leader, 2, one_less)
+
+    assert coordinator.assigned(coordinator.beat("new")) == set()
+    coordinator.join(slow, protocols=owning(2))
+    assert coordinator.assigned(coordinator.beat("new", 3)) == {("t", 3)}
+
+
+def test_a_downgrade_gives_out_nothing_that_another_member_still_has() -> None:
+    coordinator = Coordinator()
+    reply = coordinator.join(version=3, protocols=owning())
+    coordinator.advance(3_000)
+    holder = reply.value.member_id
+    everything = write_assignment(1, {"t": (0, 1, 2, 3)})
+    coordinator.sync(holder, 1, {holder: everything})
+    coordinator.beat("new", instance="i")
+    coordinator.join(holder, protocols=owning(0, 1, 2, 3))
+
+    replaced = coordinator.join(instance="i", protocols=owning()).value
+
+    assert group_type(coordinator) == ("Classic", "PreparingRebalance")
+    for _ in range(2):
+        refused = coordinator.refusal(
+            lambda: coordinator.sync(replaced.member_id, replaced.generation_id, instance="i")
+        )
+        assert refused is ErrorCode.illegal_generation
+        assert coordinator.refusal(lambda: coordinator.heartbeat(holder, 1)) is (
+            ErrorCode.illegal_generation
+        )
+        coordinator.reload()
+
+
 # Members of the classic protocol in a consumer group.
 
 
