@@ -2,6 +2,7 @@
 
 from uuid import UUID
 
+import pytest
 from kio.schema.delete_groups.v2.response import DeletableGroupResult
 from kio.schema.offset_commit.v10.response import OffsetCommitResponsePartition
 from kio.schema.offset_delete.v0.request import (
@@ -17,10 +18,11 @@ from kio.schema.txn_offset_commit.v5.request import (
 )
 from kio.schema.types import GroupId, ProducerId, TopicName, TransactionalId
 from kio.static.primitive import i16, i32, i64
-from tests.groups.kit import CALLER, START_MS, Coordinator, Reply, subscription
+from tests.groups.kit import ALL_GROUPS, CALLER, START_MS, Coordinator, Reply, subscription
 
 from ottla.groups.classic.records import group_tombstone
 from ottla.groups.duration import NO_THROTTLE
+from ottla.groups.offsets import removal
 from ottla.groups.offsets.records import OffsetCommitValue, offset_commit, offset_tombstone
 from ottla.machine.transactional import Transactional, TransactionMarker
 from ottla.protocol.errors import ErrorCode
@@ -476,13 +478,41 @@ def test_offsets_go_with_their_topic() -> None:
     coordinator.commit({("t", 0): 1, ("u", 0): 2})
     coordinator.commit({("t", 1): 1}, group="h")
 
-    coordinator.run(lambda _: coordinator.machine.remove_topics(["t"]))
+    coordinator.run(lambda now_ms: coordinator.machine.remove_topics(["t"], now_ms))
 
     assert coordinator.last_records == (
         offset_tombstone("g", TopicPartition("t", 0)),
         offset_tombstone("h", TopicPartition("t", 1)),
     )
     assert coordinator.offsets() == {("u", 0): 2}
+
+
+def test_what_does_not_fit_one_batch_is_removed_in_several(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(removal, "BATCH_RECORDS_MAX", 3)
+    coordinator = Coordinator()
+    for group in ("g", "h"):
+        coordinator.commit({("t", partition): 1 for partition in range(4)}, group=group)
+        coordinator.commit({("u", 0): 1}, group=group)
+
+    coordinator.run(lambda now_ms: coordinator.machine.remove_topics(["t"], now_ms))
+    assert len(coordinator.last_records) == 3
+    assert len(coordinator.advance(0)) == 5
+    assert coordinator.offsets() == coordinator.offsets(group="h") == {("u", 0): 1}
+
+
+def test_what_expires_at_once_is_removed_in_several_batches(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(removal, "BATCH_RECORDS_MAX", 3)
+    coordinator = Coordinator()
+    for group in ("g", "h"):
+        coordinator.commit({("t", partition): 1 for partition in range(4)}, group=group)
+
+    coordinator.advance(8 * DAY_MS)
+
+    assert coordinator.run(lambda _: coordinator.machine.list_groups(ALL_GROUPS)).value == ()
 
 
 # Expiry (KIP-211).

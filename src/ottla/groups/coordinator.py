@@ -8,6 +8,7 @@ A reply may be a Deferred: JoinGroup and SyncGroup wait for other members.
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 
 from kio.schema.consumer_group_describe.v1.response import (
     DescribedGroup as DescribedConsumerGroup,
@@ -167,18 +168,16 @@ class GroupMachine:
             self._rebalance.on_loaded(group, now_ms)
         for consumer_group in self._state.consumer_groups.values():
             self._sessions.on_loaded(consumer_group, now_ms)
-        self._schedule_expiry(now_ms)
+        self._schedule_expiry(now_ms + self._state.config.offsets_retention_check_interval_ms)
 
-    def _schedule_expiry(self, now_ms: int) -> None:
-        self._state.timers.schedule(
-            _EXPIRE_OFFSETS_KEY,
-            now_ms + self._state.config.offsets_retention_check_interval_ms,
-            self._expire_offsets,
-        )
+    def _schedule_expiry(self, deadline_ms: int) -> None:
+        self._state.timers.schedule(_EXPIRE_OFFSETS_KEY, deadline_ms, self._expire_offsets)
 
     def _expire_offsets(self, now_ms: int) -> Result[None]:
-        self._schedule_expiry(now_ms)
-        return removal.expire_offsets(self._state, now_ms)
+        result, has_more = removal.expire_offsets(self._state, now_ms)
+        interval_ms = self._state.config.offsets_retention_check_interval_ms
+        self._schedule_expiry(now_ms if has_more else now_ms + interval_ms)
+        return result
 
     # Members of the classic protocol.
 
@@ -257,9 +256,14 @@ class GroupMachine:
     def delete_offsets(self, request: OffsetDeleteRequest) -> Result[OffsetDeleteResponse]:
         return removal.delete_offsets(self._state, request)
 
-    def remove_topics(self, topics: Collection[str]) -> Result[None]:
-        """Topics were deleted."""
-        return removal.remove_topics(self._state, topics)
+    def remove_topics(self, topics: Collection[str], now_ms: int) -> Result[None]:
+        """Topics were deleted. What does not fit one batch follows by a timer."""
+        result, has_more = removal.remove_topics(self._state, topics)
+        if has_more:
+            again = partial(self.remove_topics, frozenset(topics))
+            key = f"offsets/remove/{','.join(sorted(topics))}"
+            self._state.timers.schedule(key, now_ms, again)
+        return result
 
     # Groups as a whole.
 

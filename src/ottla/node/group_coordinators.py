@@ -49,7 +49,7 @@ def remove_offsets_of_topics(
 ) -> None:
     """Best effort: an offset knows the id of its topic, so none is taken for another topic's."""
     for runtime in coordinators.all():
-        removal = runtime.submit(lambda machine, _: machine.remove_topics(names))
+        removal = runtime.submit(lambda machine, now_ms: machine.remove_topics(names, now_ms))
         removal.add_done_callback(_log_failure)
 
 

@@ -1,6 +1,7 @@
 """How offsets go: by OffsetDelete, with their group, with their topic, and by age (KIP-211)."""
 
 from collections.abc import Collection, Iterable
+from itertools import islice
 
 from kio.schema.delete_groups.v2.response import DeletableGroupResult
 from kio.schema.offset_delete.v0.request import OffsetDeleteRequest, OffsetDeleteRequestTopic
@@ -19,6 +20,8 @@ from ottla.groups.state import CoordinatorState
 from ottla.machine.result import Result
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.topics import TopicPartition
+
+BATCH_RECORDS_MAX = 5_000  # Tombstones of some 100 bytes each; a batch has to stay below 1 MB.
 
 
 def delete_offsets(
@@ -83,24 +86,34 @@ def delete_groups(
     return Result(tuple(results), tuple(records))
 
 
-def remove_topics(state: CoordinatorState, topics: Collection[str]) -> Result[None]:
-    """The topics were deleted: a later topic of the same name starts without their offsets."""
-    found = state.offsets.places_of_topics(set(topics))
-    return Result(None, tuple(offset_tombstone(*entry) for entry in sorted(found)))
+def remove_topics(state: CoordinatorState, topics: Collection[str]) -> tuple[Result[None], bool]:
+    """The topics were deleted: a later topic of the same name starts without their offsets.
+
+    As many offsets as fit one batch; whether more are left.
+    """
+    found = sorted(state.offsets.places_of_topics(set(topics)))
+    now = found[:BATCH_RECORDS_MAX]
+    result = Result(None, tuple(offset_tombstone(*entry) for entry in now))
+    return result, len(now) < len(found)
 
 
-def expire_offsets(state: CoordinatorState, now_ms: int) -> Result[None]:
-    """Remove what has passed its retention, and groups that have neither members nor offsets."""
+def expire_offsets(state: CoordinatorState, now_ms: int) -> tuple[Result[None], bool]:
+    """Remove what has passed its retention, and groups that have neither members nor offsets.
+
+    About as much as fits one batch; whether more may be left.
+    """
     records: list[Record] = []
     for group_id in tuple(state.group_ids()):
+        if len(records) >= BATCH_RECORDS_MAX:
+            return Result(None, tuple(records)), True
         group = state.group(group_id)
         assert group is not None, "every id in the state is that of a group"
-        expired = list(_expired(state, group, now_ms))
+        expired = list(islice(_expired(state, group, now_ms), BATCH_RECORDS_MAX))
         records.extend(offset_tombstone(group_id, place) for place in expired)
         is_left_alone = group.is_empty and not state.offsets.has_open_transaction(group_id)
         if is_left_alone and len(expired) == len(state.offsets.of_group(group_id)):
             records.extend(_farewell(state, group))
-    return Result(None, tuple(records))
+    return Result(None, tuple(records)), False
 
 
 def _farewell(state: CoordinatorState, group: Group) -> Iterable[Record]:
@@ -113,8 +126,11 @@ def _farewell(state: CoordinatorState, group: Group) -> Iterable[Record]:
 
 def _expired(state: CoordinatorState, group: Group, now_ms: int) -> Iterable[TopicPartition]:
     unstable = state.offsets.pending_places(group.group_id)
-    for place, committed in sorted(state.offsets.of_group(group.group_id).items()):
-        if place in unstable or group.is_subscribed_to(place.topic):
+    offsets = state.offsets.of_group(group.group_id)
+    topics = {place.topic for place in offsets}
+    subscribed = {topic for topic in topics if group.is_subscribed_to(topic)}
+    for place, committed in sorted(offsets.items()):
+        if place in unstable or place.topic in subscribed:
             continue
         if _is_expired(state, group, committed.value, now_ms):
             yield place
