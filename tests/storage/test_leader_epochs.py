@@ -28,11 +28,26 @@ def test_the_file_has_kafkas_text() -> None:
     cache.assign(0, 0)
     cache.assign(2, 150)
     assert not filesystem.exists(PATH)
-    cache.flush()
+    cache.flush(200)
     assert filesystem.read_bytes(PATH) == b"0\n2\n0 0\n2 150\n"
     again = LeaderEpochCache.load(PATH, filesystem)
     assert again.entries == (EpochEntry(0, 0), EpochEntry(2, 150))
     assert again.latest_epoch == 2
+
+
+def test_an_epoch_without_batches_is_not_written() -> None:
+    filesystem = new_filesystem()
+    cache = LeaderEpochCache.load(PATH, filesystem)
+    cache.assign(0, 0)
+    cache.flush(0)
+    assert not filesystem.exists(PATH)
+    cache.flush(10)
+    written = filesystem.read_bytes(PATH)
+    cache.assign(3, 10)
+    cache.flush(10)
+    assert filesystem.read_bytes(PATH) == written
+    cache.flush(11)
+    assert LeaderEpochCache.load(PATH, filesystem).entries == ((0, 0), (3, 10))
 
 
 def test_an_epoch_is_assigned_once() -> None:
@@ -131,5 +146,5 @@ def test_epochs_and_offsets_always_increase(steps: list[tuple[str, int, int]]) -
         for before, after in zip(cache.entries, cache.entries[1:], strict=False):
             assert before.epoch < after.epoch
             assert before.start_offset < after.start_offset
-    cache.flush()
+    cache.flush(2**63)
     assert LeaderEpochCache.load(PATH, filesystem).entries == cache.entries

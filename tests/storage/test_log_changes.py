@@ -138,6 +138,19 @@ def test_retention_by_time_goes_by_the_largest_timestamp():
     assert log.delete_expired(NOW_MS + 10_000) == 0
 
 
+@pytest.mark.parametrize("ending", ["close", "crash"])
+@pytest.mark.parametrize("seed", range(5))
+def test_offsets_go_on_after_retention_took_everything(ending, seed):
+    disk = FaultyFilesystem(seed)
+    log = filled_log(disk=disk, config=dataclasses.replace(SMALL, retention_ms=1))
+    log.flush()
+    log.delete_expired(NOW_MS + 1000)
+    assert (log.log_start_offset, log.log_end_offset) == (12, 12)
+    getattr(log if ending == "close" else disk, ending)()
+    log = open_log(disk, SMALL, clean_shutdown=ending == "close")
+    assert append(log, b"next").first_offset == 12
+
+
 def test_retention_keeps_what_is_not_committed():
     log = filled_log(config=dataclasses.replace(SMALL, retention_ms=0))
     log.high_watermark = log.segments[1].base_offset

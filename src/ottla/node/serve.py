@@ -47,6 +47,7 @@ async def _run(values: Mapping[str, object], settings: ServeSettings) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop_asked.set)
+    gc.disable()  # A start makes much that lasts, and looking at it again and again costs time.
     try:
         await node.start()
     except StartError as error:
@@ -68,6 +69,7 @@ def _settle_garbage_collector() -> None:
     """What the start made lives as long as the process; looking at it again costs latency."""
     gc.collect()
     gc.freeze()
+    gc.enable()
     gc.set_threshold(50_000, 50, 100)
 
 

@@ -141,11 +141,12 @@ class ReplicaManager:
         partition.resign(error)
 
     def _add(self, topic: TopicImage, index: int) -> Partition:
-        topic_partition = TopicPartition(topic.name, index)
-        log = self._logs.create(topic_partition, topic.topic_id, self._log_config(topic.name))
+        partitions = self._topics.get(topic.topic_id, {})
+        beside = next(iter(partitions.values()), None)  # Partitions of a topic share their config.
+        config = self._log_config(topic.name) if beside is None else beside.log.config
+        log = self._logs.create(TopicPartition(topic.name, index), topic.topic_id, config)
         partition = Partition(log, self._flush_policy, self._flusher)
-        partitions = self._topics.setdefault(topic.topic_id, {})
-        self._topics[topic.name] = partitions
+        self._topics[topic.topic_id] = self._topics[topic.name] = partitions
         self._names[topic.topic_id] = topic.name
         partitions[index] = partition
         return partition

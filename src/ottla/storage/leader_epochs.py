@@ -4,7 +4,8 @@ An entry says at which offset an epoch begins; epochs and start offsets both inc
 compare them to find where their logs part (KIP-101, KIP-320).
 
 A change is written by `flush`, which the log calls before it moves its recovery point: batches
-carry their epoch, so recovery finds again what a crash lost, and it cuts off what is stale.
+carry their epoch, so recovery finds again what a crash lost, and it cuts off what is stale. An epoch
+without batches is not written: it says nothing, and each start of a leader begins one.
 """
 
 from bisect import bisect_right
@@ -26,21 +27,21 @@ class EpochEntry(NamedTuple):
 class LeaderEpochCache:
     """Changed by one thread; `flush` may run in another, for `entries` is replaced, not altered."""
 
-    __slots__ = ("_dirty", "_filesystem", "entries", "latest_epoch", "path")
+    __slots__ = ("_filesystem", "_written", "entries", "latest_epoch", "path")
 
     def __init__(self, path: str, filesystem: Filesystem) -> None:
         self.path = path
         self.entries: tuple[EpochEntry, ...] = ()
         self.latest_epoch = UNDEFINED_EPOCH  # Invariant: that of the last entry.
         self._filesystem = filesystem
-        self._dirty = False
+        self._written: tuple[EpochEntry, ...] = ()  # What the file has.
 
     @classmethod
     def load(cls, path: str, filesystem: Filesystem) -> "LeaderEpochCache":
         """Empty when there is no file; CorruptCheckpoint when it cannot be understood."""
         cache = cls(path, filesystem)
-        cache._replace(tuple(_read(filesystem, path)))
-        cache._dirty = False
+        cache._written = tuple(_read(filesystem, path))
+        cache._replace(cache._written)
         return cache
 
     def assign(self, epoch: int, start_offset: int) -> None:
@@ -92,15 +93,22 @@ class LeaderEpochCache:
     def clear(self) -> None:
         self._replace(())
 
-    def flush(self) -> None:
-        if self._dirty:
-            self._dirty = False
-            write_entries(self._filesystem, self.path, self.entries)
+    def flush(self, log_end_offset: int) -> None:
+        entries = self.entries
+        while entries and entries[-1].start_offset >= log_end_offset:
+            entries = entries[:-1]
+        before = self._written
+        if entries != before:
+            self._written = entries  # First, for another thread may flush at the same time.
+            try:
+                write_entries(self._filesystem, self.path, entries)
+            except OSError:
+                self._written = before
+                raise
 
     def _replace(self, entries: tuple[EpochEntry, ...]) -> None:
         self.entries = entries
         self.latest_epoch = entries[-1].epoch if entries else UNDEFINED_EPOCH
-        self._dirty = True
 
 
 def _read(filesystem: Filesystem, path: str) -> list[EpochEntry]:

@@ -285,6 +285,10 @@ class LocalLog:
     def remove_first(self, count: int) -> None:
         """Remove the oldest segments, not the active one."""
         assert count < len(self.segments)
+        if not self.segments[count].on_disk:
+            # The name of a file is where the next offset is written down, before the others go.
+            self.segments[count].file()
+            self.home.filesystem.sync_directory(self.directory)
         removed, self.segments = self.segments[:count], self.segments[count:]
         self._forget(removed)
 

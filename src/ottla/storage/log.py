@@ -378,7 +378,7 @@ class PartitionLog:
         """Before a recovery point is written down: the epochs past it are found in the batches."""
         with self._disk_errors():
             if not self._local.closed:
-                self.leader_epochs.flush()
+                self.leader_epochs.flush(self._local.end.offset)
 
     def truncate_to(self, offset: int) -> None:
         """Remove the batches that reach to `offset` or past it.

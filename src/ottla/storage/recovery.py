@@ -280,7 +280,7 @@ class _Recovery:
             if segment.on_disk:
                 segment.sync()
                 segment.flush_indexes()
-        self._epochs.flush()
+        self._epochs.flush(self._next_offset)
         home = self.segments[0].home
         home.filesystem.sync_directory(self._request.directory)
 
