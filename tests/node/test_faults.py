@@ -1,6 +1,7 @@
 """A whole node on a disk that fails: real sockets, real handlers, a disk in memory."""
 
 import asyncio
+import errno
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
@@ -75,6 +76,29 @@ def test_a_full_disk_refuses_writes_serves_reads_and_recovers() -> None:
             disk.disk_full(None)
             assert (await client.produce("orders", b"after")).error_code == 0
             assert await client.read_all("orders") == [b"before", b"after"]
+        await node.stop()
+
+    asyncio.run(run())
+
+
+def test_a_topic_that_was_created_on_a_full_disk_is_served_when_there_is_room() -> None:
+    async def run() -> None:
+        disk = FaultyFilesystem()
+        node = await started(disk)
+        async with client_of(node) as client:
+            make_directory = disk.make_directory
+
+            def full(path: str, *, sync: bool = True) -> None:
+                raise OSError(errno.ENOSPC, "No space left on device")
+
+            disk.make_directory = full  # type: ignore[method-assign]
+            await client.create_topic("orders")
+            refused = await client.produce("orders", b"refused")
+            assert refused.error_code == ErrorCode.kafka_storage_error
+            disk.make_directory = make_directory  # type: ignore[method-assign]
+            while (await client.produce("orders", b"kept")).error_code:
+                pass
+            assert await client.read_all("orders") == [b"kept"]
         await node.stop()
 
     asyncio.run(run())

@@ -1,3 +1,4 @@
+import errno
 from uuid import UUID
 
 import pytest
@@ -11,6 +12,7 @@ from ottla.storage.directory_identity import WrongDirectory
 from ottla.storage.errors import StorageError
 from ottla.storage.faulty_filesystem import FaultyFilesystem
 from ottla.storage.local_filesystem import LocalFilesystem
+from ottla.storage.log_directory import LogDirectory
 from ottla.storage.manager import LogManager
 
 from .batches import NOW_MS, append, read_all, values_of
@@ -230,6 +232,29 @@ def test_a_corrupt_partition_is_not_served_but_the_others_are():
         broker.create()
     assert refusal.value.code is ErrorCode.kafka_storage_error
     assert values_of(read_all(broker.logs.get(TopicPartition("orders", 1)))) == [b"fine"]
+
+
+def test_a_corrupt_partition_can_be_deleted_and_made_anew():
+    broker = Broker()
+    log = broker.create()
+    append(log, b"x" * 40)
+    broker.logs.flush()
+    broker.logs.checkpoint()
+    broker.filesystem.flip_bit(log.segments[0].path, 100)
+    broker.crash()
+    broker.logs.delete(ORDERS)
+    assert broker.create().log_end_offset == 0
+    broker.logs.retain()
+    assert [n for n in broker.filesystem.list("/data") if n.endswith("-delete")] == []
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOSPC])
+def test_what_is_short_for_a_while_does_not_take_the_directory_offline(number):
+    home = LogDirectory("/data", FaultyFilesystem())
+    refusal = home.fail(OSError(number, "short"))
+    assert isinstance(refusal, ApiError)
+    assert refusal.code is ErrorCode.kafka_storage_error
+    assert home.failure is None
 
 
 def test_a_directory_in_use_is_refused(tmp_path):

@@ -20,6 +20,7 @@ from ottla.storage.config import (
 from ottla.storage.manager import LogManager
 
 LATE_REQUESTS_INTERVAL_MS = 250
+REFUSED_PARTITIONS_INTERVAL_MS = 1000
 
 
 class Housekeeping:
@@ -42,6 +43,7 @@ class Housekeeping:
     def start(self, supervisor: Supervisor) -> None:
         values = self._values
         supervisor.start("late requests", self._expire_late_requests())
+        supervisor.start("refused partitions", self._retry_refused_partitions())
         self._every(supervisor, values[LOG_RETENTION_CHECK_INTERVAL_MS], self._logs.retain)
         self._every(
             supervisor, values[LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS], self._logs.checkpoint
@@ -64,3 +66,8 @@ class Housekeeping:
         while True:
             await asyncio.sleep(LATE_REQUESTS_INTERVAL_MS / 1000)
             self._replicas.delayed_produces.expire(self._clock.monotonic_ms())
+
+    async def _retry_refused_partitions(self) -> None:
+        while True:
+            await asyncio.sleep(REFUSED_PARTITIONS_INTERVAL_MS / 1000)
+            self._replicas.retry_refused()

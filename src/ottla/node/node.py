@@ -5,6 +5,7 @@ up as the metadata says, sockets are bound, the broker joins the cluster, client
 """
 
 import asyncio
+import dataclasses
 import logging
 import random
 from collections.abc import Mapping
@@ -26,6 +27,7 @@ from ottla.network.listener import ListenError
 from ottla.network.server import Server
 from ottla.node.config import BROKER_RACK, BROKER_SCHEMA, NODE_ID, TOPIC_SCHEMA
 from ottla.node.deleted_topics import DeletedTopics
+from ottla.node.descriptors import descriptor_limit, share_descriptors
 from ottla.node.group_coordinators import group_coordinators, remove_offsets_of_topics
 from ottla.node.housekeeping import Housekeeping
 from ottla.node.metadata_feed import MetadataFeed
@@ -43,7 +45,13 @@ from ottla.runtime.controller_client import ControllerClient
 from ottla.runtime.flusher import Flushable, Flusher
 from ottla.runtime.producer_ids import ProducerIds
 from ottla.runtime.supervisor import Supervisor
-from ottla.storage.config import FLUSH_POLICY, LOG_DIRS, LogConfig, topic_defaults
+from ottla.storage.config import (
+    FLUSH_POLICY,
+    LOG_DIRS,
+    LOG_OPEN_FILES_MAX,
+    LogConfig,
+    topic_defaults,
+)
 from ottla.storage.directory_identity import WrongDirectory
 from ottla.storage.errors import CorruptLog, StorageError
 from ottla.storage.filesystem import Filesystem
@@ -80,11 +88,17 @@ class Node:
         self._executor = ThreadPoolExecutor(DISK_THREADS, "ottla-disk")
         self._supervisor = Supervisor(self._loop, self._on_failure)
         self._filesystem = filesystem or LocalFilesystem()
+        self._network = NetworkConfig.of(self.values)
+        self._shares = share_descriptors(
+            descriptor_limit(),
+            log_files=self.values[LOG_OPEN_FILES_MAX],
+            connections=self._network.connections_max,
+        )
         self._logs = LogManager(
             self.directories,
             self._filesystem,
             self._clock.now_ms,
-            broker=self.values,
+            broker=ConfigValues({**values, LOG_OPEN_FILES_MAX.name: self._shares.log_files}),
             config_of_topic=self._log_config,
             on_failure=self._on_directory_failure,
         )
@@ -130,15 +144,14 @@ class Node:
         groups = self._start_groups()
         self._replicas.load(self._feed.image)
         self._feed.listen(self._replicas.on_record)
-        network = NetworkConfig.of(self.values)
         self._server = Server(
-            network,
+            dataclasses.replace(self._network, connections_max=self._shares.connections),
             make_dispatch(self._broker(controller, registration, groups), API_TABLE),
             monotonic_ms=self._clock.monotonic_ms,
             executor=self._executor,
         )
         await self._server.bind()
-        await self._join(registration, network)
+        await self._join(registration)
         self._server.start()
         housekeeping = Housekeeping(
             self.values, self._logs, self._replicas, self._clock, self._executor
@@ -206,9 +219,9 @@ class Node:
         self._feed.listen(deleted.on_record)
         return groups
 
-    async def _join(self, registration: Registration, network: NetworkConfig) -> None:
+    async def _join(self, registration: Registration) -> None:
         advertised = advertised_endpoints(
-            self.endpoints, network.advertised_listeners, ADVERTISED_HOST_DEFAULT
+            self.endpoints, self._network.advertised_listeners, ADVERTISED_HOST_DEFAULT
         )
         await registration.join(advertised, self.values[BROKER_RACK] or None)
         self._supervisor.start("heartbeats", registration.keep_alive())

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import uvloop
 
 from ottla.node.config import ConfigError, load_config
+from ottla.node.descriptors import raise_descriptor_limit
 from ottla.node.log_lines import configure_logging
 from ottla.node.node import Node, StartError
 from ottla.node.settings import LogFormat, ServeSettings
@@ -38,6 +39,7 @@ def serve(settings: ServeSettings) -> int:
     except ConfigError as error:
         sys.stderr.write(f"ottla: {error}\n")
         return EXIT_USAGE
+    raise_descriptor_limit()
     return uvloop.run(_run(values, settings))
 
 

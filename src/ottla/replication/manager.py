@@ -32,6 +32,12 @@ class LeadershipListener(NamedTuple):
     on_resigning: Callable[[Partition], None]  # Before those who wait on the partition are failed.
 
 
+class _Refused(NamedTuple):
+    topic: TopicImage
+    state: PartitionRecord
+    error: ApiError
+
+
 class ReplicaManager:
     def __init__(
         self,
@@ -54,7 +60,7 @@ class ReplicaManager:
         self._topics: dict[str | UUID, dict[int, Partition]] = {}
         self._names: dict[UUID, str] = {}
         self._listeners: list[LeadershipListener] = []
-        self._refused: dict[tuple[str | UUID, int], ApiError] = {}  # Whose log cannot be had.
+        self._refused: dict[tuple[str | UUID, int], _Refused] = {}  # Whose log cannot be had.
 
     def listen(self, listener: LeadershipListener) -> None:
         """Before `load`: the partitions that this broker leads from the start are told as well."""
@@ -65,10 +71,16 @@ class ReplicaManager:
         partitions = self._topics.get(topic)
         partition = None if partitions is None else partitions.get(index)
         if partition is None:
-            raise self._refused.get((topic, index)) or _unknown(topic, partitions)
+            refused = self._refused.get((topic, index))
+            raise refused.error if refused is not None else _unknown(topic, partitions)
         if not partition.is_leader:
             raise ApiError(ErrorCode.not_leader_or_follower)
         return partition
+
+    def retry_refused(self) -> None:
+        """Take up the partitions whose logs could not be had: there may be room by now."""
+        for refused in [self._refused[key] for key in self._refused if isinstance(key[0], UUID)]:
+            self._apply_partition(refused.topic, refused.state)
 
     def partitions(self) -> Iterator[Partition]:
         for topic_id in self._names:
@@ -120,8 +132,9 @@ class ReplicaManager:
             try:
                 partition = self._add(topic, state.partition_id)
             except (ApiError, StorageError) as error:
-                self._refuse(topic, state.partition_id, error)
+                self._refuse(topic, state, error)
                 return
+            self._forget_refusal(topic.name, topic.topic_id, state.partition_id)
         if state.leader == self._node_id:
             self._lead(partition, state)
         else:
@@ -151,12 +164,22 @@ class ReplicaManager:
         partitions[index] = partition
         return partition
 
-    def _refuse(self, topic: TopicImage, index: int, error: Exception) -> None:
-        logger.error("%s-%d is not served: %s", topic.name, index, error)
-        refusal = ApiError(ErrorCode.kafka_storage_error, str(error))
-        self._refused[topic.topic_id, index] = self._refused[topic.name, index] = refusal
+    def _refuse(self, topic: TopicImage, state: PartitionRecord, error: Exception) -> None:
+        index = state.partition_id
+        if (topic.topic_id, index) not in self._refused:
+            logger.error("%s-%d is not served: %s", topic.name, index, error)
+        refused = _Refused(topic, state, ApiError(ErrorCode.kafka_storage_error, str(error)))
+        self._refused[topic.topic_id, index] = self._refused[topic.name, index] = refused
+
+    def _forget_refusal(self, name: str, topic_id: UUID, index: int) -> None:
+        for topic in (name, topic_id):
+            self._refused.pop((topic, index), None)
 
     def _remove_topic(self, topic_id: UUID) -> None:
+        for refused in list(self._refused.values()):
+            if refused.topic.topic_id == topic_id:
+                self._forget_refusal(refused.topic.name, topic_id, refused.state.partition_id)
+                self._logs.delete(TopicPartition(refused.topic.name, refused.state.partition_id))
         name = self._names.pop(topic_id, None)
         if name is None:
             return

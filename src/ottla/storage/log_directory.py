@@ -17,7 +17,8 @@ from ottla.storage.open_files import OpenFiles
 
 _logger = logging.getLogger(__name__)
 
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+_SHORT_OF_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
+_SHORT_OF_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
 
 OPEN_FILES_MAX = 2000
 
@@ -78,11 +79,17 @@ class LogDirectory:
     def fail(self, cause: OSError) -> Exception:
         """What to raise for an error of the disk; puts the directory offline unless it is full.
 
-        A full disk has lost nothing: the operation is refused and may be tried again.
+        A full disk has lost nothing, nor has a process without a free descriptor: the operation is
+        refused and may be tried again.
         """
-        if cause.errno in _FULL:
+        if cause.errno in _SHORT_OF_SPACE:
             return ApiError(
                 ErrorCode.kafka_storage_error, f"log directory {self.path} is full: {cause}"
+            )
+        if cause.errno in _SHORT_OF_DESCRIPTORS:
+            return ApiError(
+                ErrorCode.kafka_storage_error,
+                f"no file of log directory {self.path} can be opened: {cause}",
             )
         if self.failure is None:
             self.failure = StorageError(self.path, cause)

@@ -38,7 +38,7 @@ from ottla.storage.config import (
 from ottla.storage.directory_identity import identify_directory, lock_directory, read_identity
 from ottla.storage.directory_loader import DirectoryLoader, log_starts
 from ottla.storage.errors import CorruptLog, StorageError
-from ottla.storage.filesystem import Filesystem, Lock
+from ottla.storage.filesystem import Filesystem, Lock, parent_of
 from ottla.storage.log import PartitionLog
 from ottla.storage.log_directory import LogDirectory
 from ottla.storage.partition_names import name_for_deletion
@@ -161,6 +161,9 @@ class LogManager:
 
     def delete(self, topic_partition: TopicPartition) -> None:
         """Take a log out of use at once; its files go after file.delete.delay.ms."""
+        corrupt = self._corrupt.pop(topic_partition, None)
+        if corrupt is not None:
+            self._delete_corrupt(topic_partition, corrupt)
         log = self._logs.pop(topic_partition, None)
         if log is None:
             return
@@ -168,8 +171,8 @@ class LogManager:
         if log.home.failure is not None:
             return
         self._cleaner.on_deleted(log.directory, topic_partition)
-        path = f"{log.home.path}/{name_for_deletion(topic_partition, self._new_id())}"
-        log.rename_for_deletion(path)
+        path = self._path_for_deletion(log.home, topic_partition)
+        self._guarded(log, lambda log: log.rename_for_deletion(path))
         log.home.discard([path], log.config.file_delete_delay_ms)
 
     def flush(self) -> None:
@@ -321,19 +324,29 @@ class LogManager:
         try:
             self._filesystem.make_directory(directory, sync=False)
             home.on_partitions_changed()
+            return PartitionLog.open(
+                directory,
+                topic_partition,
+                None,
+                config,
+                self._filesystem,
+                self._clock_ms(),
+                clean_shutdown=True,
+                producer_expiration_ms=self._producer_expiration_ms,
+                home=home,
+            )
         except OSError as error:
             raise home.fail(error) from error
-        return PartitionLog.open(
-            directory,
-            topic_partition,
-            None,
-            config,
-            self._filesystem,
-            self._clock_ms(),
-            clean_shutdown=True,
-            producer_expiration_ms=self._producer_expiration_ms,
-            home=home,
-        )
+
+    def _delete_corrupt(self, topic_partition: TopicPartition, corrupt: CorruptLog) -> None:
+        directory = parent_of(corrupt.path)
+        home = next(home for home in self._homes if home.path == parent_of(directory))
+        path = self._path_for_deletion(home, topic_partition)
+        self._attempt(home, lambda _: self._filesystem.rename(directory, path))
+        home.discard([path], 0)
+
+    def _path_for_deletion(self, home: LogDirectory, topic_partition: TopicPartition) -> str:
+        return f"{home.path}/{name_for_deletion(topic_partition, self._new_id())}"
 
     def _add(self, log: PartitionLog) -> None:
         self._logs[log.topic_partition] = log
