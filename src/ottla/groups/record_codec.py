@@ -15,6 +15,11 @@ from kio.static.constants import EntityType
 
 from ottla.groups.classic.records import GroupMetadataKey, GroupMetadataValue
 from ottla.groups.consumer.records import CONSUMER_FAMILIES
+from ottla.groups.offsets.record_codec import (
+    OFFSET_COMMIT_PREFIX,
+    decode_offset_commit,
+    encode_offset_commit,
+)
 from ottla.groups.offsets.records import OffsetCommitKey, OffsetCommitValue
 from ottla.groups.record import Record, RecordKey, RecordValue, UnknownRecord
 from ottla.protocol.errors import ProtocolError
@@ -36,6 +41,10 @@ class GroupRecordCodec:
 
     def encode(self, record: object) -> tuple[bytes, bytes | None]:
         assert isinstance(record, Record)
+        if isinstance(record.key, OffsetCommitKey) and isinstance(record.value, OffsetCommitValue):
+            encoded = encode_offset_commit(record.key, record.value)
+            if encoded is not None:
+                return encoded
         key = _encode(record.key.RECORD_TYPE, type(record.key), record.key)
         if record.value is None:
             return key, None
@@ -45,6 +54,10 @@ class GroupRecordCodec:
     def decode(self, key: bytes | None, value: bytes | None) -> Record | UnknownRecord:
         if key is None:
             raise ValueError("a record of a group has a key")
+        if key.startswith(OFFSET_COMMIT_PREFIX):
+            record = decode_offset_commit(key, value)
+            if record is not None:
+                return record
         record_type = _version_of(key)
         if record_type not in _FAMILIES:
             return UnknownRecord(record_type)

@@ -15,6 +15,7 @@ from typing import Final
 from ottla.machine.contract import RecordCodec
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.batch import read_header
+from ottla.replication.latest_by_key import LatestByKey
 from ottla.replication.partition import Partition
 from ottla.runtime.commit_log import Listener
 from ottla.runtime.machine_batches import StoredBatch, stored_batches
@@ -55,6 +56,22 @@ class PartitionCommitLog:
         self._listener = listener
 
     async def load(self) -> AsyncIterator[Sequence[StoredBatch]]:
+        latest = LatestByKey()
+        async for batches in self._stored():
+            for batch in batches:
+                if latest.is_full or not latest.takes(batch):
+                    for records in latest.drain():
+                        yield (StoredBatch(records),)
+                if latest.takes(batch):
+                    latest.add(batch.records)
+                else:
+                    yield (batch,)
+            yield ()
+        for records in latest.drain():
+            yield (StoredBatch(records),)
+        self._wait()
+
+    async def _stored(self) -> AsyncIterator[list[StoredBatch]]:
         log = self._log
         offset, end_offset = log.log_start_offset, log.log_end_offset
         hint: ReadHint | None = None
@@ -63,11 +80,10 @@ class PartitionCommitLog:
                 self._executor, self._read, offset, end_offset, hint
             )
             if read is None:
-                break  # What was left has been removed meanwhile.
+                return  # What was left has been removed meanwhile.
             found, content = read
             yield stored_batches(content, offset)
             offset, hint = found.next_offset, found.hint
-        self._wait()
 
     def append(self, batch: bytearray) -> None:
         partition = self._partition

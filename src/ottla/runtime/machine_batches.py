@@ -7,7 +7,7 @@ marker that ends such a transaction (see `machine.transactional`).
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ottla.machine.contract import RecordCodec
+from ottla.machine.contract import Machine, RecordCodec
 from ottla.machine.transactional import Transactional, TransactionMarker
 from ottla.records.batch import (
     CONTROL_FLAG,
@@ -17,13 +17,8 @@ from ottla.records.batch import (
     iterate_headers,
 )
 from ottla.records.builder import Record, build_batch
-from ottla.records.decoder import (
-    ControlType,
-    Marker,
-    build_marker,
-    iterate_records,
-    parse_marker,
-)
+from ottla.records.decoder import ControlType, Marker, build_marker, parse_marker
+from ottla.records.plain_records import read_records
 
 NOT_PLAIN = TRANSACTIONAL_FLAG | CONTROL_FLAG
 
@@ -54,7 +49,7 @@ def stored_batches(content: bytes, from_offset: int) -> list[StoredBatch]:
     """The batches in bytes of a log, from the one that has `from_offset` on."""
     return [
         StoredBatch(
-            tuple(iterate_records(content, position)),
+            read_records(content, position, header),
             header.attributes,
             header.producer_id,
             header.producer_epoch,
@@ -73,6 +68,19 @@ def decode_batch(batch: StoredBatch, codec: RecordCodec) -> Iterator[tuple[objec
             raise ValueError(f"the record at offset {record.offset}: {error}") from error
         if decoded is not None:
             yield decoded, record
+
+
+def replay_plain(machine: Machine, records: Sequence[Record], codec: RecordCodec) -> None:
+    """What `decode_batch` does for records without a transaction, millions of them."""
+    decode, replay = codec.decode, machine.replay
+    record = None
+    try:
+        for record in records:
+            _, timestamp, key, value, _ = record
+            replay(decode(key, value), timestamp)
+    except ValueError as error:
+        assert record is not None
+        raise ValueError(f"the record at offset {record.offset}: {error}") from error
 
 
 def _decode(record: Record, batch: StoredBatch, codec: RecordCodec) -> object | None:

@@ -23,7 +23,13 @@ from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.runtime.clock import Clock
 from ottla.runtime.commit_log import CommitLog, Listener
 from ottla.runtime.loop_timers import LoopTimers
-from ottla.runtime.machine_batches import decode_batch, encode_batch
+from ottla.runtime.machine_batches import (
+    NOT_PLAIN,
+    StoredBatch,
+    decode_batch,
+    encode_batch,
+    replay_plain,
+)
 from ottla.storage.errors import StorageError
 
 logger = logging.getLogger(__name__)
@@ -96,13 +102,12 @@ class MachineRuntime(Generic[M]):
 
     async def load(self) -> None:
         machine = self._create_machine(self._timers)
-        replay, codec = machine.replay, self._codec
         async for batches in self._log.load():
             for batch in batches:
-                for decoded, record in decode_batch(batch, codec):
-                    replay(decoded, record.timestamp)
-                    if self._subscribers and record.offset >= self._published_offset:
-                        self._publish(decoded, record.offset)
+                if self._subscribers or batch.attributes & NOT_PLAIN:
+                    self._replay(machine, batch)
+                else:
+                    replay_plain(machine, batch.records, self._codec)
             await asyncio.sleep(0)
         self._published_offset = self._log.committed_offset
         self._machine = machine
@@ -143,6 +148,12 @@ class MachineRuntime(Generic[M]):
         if self._reloading is not None:
             self._reloading.cancel()
         self._forget(error)
+
+    def _replay(self, machine: M, batch: StoredBatch) -> None:
+        for decoded, record in decode_batch(batch, self._codec):
+            machine.replay(decoded, record.timestamp)
+            if record.offset >= self._published_offset:
+                self._publish(decoded, record.offset)
 
     def _append(self, machine: M, records: tuple[object, ...], now_ms: int) -> None:
         first_offset = self._log.next_offset
