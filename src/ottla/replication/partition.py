@@ -71,6 +71,8 @@ class Partition:
             self.leader_epoch = leader_epoch
             self.log.leader_epochs.assign(leader_epoch, self.log.log_end_offset)
         self._advance_high_watermark()
+        if self.log.high_watermark < self.log.log_end_offset:
+            self._on_appended()  # What was copied as a follower may not be synced yet.
 
     def resign(self, error: ApiError) -> None:
         """Stop leading: whoever waits here is sent elsewhere."""

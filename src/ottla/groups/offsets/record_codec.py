@@ -60,18 +60,20 @@ def decode_offset_commit(key: bytes, value: bytes | None) -> Record | None:
     """None for what the general codec must read."""
     try:
         decoded_key = _decode_key(key)
-        if value is None:
-            return Record(decoded_key, None)
-        decoded_value = _decode_value(value)
+        decoded_value = None if value is None else _decode_value(value)
     except (struct.error, UnicodeDecodeError):
         return None
-    return None if decoded_value is None else Record(decoded_key, decoded_value)
+    if decoded_key is None or (decoded_value is None and value is not None):
+        return None
+    return Record(decoded_key, decoded_value)
 
 
-def _decode_key(key: bytes) -> OffsetCommitKey:
+def _decode_key(key: bytes) -> OffsetCommitKey | None:
     _, size = _TYPE_AND_SIZE.unpack_from(key)
-    end = 4 + size
+    end = 4 + max(size, 0)
     (topic_size,) = _SIZE.unpack_from(key, end)
+    if size < 0 or topic_size < 0:
+        return None
     topic_end = end + 2 + topic_size
     (partition,) = _PARTITION.unpack_from(key, topic_end)
     return OffsetCommitKey(

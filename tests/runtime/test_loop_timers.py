@@ -1,0 +1,120 @@
+import pytest
+
+from ottla.runtime.clock import ManualClock
+from ottla.runtime.loop_timers import LoopTimers
+
+
+class Handle:
+    def __init__(self, due_ms, callback, arguments):
+        self.due_ms = due_ms
+        self.callback = callback
+        self.arguments = arguments
+        self.cancelled = False
+
+    def cancel(self):
+        self.cancelled = True
+
+
+class ManualLoop:
+    """A loop whose timers fire when the clock is told to have reached them."""
+
+    def __init__(self):
+        self.clock = ManualClock(0)
+        self.handles = []
+
+    def call_later(self, delay_s, callback, *arguments):
+        handle = Handle(self.clock.now_ms() + delay_s * 1000, callback, arguments)
+        self.handles.append(handle)
+        return handle
+
+    def advance(self, milliseconds):
+        self.clock.advance(milliseconds)
+        for handle in [one for one in self.handles if one.due_ms <= self.clock.now_ms()]:
+            self.handles.remove(handle)
+            if not handle.cancelled:
+                handle.callback(*handle.arguments)
+
+    @property
+    def armed(self):
+        return [handle.due_ms for handle in self.handles if not handle.cancelled]
+
+
+@pytest.fixture
+def loop():
+    return ManualLoop()
+
+
+@pytest.fixture
+def fired():
+    return []
+
+
+@pytest.fixture
+def timers(loop, fired):
+    return LoopTimers(loop, loop.clock, lambda expiry: fired.append(expiry))
+
+
+def test_a_timer_fires_once_at_its_deadline(loop, timers, fired):
+    timers.schedule("session", 100, "expiry")
+    loop.advance(99)
+    assert fired == []
+    loop.advance(1)
+    loop.advance(1000)
+    assert fired == ["expiry"]
+
+
+def test_putting_a_deadline_off_does_not_touch_the_loop(loop, timers, fired):
+    for now in range(0, 90, 10):
+        timers.schedule("session", now + 100, f"of {now}")
+        loop.advance(10)
+    assert len(loop.handles) == 1
+    loop.advance(10)
+    assert (fired, loop.armed) == ([], [180])
+    loop.advance(80)
+    assert fired == ["of 80"]
+
+
+def test_an_earlier_deadline_is_kept(loop, timers, fired):
+    timers.schedule("join", 100, "late")
+    timers.schedule("join", 50, "early")
+    loop.advance(50)
+    assert fired == ["early"]
+    loop.advance(100)
+    assert fired == ["early"]
+
+
+def test_a_cancelled_timer_is_gone(loop, timers, fired):
+    timers.schedule("a", 100, "a")
+    timers.schedule("b", 100, "b")
+    timers.cancel("a")
+    timers.cancel("unknown")
+    assert loop.armed == [100]
+    timers.cancel_all()
+    loop.advance(200)
+    assert (fired, loop.armed) == ([], [])
+
+
+def test_a_timer_can_be_scheduled_anew_when_it_fires(loop, timers, fired):
+    timers.schedule("check", 100, "first")
+    loop.advance(100)
+    timers.schedule("check", 200, "second")
+    loop.advance(100)
+    assert fired == ["first", "second"]
+
+
+def test_a_step_of_the_wall_clock_does_not_end_sessions(loop, fired):
+    class SteppedClock(ManualClock):
+        step_ms = 0
+
+        def now_ms(self):
+            return super().now_ms() + self.step_ms
+
+    loop.clock = clock = SteppedClock(0)
+    timers = LoopTimers(loop, clock, lambda expiry: fired.append(expiry))
+    timers.schedule("session", 100, "expiry")
+    timers.schedule("session", 110, "expiry")
+    clock.step_ms = 1_000_000
+    clock.advance(100)
+    handle = loop.handles.pop()
+    handle.callback(*handle.arguments)
+    assert fired == []
