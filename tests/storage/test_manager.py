@@ -6,6 +6,8 @@ import pytest
 from ottla.protocol.config import ConfigValues
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.topics import TopicPartition
+from ottla.records.batch import read_header
+from ottla.records.builder import Record, build_batch
 from ottla.storage.checkpoints import read_clean_shutdown, read_offsets
 from ottla.storage.config import LogConfig
 from ottla.storage.directory_identity import WrongDirectory
@@ -232,6 +234,11 @@ def test_a_corrupt_partition_is_not_served_but_the_others_are():
         broker.create()
     assert refusal.value.code is ErrorCode.kafka_storage_error
     assert values_of(read_all(broker.logs.get(TopicPartition("orders", 1)))) == [b"fine"]
+    assert list(broker.logs.corrupt) == [ORDERS]
+    broker.logs.set_corrupt_aside(ORDERS)
+    assert append(broker.create(), b"again").first_offset == 0
+    broker.restart()
+    assert values_of(read_all(broker.logs.get(ORDERS))) == [b"again"]
 
 
 def test_a_corrupt_partition_can_be_deleted_and_made_anew():
@@ -309,3 +316,37 @@ def test_retention_removes_old_segments():
     [left] = [name for name in broker.filesystem.list(log.directory) if name.endswith(".log")]
     assert broker.filesystem.size(f"{log.directory}/{left}") == 0
     assert append(log, now_ms=broker.now_ms, timestamp=broker.now_ms).first_offset == 10
+
+
+def test_a_full_disk_stops_no_directory():
+    broker = Broker()
+    log = broker.create()
+    append(log)
+    log.flush()
+    broker.filesystem.disk_full()
+    broker.logs.checkpoint()
+    broker.logs.retain()
+    assert broker.failures == []
+    broker.filesystem.disk_full(None)
+    assert append(log).first_offset == 1
+    broker.logs.stop()
+    assert read_clean_shutdown(broker.filesystem, "/data") is not None
+
+
+def test_compaction_keeps_the_last_record_of_each_key():
+    broker = Broker()
+    config = LogConfig(segment_bytes=300, cleanup_policy=("compact",))
+    log = broker.logs.create(ORDERS, TOPIC_ID, config)
+    for index in range(20):
+        batch = build_batch(
+            [Record(timestamp=NOW_MS, key=b"k%d" % (index % 2), value=b"%d" % index)]
+        )
+        log.append_as_leader(memoryview(batch), read_header(batch), 0, NOW_MS)
+    log.high_watermark = log.flush()
+    assert broker.logs.clean()
+    assert not broker.logs.clean()
+    values = values_of(read_all(log))
+    assert len(values) < 10
+    assert values[-2:] == [b"18", b"19"]
+    broker.restart()
+    assert values_of(read_all(broker.logs.get(ORDERS))) == values

@@ -5,6 +5,7 @@ changes something. Reads need no lock: `segments` and the places are replaced as
 that fails while the ground moves under it (`generation`) is to be begun again.
 """
 
+import logging
 import threading
 import zlib
 from collections.abc import Callable, Sequence
@@ -14,10 +15,12 @@ from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.batch import NO_TIMESTAMP, BatchHeader
 from ottla.storage.cleaned_segment import CleanedSegment
 from ottla.storage.config import LogConfig
-from ottla.storage.log_directory import LogDirectory
+from ottla.storage.log_directory import SHORT_OF_SPACE, LogDirectory
 from ottla.storage.reading import LogSlice, Place, ReadHint, index_of, place_of, segment_after
 from ottla.storage.segment import ROLL_NOW, Segment
 from ottla.storage.segment_swap import swap_segments
+
+_logger = logging.getLogger(__name__)
 
 
 class FlushWork(NamedTuple):
@@ -339,10 +342,19 @@ class LocalLog:
         try:
             segment.sync()
             if indexes:
-                segment.flush_indexes()
+                self._flush_indexes(segment)
         except FileNotFoundError:
             if not segment.removed:
                 raise
+
+    def _flush_indexes(self, segment: Segment) -> None:
+        """On a full disk they stay in memory; a start after a crash makes them anew."""
+        try:
+            segment.flush_indexes()
+        except OSError as error:
+            if error.errno not in SHORT_OF_SPACE:
+                raise
+            _logger.warning("indexes of %s are not written: %s", segment.path, error)
 
     def _forget(self, segments: Sequence[Segment]) -> None:
         """Take segments out of the log, in this order."""

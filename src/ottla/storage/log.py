@@ -364,7 +364,7 @@ class PartitionLog:
         with self._lock:
             work = None if self._local.closed else self._local.begin_flush()
         if work is not None:
-            with self._disk_errors():
+            with self._disk_errors(while_syncing=True):
                 if self._identity_unsynced:
                     sync_partition_metadata(self.home.filesystem, self.directory)
                     self._identity_unsynced = False
@@ -513,18 +513,18 @@ class PartitionLog:
             return self._local.generation
 
     @contextmanager
-    def _disk_errors(self) -> Iterator[None]:
+    def _disk_errors(self, *, while_syncing: bool = False) -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            raise self._failed(error) from error
+            raise self._failed(error, while_syncing=while_syncing) from error
 
-    def _failed(self, error: OSError) -> Exception:
+    def _failed(self, error: OSError, *, while_syncing: bool = False) -> Exception:
         if self._local.closed and isinstance(error, FileNotFoundError):
             return ApiError(
                 ErrorCode.unknown_topic_or_partition, f"{self.topic_partition} was deleted"
             )
-        return self.home.fail(error)
+        return self.home.fail(error, while_syncing=while_syncing)
 
     def _out_of_range(self, offset: int) -> ApiError:
         return ApiError(

@@ -17,7 +17,7 @@ from ottla.storage.open_files import OpenFiles
 
 _logger = logging.getLogger(__name__)
 
-_SHORT_OF_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
+SHORT_OF_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 _SHORT_OF_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
 
 OPEN_FILES_MAX = 2000
@@ -76,13 +76,13 @@ class LogDirectory:
     def discard(self, paths: Iterable[str], delay_ms: int) -> None:
         self.discarded.extend(Discarded(path, delay_ms) for path in paths)
 
-    def fail(self, cause: OSError) -> Exception:
+    def fail(self, cause: OSError, *, while_syncing: bool = False) -> Exception:
         """What to raise for an error of the disk; puts the directory offline unless it is full.
 
         A full disk has lost nothing, nor has a process without a free descriptor: the operation is
-        refused and may be tried again.
+        refused and may be tried again. If a sync finds the disk full, what was written is lost.
         """
-        if cause.errno in _SHORT_OF_SPACE:
+        if cause.errno in SHORT_OF_SPACE and not while_syncing:
             return ApiError(
                 ErrorCode.kafka_storage_error, f"log directory {self.path} is full: {cause}"
             )

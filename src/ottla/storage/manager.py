@@ -175,6 +175,22 @@ class LogManager:
         self._guarded(log, lambda log: log.rename_for_deletion(path))
         log.home.discard([path], log.config.file_delete_delay_ms)
 
+    def set_corrupt_aside(self, topic_partition: TopicPartition) -> None:
+        """Make room for a new copy of a log that is not served, from the leader or a backup.
+
+        The damaged files stay, under a name that ends in `-stray`, until someone removes them.
+        """
+        corrupt = self._corrupt.pop(topic_partition, None)
+        if corrupt is not None:
+            self._filesystem.rename(
+                corrupt.directory, f"{corrupt.directory}.{self._new_id().hex}-stray"
+            )
+
+    @property
+    def corrupt(self) -> Mapping[TopicPartition, CorruptLog]:
+        """The logs that are not served because their bytes are damaged."""
+        return self._corrupt
+
     def flush(self) -> None:
         """Sync every log that has something to sync."""
         for log in self.logs():
@@ -361,12 +377,14 @@ class LogManager:
             return log.home
         return None
 
-    def _guarded(self, log: PartitionLog, work: Callable[[PartitionLog], object]) -> None:
-        """For background work: trouble with one log is not the others'."""
+    def _guarded(self, log: PartitionLog, work: Callable[[PartitionLog], object]) -> bool:
+        """For background work: trouble with one log is not the others'. False if there was some."""
         try:
             work(log)
         except (StorageError, ApiError) as error:
             _logger.warning("%s: %s", log.topic_partition, error)
+            return False
+        return True
 
     def _attempt(self, home: LogDirectory, work: Callable[[LogDirectory], object]) -> None:
         """Errors of the disk put the directory offline and go no further."""
@@ -375,9 +393,9 @@ class LogManager:
         try:
             work(home)
         except OSError as error:
-            home.fail(error)
-        except StorageError:
-            assert home.failure is not None
+            _logger.warning("%s", home.fail(error))
+        except StorageError as error:
+            _logger.warning("%s", error)
 
     def _write_checkpoints(self, home: LogDirectory) -> None:
         logs = [log for log in list(self._logs.values()) if log.home is home]
@@ -398,7 +416,8 @@ class LogManager:
             for log in logs
         }
         for log in logs:
-            self._guarded(log, PartitionLog.flush_leader_epochs)
+            if not self._guarded(log, PartitionLog.flush_leader_epochs):
+                points[log.topic_partition] = log.log_start_offset
         self._write(f"{home.path}/{RECOVERY_POINT_CHECKPOINT}", points)
 
     def _write(self, path: str, offsets: Mapping[TopicPartition, int]) -> None:
