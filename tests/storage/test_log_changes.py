@@ -297,3 +297,21 @@ def test_a_renamed_log_leaves_its_place():
         log.read(0, 1000, 12)
     assert refusal.value.code is ErrorCode.unknown_topic_or_partition
     assert log.home.failure is None
+
+
+def test_truncation_into_a_batch_that_reaches_before_the_log_start():
+    log = open_log()
+    append(log, b"a", b"b", b"c")
+    log.delete_records_before(1)
+    log.truncate_to(2)
+    assert (log.log_start_offset, log.log_end_offset, log.size) == (1, 1, 0)
+
+
+def test_a_flush_makes_a_truncation_durable():
+    disk = FaultyFilesystem()
+    log = filled_log(disk=disk)
+    log.flush()
+    log.truncate_to(10)
+    log.flush()
+    disk.crash()
+    assert open_log(disk, SMALL).log_end_offset == 10

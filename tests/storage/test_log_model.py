@@ -118,8 +118,8 @@ class LogModel(RuleBasedStateMachine):
             kept = [batch for batch in self.batches if batch[0] + len(batch[1]) <= offset]
             cut = [batch for batch in self.batches if batch[0] + len(batch[1]) > offset]
             self.end_offset = min(offset, cut[0][0]) if cut else offset
-            if offset <= self.start_offset:
-                kept, self.end_offset = [], offset
+            if self.end_offset < self.start_offset or offset <= self.start_offset:
+                kept, self.end_offset = [], self.start_offset
             self.batches = kept
         self.log.flush()
 
@@ -181,7 +181,7 @@ class LogModel(RuleBasedStateMachine):
         assert max(flushed, self.start_offset) <= recovered <= self.end_offset
         self.end_offset = recovered
         assert recovered in {self.start_offset, *(base + len(v) for base, v, _ in self.batches)}
-        self.batches = [batch for batch in self.batches if batch[0] < recovered]
+        self.batches = [batch for batch in self.batches if batch[0] + len(batch[1]) <= recovered]
 
     @invariant()
     def offsets_agree(self):

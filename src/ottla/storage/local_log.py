@@ -29,7 +29,7 @@ class FlushWork(NamedTuple):
     generation: int
     rolled: tuple[Segment, ...]
     end: Place
-    directory_changes_count: int
+    changes_count: int
 
 
 def _is_past(segment: Segment, size: int, header: BatchHeader) -> bool:
@@ -43,9 +43,9 @@ def _is_past(segment: Segment, size: int, header: BatchHeader) -> bool:
 
 class LocalLog:
     __slots__ = (
+        "_changes_count",
+        "_changes_synced",
         "_config",
-        "_directory_changes_count",
-        "_directory_changes_synced",
         "_flushed",
         "_limit",
         "_lock",
@@ -83,8 +83,8 @@ class LocalLog:
         self._config = config
         self._on_roll = on_roll  # Called with the base offset of the segment that begins.
         self._rolled: tuple[Segment, ...] = ()  # Not synced since they were rolled.
-        self._directory_changes_count = 0  # Names that were made or removed.
-        self._directory_changes_synced = 0  # So many of them are on the disk.
+        self._changes_count = 0  # Files that were made, removed or cut.
+        self._changes_synced = 0  # So many of them are on the disk.
         self._flushed = self.end
         self._limit = (end_offset, self.end)  # The last limit of reads, and its place.
         self.closed = False
@@ -122,7 +122,7 @@ class LocalLog:
             batch, last_offset, max_timestamp, self._config.index_interval_bytes
         )
         if not position:
-            self._directory_changes_count += 1
+            self._changes_count += 1
             self._set_roll_timestamp(segment, max_timestamp)
         self.end = Place(segment, position + size, last_offset + 1)
 
@@ -151,7 +151,7 @@ class LocalLog:
                 self._config.index_interval_bytes,
             )
         if not written_at:
-            self._directory_changes_count += 1
+            self._changes_count += 1
             self._set_roll_timestamp(segment, first.max_timestamp)
         self.end = Place(segment, segment.size, last.next_offset)
         return count
@@ -233,26 +233,25 @@ class LocalLog:
         if (
             self.end.offset == self._flushed.offset
             and not self._rolled
-            and self._directory_changes_count == self._directory_changes_synced
+            and self._changes_count == self._changes_synced
         ):
             return None
-        return FlushWork(self.generation, self._rolled, self.end, self._directory_changes_count)
+        return FlushWork(self.generation, self._rolled, self.end, self._changes_count)
 
     def sync(self, work: FlushWork) -> None:
         """Outside the lock: the only part of a flush that waits for the disk."""
         for segment in work.rolled:
             self._sync_segment(segment, indexes=True)
-        if work.end.offset > self._flushed.offset:
+        changed = work.changes_count > self._changes_synced
+        if work.end.segment.on_disk and (changed or work.end.offset > self._flushed.offset):
             self._sync_segment(work.end.segment, indexes=False)
-        if work.rolled or work.directory_changes_count > self._directory_changes_synced:
+        if work.rolled or changed:
             self.home.filesystem.sync_directory(self.directory)
 
     def end_flush(self, work: FlushWork) -> None:
         """A segment that was rolled meanwhile stays listed until a flush has synced it whole."""
         self._rolled = tuple(segment for segment in self._rolled if segment not in work.rolled)
-        self._directory_changes_synced = max(
-            self._directory_changes_synced, work.directory_changes_count
-        )
+        self._changes_synced = max(self._changes_synced, work.changes_count)
         if work.generation == self.generation and work.end.offset >= self._flushed.offset:
             self._flushed = work.end
 
@@ -310,7 +309,7 @@ class LocalLog:
         ):
             return False
         self.generation += 1
-        self._directory_changes_count += 1
+        self._changes_count += 1
         deleted = swap_segments(self.home.filesystem, self.directory, cleaned.base_offset, old)
         compacted = Segment(
             self.home, self.directory, cleaned.base_offset, size=cleaned.size, on_disk=True
@@ -359,7 +358,7 @@ class LocalLog:
     def _forget(self, segments: Sequence[Segment]) -> None:
         """Take segments out of the log, in this order."""
         self.generation += 1
-        self._directory_changes_count += 1
+        self._changes_count += 1
         self._rolled = tuple(segment for segment in self._rolled if segment not in segments)
         for segment in segments:
             self.home.discard(segment.mark_deleted(), self._config.file_delete_delay_ms)
@@ -379,7 +378,7 @@ class LocalLog:
         """The log was cut; what was flushed beyond is gone, and what was cut may come back."""
         self.generation += 1
         self.truncations_count += 1
-        self._directory_changes_count += 1
+        self._changes_count += 1
         self._rolled = tuple(segment for segment in self._rolled if segment is not self.active)
         self.end = Place(self.active, self.active.size, offset)
         if self._flushed.offset > offset:

@@ -392,6 +392,9 @@ class PartitionLog:
                 self._start_anew(offset)
                 return
             end_offset = self._local.truncate_to(offset)
+            if end_offset < self.log_start_offset:
+                self._start_anew(self.log_start_offset)
+                return
             self.leader_epochs.truncate_from_end(end_offset)
             self.high_watermark = min(self.high_watermark, end_offset)
             start = self.producers.truncate_and_reload(
