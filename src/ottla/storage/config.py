@@ -334,7 +334,7 @@ LOG_OPEN_FILES_MAX = ConfigKey(
     "log.open.files.max",
     ConfigType.INT,
     2000,
-    "Files of segments that are kept open, not counting those being written.",
+    "Files of segments that are kept open at the same time.",
     at_least(16),
 )
 LOG_CLEANER_ENABLE = ConfigKey(
