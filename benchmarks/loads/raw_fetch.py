@@ -1,11 +1,10 @@
-"""Fetches over bare sockets, in order and whole batches, without decoding a record.
+"""Fetches a partition over a bare socket, in order and whole batches, without decoding a record.
 
-One connection per partition, one request in flight on each, as consumers do.
+One request is in flight, as consumers do.
 """
 
 import socket
 import struct
-import threading
 import time
 
 import cyclopts
@@ -13,43 +12,15 @@ import cyclopts
 from benchmarks.loads import frames
 from benchmarks.loads.outcome import report
 
-SECONDS_MAX = 600.0
 
-
-class Reader(threading.Thread):
-    """Reads one partition from the start, again and again, until the time is over."""
-
-    def __init__(self, address: str, topic: str, partition: int, size_max: int) -> None:
-        super().__init__(daemon=True)
+class Reader:
+    def __init__(self, address: str, topic: str, size_max: int) -> None:
         self.connection = frames.connect(address)
         self.topic = topic
-        self.request = bytearray(frames.fetch_frame(topic, partition, 0, size_max))
-        marked = frames.fetch_frame(topic, partition, -2, size_max)
+        self.request = bytearray(frames.fetch_frame(topic, 0, 0, size_max))
+        marked = frames.fetch_frame(topic, 0, -2, size_max)
         self.offset_position = marked.index(struct.pack(">q", -2))
         self.buffer = memoryview(bytearray(size_max + (1 << 21)))
-        self.end_offset = 0
-        self.deadline = 0.0
-        self.bytes = self.records = self.fetches = 0
-        self.elapsed = 0.0
-        self.failure: Exception | None = None
-
-    def run(self) -> None:
-        try:
-            self._read_until_deadline()
-        except Exception as error:  # The main thread raises it again.
-            self.failure = error
-
-    def _read_until_deadline(self) -> None:
-        clock, offset, start = time.perf_counter, 0, time.perf_counter()
-        while (now := clock()) < self.deadline:
-            next_offset, size, count = self.fetch(offset)
-            offset = next_offset if size else 0
-            self.bytes += size
-            self.records += count
-            self.fetches += 1
-            if offset >= self.end_offset:
-                offset = 0
-        self.elapsed = now - start
 
     def fetch(self, offset: int) -> tuple[int, int, int]:
         struct.pack_into(">q", self.request, self.offset_position, offset)
@@ -69,29 +40,23 @@ class Reader(threading.Thread):
 
 
 def main(
-    *,
-    address: str,
-    topic: str,
-    end_offset: int,
-    partitions: int = 1,
-    size_max: int = 1 << 20,
-    seconds: float = 3.0,
+    *, address: str, topic: str, end_offset: int, size_max: int = 1 << 20, seconds: float = 3.0
 ) -> None:
-    """Reads every partition, which holds the offsets below `end_offset`, for `seconds`."""
-    readers = [Reader(address, topic, partition, size_max) for partition in range(partitions)]
-    for reader in readers:
-        reader.end_offset = end_offset
-        reader.deadline = time.perf_counter() + seconds
-        reader.start()
-    for reader in readers:
-        reader.join(SECONDS_MAX)
-        if reader.failure:
-            raise reader.failure
+    """Reads the offsets below `end_offset` of partition 0, again and again, for `seconds`."""
+    reader = Reader(address, topic, size_max)
+    offset = total = records = fetches = 0
+    start = time.perf_counter()
+    while (now := time.perf_counter()) < start + seconds:
+        next_offset, size, count = reader.fetch(offset)
+        offset = next_offset if size and next_offset < end_offset else 0
+        total += size
+        records += count
+        fetches += 1
     report(
-        megabytes_per_second=sum(reader.bytes / reader.elapsed for reader in readers) / 1e6,
-        fetches_per_second=sum(reader.fetches / reader.elapsed for reader in readers),
-        bytes=sum(reader.bytes for reader in readers),
-        records=sum(reader.records for reader in readers),
+        megabytes_per_second=total / (now - start) / 1e6,
+        fetches_per_second=fetches / (now - start),
+        bytes=total,
+        records=records,
     )
 
 

@@ -5,9 +5,9 @@ that arrives one more request leaves, gathered into one send. Of the answers onl
 error codes are looked at, with strides over the whole buffer.
 """
 
+import select
 import socket
 import struct
-import threading
 import time
 
 import cyclopts
@@ -15,7 +15,8 @@ import cyclopts
 from benchmarks.loads import frames
 from benchmarks.loads.outcome import report
 
-SECONDS_MAX = 600.0
+POLL_MS = 30_000
+NO_COUNT = 1 << 62
 
 
 class Pipe:
@@ -72,41 +73,42 @@ class Pipe:
             raise frames.LoadError("an answer carries an error")
 
 
-class Worker(threading.Thread):
-    """Drives one pipe: warms up, measures, drains."""
+class Generator:
+    """Drives all pipes from one thread."""
 
-    def __init__(self, pipe: Pipe, warm_seconds: float, seconds: float, count_max: int) -> None:
-        super().__init__(daemon=True)
-        self.pipe = pipe
-        self.warm_seconds = warm_seconds
-        self.seconds = seconds
-        self.count_max = count_max
-        self.measured = self.answered = 0
-        self.elapsed = 0.0
-        self.failure: Exception | None = None
+    def __init__(self, pipes: list[Pipe]) -> None:
+        self._pipes = {pipe.connection.fileno(): pipe for pipe in pipes}
+        self._poll = select.poll()
+        for descriptor in self._pipes:
+            self._poll.register(descriptor, select.POLLIN)
+        self._only = pipes[0] if len(pipes) == 1 else None
 
-    def run(self) -> None:
-        try:
-            self._drive()
-        except Exception as error:  # The main thread raises it again.
-            self.failure = error
+    def fill(self) -> None:
+        for pipe in self._pipes.values():
+            pipe.fill()
 
-    def _drive(self) -> None:
-        pipe, clock = self.pipe, time.perf_counter
-        pipe.fill()
-        warm_end = clock() + self.warm_seconds
-        while clock() < warm_end:
-            self.answered += pipe.turn()
-        count, count_max = 0, self.count_max or 1 << 62
+    def run(self, seconds: float, count_max: int) -> tuple[int, float]:
+        """How many requests were answered, in how many seconds."""
+        clock, count = time.perf_counter, 0
         start = clock()
-        end = start + self.seconds
+        end = start + seconds
         while (now := clock()) < end and count < count_max:
-            count += pipe.turn()
-        self.measured, self.elapsed = count, now - start
-        self.answered += count + pipe.in_flight
-        pending = pipe.in_flight
-        while pending > 0:
-            pending -= pipe.drain_once()
+            if self._only is not None:
+                count += self._only.turn()  # Waits in the receive itself.
+            else:
+                for descriptor, _ in self._poll.poll(POLL_MS):
+                    count += self._pipes[descriptor].turn()
+        return count, now - start
+
+    def drain(self) -> int:
+        """Waits for the answers that are still due and tells how many there were."""
+        drained = 0
+        for pipe in self._pipes.values():
+            due = pipe.in_flight
+            while due > 0:
+                due -= pipe.drain_once()
+            drained += pipe.in_flight
+        return drained
 
 
 def main(
@@ -123,26 +125,23 @@ def main(
     warm_seconds: float = 0.5,
     count: int = 0,
 ) -> None:
-    """Sends for `seconds`, or until `count` requests were answered on each connection."""
+    """Sends for `seconds`, or until `count` requests were answered."""
     batch = frames.build_batch(records, value_size)
-    workers = []
+    pipes = []
     for index in range(connections):
         frame = frames.produce_frame(topic, index % partitions, batch, acks)
-        pipe = Pipe(frames.connect(address), frame, in_flight, topic)
-        workers.append(Worker(pipe, warm_seconds, seconds, count))
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join(SECONDS_MAX)
-        if worker.failure:
-            raise worker.failure
-    rate = sum(worker.measured / worker.elapsed for worker in workers)
+        pipes.append(Pipe(frames.connect(address), frame, in_flight, topic))
+    generator = Generator(pipes)
+    generator.fill()
+    warmed, _ = generator.run(warm_seconds, NO_COUNT)
+    measured, elapsed = generator.run(seconds, count or NO_COUNT)
+    answered = warmed + measured + generator.drain()
     report(
-        requests_per_second=rate,
-        megabytes_per_second=rate * records * value_size / 1e6,
-        requests=sum(worker.measured for worker in workers),
-        bytes=sum(worker.answered for worker in workers) * records * value_size,
-        seconds=max(worker.elapsed for worker in workers),
+        requests_per_second=measured / elapsed,
+        megabytes_per_second=measured * records * value_size / elapsed / 1e6,
+        requests=measured,
+        bytes=answered * records * value_size,
+        seconds=elapsed,
     )
 
 
