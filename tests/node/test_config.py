@@ -51,7 +51,7 @@ def test_data_directories_become_log_dirs() -> None:
         ("num.partitions: 0", "0 for num.partitions: must be at least 1"),
         ("- a", "must hold `key: value` lines"),
         ("log:\n  retention.ms: 1", "write `log.retention.ms: ...` on one line"),
-        ("a: [", "is not YAML"),
+        ("a: 1\nb: [", "is not YAML: line 2: expected the node content"),
     ],
 )
 def test_a_wrong_file_is_refused_by_name(tmp_path: Path, content: str, message: str) -> None:
@@ -59,6 +59,11 @@ def test_a_wrong_file_is_refused_by_name(tmp_path: Path, content: str, message: 
         load(config_file=written(tmp_path, content))
     assert message in str(refused.value)
     assert "broker.yaml" in str(refused.value)
+
+
+def test_a_wrong_list_is_shown_as_it_was_written() -> None:
+    with pytest.raises(ConfigError, match=r"invalid value 'nope,X://:1' for listeners"):
+        load(listeners=("nope", "X://:1"))
 
 
 def test_an_empty_file_sets_nothing(tmp_path: Path) -> None:

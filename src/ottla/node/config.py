@@ -11,13 +11,8 @@ from typing import Any
 
 from ottla.controller.config import BROKER_KEYS as CONTROLLER_KEYS
 from ottla.groups.config import BROKER_KEYS as GROUP_KEYS
-from ottla.network.config import (
-    ADVERTISED_LISTENERS,
-    LISTENERS,
-)
-from ottla.network.config import (
-    BROKER_KEYS as NETWORK_KEYS,
-)
+from ottla.network.config import ADVERTISED_LISTENERS, LISTENERS
+from ottla.network.config import BROKER_KEYS as NETWORK_KEYS
 from ottla.node.settings import ServeSettings
 from ottla.protocol.config import ConfigKey, ConfigSchema, ConfigType, ConfigValues, at_least
 from ottla.protocol.errors import ApiError
@@ -88,8 +83,10 @@ def _read_file(path: Path) -> dict[str, object]:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not YAML: {error}") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is not UTF-8 text: {error}") from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path} is not YAML: {_first_problem(error)}") from None
     if content is None:
         return {}
     if not isinstance(content, dict):
@@ -99,6 +96,13 @@ def _read_file(path: Path) -> dict[str, object]:
             nested = f"{name}.{next(iter(value), '')}"
             raise ConfigError(f"{path}: write `{nested}: ...` on one line instead of nesting")
     return {str(name): "" if value is None else value for name, value in content.items()}
+
+
+def _first_problem(error: Exception) -> str:
+    """PyYAML explains itself over several lines; an operator needs the place and the reason."""
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+    return problem if mark is None else f"line {mark.line + 1}: {problem}"
 
 
 def _read_environment(environment: Mapping[str, str]) -> dict[str, object]:

@@ -72,6 +72,8 @@ class ConfigKey(Generic[T]):
         return "" if value is None else str(value)
 
     def _invalid(self, value: object, problem: str) -> ApiError:
+        if isinstance(value, list | tuple):
+            value = ",".join(map(str, value))
         return ApiError(
             ErrorCode.invalid_config, f"invalid value {value!r} for {self.name}: {problem}"
         )

@@ -38,10 +38,10 @@ from ottla.storage.cleaned_transactions import CleanedTransactions
 from ottla.storage.config import LogConfig
 from ottla.storage.errors import CorruptLog
 from ottla.storage.filesystem import Filesystem, parent_of
-from ottla.storage.offset_index import RELATIVE_OFFSET_MAX
 from ottla.storage.offset_map import OffsetMap
 from ottla.storage.record_scan import body_of, scan_records
 from ottla.storage.segment import Segment
+from ottla.storage.sparse_index import RELATIVE_OFFSET_MAX
 from ottla.storage.text_checkpoint import CorruptCheckpoint
 from ottla.storage.transaction_index import AbortedTransaction
 

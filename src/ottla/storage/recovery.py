@@ -28,11 +28,11 @@ from ottla.storage.filesystem import TEMPORARY_SUFFIX, File, Filesystem
 from ottla.storage.index_file import CorruptIndex
 from ottla.storage.leader_epochs import LeaderEpochCache
 from ottla.storage.log_directory import LogDirectory
-from ottla.storage.offset_index import RELATIVE_OFFSET_MAX
 from ottla.storage.producer_state import CompletedTransaction, ProducerStateManager
 from ottla.storage.reading import index_of
 from ottla.storage.segment import DELETED_SUFFIX, LOG_SUFFIX, SEGMENT_SUFFIXES, Segment
 from ottla.storage.segment_swap import CLEANED_SUFFIX, SWAP_SUFFIX, recover_swaps
+from ottla.storage.sparse_index import RELATIVE_OFFSET_MAX
 from ottla.storage.text_checkpoint import CorruptCheckpoint
 from ottla.storage.transaction_index import AbortedTransaction
 

@@ -16,7 +16,8 @@ from ottla.storage.batch_walk import Batch, walk
 from ottla.storage.errors import CorruptLog
 from ottla.storage.filesystem import Buffer, File, Filesystem
 from ottla.storage.log_directory import LogDirectory
-from ottla.storage.offset_index import INDEX_SIZE_MAX, RELATIVE_OFFSET_MAX, OffsetIndex
+from ottla.storage.offset_index import OffsetIndex
+from ottla.storage.sparse_index import INDEX_SIZE_MAX, RELATIVE_OFFSET_MAX
 from ottla.storage.time_index import TimeIndex, TimestampOffset
 from ottla.storage.transaction_index import TransactionIndex
 

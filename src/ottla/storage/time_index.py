@@ -4,19 +4,15 @@ Kafka's format, 12 bytes an entry, both numbers big-endian:
 
     timestamp int64         the largest timestamp of the segment so far
     relative offset int32   the offset that has it, minus the base offset of the segment
-
-Timestamps increase from entry to entry. Entries are loaded and written like those of the offset
-index.
 """
 
 import struct
 from array import array
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from typing import NamedTuple
 
-from ottla.storage.filesystem import Filesystem
-from ottla.storage.index_file import CorruptIndex, IndexFile
-from ottla.storage.offset_index import INDEX_SIZE_MAX
+from ottla.storage.index_file import CorruptIndex
+from ottla.storage.sparse_index import RELATIVE_OFFSET_MAX, Column, SparseIndex
 
 ENTRY_SIZE = 12
 NO_TIMESTAMP = -1
@@ -29,44 +25,10 @@ class TimestampOffset(NamedTuple):
     offset: int
 
 
-class TimeIndex:
-    __slots__ = (
-        "_file",
-        "_loaded",
-        "_offsets",
-        "_timestamps",
-        "_written",
-        "base_offset",
-        "size_max",
-    )
+class TimeIndex(SparseIndex):
+    __slots__ = ()
 
-    def __init__(
-        self,
-        path: str,
-        base_offset: int,
-        filesystem: Filesystem,
-        *,
-        size_max: int = INDEX_SIZE_MAX,
-    ) -> None:
-        self.base_offset = base_offset
-        self.size_max = size_max
-        self._file = IndexFile(path, ENTRY_SIZE, filesystem)
-        self._loaded = False
-        self._timestamps = array("q")  # Increasing.
-        self._offsets = array("I")  # Relative, increasing. Invariant: not shorter than _timestamps.
-        self._written = 0  # So many entries are in the file.
-
-    @property
-    def path(self) -> str:
-        return self._file.path
-
-    @property
-    def entries_count(self) -> int:
-        return len(self._timestamps) if self._loaded else self._file.entries_count()
-
-    @property
-    def size(self) -> int:
-        return self.entries_count * ENTRY_SIZE
+    ENTRY_SIZE = ENTRY_SIZE
 
     @property
     def is_full(self) -> bool:
@@ -77,20 +39,18 @@ class TimeIndex:
     def last_entry(self) -> TimestampOffset:
         """Without an entry: no timestamp, at the base offset."""
         self._load()
-        if not self._timestamps:
-            return TimestampOffset(NO_TIMESTAMP, self.base_offset)
-        return TimestampOffset(self._timestamps[-1], self.base_offset + self._offsets[-1])
+        return self._entry(len(self._first) - 1)
 
     def maybe_append(self, timestamp: int, offset: int) -> None:
         """Nothing happens unless the timestamp is larger than all before."""
         if not self._loaded:
             self._load()
-        timestamps = self._timestamps
+        timestamps = self._first
         if timestamp <= (timestamps[-1] if timestamps else NO_TIMESTAMP):
             return
         relative = offset - self.base_offset
-        assert relative >= (self._offsets[-1] if timestamps else 0)
-        self._offsets.append(relative)
+        assert relative >= (self._second[-1] if timestamps else 0)
+        self._second.append(relative)
         timestamps.append(timestamp)
 
     def lookup(self, timestamp: int) -> TimestampOffset:
@@ -99,80 +59,31 @@ class TimeIndex:
         Every record with a timestamp above `timestamp` is at a larger offset than this one.
         """
         self._load()
-        index = bisect_right(self._timestamps, timestamp) - 1
+        return self._entry(bisect_right(self._first, timestamp) - 1)
+
+    def _entry(self, index: int) -> TimestampOffset:
         if index < 0:
             return TimestampOffset(NO_TIMESTAMP, self.base_offset)
-        return TimestampOffset(self._timestamps[index], self.base_offset + self._offsets[index])
+        return TimestampOffset(self._first[index], self.base_offset + self._second[index])
 
-    def truncate_to(self, offset: int) -> None:
-        """Drop the entries from `offset` on."""
-        self._load()
-        count = bisect_left(self._offsets, offset - self.base_offset)
-        if count == len(self._offsets):
-            return
-        del self._timestamps[count:]
-        del self._offsets[count:]
-        if count < self._written:
-            self._file.truncate(count)
-            self._written = count
+    @property
+    def _offsets(self) -> Column:
+        return self._second
 
-    def reset(self) -> None:
-        """Forget all entries, before the segment is indexed anew."""
-        self._loaded = True
-        del self._timestamps[:]
-        del self._offsets[:]
-        self._written = 0
-        self._file.truncate(0)
+    def _validate_entries(self, first: bytes, last: bytes) -> None:
+        smallest, _ = _ENTRY.unpack(first)
+        largest, relative = _ENTRY.unpack(last)
+        if largest < smallest or largest < 0:
+            raise CorruptIndex(self.path, f"its timestamps go from {smallest} to {largest}")
+        if relative > RELATIVE_OFFSET_MAX:
+            raise CorruptIndex(self.path, f"its last relative offset is {relative}")
 
-    def validate(self) -> None:
-        """Raise CorruptIndex if this cannot be the index of its segment."""
-        if not self._file.exists:
-            raise CorruptIndex(self.path, "it is missing")
-        self._file.validate_size()
-        count = self._file.entries_count()
-        if count:
-            (first, _) = _ENTRY.unpack(self._file.read_entry(0))
-            (last, offset) = _ENTRY.unpack(self._file.read_entry(count - 1))
-            if last < first or last < 0:
-                raise CorruptIndex(self.path, f"its timestamps go from {first} to {last}")
-            if offset >= 2**31:
-                raise CorruptIndex(self.path, f"its last relative offset is {offset}")
+    @staticmethod
+    def _encode(first: Column, second: Column) -> bytes:
+        return b"".join(map(_ENTRY.pack, first, second))
 
-    def flush(self) -> None:
-        """Write and sync what is not yet in the file, which is made if it is missing."""
-        exists = self._file.exists
-        if exists and not self._loaded:
-            return
-        self._load()
-        count = len(self._timestamps)
-        if exists and count == self._written:
-            return
-        entries = map(
-            _ENTRY.pack,
-            self._timestamps[self._written : count],
-            self._offsets[self._written : count],
-        )
-        self._file.write(self._written, b"".join(entries))
-        self._written = count
-
-    def unload(self) -> None:
-        """Give the memory back; the next use reads the file."""
-        self.flush()
-        self._loaded = False
-        self._timestamps = array("q")
-        self._offsets = array("I")
-
-    def rename(self, path: str) -> None:
-        self._file.rename(path)
-
-    def remove(self) -> None:
-        self._file.remove()
-
-    def _load(self) -> None:
-        if self._loaded:
-            return
-        entries = list(_ENTRY.iter_unpack(self._file.read()))
-        self._offsets = array("I", [offset for _, offset in entries])
-        self._timestamps = array("q", [timestamp for timestamp, _ in entries])
-        self._written = len(entries)
-        self._loaded = True
+    @staticmethod
+    def _decode(entries: bytes) -> tuple[Column, Column]:
+        pairs = list(_ENTRY.iter_unpack(entries))
+        timestamps = array("q", [timestamp for timestamp, _ in pairs])
+        return timestamps, array("I", [offset for _, offset in pairs])

@@ -1,0 +1,134 @@
+"""What the offset index and the time index of a segment have in common.
+
+An entry is two numbers, of which the first increases from entry to entry. The entries of a segment
+that nobody reads are not in memory: the first use loads them, `unload` drops them. Lookups may run
+beside appends and beside `flush`. What changes the file (flush, truncate, reset, unload) is for the
+owner to run one at a time, and `unload` not beside a lookup.
+"""
+
+from abc import ABC, abstractmethod
+from array import array
+from bisect import bisect_left
+from typing import ClassVar, TypeAlias
+
+from ottla.storage.filesystem import Filesystem
+from ottla.storage.index_file import CorruptIndex, IndexFile
+
+INDEX_SIZE_MAX = 10 * 1024 * 1024
+RELATIVE_OFFSET_MAX = 2**31 - 1
+
+Column: TypeAlias = "array[int]"
+
+
+class SparseIndex(ABC):
+    __slots__ = ("_file", "_first", "_loaded", "_second", "_written", "base_offset", "size_max")
+
+    ENTRY_SIZE: ClassVar[int]
+
+    def __init__(
+        self,
+        path: str,
+        base_offset: int,
+        filesystem: Filesystem,
+        *,
+        size_max: int = INDEX_SIZE_MAX,
+    ) -> None:
+        self.base_offset = base_offset
+        self.size_max = size_max
+        self._file = IndexFile(path, self.ENTRY_SIZE, filesystem)
+        self._loaded = False
+        # Invariant: the second column is never the shorter one, so a lookup beside an append that
+        # finds a place in the first finds it in the second.
+        self._first, self._second = self._decode(b"")
+        self._written = 0  # So many entries are in the file.
+
+    @property
+    def path(self) -> str:
+        return self._file.path
+
+    @property
+    def entries_count(self) -> int:
+        return len(self._first) if self._loaded else self._file.entries_count()
+
+    @property
+    def size(self) -> int:
+        return self.entries_count * self.ENTRY_SIZE
+
+    @property
+    @abstractmethod
+    def _offsets(self) -> Column:
+        """The column that has the relative offsets."""
+
+    @abstractmethod
+    def _validate_entries(self, first: bytes, last: bytes) -> None:
+        """Raise CorruptIndex if these cannot be the first and the last entry."""
+
+    @staticmethod
+    @abstractmethod
+    def _encode(first: Column, second: Column) -> bytes: ...
+
+    @staticmethod
+    @abstractmethod
+    def _decode(entries: bytes) -> tuple[Column, Column]: ...
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop the entries from `offset` on."""
+        self._load()
+        count = bisect_left(self._offsets, offset - self.base_offset, 0, len(self._first))
+        if count == len(self._first):
+            return
+        del self._first[count:]
+        del self._second[count:]
+        if count < self._written:
+            self._file.truncate(count)
+            self._written = count
+
+    def reset(self) -> None:
+        """Forget all entries, before the segment is indexed anew."""
+        self._loaded = True
+        del self._first[:]
+        del self._second[:]
+        self._written = 0
+        self._file.truncate(0)
+
+    def validate(self) -> None:
+        """Raise CorruptIndex if this cannot be the index of its segment."""
+        if not self._file.exists:
+            raise CorruptIndex(self.path, "it is missing")
+        self._file.validate_size()
+        count = self._file.entries_count()
+        if count:
+            self._validate_entries(self._file.read_entry(0), self._file.read_entry(count - 1))
+
+    def flush(self) -> None:
+        """Write and sync what is not yet in the file, which is made if it is missing."""
+        exists = self._file.exists
+        if exists and not self._loaded:
+            return
+        self._load()
+        written, count = self._written, len(self._first)
+        if exists and count == written:
+            return
+        fresh = self._encode(self._first[written:count], self._second[written:count])
+        self._file.write(written, fresh)
+        self._written = count
+
+    def unload(self) -> None:
+        """Give the memory back; the next use reads the file."""
+        self.flush()
+        self._loaded = False
+        self._first, self._second = self._decode(b"")
+
+    def rename(self, path: str) -> None:
+        self._file.rename(path)
+
+    def remove(self) -> None:
+        self._file.remove()
+
+    def _load(self) -> None:
+        if self._loaded:
+            return
+        first, self._second = self._decode(self._file.read())
+        self._first = first
+        self._written = len(first)
+        self._loaded = True
