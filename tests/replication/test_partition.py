@@ -63,6 +63,48 @@ def test_with_the_other_policies_an_append_is_acknowledged_at_once(policy: Flush
     asyncio.run(run())
 
 
+def test_flush_messages_of_one_is_a_sync_before_every_acknowledgement() -> None:
+    async def run() -> None:
+        kit = LeaderKit(FlushPolicy.OS, LogConfig(flush_messages=1))
+        appended = kit.append(b"one")
+        assert not kit.partition.acknowledged(appended, 1)
+        assert await kit.acknowledged(appended, ACKS_ALL) is None
+        assert kit.partition.log.flushed_offset == 1
+
+    asyncio.run(run())
+
+
+def test_after_so_many_messages_the_log_is_synced() -> None:
+    async def run() -> None:
+        kit = LeaderKit(FlushPolicy.OS, LogConfig(flush_messages=3))
+        synced: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        kit.partition.flushed_waiters.add(3, lambda error: synced.set_result(None))
+        for value in (b"one", b"two", b"three"):
+            assert kit.partition.log.flushed_offset == 0
+            assert kit.partition.acknowledged(kit.append(value), ACKS_ALL)
+        await synced
+        assert kit.partition.log.flushed_offset == 3
+
+    asyncio.run(run())
+
+
+def test_after_so_long_the_log_is_synced() -> None:
+    async def run() -> None:
+        kit = LeaderKit(FlushPolicy.OS, LogConfig(flush_ms=1000))
+        synced: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        kit.partition.maybe_flush(now_ms=5_000)
+        kit.append(b"one")
+        kit.partition.flushed_waiters.add(1, lambda error: synced.set_result(None))
+        kit.partition.maybe_flush(now_ms=5_999)
+        await asyncio.sleep(0)
+        assert kit.partition.log.flushed_offset == 0
+        kit.partition.maybe_flush(now_ms=6_000)
+        await synced
+        assert kit.partition.log.flushed_offset == 1
+
+    asyncio.run(run())
+
+
 def test_appends_during_a_sync_are_covered_by_the_next_one() -> None:
     async def run() -> None:
         kit = LeaderKit(FlushPolicy.ACK)

@@ -156,10 +156,10 @@ def test_a_deleted_partition_goes_after_the_delay():
     broker.logs.delete(ORDERS)
     assert broker.logs.get(ORDERS) is None
     assert values_of(part.read()) == [b"a"]
-    broker.logs.retain()
+    broker.logs.remove_discarded()
     assert any(name.endswith("-delete") for name in broker.filesystem.list("/data"))
     broker.now_ms += 1000
-    broker.logs.retain()
+    broker.logs.remove_discarded()
     assert not any(name.startswith("orders") for name in broker.filesystem.list("/data"))
 
 
@@ -180,7 +180,7 @@ def test_a_start_removes_what_was_deleted_before():
     broker.create()
     broker.logs.delete(ORDERS)
     broker.restart()
-    broker.logs.retain()
+    broker.logs.remove_discarded()
     assert not any(name.startswith("orders") for name in broker.filesystem.list("/data"))
 
 
@@ -251,7 +251,7 @@ def test_a_corrupt_partition_can_be_deleted_and_made_anew():
     broker.crash()
     broker.logs.delete(ORDERS)
     assert broker.create().log_end_offset == 0
-    broker.logs.retain()
+    broker.logs.remove_discarded()
     assert [n for n in broker.filesystem.list("/data") if n.endswith("-delete")] == []
 
 

@@ -20,6 +20,8 @@ from ottla.storage.config import (
 from ottla.storage.manager import LogManager
 
 LATE_REQUESTS_INTERVAL_MS = 250
+OVERDUE_FLUSHES_INTERVAL_MS = 1_000
+REMOVAL_INTERVAL_MS = 1_000
 REFUSED_PARTITIONS_INTERVAL_MS = 1000
 
 
@@ -43,8 +45,10 @@ class Housekeeping:
     def start(self, supervisor: Supervisor) -> None:
         values = self._values
         supervisor.start("late requests", self._expire_late_requests())
+        supervisor.start("flushes by time", self._flush_overdue())
         supervisor.start("refused partitions", self._retry_refused_partitions())
         self._every(supervisor, values[LOG_RETENTION_CHECK_INTERVAL_MS], self._logs.retain)
+        self._every(supervisor, REMOVAL_INTERVAL_MS, self._logs.remove_discarded)
         self._every(
             supervisor, values[LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS], self._logs.checkpoint
         )
@@ -66,6 +70,11 @@ class Housekeeping:
         while True:
             await asyncio.sleep(LATE_REQUESTS_INTERVAL_MS / 1000)
             self._replicas.delayed_produces.expire(self._clock.monotonic_ms())
+
+    async def _flush_overdue(self) -> None:
+        while True:
+            await asyncio.sleep(OVERDUE_FLUSHES_INTERVAL_MS / 1000)
+            self._replicas.flush_overdue(self._clock.monotonic_ms())
 
     async def _retry_refused_partitions(self) -> None:
         while True:

@@ -17,7 +17,7 @@ from ottla.protocol.topics import TopicPartition
 from ottla.replication.delayed_produce import DelayedProduces
 from ottla.replication.fetch_sessions import FetchSessions
 from ottla.replication.partition import FlushPolicy, LogFlusher, Partition
-from ottla.storage.config import LogConfig
+from ottla.storage.config import LONG_MAX, LogConfig
 from ottla.storage.errors import StorageError
 from ottla.storage.log import PartitionLog
 from ottla.storage.manager import LogManager
@@ -118,6 +118,12 @@ class ReplicaManager:
         for partition in self.partitions():
             if partition.log.home.path == error.directory:
                 partition.on_flush_failed(refusal)
+
+    def flush_overdue(self, now_ms: float) -> None:
+        """Sync the logs whose topic asks for that by time (flush.ms)."""
+        for partition in self.partitions():
+            if partition.log.config.flush_ms != LONG_MAX:
+                partition.maybe_flush(now_ms)
 
     def fail(self, error: ApiError) -> None:
         """Answer everyone who waits: this broker stops serving."""

@@ -36,6 +36,7 @@ class LogFlusher(Protocol):
 
 class Partition:
     __slots__ = (
+        "_clean_at_ms",
         "_fetch_waiters",
         "_flush_policy",
         "_flush_requested",
@@ -61,6 +62,7 @@ class Partition:
         self._flush_policy = flush_policy
         self._flusher = flusher
         self._flush_requested = False
+        self._clean_at_ms = 0.0
         self._fetch_waiters: set[Callable[[], None]] = set()
         self._read_hints: dict[int, ReadHint] = {}  # By the offset of the next read.
 
@@ -118,10 +120,7 @@ class Partition:
         """Whether a producer that asked for `acks` may be answered now."""
         if acks == ACKS_ALL:
             return appended.last_offset < self.log.high_watermark
-        return (
-            self._flush_policy is not FlushPolicy.ACK
-            or appended.last_offset < self.log.flushed_offset
-        )
+        return not self._synced_first or appended.last_offset < self.log.flushed_offset
 
     def wait_for_acknowledgement(self, appended: Appended, acks: int, waiter: Waiter) -> None:
         waiters = self.committed_waiters if acks == ACKS_ALL else self.flushed_waiters
@@ -170,10 +169,29 @@ class Partition:
         self.committed_waiters.fail(error)
         self.flushed_waiters.fail(error)
 
+    def maybe_flush(self, now_ms: float) -> None:
+        """Sync what has waited for `flush.ms`, as far as calls of this can tell."""
+        log = self.log
+        if log.flushed_offset == log.log_end_offset:
+            self._clean_at_ms = now_ms
+        elif now_ms - self._clean_at_ms >= log.config.flush_ms:
+            self._request_flush()
+
+    @property
+    def _synced_first(self) -> bool:
+        """Whether an append must be on the disk before anyone is told or shown it."""
+        return self._flush_policy is FlushPolicy.ACK or self.log.config.flush_messages == 1
+
     def _on_appended(self) -> None:
-        if self._flush_policy is not FlushPolicy.ACK:
+        log = self.log
+        if not self._synced_first:
             self._advance_high_watermark()
-        elif not self._flush_requested:
+            if log.log_end_offset - log.flushed_offset < log.config.flush_messages:
+                return
+        self._request_flush()
+
+    def _request_flush(self) -> None:
+        if not self._flush_requested:
             self._flush_requested = True
             self._flusher.request(self.log, self._on_flushed)
 
@@ -181,13 +199,12 @@ class Partition:
         self._flush_requested = False
         self.flushed_waiters.advance(self.log.flushed_offset)
         self._advance_high_watermark()
-        if self.log.flushed_offset < self.log.log_end_offset:
-            self._flush_requested = True
-            self._flusher.request(self.log, self._on_flushed)
+        if self._synced_first and self.log.flushed_offset < self.log.log_end_offset:
+            self._request_flush()
 
     def _advance_high_watermark(self) -> None:
         log = self.log
-        safe = log.flushed_offset if self._flush_policy is FlushPolicy.ACK else log.log_end_offset
+        safe = log.flushed_offset if self._synced_first else log.log_end_offset
         if safe > log.high_watermark:
             log.high_watermark = safe
             if self.committed_waiters:

@@ -64,6 +64,12 @@ class DirectoryLoader:
                 else:
                     topic_partition, error = log
                     loaded.corrupt[topic_partition] = error
+        if not self._clean_shutdown and loaded.logs:
+            _logger.info(
+                "%s was not closed in order; %d partitions were checked and recovered",
+                home.path,
+                len(loaded.logs),
+            )
         return loaded
 
     def _partitions(self) -> Iterator[TopicPartition]:

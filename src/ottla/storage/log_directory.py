@@ -35,6 +35,7 @@ class LogDirectory:
         "_changes_count",
         "_changes_synced",
         "_on_failure",
+        "_shortage_reported",
         "discarded",
         "failure",
         "filesystem",
@@ -58,6 +59,7 @@ class LogDirectory:
         self._on_failure = on_failure
         self._changes_count = 0  # Partitions that were made, renamed or removed.
         self._changes_synced = 0  # So many of these changes are on the disk.
+        self._shortage_reported = False
 
     def check_online(self) -> None:
         if self.failure is not None:
@@ -83,17 +85,22 @@ class LogDirectory:
         refused and may be tried again. If a sync finds the disk full, what was written is lost.
         """
         if cause.errno in SHORT_OF_SPACE and not while_syncing:
-            return ApiError(
-                ErrorCode.kafka_storage_error, f"log directory {self.path} is full: {cause}"
-            )
+            return self._short(f"log directory {self.path} is full: {cause}")
         if cause.errno in _SHORT_OF_DESCRIPTORS:
-            return ApiError(
-                ErrorCode.kafka_storage_error,
-                f"no file of log directory {self.path} can be opened: {cause}",
-            )
+            return self._short(f"no file of log directory {self.path} can be opened: {cause}")
         if self.failure is None:
             self.failure = StorageError(self.path, cause)
             _logger.error("log directory %s goes offline: %s", self.path, cause)
             if self._on_failure is not None:
                 self._on_failure(self.failure)
         return self.failure
+
+    def report_shortages_again(self) -> None:
+        """Called now and then, so that a disk that stays full is heard of but does not shout."""
+        self._shortage_reported = False
+
+    def _short(self, message: str) -> ApiError:
+        if not self._shortage_reported:
+            self._shortage_reported = True
+            _logger.warning("writes are refused: %s", message)
+        return ApiError(ErrorCode.kafka_storage_error, message)

@@ -198,12 +198,11 @@ class LogManager:
                 self._guarded(log, PartitionLog.flush)
 
     def retain(self) -> None:
-        """Remove what is expired: segments, producers, and the files of earlier removals."""
+        """Take out of the logs what is expired: segments and producers."""
         now_ms = self._clock_ms()
         for log in self.logs():
             self._guarded(log, lambda log: log.delete_expired(now_ms))
             self._guarded(log, lambda log: log.expire_producers(now_ms))
-        self.remove_discarded()
 
     def clean(self) -> bool:
         """Compact the logs that are due, the one that needs it most first; False if none was."""
@@ -236,6 +235,7 @@ class LogManager:
             if log.has_rolled:
                 self._guarded(log, PartitionLog.flush)
         for home in self._homes:
+            home.report_shortages_again()
             if home.failure is None:
                 self._attempt(home, self._write_checkpoints)
 
