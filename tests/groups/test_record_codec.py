@@ -20,6 +20,7 @@ from ottla.groups.offsets.records import (
 )
 from ottla.groups.record import Record, UnknownRecord
 from ottla.groups.record_codec import GroupRecordCodec
+from ottla.groups.share import records as share
 from ottla.protocol.topics import TopicPartition
 
 TOPIC_ID = uuid.UUID("00112233-4455-6677-8899-aabbccddeeff")
@@ -248,3 +249,30 @@ def test_the_first_name_of_the_offset_family() -> None:
     decoded = codec.decode(bytes.fromhex("0000 0001 67 0001 74 00000003"), None)
 
     assert decoded == Record(OffsetCommitKey(group="g", topic="t", partition=3), None)
+
+
+def test_share_group_bytes() -> None:
+    metadata = Record(
+        share.ShareGroupMetadataKey(group_id="g"),
+        share.ShareGroupMetadataValue(epoch=2, metadata_hash=3),
+    )
+    current = Record(
+        share.ShareGroupCurrentMemberAssignmentKey(group_id="g", member_id="m"),
+        share.ShareGroupCurrentMemberAssignmentValue(
+            member_epoch=2,
+            previous_member_epoch=1,
+            assigned_partitions=(consumer.TopicPartitions(topic_id=TOPIC_ID, partitions=(5,)),),
+        ),
+    )
+
+    assert codec.encode(metadata) == (
+        bytes.fromhex("000b 0001 67"),
+        bytes.fromhex("0000 00000002 0000000000000003 00"),
+    )
+    assert codec.encode(current) == (
+        bytes.fromhex("000e 0001 67 0001 6d"),
+        bytes.fromhex(
+            "0000 00000002 00000001 00 02 00112233445566778899aabbccddeeff 02 00000005 00 00"
+        ),
+    )
+    assert codec.decode(*codec.encode(current)) == current

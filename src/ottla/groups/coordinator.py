@@ -27,6 +27,9 @@ from kio.schema.list_groups.v5.request import ListGroupsRequest
 from kio.schema.list_groups.v5.response import ListedGroup
 from kio.schema.offset_delete.v0.request import OffsetDeleteRequest
 from kio.schema.offset_delete.v0.response import OffsetDeleteResponse
+from kio.schema.share_group_describe.v1.response import DescribedGroup as DescribedShareGroup
+from kio.schema.share_group_heartbeat.v1.request import ShareGroupHeartbeatRequest
+from kio.schema.share_group_heartbeat.v1.response import ShareGroupHeartbeatResponse
 from kio.schema.sync_group.v5.request import SyncGroupRequest
 from kio.schema.sync_group.v5.response import SyncGroupResponse
 from kio.schema.txn_offset_commit.v5.request import TxnOffsetCommitRequest
@@ -53,12 +56,20 @@ from ottla.groups.offsets import removal
 from ottla.groups.offsets.commit import OffsetCommits
 from ottla.groups.offsets.fetch import fetch_offsets
 from ottla.groups.offsets.records import OffsetCommitKey, OffsetCommitValue
+from ottla.groups.partitions import Assignment
 from ottla.groups.record import Record, UnknownRecord
+from ottla.groups.share import describe as share_describe
+from ottla.groups.share import state_partitions
+from ottla.groups.share.config import ShareConfig
+from ottla.groups.share.group import ShareGroup
+from ottla.groups.share.heartbeat import ShareHeartbeat
+from ottla.groups.share.records import SHARE_KEYS, ShareGroupMetadataKey
 from ottla.groups.state import CoordinatorState
 from ottla.machine.catalog import TopicCatalog
 from ottla.machine.contract import Timers
 from ottla.machine.result import Deferred, Result
 from ottla.machine.transactional import Transactional, TransactionMarker
+from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.messages import (
     OffsetCommitRequest,
     OffsetCommitResponse,
@@ -94,9 +105,14 @@ class GroupMachine:
         catalog: TopicCatalog,
         timers: Timers,
         new_uuid: Callable[[], str],
+        share_config: Callable[[str], ShareConfig] = lambda _: ShareConfig(),
     ) -> None:
         self._state = CoordinatorState(
-            config=config, catalog=catalog, timers=timers, new_uuid=new_uuid
+            config=config,
+            catalog=catalog,
+            timers=timers,
+            new_uuid=new_uuid,
+            share_config=share_config,
         )
         self._rebalance = ClassicRebalance(self._state)
         self._classic_join = ClassicJoin(self._state, self._rebalance)
@@ -109,6 +125,7 @@ class GroupMachine:
             self._state, progress, self._sessions, migration
         )
         self._classic_members = ClassicMembers(self._state, progress, self._sessions, migration)
+        self._share_heartbeat = ShareHeartbeat(self._state)
 
     # The machine.
 
@@ -129,6 +146,8 @@ class GroupMachine:
                 self._state.offsets.replay_marker(record)
             case Record(key=key) if isinstance(key, CONSUMER_KEYS):
                 self._replay_consumer(key.group_id, record)
+            case Record(key=key) if isinstance(key, SHARE_KEYS):
+                self._replay_share(key.group_id, record)
             case UnknownRecord():
                 pass
             case _:
@@ -153,10 +172,24 @@ class GroupMachine:
             del groups[group_id]
             self._state.topics_seen.pop(group_id, None)
 
+    def _replay_share(self, group_id: str, record: Record) -> None:
+        groups = self._state.share_groups
+        group = groups.get(group_id)
+        if group is None:
+            if record.value is None:
+                return
+            group = groups.setdefault(group_id, ShareGroup(group_id))
+        group.replay(record)
+        if isinstance(record.key, ShareGroupMetadataKey) and record.value is None:
+            del groups[group_id]
+            self._state.topics_seen.pop(group_id, None)
+
     def snapshot(self) -> Iterable[object]:
         yield from self._state.offsets.snapshot()
         for group in self._state.consumer_groups.values():
             yield from group.snapshot()
+        for share_group in self._state.share_groups.values():
+            yield from share_group.snapshot()
         for group_id, value in self._state.classic_records.items():
             yield group_metadata(group_id, value)
 
@@ -168,6 +201,8 @@ class GroupMachine:
             self._rebalance.on_loaded(group, now_ms)
         for consumer_group in self._state.consumer_groups.values():
             self._sessions.on_loaded(consumer_group, now_ms)
+        for share_group in self._state.share_groups.values():
+            self._share_heartbeat.on_loaded(share_group, now_ms)
         self._schedule_expiry(now_ms + self._state.config.offsets_retention_check_interval_ms)
 
     def _schedule_expiry(self, deadline_ms: int) -> None:
@@ -185,6 +220,7 @@ class GroupMachine:
         self, request: JoinGroupRequest, caller: Caller, now_ms: int
     ) -> Result[JoinGroupResponse]:
         self._classic_join.validate(request)
+        self._validate_not_shared(request.group_id, ErrorCode.inconsistent_group_protocol)
         group = self._state.consumer_groups.get(request.group_id)
         if group is not None and not group.is_empty:
             return self._classic_members.join_group(group, request, caller, now_ms)
@@ -217,6 +253,7 @@ class GroupMachine:
     def consumer_group_heartbeat(
         self, request: ConsumerGroupHeartbeatRequest, caller: Caller, now_ms: int
     ) -> Result[ConsumerGroupHeartbeatResponse]:
+        self._validate_not_shared(request.group_id, ErrorCode.group_id_not_found)
         return self._consumer_heartbeat.heartbeat(request, caller, now_ms)
 
     def describe_consumer_groups(
@@ -232,6 +269,50 @@ class GroupMachine:
                 else consumer_describe.describe(group, self._state.catalog, default_assignor)
             )
         return Result(tuple(described))
+
+    # Share groups.
+
+    def _validate_not_shared(self, group_id: str, code: ErrorCode) -> None:
+        if group_id in self._state.share_groups:
+            raise ApiError(code, f"{group_id} is a share group")
+
+    def share_group_heartbeat(
+        self, request: ShareGroupHeartbeatRequest, caller: Caller, now_ms: int
+    ) -> Result[ShareGroupHeartbeatResponse]:
+        return self._share_heartbeat.heartbeat(request, caller, now_ms)
+
+    def describe_share_groups(
+        self, group_ids: Iterable[str]
+    ) -> Result[tuple[DescribedShareGroup, ...]]:
+        described = []
+        for group_id in group_ids:
+            group = self._state.share_groups.get(group_id)
+            described.append(
+                share_describe.describe_missing(group_id)
+                if group is None
+                else share_describe.describe(group, self._state.catalog)
+            )
+        return Result(tuple(described))
+
+    def share_group(self, group_id: str) -> ShareGroup:
+        """To look at. ApiError if there is none."""
+        return state_partitions.share_group(self._state, group_id)
+
+    def uninitialized_share_partitions(self, group_id: str) -> Assignment:
+        return state_partitions.uninitialized(self._state, group_id)
+
+    def list_share_partitions(
+        self, group_id: str, partitions: Assignment, now_ms: int
+    ) -> Result[None]:
+        return state_partitions.list_initialized(self._state, group_id, partitions, now_ms)
+
+    def begin_share_alteration(self, group_id: str) -> Result[int]:
+        return state_partitions.begin_alteration(self._state, group_id)
+
+    def remove_share_partitions(
+        self, group_id: str, partitions: Assignment, now_ms: int
+    ) -> Result[None]:
+        return state_partitions.list_removed(self._state, group_id, partitions, now_ms)
 
     # Offsets.
 

@@ -9,7 +9,7 @@ versions that have it: `since` is the first one, `until` the last one.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
 from kio.static.constants import EntityType
@@ -49,6 +49,26 @@ class KeyLayout:
     __flexible__: ClassVar[bool] = False
 
 
+class ValueLayout:
+    """Of a family whose value has had one layout since it began."""
+
+    __slots__ = ()
+    version_written: ClassVar[int] = 0
+    VERSIONS_READ: ClassVar[range] = range(1)
+    FLEXIBLE_SINCE: ClassVar[int] = 0
+
+
 def wire(kafka_type: str, **rest: int) -> Mapping[str, object]:
     """The metadata of a field: its wire type, and `since`, `until` and `tag` where they apply."""
     return {"kafka_type": kafka_type, **rest}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupKey(KeyLayout):
+    group_id: str = field(metadata=wire("string"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberKey(KeyLayout):
+    group_id: str = field(metadata=wire("string"))
+    member_id: str = field(metadata=wire("string"))

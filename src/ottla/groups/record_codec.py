@@ -1,4 +1,4 @@
-"""Records of `__consumer_offsets` to bytes and back.
+"""Records of the coordinators' topics to bytes and back.
 
 Values are read in every version that Kafka has written. For each version a dataclass is made that
 has only the fields of that version; the protocol's reader and writer go by it, and what an old
@@ -8,6 +8,7 @@ version lacks takes its default.
 import dataclasses
 import struct
 import types
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, get_args, get_origin
 
@@ -22,29 +23,31 @@ from ottla.groups.offsets.record_codec import (
 )
 from ottla.groups.offsets.records import OffsetCommitKey, OffsetCommitValue
 from ottla.groups.record import Record, RecordKey, RecordValue, UnknownRecord
+from ottla.groups.share.records import SHARE_FAMILIES
 from ottla.protocol.errors import ProtocolError
 from ottla.protocol.reader import read_lifted
 from ottla.protocol.writer import write_entity
 
 _VERSION = struct.Struct(">h")
 
-_FAMILIES: dict[int, tuple[type[Any], type[Any]]] = {
+Families = Mapping[int, tuple[type[Any], type[Any]]]  # Classes of key and value by record type.
+
+_GROUP_FAMILIES: Families = {
     0: (OffsetCommitKey, OffsetCommitValue),
     OffsetCommitKey.RECORD_TYPE: (OffsetCommitKey, OffsetCommitValue),
     GroupMetadataKey.RECORD_TYPE: (GroupMetadataKey, GroupMetadataValue),
-    **{key.RECORD_TYPE: (key, value) for key, value in CONSUMER_FAMILIES},
+    **{key.RECORD_TYPE: (key, value) for key, value in (*CONSUMER_FAMILIES, *SHARE_FAMILIES)},
 }
 
 
-class GroupRecordCodec:
-    """Implements `machine.contract.RecordCodec`."""
+class FamilyCodec:
+    """Implements `machine.contract.RecordCodec` for the record families of one topic."""
+
+    def __init__(self, families: Families) -> None:
+        self._families = families
 
     def encode(self, record: object) -> tuple[bytes, bytes | None]:
         assert isinstance(record, Record)
-        if isinstance(record.key, OffsetCommitKey) and isinstance(record.value, OffsetCommitValue):
-            encoded = encode_offset_commit(record.key, record.value)
-            if encoded is not None:
-                return encoded
         key = _encode(record.key.RECORD_TYPE, type(record.key), record.key)
         if record.value is None:
             return key, None
@@ -53,19 +56,37 @@ class GroupRecordCodec:
 
     def decode(self, key: bytes | None, value: bytes | None) -> Record | UnknownRecord:
         if key is None:
-            raise ValueError("a record of a group has a key")
-        if key.startswith(OFFSET_COMMIT_PREFIX):
-            record = decode_offset_commit(key, value)
-            if record is not None:
-                return record
+            raise ValueError("a record of a coordinator has a key")
         record_type = _version_of(key)
-        if record_type not in _FAMILIES:
+        if record_type not in self._families:
             return UnknownRecord(record_type)
-        key_type, value_type = _FAMILIES[record_type]
+        key_type, value_type = self._families[record_type]
         decoded_key: RecordKey = _decode(key_type, key_type, key)
         if value is None:
             return Record(decoded_key, None)
         return Record(decoded_key, _decode_value(value_type, value))
+
+
+class GroupRecordCodec(FamilyCodec):
+    """Of `__consumer_offsets`."""
+
+    def __init__(self) -> None:
+        super().__init__(_GROUP_FAMILIES)
+
+    def encode(self, record: object) -> tuple[bytes, bytes | None]:
+        assert isinstance(record, Record)
+        if isinstance(record.key, OffsetCommitKey) and isinstance(record.value, OffsetCommitValue):
+            encoded = encode_offset_commit(record.key, record.value)
+            if encoded is not None:
+                return encoded
+        return super().encode(record)
+
+    def decode(self, key: bytes | None, value: bytes | None) -> Record | UnknownRecord:
+        if key is not None and key.startswith(OFFSET_COMMIT_PREFIX):
+            record = decode_offset_commit(key, value)
+            if record is not None:
+                return record
+        return super().decode(key, value)
 
 
 def _decode_value(value_type: Any, value: bytes) -> RecordValue:
@@ -84,7 +105,7 @@ def _encode(version: int, layout: type[Any], entity: object) -> bytes:
 
 def _version_of(data: bytes) -> int:
     if len(data) < _VERSION.size:
-        raise ValueError("a record of a group starts with its version")
+        raise ValueError("a record of a coordinator starts with its version")
     version: int = _VERSION.unpack_from(data)[0]
     return version
 

@@ -1,8 +1,9 @@
 """Everything that the coordinator of one partition of `__consumer_offsets` knows.
 
-    offsets, classic_records, consumer_groups   replicated: changed by replay only
-    classic_groups, topics_seen, timers         volatile: changed by operations, gone with the
-                                                machine, never seen by another coordinator
+    offsets, classic_records,           replicated: changed by replay only
+    consumer_groups, share_groups
+    classic_groups, topics_seen, timers volatile: changed by operations, gone with the machine,
+                                        never seen by another coordinator
 
 A classic group is in `classic_groups` from the moment that anything is asked of it; before that
 only its record or its offsets are here.
@@ -16,6 +17,8 @@ from ottla.groups.config import GroupConfig
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.group import Group
 from ottla.groups.offsets.store import OffsetStore
+from ottla.groups.share.config import ShareConfig
+from ottla.groups.share.group import ShareGroup
 from ottla.machine.catalog import TopicCatalog
 from ottla.machine.contract import Timers
 
@@ -28,20 +31,27 @@ class CoordinatorState:
         catalog: TopicCatalog,
         timers: Timers,
         new_uuid: Callable[[], str],
+        share_config: Callable[[str], ShareConfig],
     ) -> None:
         self.config = config
+        self.share_config = share_config  # Of a share group.
         self.catalog = catalog
         self.timers = timers
         self.new_uuid = new_uuid  # The random part of a member id.
         self.offsets = OffsetStore()
         self.classic_records: dict[str, GroupMetadataValue] = {}
         self.consumer_groups: dict[str, ConsumerGroup] = {}
+        self.share_groups: dict[str, ShareGroup] = {}
         self.classic_groups: dict[str, ClassicGroup] = {}
-        # The version of the catalog at which a consumer group was last compared with its topics.
+        # The version of the catalog at which a group was last compared with its topics.
         self.topics_seen: dict[str, int] = {}
 
     def group(self, group_id: str) -> Group | None:
-        return self.consumer_groups.get(group_id) or self.classic_group(group_id)
+        return (
+            self.consumer_groups.get(group_id)
+            or self.share_groups.get(group_id)
+            or self.classic_group(group_id)
+        )
 
     def classic_group(self, group_id: str) -> ClassicGroup | None:
         group = self.classic_groups.get(group_id)
@@ -64,6 +74,7 @@ class CoordinatorState:
         yield from dict.fromkeys(
             (
                 *self.consumer_groups,
+                *self.share_groups,
                 *self.classic_groups,
                 *self.classic_records,
                 *self.offsets.group_ids(),
@@ -71,7 +82,11 @@ class CoordinatorState:
         )
 
     def has_record(self, group_id: str) -> bool:
-        return group_id in self.classic_records or group_id in self.consumer_groups
+        return (
+            group_id in self.classic_records
+            or group_id in self.consumer_groups
+            or group_id in self.share_groups
+        )
 
     def forget_unused(self, group_id: str) -> None:
         """A classic group that never came to be leaves nothing behind."""

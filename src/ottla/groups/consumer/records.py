@@ -13,52 +13,34 @@ import uuid
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from ottla.groups.record import KeyLayout, wire
+from ottla.groups.record import GroupKey, KeyLayout, MemberKey, ValueLayout, wire
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _GroupKey(KeyLayout):
-    group_id: str = field(metadata=wire("string"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _MemberKey(KeyLayout):
-    group_id: str = field(metadata=wire("string"))
-    member_id: str = field(metadata=wire("string"))
-
-
-class _ValueLayout:
-    __slots__ = ()
-    version_written: ClassVar[int] = 0
-    VERSIONS_READ: ClassVar[range] = range(1)
-    FLEXIBLE_SINCE: ClassVar[int] = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerGroupMetadataKey(_GroupKey):
+class ConsumerGroupMetadataKey(GroupKey):
     RECORD_TYPE: ClassVar[int] = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerGroupMetadataValue(_ValueLayout):
+class ConsumerGroupMetadataValue(ValueLayout):
     epoch: int = field(metadata=wire("int32"))
     # Of the subscribed topics and their partition counts when the epoch began (KIP-1101).
     metadata_hash: int = field(metadata=wire("int64", tag=0), default=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerGroupPartitionMetadataKey(_GroupKey):
+class ConsumerGroupPartitionMetadataKey(GroupKey):
     RECORD_TYPE: ClassVar[int] = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionMetadata(_ValueLayout):
+class PartitionMetadata(ValueLayout):
     partition: int = field(metadata=wire("int32"))
     racks: tuple[str, ...] = field(metadata=wire("string"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopicMetadata(_ValueLayout):
+class TopicMetadata(ValueLayout):
     topic_id: uuid.UUID | None = field(metadata=wire("uuid"))
     topic_name: str = field(metadata=wire("string"))
     num_partitions: int = field(metadata=wire("int32"))
@@ -66,23 +48,23 @@ class TopicMetadata(_ValueLayout):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerGroupPartitionMetadataValue(_ValueLayout):
+class ConsumerGroupPartitionMetadataValue(ValueLayout):
     topics: tuple[TopicMetadata, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerGroupMemberMetadataKey(_MemberKey):
+class ConsumerGroupMemberMetadataKey(MemberKey):
     RECORD_TYPE: ClassVar[int] = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClassicProtocol(_ValueLayout):
+class ClassicProtocol(ValueLayout):
     name: str = field(metadata=wire("string"))
     metadata: bytes = field(metadata=wire("bytes"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClassicMemberMetadata(_ValueLayout):
+class ClassicMemberMetadata(ValueLayout):
     """Present while the member still speaks the classic protocol."""
 
     session_timeout_ms: int = field(metadata=wire("int32"))
@@ -90,7 +72,7 @@ class ClassicMemberMetadata(_ValueLayout):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerGroupMemberMetadataValue(_ValueLayout):
+class ConsumerGroupMemberMetadataValue(ValueLayout):
     instance_id: str | None = field(metadata=wire("string"), default=None)
     rack_id: str | None = field(metadata=wire("string"), default=None)
     client_id: str = field(metadata=wire("string"))
@@ -105,38 +87,38 @@ class ConsumerGroupMemberMetadataValue(_ValueLayout):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerGroupTargetAssignmentMetadataKey(_GroupKey):
+class ConsumerGroupTargetAssignmentMetadataKey(GroupKey):
     RECORD_TYPE: ClassVar[int] = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerGroupTargetAssignmentMetadataValue(_ValueLayout):
+class ConsumerGroupTargetAssignmentMetadataValue(ValueLayout):
     assignment_epoch: int = field(metadata=wire("int32"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopicPartitions(_ValueLayout):
+class TopicPartitions(ValueLayout):
     topic_id: uuid.UUID | None = field(metadata=wire("uuid"))
     partitions: tuple[int, ...] = field(metadata=wire("int32"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerGroupTargetAssignmentMemberKey(_MemberKey):
+class ConsumerGroupTargetAssignmentMemberKey(MemberKey):
     RECORD_TYPE: ClassVar[int] = 7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerGroupTargetAssignmentMemberValue(_ValueLayout):
+class ConsumerGroupTargetAssignmentMemberValue(ValueLayout):
     topic_partitions: tuple[TopicPartitions, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerGroupCurrentMemberAssignmentKey(_MemberKey):
+class ConsumerGroupCurrentMemberAssignmentKey(MemberKey):
     RECORD_TYPE: ClassVar[int] = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerGroupCurrentMemberAssignmentValue(_ValueLayout):
+class ConsumerGroupCurrentMemberAssignmentValue(ValueLayout):
     member_epoch: int = field(metadata=wire("int32"))
     previous_member_epoch: int = field(metadata=wire("int32"))
     state: int = field(metadata=wire("int8"))
@@ -152,7 +134,7 @@ class ConsumerGroupRegularExpressionKey(KeyLayout):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerGroupRegularExpressionValue(_ValueLayout):
+class ConsumerGroupRegularExpressionValue(ValueLayout):
     topics: tuple[str, ...] = field(metadata=wire("string"))
     version: int = field(metadata=wire("int64"))
     timestamp: int = field(metadata=wire("int64"))

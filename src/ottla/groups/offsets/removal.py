@@ -100,12 +100,15 @@ def remove_topics(state: CoordinatorState, topics: Collection[str]) -> tuple[Res
 def expire_offsets(state: CoordinatorState, now_ms: int) -> tuple[Result[None], bool]:
     """Remove what has passed its retention, and groups that have neither members nor offsets.
 
-    About as much as fits one batch; whether more may be left.
+    About as much as fits one batch; whether more may be left. A share group stays until it is
+    deleted: its state is elsewhere.
     """
     records: list[Record] = []
     for group_id in tuple(state.group_ids()):
         if len(records) >= BATCH_RECORDS_MAX:
             return Result(None, tuple(records)), True
+        if group_id in state.share_groups:
+            continue
         group = state.group(group_id)
         assert group is not None, "every id in the state is that of a group"
         expired = list(islice(_expired(state, group, now_ms), BATCH_RECORDS_MAX))

@@ -1,0 +1,38 @@
+"""A group as an operation would leave it.
+
+An operation writes records one after the other and looks at what each of them makes of the group:
+every record is replayed into a copy at once, by the same code that will replay it into the group
+when it has been appended. A heartbeat that changes nothing makes no copy.
+"""
+
+from collections.abc import Iterable
+from typing import Generic, Protocol, Self, TypeVar
+
+from ottla.groups.record import Record
+
+
+class Replayed(Protocol):
+    """A group that replay alone changes."""
+
+    def copy(self) -> Self: ...
+
+    def replay(self, record: Record) -> None: ...
+
+
+G = TypeVar("G", bound=Replayed)
+
+
+class GroupDraft(Generic[G]):
+    def __init__(self, group: G, records: Iterable[Record] = ()) -> None:
+        """`records` are those of other groups that have to come first, and are not replayed."""
+        self.group = group
+        self.records: list[Record] = list(records)
+        self._copied = False
+
+    def write(self, *records: Record) -> None:
+        if not self._copied:
+            self.group = self.group.copy()
+            self._copied = True
+        for record in records:
+            self.records.append(record)
+            self.group.replay(record)

@@ -1,0 +1,203 @@
+"""Configuration of share groups, with Kafka's names and defaults.
+
+A group has its own value of each group key (resource type GROUP), or that of the broker key of the
+same name with `group.` before it.
+"""
+
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from ottla.protocol.config import ConfigKey, ConfigType, ConfigValues, Validator, between, one_of
+
+T = TypeVar("T")
+
+TOPIC_PLACEHOLDER = "{topic}"
+_INT_MAX = 2**31 - 1
+
+
+def _broker_key(key: ConfigKey[T]) -> ConfigKey[T]:
+    assert key.synonym is not None
+    return ConfigKey(key.synonym, key.type, key.default, key.doc, validator=key.validator)
+
+
+def _group_key(
+    name: str, kind: ConfigType, default: T, doc: str, validator: Validator[T] | None = None
+) -> ConfigKey[T]:
+    return ConfigKey(name, kind, default, doc, validator=validator, synonym=f"group.{name}")
+
+
+SHARE_SESSION_TIMEOUT_MS = _group_key(
+    "share.session.timeout.ms",
+    ConfigType.INT,
+    45_000,
+    "A member of a share group that sends no heartbeat for this long is removed.",
+    between(1, _INT_MAX),
+)
+SHARE_HEARTBEAT_INTERVAL_MS = _group_key(
+    "share.heartbeat.interval.ms",
+    ConfigType.INT,
+    5_000,
+    "How often the members of a share group are told to send a heartbeat.",
+    between(1, _INT_MAX),
+)
+SHARE_RECORD_LOCK_DURATION_MS = _group_key(
+    "share.record.lock.duration.ms",
+    ConfigType.INT,
+    30_000,
+    "How long a consumer of a share group has a record before it is given to another one.",
+    between(1_000, 3_600_000),
+)
+SHARE_DELIVERY_COUNT_LIMIT = _group_key(
+    "share.delivery.count.limit",
+    ConfigType.INT,
+    5,
+    "How often a share group delivers a record before it gives it up.",
+    between(1, 32_767),
+)
+SHARE_PARTITION_MAX_RECORD_LOCKS = _group_key(
+    "share.partition.max.record.locks",
+    ConfigType.INT,
+    2_000,
+    "The most records that a share group has in flight in one partition.",
+    between(100, 10_000),
+)
+SHARE_AUTO_OFFSET_RESET = _group_key(
+    "share.auto.offset.reset",
+    ConfigType.STRING,
+    "latest",
+    "Where a share group begins in a partition: `latest` or `earliest`.",
+    one_of("latest", "earliest"),
+)
+SHARE_ISOLATION_LEVEL = _group_key(
+    "share.isolation.level",
+    ConfigType.STRING,
+    "read_uncommitted",
+    "Whether a share group gets records of transactions that are open or were aborted.",
+    one_of("read_uncommitted", "read_committed"),
+)
+SHARE_DEAD_LETTER_TOPIC_NAME = _group_key(
+    "errors.deadletterqueue.topic.name",
+    ConfigType.STRING,
+    f"dlq.{TOPIC_PLACEHOLDER}",
+    f"The topic that gets the records which a share group gave up; {TOPIC_PLACEHOLDER} stands for"
+    " the name of their topic. With an empty value they are dropped.",
+)
+SHARE_DEAD_LETTER_REJECTED = _group_key(
+    "errors.deadletterqueue.rejected.enable",
+    ConfigType.BOOLEAN,
+    True,
+    "Whether records that a consumer rejected go to the dead-letter topic as well.",
+)
+SHARE_DEAD_LETTER_COPY_RECORD = _group_key(
+    "errors.deadletterqueue.copy.record.enable",
+    ConfigType.BOOLEAN,
+    True,
+    "Whether a dead letter has the key, the value and the headers of the record, or only says"
+    " where it is.",
+)
+
+GROUP_KEYS: tuple[ConfigKey[Any], ...] = (
+    SHARE_SESSION_TIMEOUT_MS,
+    SHARE_HEARTBEAT_INTERVAL_MS,
+    SHARE_RECORD_LOCK_DURATION_MS,
+    SHARE_DELIVERY_COUNT_LIMIT,
+    SHARE_PARTITION_MAX_RECORD_LOCKS,
+    SHARE_AUTO_OFFSET_RESET,
+    SHARE_ISOLATION_LEVEL,
+    SHARE_DEAD_LETTER_TOPIC_NAME,
+    SHARE_DEAD_LETTER_REJECTED,
+    SHARE_DEAD_LETTER_COPY_RECORD,
+)
+
+GROUP_SHARE_MAX_SIZE = ConfigKey(
+    "group.share.max.size",
+    ConfigType.INT,
+    200,
+    "The most members that a share group can have.",
+    validator=between(1, _INT_MAX),
+)
+GROUP_SHARE_MAX_SHARE_SESSIONS = ConfigKey(
+    "group.share.max.share.sessions",
+    ConfigType.INT,
+    2_000,
+    "The most consumers of share groups that can fetch from a broker at a time.",
+    validator=between(1, _INT_MAX),
+)
+STATE_TOPIC_NUM_PARTITIONS = ConfigKey(
+    "share.coordinator.state.topic.num.partitions",
+    ConfigType.INT,
+    50,
+    "The number of partitions of __share_group_state; it cannot change once the topic exists.",
+    validator=between(1, _INT_MAX),
+)
+STATE_TOPIC_REPLICATION_FACTOR = ConfigKey(
+    "share.coordinator.state.topic.replication.factor",
+    ConfigType.SHORT,
+    3,
+    "The replication factor of __share_group_state; a smaller cluster uses all its brokers.",
+    validator=between(1, 32_767),
+)
+STATE_TOPIC_SEGMENT_BYTES = ConfigKey(
+    "share.coordinator.state.topic.segment.bytes",
+    ConfigType.INT,
+    100 * 1024 * 1024,
+    "The segment size of __share_group_state.",
+    validator=between(1, _INT_MAX),
+)
+SNAPSHOT_UPDATE_RECORDS_PER_SNAPSHOT = ConfigKey(
+    "share.coordinator.snapshot.update.records.per.snapshot",
+    ConfigType.INT,
+    500,
+    "How many changes of a share-partition are written before its whole state is.",
+    validator=between(0, 500),
+)
+
+BROKER_KEYS: tuple[ConfigKey[Any], ...] = (
+    *map(_broker_key, GROUP_KEYS),
+    GROUP_SHARE_MAX_SIZE,
+    GROUP_SHARE_MAX_SHARE_SESSIONS,
+    STATE_TOPIC_NUM_PARTITIONS,
+    STATE_TOPIC_REPLICATION_FACTOR,
+    STATE_TOPIC_SEGMENT_BYTES,
+    SNAPSHOT_UPDATE_RECORDS_PER_SNAPSHOT,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareConfig:
+    """What holds for one share group."""
+
+    session_timeout_ms: int = SHARE_SESSION_TIMEOUT_MS.default
+    heartbeat_interval_ms: int = SHARE_HEARTBEAT_INTERVAL_MS.default
+    max_size: int = GROUP_SHARE_MAX_SIZE.default
+    record_lock_duration_ms: int = SHARE_RECORD_LOCK_DURATION_MS.default
+    delivery_count_limit: int = SHARE_DELIVERY_COUNT_LIMIT.default
+    partition_max_record_locks: int = SHARE_PARTITION_MAX_RECORD_LOCKS.default
+    auto_offset_reset: str = SHARE_AUTO_OFFSET_RESET.default
+    committed_only: bool = False
+    dead_letter_topic: str = SHARE_DEAD_LETTER_TOPIC_NAME.default
+    dead_letter_rejected: bool = SHARE_DEAD_LETTER_REJECTED.default
+    dead_letter_copy_record: bool = SHARE_DEAD_LETTER_COPY_RECORD.default
+
+    @classmethod
+    def of(cls, group: ConfigValues, broker: ConfigValues) -> "ShareConfig":
+        """`group` has values of group keys, with those of the broker's synonyms below them."""
+        return cls(
+            session_timeout_ms=group[SHARE_SESSION_TIMEOUT_MS],
+            heartbeat_interval_ms=group[SHARE_HEARTBEAT_INTERVAL_MS],
+            max_size=broker[GROUP_SHARE_MAX_SIZE],
+            record_lock_duration_ms=group[SHARE_RECORD_LOCK_DURATION_MS],
+            delivery_count_limit=group[SHARE_DELIVERY_COUNT_LIMIT],
+            partition_max_record_locks=group[SHARE_PARTITION_MAX_RECORD_LOCKS],
+            auto_offset_reset=group[SHARE_AUTO_OFFSET_RESET],
+            committed_only=group[SHARE_ISOLATION_LEVEL] == "read_committed",
+            dead_letter_topic=group[SHARE_DEAD_LETTER_TOPIC_NAME],
+            dead_letter_rejected=group[SHARE_DEAD_LETTER_REJECTED],
+            dead_letter_copy_record=group[SHARE_DEAD_LETTER_COPY_RECORD],
+        )
+
+
+def group_values(own: dict[str, object], broker: ConfigValues) -> ConfigValues:
+    """The values of a group's keys: its own, and the broker's for the others."""
+    inherited: dict[str, object] = {key.name: broker[_broker_key(key)] for key in GROUP_KEYS}
+    return ConfigValues(own, inherited)

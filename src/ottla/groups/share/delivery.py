@@ -1,0 +1,86 @@
+"""The delivery of a record to a share group: its states, and what a consumer can say about it.
+
+    Available     acquire                                            -> Acquired
+                  delivered as often as allowed, dead letter wanted  -> Archiving
+                  delivered as often as allowed                      -> Archived
+                  not in the log (compaction, control records)       -> Archived
+    Acquired      accept                                             -> Acknowledged
+                  release, lock timeout, the member is gone          -> Available
+                    at the delivery count limit, dead letter wanted  -> Archiving
+                    at the delivery count limit                      -> Archived
+                  reject, dead letter wanted                         -> Archiving
+                  reject                                             -> Archived
+                  gap (the consumer found no record there)           -> Archived
+                  renew                                              -> Acquired
+    Archiving     the dead letter is written (KIP-1191)              -> Archived
+    Acknowledged  final
+    Archived      final
+
+Acquired is never written down: a record that is acquired is written as Available with the delivery
+count that it has now, so that a new leader hands it out again and still counts right.
+"""
+
+import enum
+from typing import Final, NamedTuple
+
+
+class DeliveryState(enum.IntEnum):
+    """The numbers are those of the records of `__share_group_state`."""
+
+    AVAILABLE = 0
+    ACQUIRED = 1
+    ACKNOWLEDGED = 2
+    ARCHIVING = 3
+    ARCHIVED = 4
+
+    @property
+    def is_final(self) -> bool:
+        return self in _FINAL
+
+    @property
+    def written(self) -> "DeliveryState":
+        return DeliveryState.AVAILABLE if self is DeliveryState.ACQUIRED else self
+
+
+_FINAL: Final = frozenset({DeliveryState.ACKNOWLEDGED, DeliveryState.ARCHIVED})
+
+
+class AcknowledgeType(enum.IntEnum):
+    """The numbers are those of ShareFetch and ShareAcknowledge."""
+
+    GAP = 0
+    ACCEPT = 1
+    RELEASE = 2
+    REJECT = 3
+    RENEW = 4
+
+
+class StateBatch(NamedTuple):
+    """Consecutive offsets in one state, as they are written down."""
+
+    first_offset: int
+    last_offset: int
+    state: DeliveryState
+    delivery_count: int
+
+
+class Acknowledgement(NamedTuple):
+    """What a consumer says about consecutive offsets: one type for all, or one for each."""
+
+    first_offset: int
+    last_offset: int
+    types: tuple[int, ...]
+
+
+class DeadLetterReason(enum.Enum):
+    DELIVERY_COUNT = "the delivery count limit was reached"
+    REJECTED = "a consumer rejected it"
+
+
+class DeadLetter(NamedTuple):
+    """Consecutive records whose delivery has failed for good."""
+
+    first_offset: int
+    last_offset: int
+    delivery_count: int
+    reason: DeadLetterReason

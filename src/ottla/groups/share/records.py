@@ -1,0 +1,123 @@
+"""Records of share groups in `__consumer_offsets`: families 9 to 15.
+
+9  the partitions of the subscribed topics (written by Kafka before 4.1; read, never written)
+10 a member and what it subscribes to
+11 the group's epoch
+12 the epoch of the target assignment
+13 the target assignment of a member
+14 the current assignment of a member
+15 the share-partitions whose state the share coordinator has
+"""
+
+import uuid
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from ottla.groups.consumer.records import TopicMetadata, TopicPartitions
+from ottla.groups.record import GroupKey, MemberKey, ValueLayout, wire
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareGroupPartitionMetadataKey(GroupKey):
+    RECORD_TYPE: ClassVar[int] = 9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareGroupPartitionMetadataValue(ValueLayout):
+    topics: tuple[TopicMetadata, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareGroupMemberMetadataKey(MemberKey):
+    RECORD_TYPE: ClassVar[int] = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareGroupMemberMetadataValue(ValueLayout):
+    rack_id: str | None = field(metadata=wire("string"), default=None)
+    client_id: str = field(metadata=wire("string"))
+    client_host: str = field(metadata=wire("string"))
+    subscribed_topic_names: tuple[str, ...] = field(metadata=wire("string"), default=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareGroupMetadataKey(GroupKey):
+    RECORD_TYPE: ClassVar[int] = 11
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareGroupMetadataValue(ValueLayout):
+    epoch: int = field(metadata=wire("int32"))
+    metadata_hash: int = field(metadata=wire("int64"), default=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareGroupTargetAssignmentMetadataKey(GroupKey):
+    RECORD_TYPE: ClassVar[int] = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareGroupTargetAssignmentMetadataValue(ValueLayout):
+    assignment_epoch: int = field(metadata=wire("int32"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareGroupTargetAssignmentMemberKey(MemberKey):
+    RECORD_TYPE: ClassVar[int] = 13
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareGroupTargetAssignmentMemberValue(ValueLayout):
+    topic_partitions: tuple[TopicPartitions, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareGroupCurrentMemberAssignmentKey(MemberKey):
+    RECORD_TYPE: ClassVar[int] = 14
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareGroupCurrentMemberAssignmentValue(ValueLayout):
+    member_epoch: int = field(metadata=wire("int32"))
+    previous_member_epoch: int = field(metadata=wire("int32"))
+    state: int = field(metadata=wire("int8"), default=0)  # Kafka knows only stable members.
+    assigned_partitions: tuple[TopicPartitions, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareGroupStatePartitionMetadataKey(GroupKey):
+    RECORD_TYPE: ClassVar[int] = 15
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicPartitionsInfo(ValueLayout):
+    topic_id: uuid.UUID | None = field(metadata=wire("uuid"))
+    topic_name: str = field(metadata=wire("string"))
+    partitions: tuple[int, ...] = field(metadata=wire("int32"))
+    create_timestamp: int = field(metadata=wire("int64"), default=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicInfo(ValueLayout):
+    topic_id: uuid.UUID | None = field(metadata=wire("uuid"))
+    topic_name: str = field(metadata=wire("string"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareGroupStatePartitionMetadataValue(ValueLayout):
+    initializing_topics: tuple[TopicPartitionsInfo, ...] = ()
+    initialized_topics: tuple[TopicPartitionsInfo, ...] = ()
+    deleting_topics: tuple[TopicInfo, ...] = ()
+
+
+SHARE_FAMILIES: tuple[tuple[type[Any], type[Any]], ...] = (
+    (ShareGroupPartitionMetadataKey, ShareGroupPartitionMetadataValue),
+    (ShareGroupMemberMetadataKey, ShareGroupMemberMetadataValue),
+    (ShareGroupMetadataKey, ShareGroupMetadataValue),
+    (ShareGroupTargetAssignmentMetadataKey, ShareGroupTargetAssignmentMetadataValue),
+    (ShareGroupTargetAssignmentMemberKey, ShareGroupTargetAssignmentMemberValue),
+    (ShareGroupCurrentMemberAssignmentKey, ShareGroupCurrentMemberAssignmentValue),
+    (ShareGroupStatePartitionMetadataKey, ShareGroupStatePartitionMetadataValue),
+)
+
+SHARE_KEYS = tuple(key for key, _ in SHARE_FAMILIES)

@@ -1,0 +1,163 @@
+"""Consecutive offsets, divided into runs that share a state.
+
+The runs cover all offsets from the start to the end, without holes or overlaps, in order. Changing
+a range splits the runs at its ends; neighbours that have become equal are joined again, so that
+there are never more runs than the deliveries need.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from operator import attrgetter
+
+from ottla.groups.share.delivery import DeliveryState
+
+_first_offset = attrgetter("first_offset")
+
+
+class Run:
+    __slots__ = (
+        "delivery_count",
+        "first_offset",
+        "last_offset",
+        "lock_until_ms",
+        "member_id",
+        "state",
+    )
+
+    def __init__(
+        self,
+        first_offset: int,
+        last_offset: int,
+        state: DeliveryState,
+        delivery_count: int = 0,
+        member_id: str | None = None,
+        lock_until_ms: int = 0,
+    ) -> None:
+        assert first_offset <= last_offset
+        self.first_offset = first_offset
+        self.last_offset = last_offset
+        self.state = state
+        self.delivery_count = delivery_count
+        self.member_id = member_id  # Of the member that has acquired it.
+        self.lock_until_ms = lock_until_ms
+
+    @property
+    def count(self) -> int:
+        return self.last_offset - self.first_offset + 1
+
+    def acquire(self, member_id: str, lock_until_ms: int) -> None:
+        assert self.state is DeliveryState.AVAILABLE
+        self.state = DeliveryState.ACQUIRED
+        self.delivery_count += 1
+        self.member_id = member_id
+        self.lock_until_ms = lock_until_ms
+
+    def leave_to(self, state: DeliveryState) -> None:
+        """Nobody has it any more."""
+        assert not self.state.is_final
+        self.state = state
+        self.member_id = None
+        self.lock_until_ms = 0
+
+    def _is_like(self, other: "Run") -> bool:
+        return (
+            self.state is other.state
+            and self.delivery_count == other.delivery_count
+            and self.member_id == other.member_id
+            and self.lock_until_ms == other.lock_until_ms
+        )
+
+
+class Runs:
+    def __init__(self, start_offset: int) -> None:
+        self._runs: list[Run] = []
+        self.start_offset = start_offset
+        self.end_offset = start_offset  # Of the next run.
+
+    def __iter__(self) -> Iterator[Run]:
+        return iter(self._runs)
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    @property
+    def span(self) -> int:
+        return self.end_offset - self.start_offset
+
+    def append(self, run: Run) -> None:
+        assert run.first_offset == self.end_offset, "runs leave no holes"
+        self.end_offset = run.last_offset + 1
+        self._runs.append(run)
+
+    def overlapping(self, first_offset: int, last_offset: int) -> list[Run]:
+        """The runs that have offsets of the range, as they are."""
+        low, high = self._places(first_offset, last_offset)
+        return self._runs[low:high]
+
+    def cut(self, first_offset: int, last_offset: int) -> list[Run]:
+        """The runs of the range, split at its ends so that they have no other offsets."""
+        first = max(first_offset, self.start_offset)
+        last = min(last_offset, self.end_offset - 1)
+        if first > last:
+            return []
+        self._split(first)
+        self._split(last + 1)
+        return self.overlapping(first, last)
+
+    def join(self, first_offset: int, last_offset: int) -> None:
+        """Join neighbours that are alike in and beside the range."""
+        low, high = self._places(first_offset - 1, last_offset + 1)
+        joined: list[Run] = []
+        for run in self._runs[low:high]:
+            if joined and joined[-1]._is_like(run):
+                joined[-1].last_offset = run.last_offset
+            else:
+                joined.append(run)
+        self._runs[low:high] = joined
+
+    def drop_final(self) -> None:
+        """Forget what is done at the start."""
+        count = 0
+        for run in self._runs:
+            if not run.state.is_final:
+                break
+            count += 1
+        self._drop(count)
+
+    def drop_before(self, offset: int) -> None:
+        """Forget everything before `offset`, which may lie after the end."""
+        if offset <= self.start_offset:
+            return
+        if offset >= self.end_offset:
+            self._runs.clear()
+            self.start_offset = self.end_offset = offset
+            return
+        self._split(offset)
+        self._drop(self._places(offset, offset)[0])
+
+    def _drop(self, count: int) -> None:
+        del self._runs[:count]
+        self.start_offset = self._runs[0].first_offset if self._runs else self.end_offset
+
+    def _places(self, first_offset: int, last_offset: int) -> tuple[int, int]:
+        low = max(bisect_right(self._runs, first_offset, key=_first_offset) - 1, 0)
+        return low, bisect_right(self._runs, last_offset, lo=low, key=_first_offset)
+
+    def _split(self, offset: int) -> None:
+        """Make a run begin at `offset`, if it lies inside one."""
+        if not self.start_offset < offset < self.end_offset:
+            return
+        place = bisect_right(self._runs, offset, key=_first_offset) - 1
+        run = self._runs[place]
+        if run.first_offset == offset:
+            return
+        rest = Run(
+            offset,
+            run.last_offset,
+            run.state,
+            run.delivery_count,
+            run.member_id,
+            run.lock_until_ms,
+        )
+        run.last_offset = offset - 1
+        self._runs.insert(place + 1, rest)

@@ -1,0 +1,43 @@
+"""State batches laid over one another."""
+
+from collections.abc import Iterable
+
+from ottla.groups.share.delivery import StateBatch
+
+
+def overlay(
+    old: Iterable[StateBatch], new: Iterable[StateBatch], start_offset: int
+) -> tuple[StateBatch, ...]:
+    """`old` where `new` says nothing, without what lies before the start offset."""
+    covering = sorted(new)
+    pieces = [*covering]
+    for batch in old:
+        pieces.extend(_uncovered(batch, covering))
+    joined: list[StateBatch] = []
+    for batch in sorted(pieces):
+        if batch.last_offset < start_offset:
+            continue
+        batch = batch._replace(first_offset=max(batch.first_offset, start_offset))
+        if joined and _continues(joined[-1], batch):
+            joined[-1] = joined[-1]._replace(last_offset=batch.last_offset)
+        else:
+            joined.append(batch)
+    return tuple(joined)
+
+
+def _uncovered(batch: StateBatch, covering: Iterable[StateBatch]) -> Iterable[StateBatch]:
+    first = batch.first_offset
+    for cover in covering:
+        if cover.last_offset < first:
+            continue
+        if cover.first_offset > batch.last_offset:
+            break
+        if cover.first_offset > first:
+            yield batch._replace(first_offset=first, last_offset=cover.first_offset - 1)
+        first = cover.last_offset + 1
+    if first <= batch.last_offset:
+        yield batch._replace(first_offset=first)
+
+
+def _continues(batch: StateBatch, following: StateBatch) -> bool:
+    return batch.last_offset + 1 == following.first_offset and batch[2:] == following[2:]

@@ -1,0 +1,302 @@
+"""The machine of one partition of `__share_group_state`: the share coordinator (KIP-932).
+
+It keeps what the leaders of share-partitions write down, and gives it back to a new leader. Two
+epochs fence writers that were overtaken:
+
+    leader epoch  of the partition; a write or read of an older leader is refused
+    state epoch   grows when the state is made anew (offsets were reset); a leader that still works
+                  on the old state is refused and has to read it again
+
+A start offset of -1 means that the group has not begun to read the partition.
+"""
+
+import base64
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+from uuid import UUID
+
+from ottla.groups.record import Record, UnknownRecord
+from ottla.groups.share.delivery import DeliveryState, StateBatch
+from ottla.groups.share.state_batches import overlay
+from ottla.groups.share.state_records import (
+    DELIVERY_COMPLETE_COUNT_UNKNOWN,
+    ShareSnapshotKey,
+    ShareSnapshotValue,
+    ShareUpdateKey,
+    ShareUpdateValue,
+    StateBatchValue,
+)
+from ottla.machine.catalog import TopicCatalog
+from ottla.machine.result import Result
+from ottla.protocol.errors import ApiError, ErrorCode
+
+NO_OFFSET = -1
+NO_EPOCH = -1
+
+
+class SharePartitionKey(NamedTuple):
+    group_id: str
+    topic_id: UUID
+    partition: int
+
+    @property
+    def coordinator_key(self) -> str:
+        """As FindCoordinator takes it, and what decides where its state is kept."""
+        topic_id = base64.urlsafe_b64encode(self.topic_id.bytes).rstrip(b"=").decode()
+        return f"{self.group_id}:{topic_id}:{self.partition}"
+
+
+def parse_coordinator_key(text: str) -> SharePartitionKey:
+    """ApiError(invalid_request) if it is not one."""
+    rest, _, partition = text.rpartition(":")
+    group_id, _, topic_id = rest.rpartition(":")  # The name of a group may have colons.
+    try:
+        decoded = base64.b64decode(f"{topic_id}==", altchars=b"-_", validate=True)
+        return SharePartitionKey(group_id, UUID(bytes=decoded), int(partition))
+    except ValueError:
+        raise ApiError(
+            ErrorCode.invalid_request, f"{text!r} is not group:topic-id:partition"
+        ) from None
+
+
+class StateWrite(NamedTuple):
+    state_epoch: int
+    leader_epoch: int
+    start_offset: int  # NO_OFFSET when it has not moved.
+    batches: tuple[StateBatch, ...]
+    delivery_complete_count: int = DELIVERY_COMPLETE_COUNT_UNKNOWN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareState:
+    """What is known of one share-partition."""
+
+    snapshot_epoch: int = 0
+    state_epoch: int = 0
+    leader_epoch: int = NO_EPOCH
+    start_offset: int = NO_OFFSET
+    delivery_complete_count: int = DELIVERY_COMPLETE_COUNT_UNKNOWN
+    batches: tuple[StateBatch, ...] = ()
+    create_timestamp_ms: int = 0
+    update_count: int = 0  # Since the last snapshot.
+
+
+class ShareStateMachine:
+    """Implements `machine.contract.Machine`."""
+
+    def __init__(self, *, catalog: TopicCatalog, updates_per_snapshot: int = 500) -> None:
+        self._catalog = catalog
+        self._updates_per_snapshot = updates_per_snapshot
+        self._states: dict[SharePartitionKey, ShareState] = {}
+
+    # The machine.
+
+    def replay(self, record: object, timestamp_ms: int) -> None:
+        del timestamp_ms
+        match record:
+            case Record(key=ShareSnapshotKey() as key, value=ShareSnapshotValue() as value):
+                self._states[_place(key)] = _from_snapshot(value)
+            case Record(key=ShareSnapshotKey() as key, value=None):
+                self._states.pop(_place(key), None)
+            case Record(key=ShareUpdateKey() as key, value=ShareUpdateValue() as value):
+                self._replay_update(_place(key), value)
+            case UnknownRecord() | Record(key=ShareUpdateKey(), value=None):
+                pass
+            case _:
+                raise AssertionError(f"not a record of share-group state: {record}")
+
+    def _replay_update(self, place: SharePartitionKey, value: ShareUpdateValue) -> None:
+        """Its snapshot may have been cut off when the state was deleted: then it says nothing."""
+        state = self._states.get(place)
+        if state is None:
+            return
+        moved = value.start_offset != NO_OFFSET
+        start_offset = value.start_offset if moved else state.start_offset
+        self._states[place] = replace(
+            state,
+            leader_epoch=max(state.leader_epoch, value.leader_epoch),
+            start_offset=start_offset,
+            delivery_complete_count=value.delivery_complete_count,
+            batches=overlay(state.batches, _batches(value.state_batches), start_offset),
+            update_count=state.update_count + 1,
+        )
+
+    def snapshot(self) -> Iterable[object]:
+        for place, state in self._states.items():
+            yield _snapshot_record(place, state, state.create_timestamp_ms)
+
+    def on_loaded(self, now_ms: int) -> None:
+        del now_ms
+
+    # Operations.
+
+    def initialize(
+        self, place: SharePartitionKey, state_epoch: int, start_offset: int, now_ms: int
+    ) -> Result[None]:
+        """Make the state, or make it anew with a later state epoch. Once more changes nothing."""
+        self._validate_place(place)
+        known = self._states.get(place)
+        if known is not None:
+            self._validate_state_epoch(known, state_epoch)
+            if (state_epoch, start_offset) == (known.state_epoch, known.start_offset):
+                return Result(None)
+        state = ShareState(
+            snapshot_epoch=0 if known is None else known.snapshot_epoch + 1,
+            state_epoch=state_epoch,
+            leader_epoch=NO_EPOCH if known is None else known.leader_epoch,
+            start_offset=start_offset,
+            create_timestamp_ms=now_ms,
+        )
+        return Result(None, (_snapshot_record(place, state, now_ms),))
+
+    def read(self, place: SharePartitionKey, leader_epoch: int, now_ms: int) -> Result[ShareState]:
+        """For a leader that begins; from now on older leaders are refused."""
+        state = self._known(place)
+        self._validate_leader_epoch(state, leader_epoch)
+        if leader_epoch <= state.leader_epoch:
+            return Result(state)
+        state = replace(state, leader_epoch=leader_epoch)
+        complete_count = state.delivery_complete_count
+        write = StateWrite(state.state_epoch, leader_epoch, NO_OFFSET, (), complete_count)
+        return Result(state, (self._record(place, state, write, now_ms),))
+
+    def read_summary(self, place: SharePartitionKey) -> Result[ShareState]:
+        """For those who only want to know."""
+        return Result(self._known(place))
+
+    def write(self, place: SharePartitionKey, write: StateWrite, now_ms: int) -> Result[None]:
+        state = self._known(place)
+        self._validate_leader_epoch(state, write.leader_epoch)
+        self._validate_state_epoch(state, write.state_epoch)
+        return Result(None, (self._record(place, state, write, now_ms),))
+
+    def delete(self, place: SharePartitionKey) -> Result[None]:
+        if place not in self._states:
+            return Result(None)
+        return Result(None, (Record(_snapshot_key(place), None),))
+
+    def _known(self, place: SharePartitionKey) -> ShareState:
+        self._validate_place(place)
+        state = self._states.get(place)
+        if state is None:
+            raise ApiError(
+                ErrorCode.unknown_topic_or_partition,
+                f"there is no state of {place.coordinator_key}; it has to be initialized",
+            )
+        return state
+
+    def _validate_place(self, place: SharePartitionKey) -> None:
+        name = self._catalog.topic_name(place.topic_id)
+        count = None if name is None else self._catalog.partition_count(name)
+        if count is None or not 0 <= place.partition < count:
+            raise ApiError(
+                ErrorCode.unknown_topic_or_partition, f"there is no partition {place[1:]}"
+            )
+
+    def _validate_leader_epoch(self, state: ShareState, leader_epoch: int) -> None:
+        if leader_epoch < state.leader_epoch:
+            raise ApiError(
+                ErrorCode.fenced_leader_epoch,
+                f"leader epoch {leader_epoch} was followed by {state.leader_epoch}",
+            )
+
+    def _validate_state_epoch(self, state: ShareState, state_epoch: int) -> None:
+        if state_epoch < state.state_epoch:
+            raise ApiError(
+                ErrorCode.fenced_state_epoch,
+                f"state epoch {state_epoch} was followed by {state.state_epoch}",
+            )
+
+    def _record(
+        self, place: SharePartitionKey, state: ShareState, write: StateWrite, now_ms: int
+    ) -> Record:
+        """An update, or a snapshot after so many of them."""
+        if state.update_count < self._updates_per_snapshot:
+            return _update_record(place, state, write)
+        moved = write.start_offset != NO_OFFSET
+        start_offset = write.start_offset if moved else state.start_offset
+        whole = replace(
+            state,
+            snapshot_epoch=state.snapshot_epoch + 1,
+            leader_epoch=write.leader_epoch,
+            start_offset=start_offset,
+            delivery_complete_count=write.delivery_complete_count,
+            batches=overlay(state.batches, write.batches, start_offset),
+        )
+        return _snapshot_record(place, whole, now_ms)
+
+
+def _place(key: ShareSnapshotKey | ShareUpdateKey) -> SharePartitionKey:
+    return SharePartitionKey(key.group_id, key.topic_id or UUID(int=0), key.partition)
+
+
+def _snapshot_key(place: SharePartitionKey) -> ShareSnapshotKey:
+    return ShareSnapshotKey(
+        group_id=place.group_id, topic_id=place.topic_id, partition=place.partition
+    )
+
+
+def _snapshot_record(place: SharePartitionKey, state: ShareState, now_ms: int) -> Record:
+    return Record(
+        _snapshot_key(place),
+        ShareSnapshotValue(
+            snapshot_epoch=state.snapshot_epoch,
+            state_epoch=state.state_epoch,
+            leader_epoch=state.leader_epoch,
+            start_offset=state.start_offset,
+            delivery_complete_count=state.delivery_complete_count,
+            create_timestamp=state.create_timestamp_ms,
+            write_timestamp=now_ms,
+            state_batches=_batch_values(state.batches),
+        ),
+    )
+
+
+def _update_record(place: SharePartitionKey, state: ShareState, write: StateWrite) -> Record:
+    return Record(
+        ShareUpdateKey(group_id=place.group_id, topic_id=place.topic_id, partition=place.partition),
+        ShareUpdateValue(
+            snapshot_epoch=state.snapshot_epoch,
+            leader_epoch=write.leader_epoch,
+            start_offset=write.start_offset,
+            delivery_complete_count=write.delivery_complete_count,
+            state_batches=_batch_values(write.batches),
+        ),
+    )
+
+
+def _from_snapshot(value: ShareSnapshotValue) -> ShareState:
+    return ShareState(
+        snapshot_epoch=value.snapshot_epoch,
+        state_epoch=value.state_epoch,
+        leader_epoch=value.leader_epoch,
+        start_offset=value.start_offset,
+        delivery_complete_count=value.delivery_complete_count,
+        batches=_batches(value.state_batches),
+        create_timestamp_ms=value.create_timestamp,
+    )
+
+
+def _batch_values(batches: Iterable[StateBatch]) -> tuple[StateBatchValue, ...]:
+    return tuple(
+        StateBatchValue(
+            first_offset=batch.first_offset,
+            last_offset=batch.last_offset,
+            delivery_state=batch.state,
+            delivery_count=batch.delivery_count,
+        )
+        for batch in batches
+    )
+
+
+def _batches(values: Iterable[StateBatchValue]) -> tuple[StateBatch, ...]:
+    return tuple(
+        StateBatch(
+            value.first_offset,
+            value.last_offset,
+            DeliveryState(value.delivery_state),
+            value.delivery_count,
+        )
+        for value in values
+    )

@@ -1,0 +1,72 @@
+"""Records of `__share_group_state`: a share-partition's whole state, and changes of it since.
+
+0  snapshot: all of it; without a value the state was deleted
+1  update: what has changed since the last snapshot, whose epoch it carries
+
+Newer updates do not contain older ones, so this topic is not compacted: what lies before the last
+snapshot of every share-partition is cut off instead.
+"""
+
+import uuid
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from ottla.groups.record import KeyLayout, ValueLayout, wire
+
+DELIVERY_COMPLETE_COUNT_UNKNOWN = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _SharePartitionKey(KeyLayout):
+    group_id: str = field(metadata=wire("string"))
+    topic_id: uuid.UUID | None = field(metadata=wire("uuid"))
+    partition: int = field(metadata=wire("int32"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateBatchValue(ValueLayout):
+    first_offset: int = field(metadata=wire("int64"))
+    last_offset: int = field(metadata=wire("int64"))
+    delivery_state: int = field(metadata=wire("int8"))
+    delivery_count: int = field(metadata=wire("int16"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareSnapshotKey(_SharePartitionKey):
+    RECORD_TYPE: ClassVar[int] = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareSnapshotValue(ValueLayout):
+    snapshot_epoch: int = field(metadata=wire("int32"))
+    state_epoch: int = field(metadata=wire("int32"))
+    leader_epoch: int = field(metadata=wire("int32"))
+    start_offset: int = field(metadata=wire("int64"))
+    delivery_complete_count: int = field(
+        metadata=wire("int32", tag=0), default=DELIVERY_COMPLETE_COUNT_UNKNOWN
+    )
+    create_timestamp: int = field(metadata=wire("int64"))
+    write_timestamp: int = field(metadata=wire("int64"))
+    state_batches: tuple[StateBatchValue, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareUpdateKey(_SharePartitionKey):
+    RECORD_TYPE: ClassVar[int] = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareUpdateValue(ValueLayout):
+    snapshot_epoch: int = field(metadata=wire("int32"))
+    leader_epoch: int = field(metadata=wire("int32"))
+    start_offset: int = field(metadata=wire("int64"))  # -1 when it has not moved.
+    delivery_complete_count: int = field(
+        metadata=wire("int32", tag=0), default=DELIVERY_COMPLETE_COUNT_UNKNOWN
+    )
+    state_batches: tuple[StateBatchValue, ...]
+
+
+SHARE_STATE_FAMILIES: dict[int, tuple[type[Any], type[Any]]] = {
+    ShareSnapshotKey.RECORD_TYPE: (ShareSnapshotKey, ShareSnapshotValue),
+    ShareUpdateKey.RECORD_TYPE: (ShareUpdateKey, ShareUpdateValue),
+}

@@ -1,0 +1,120 @@
+"""What one member takes of the batches that a fetch has found."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ottla.groups.share.delivery import DeliveryState
+from ottla.groups.share.runs import Run, Runs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryRules:
+    """What the group's configuration says; it may be replaced at any time."""
+
+    lock_duration_ms: int = 30_000
+    delivery_count_limit: int = 5
+    record_locks_max: int = 2_000  # In flight at a time; a batch may go past it.
+    dead_letters: bool = False  # Of records past the limit.
+    dead_letters_of_rejected: bool = False
+
+
+class LogBatch(NamedTuple):
+    """A batch of the log, as a fetch found it."""
+
+    first_offset: int
+    last_offset: int
+    deliverable: bool = True  # False for control records and aborted transactions.
+
+
+class AcquiredRange(NamedTuple):
+    first_offset: int
+    last_offset: int
+    delivery_count: int
+
+
+class Taking:
+    def __init__(self, runs: Runs, rules: DeliveryRules, member_id: str, now_ms: int) -> None:
+        self.acquired: list[AcquiredRange] = []
+        self.count = 0  # Of records that were acquired.
+        self.stopped = False  # Some of the last batch was left: nothing after it may be taken.
+        self.first_offset = runs.end_offset  # What was touched; nothing while it lies after last.
+        self.last_offset = -1
+        self._runs = runs
+        self._rules = rules
+        self._member_id = member_id
+        self._lock_until_ms = now_ms + rules.lock_duration_ms
+        self._spent: list[Run] = []
+
+    def given_up(self) -> list[Run]:
+        """Available runs that must not be delivered again: they were often enough."""
+        return self._spent
+
+    def take(self, first_offset: int, last_offset: int, count_max: int | None) -> None:
+        """Acquire what is available of these offsets, and those that were never handed out."""
+        runs = self._runs
+        left = last_offset - first_offset + 1 if count_max is None else count_max
+        for run in runs.overlapping(first_offset, min(last_offset, runs.end_offset - 1)):
+            if left <= 0:
+                return
+            if run.state is DeliveryState.AVAILABLE and run.last_offset >= first_offset:
+                first = max(run.first_offset, first_offset)
+                left -= self._take_available(first, min(run.last_offset, last_offset), left)
+        if left > 0 and last_offset >= runs.end_offset:
+            self._take_new(last_offset, left, whole=count_max is None)
+        self.stopped = last_offset >= runs.end_offset
+
+    def _take_available(self, first_offset: int, last_offset: int, left: int) -> int:
+        last_offset = min(last_offset, first_offset + left - 1)
+        (run,) = self._runs.cut(first_offset, last_offset)
+        self._touch(run)
+        if run.delivery_count >= self._rules.delivery_count_limit:
+            self._spent.append(run)
+            return 0
+        self._acquire(run)
+        return run.count
+
+    def _take_new(self, last_offset: int, left: int, *, whole: bool) -> None:
+        runs = self._runs
+        runs.drop_final()
+        room = self._rules.record_locks_max - runs.span
+        if room <= 0:
+            return
+        first_offset = runs.end_offset
+        if not whole:
+            last_offset = min(last_offset, first_offset + min(left, room) - 1)
+        run = Run(first_offset, last_offset, DeliveryState.AVAILABLE)
+        runs.append(run)
+        self._touch(run)
+        self._acquire(run)
+
+    def _acquire(self, run: Run) -> None:
+        run.acquire(self._member_id, self._lock_until_ms)
+        self.count += run.count
+        previous = self.acquired[-1] if self.acquired else None
+        if (
+            previous is not None
+            and previous.last_offset + 1 == run.first_offset
+            and previous.delivery_count == run.delivery_count
+        ):
+            self.acquired[-1] = previous._replace(last_offset=run.last_offset)
+        else:
+            self.acquired.append(
+                AcquiredRange(run.first_offset, run.last_offset, run.delivery_count)
+            )
+
+    def pass_over(self, first_offset: int, last_offset: int) -> None:
+        """There are no records to deliver at these offsets."""
+        runs = self._runs
+        assert first_offset <= runs.end_offset, "nothing is left out"
+        for run in runs.cut(first_offset, last_offset):
+            if run.state is DeliveryState.AVAILABLE:
+                run.leave_to(DeliveryState.ARCHIVED)
+                self._touch(run)
+        if max(first_offset, runs.end_offset) <= last_offset:
+            run = Run(runs.end_offset, last_offset, DeliveryState.ARCHIVED)
+            runs.append(run)
+            self._touch(run)
+
+    def _touch(self, run: Run) -> None:
+        self.first_offset = min(self.first_offset, run.first_offset)
+        self.last_offset = max(self.last_offset, run.last_offset)

@@ -1,0 +1,128 @@
+"""A share-partition as its leader drives it: a log, a share coordinator, and time by hand.
+
+Every change passes through the records of the share coordinator and their bytes.
+"""
+
+from typing import Any
+from uuid import UUID
+
+from tests.groups.kit import Catalog
+
+from ottla.groups.record import Record
+from ottla.groups.record_codec import FamilyCodec
+from ottla.groups.share.delivery import Acknowledgement, DeadLetter
+from ottla.groups.share.partition import Change, SharePartition
+from ottla.groups.share.state_coordinator import SharePartitionKey, ShareStateMachine, StateWrite
+from ottla.groups.share.state_records import SHARE_STATE_FAMILIES
+from ottla.groups.share.taking import AcquiredRange, DeliveryRules, LogBatch
+from ottla.machine.result import Result
+
+PLACE = SharePartitionKey("g", UUID(int=1), 0)
+CODEC = FamilyCodec(SHARE_STATE_FAMILIES)
+
+
+class ShareCoordinator:
+    """Drives a ShareStateMachine as the runtime does."""
+
+    def __init__(self, updates_per_snapshot: int = 3) -> None:
+        self.catalog = Catalog(t=4)
+        self.log: list[Record] = []
+        self._updates_per_snapshot = updates_per_snapshot
+        self.reload()
+
+    def reload(self) -> None:
+        self.machine = ShareStateMachine(
+            catalog=self.catalog, updates_per_snapshot=self._updates_per_snapshot
+        )
+        for record in self.log:
+            self.machine.replay(record, 0)
+
+    def run(self, result: Result[Any]) -> Any:
+        for record in result.records:
+            written = CODEC.decode(*CODEC.encode(record))
+            assert isinstance(written, Record)
+            self.log.append(written)
+            self.machine.replay(written, 0)
+        return result.response
+
+
+class Leader:
+    """The leader of a partition that one share group reads."""
+
+    def __init__(self, **rules: Any) -> None:
+        self.rules = DeliveryRules(**rules)
+        self.coordinator = ShareCoordinator()
+        self.batches: list[LogBatch] = []
+        self.end_offset = 0
+        self.now_ms = 0
+        self.leader_epoch = 0
+        self.dead_letters: list[DeadLetter] = []
+        machine = self.coordinator.machine
+        self.coordinator.run(machine.initialize(PLACE, 1, 0, self.now_ms))
+        self.load()
+
+    def load(self) -> None:
+        """A new leader begins: only what was written down is left."""
+        self.leader_epoch += 1
+        machine = self.coordinator.machine
+        state = self.coordinator.run(machine.read(PLACE, self.leader_epoch, self.now_ms))
+        self.state_epoch = state.state_epoch
+        self.partition = SharePartition(state.start_offset, state.batches, self.rules)
+        self.dead_letters = list(self.partition.archiving())
+
+    def append(self, count: int, *, deliverable: bool = True, hole: int = 0) -> LogBatch:
+        first = self.end_offset + hole
+        batch = LogBatch(first, first + count - 1, deliverable)
+        self.batches.append(batch)
+        self.end_offset = batch.last_offset + 1
+        return batch
+
+    def acquire(
+        self, member_id: str, records_max: int = 500, *, whole_batches: bool = True
+    ) -> tuple[AcquiredRange, ...]:
+        offset = self.partition.fetch_offset()
+        if offset is None:
+            return ()
+        found = [batch for batch in self.batches if batch.last_offset >= offset]
+        acquired, change = self.partition.acquire(
+            member_id,
+            offset,
+            found,
+            records_max=records_max,
+            whole_batches=whole_batches,
+            now_ms=self.now_ms,
+        )
+        self.write(change)
+        return acquired
+
+    def acknowledge(
+        self, member_id: str, *acknowledgements: tuple[int, int, tuple[int, ...]]
+    ) -> None:
+        batches = [Acknowledgement(*each) for each in acknowledgements]
+        self.write(self.partition.acknowledge(member_id, batches, self.now_ms))
+
+    def release(self, member_id: str) -> None:
+        self.write(self.partition.release_member(member_id))
+
+    def advance(self, milliseconds: int) -> None:
+        self.now_ms += milliseconds
+        self.write(self.partition.expire(self.now_ms))
+
+    def write_dead_letters(self) -> None:
+        letters, self.dead_letters = self.dead_letters, []
+        for letter in letters:
+            self.write(self.partition.on_dead_letter_written(letter))
+
+    def write(self, change: Change) -> None:
+        self.dead_letters.extend(change.dead_letters)
+        if not change.is_written:
+            return
+        write = StateWrite(
+            self.state_epoch,
+            self.leader_epoch,
+            change.start_offset,
+            change.batches,
+            self.partition.delivery_complete_count,
+        )
+        machine = self.coordinator.machine
+        self.coordinator.run(machine.write(PLACE, write, self.now_ms))

@@ -1,0 +1,209 @@
+"""The share coordinator: exact records, epochs, and what a new leader gets."""
+
+from uuid import UUID
+
+import pytest
+from tests.groups.share.kit import CODEC, PLACE, ShareCoordinator
+
+from ottla.groups.coordinator import partition_for
+from ottla.groups.record import Record
+from ottla.groups.share.delivery import DeliveryState, StateBatch
+from ottla.groups.share.state_coordinator import (
+    SharePartitionKey,
+    ShareState,
+    StateWrite,
+    parse_coordinator_key,
+)
+from ottla.groups.share.state_records import (
+    ShareSnapshotKey,
+    ShareSnapshotValue,
+    ShareUpdateKey,
+    ShareUpdateValue,
+    StateBatchValue,
+)
+from ottla.protocol.errors import ApiError, ErrorCode
+
+NOW_MS = 77
+AVAILABLE = DeliveryState.AVAILABLE
+ACKNOWLEDGED = DeliveryState.ACKNOWLEDGED
+SNAPSHOT_KEY = ShareSnapshotKey(group_id="g", topic_id=PLACE.topic_id, partition=0)
+UPDATE_KEY = ShareUpdateKey(group_id="g", topic_id=PLACE.topic_id, partition=0)
+
+
+def initialized(updates_per_snapshot: int = 3) -> ShareCoordinator:
+    coordinator = ShareCoordinator(updates_per_snapshot)
+    coordinator.run(coordinator.machine.initialize(PLACE, 5, 10, NOW_MS))
+    return coordinator
+
+
+def write(
+    coordinator: ShareCoordinator,
+    *batches: StateBatch,
+    start_offset: int = -1,
+    state_epoch: int = 5,
+    leader_epoch: int = 2,
+) -> None:
+    request = StateWrite(state_epoch, leader_epoch, start_offset, batches)
+    coordinator.run(coordinator.machine.write(PLACE, request, NOW_MS))
+
+
+def state(coordinator: ShareCoordinator) -> ShareState:
+    found = coordinator.run(coordinator.machine.read_summary(PLACE))
+    assert isinstance(found, ShareState)
+    return found
+
+
+def snapshot(
+    *batches: StateBatchValue, epoch: int = 0, leader_epoch: int = -1, start_offset: int = 10
+) -> Record:
+    return Record(
+        SNAPSHOT_KEY,
+        ShareSnapshotValue(
+            snapshot_epoch=epoch,
+            state_epoch=5,
+            leader_epoch=leader_epoch,
+            start_offset=start_offset,
+            create_timestamp=NOW_MS,
+            write_timestamp=NOW_MS,
+            state_batches=batches,
+        ),
+    )
+
+
+def test_records() -> None:
+    coordinator = initialized(updates_per_snapshot=1)
+    write(coordinator, StateBatch(10, 14, AVAILABLE, 1))
+    write(coordinator, StateBatch(12, 12, ACKNOWLEDGED, 1), start_offset=11)
+
+    assert coordinator.log == [
+        snapshot(),
+        Record(
+            UPDATE_KEY,
+            ShareUpdateValue(
+                snapshot_epoch=0,
+                leader_epoch=2,
+                start_offset=-1,
+                state_batches=(
+                    StateBatchValue(
+                        first_offset=10, last_offset=14, delivery_state=0, delivery_count=1
+                    ),
+                ),
+            ),
+        ),
+        snapshot(
+            StateBatchValue(first_offset=11, last_offset=11, delivery_state=0, delivery_count=1),
+            StateBatchValue(first_offset=12, last_offset=12, delivery_state=2, delivery_count=1),
+            StateBatchValue(first_offset=13, last_offset=14, delivery_state=0, delivery_count=1),
+            epoch=1,
+            leader_epoch=2,
+            start_offset=11,
+        ),
+    ]
+
+
+def test_bytes() -> None:
+    """Written out by hand from Kafka's message definitions."""
+    batch = StateBatchValue(first_offset=1, last_offset=2, delivery_state=4, delivery_count=3)
+    key = ShareUpdateKey(group_id="g", topic_id=UUID(int=1), partition=7)
+    value = ShareUpdateValue(
+        snapshot_epoch=1,
+        leader_epoch=2,
+        start_offset=3,
+        delivery_complete_count=4,
+        state_batches=(batch,),
+    )
+
+    assert CODEC.encode(Record(key, value)) == (
+        bytes.fromhex("0001 0001 67 00000000000000000000000000000001 00000007"),
+        bytes.fromhex(
+            "0000 00000001 00000002 0000000000000003"
+            "02 0000000000000001 0000000000000002 04 0003 00"
+            "01 00 04 00000004"
+        ),
+    )
+    assert CODEC.encode(snapshot()) == (
+        bytes.fromhex("0000 0001 67 00000000000000000000000000000001 00000000"),
+        bytes.fromhex(
+            "0000 00000000 00000005 ffffffff 000000000000000a"
+            "000000000000004d 000000000000004d 01 00"
+        ),
+    )
+
+
+def test_a_reload_gives_the_same_state() -> None:
+    coordinator = initialized()
+    for offset in range(10, 30):
+        write(
+            coordinator, StateBatch(offset, offset, AVAILABLE, offset % 3), start_offset=offset - 2
+        )
+    before = state(coordinator)
+
+    coordinator.reload()
+
+    assert state(coordinator) == before
+
+
+def test_initializing_again_changes_nothing() -> None:
+    coordinator = initialized()
+    coordinator.run(coordinator.machine.initialize(PLACE, 5, 10, NOW_MS + 1))
+
+    assert coordinator.log == [snapshot()]
+
+
+def test_new_offsets_fence_the_leader_that_works_on_the_old_ones() -> None:
+    coordinator = initialized()
+    write(coordinator, StateBatch(10, 11, ACKNOWLEDGED, 1))
+    coordinator.run(coordinator.machine.initialize(PLACE, 6, 0, NOW_MS))
+
+    assert state(coordinator).batches == ()
+    with pytest.raises(ApiError) as refused:
+        write(coordinator, start_offset=12)
+    assert refused.value.code is ErrorCode.fenced_state_epoch
+    with pytest.raises(ApiError) as refused:
+        coordinator.machine.initialize(PLACE, 5, 0, NOW_MS)
+    assert refused.value.code is ErrorCode.fenced_state_epoch
+
+
+def test_a_new_leader_fences_the_old_one() -> None:
+    coordinator = initialized()
+    read = coordinator.run(coordinator.machine.read(PLACE, 3, NOW_MS))
+    assert (read.start_offset, read.state_epoch, read.leader_epoch) == (10, 5, 3)
+
+    coordinator.reload()
+
+    with pytest.raises(ApiError) as refused:
+        write(coordinator, start_offset=12, leader_epoch=2)
+    assert refused.value.code is ErrorCode.fenced_leader_epoch
+    with pytest.raises(ApiError) as refused:
+        coordinator.machine.read(PLACE, 2, NOW_MS)
+    assert refused.value.code is ErrorCode.fenced_leader_epoch
+
+
+def test_deleted_state_is_gone() -> None:
+    coordinator = initialized()
+    coordinator.run(coordinator.machine.delete(PLACE))
+    coordinator.run(coordinator.machine.delete(PLACE))
+
+    assert coordinator.log[1:] == [Record(SNAPSHOT_KEY, None)]
+    with pytest.raises(ApiError) as refused:
+        state(coordinator)
+    assert refused.value.code is ErrorCode.unknown_topic_or_partition
+
+
+def test_partitions_that_do_not_exist_have_no_state() -> None:
+    coordinator = ShareCoordinator()
+    for place in (PLACE._replace(topic_id=UUID(int=9)), PLACE._replace(partition=4)):
+        with pytest.raises(ApiError) as refused:
+            coordinator.machine.initialize(place, 0, 0, NOW_MS)
+        assert refused.value.code is ErrorCode.unknown_topic_or_partition
+
+
+def test_the_key_of_a_coordinator() -> None:
+    place = SharePartitionKey("a:b", UUID("00112233-4455-6677-8899-aabbccddeeff"), 3)
+
+    assert place.coordinator_key == "a:b:ABEiM0RVZneImaq7zN3u_w:3"
+    assert parse_coordinator_key(place.coordinator_key) == place
+    assert 0 <= partition_for(place.coordinator_key, 50) < 50
+    for text in ("g", "g:t:1", "g:ABEiM0RVZneImaq7zN3u_w:x", ""):
+        with pytest.raises(ApiError):
+            parse_coordinator_key(text)
