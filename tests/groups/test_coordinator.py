@@ -9,25 +9,8 @@ from tests.groups.kit import ALL_GROUPS, CALLER, Coordinator, subscription
 
 from ottla.groups.caller import Caller
 from ottla.groups.classic.records import GroupMetadataValue, group_metadata
-from ottla.groups.coordinator import partition_for
 from ottla.groups.record import UnknownRecord
 from ottla.protocol.errors import ErrorCode
-
-
-@pytest.mark.parametrize(
-    ("group_id", "partition"),
-    [
-        ("", 0),
-        ("a", 47),
-        ("test-group", 12),
-        ("hello", 22),  # 99162322
-        ("grün", 49),  # 3185949
-        ("\U0001f600", 49),  # Two UTF-16 units: 1772899
-        ("polygenelubricants", 0),  # Its hash code is the least integer.
-    ],
-)
-def test_a_group_lives_where_its_hash_code_says(group_id: str, partition: int) -> None:
-    assert partition_for(group_id, 50) == partition
 
 
 def test_a_coordinator_that_takes_over_goes_on_with_the_generation() -> None:

@@ -17,9 +17,10 @@ from ottla.controller.record_codec import MetadataRecordCodec
 from ottla.controller.records import PartitionRecord
 from ottla.groups.config import BROKER_KEYS as GROUP_KEYS
 from ottla.groups.config import GroupConfig
-from ottla.groups.coordinator import GroupMachine, partition_for
+from ottla.groups.coordinator import GroupMachine
 from ottla.groups.record_codec import GroupRecordCodec
 from ottla.handlers.broker import Broker, RequestContext
+from ottla.machine.partitioning import partition_for
 from ottla.protocol.config import ConfigKey, ConfigSchema, ConfigType
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.topics import CONSUMER_OFFSETS_TOPIC, TopicPartition
@@ -175,7 +176,7 @@ class Node:
             self.image,
             partition_for,
             self._group_machine,
-            GroupRecordCodec(),
+            GroupRecordCodec,
             clock,
             supervisor,
             self.loop,

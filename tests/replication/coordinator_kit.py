@@ -101,7 +101,7 @@ class BrokerKit:
             self.image,
             lambda key, count: int(key) % count,
             Pairs,
-            PairCodec(),
+            PairCodec,
             SystemClock(),
             self.supervisor,
             self.loop,

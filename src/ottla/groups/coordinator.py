@@ -1,12 +1,12 @@
 """The machine of one partition of `__consumer_offsets`: every operation on its groups.
 
-A group lives on the partition that `partition_for` gives for its id. The runtime that leads the
-partition replays its log, calls `on_loaded` once, and then submits operations. Operations raise
+A group lives on the partition that `machine.partitioning` gives for its id. The runtime that leads
+the partition replays its log, calls `on_loaded` once, and then submits operations. Operations raise
 ApiError when a request is refused as a whole; what concerns a part of a request is in the response.
 A reply may be a Deferred: JoinGroup and SyncGroup wait for other members.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from functools import partial
 
@@ -78,21 +78,6 @@ from ottla.protocol.messages import (
 )
 
 _EXPIRE_OFFSETS_KEY = "offsets/expire"
-
-
-def partition_for(group_id: str, partition_count: int) -> int:
-    """The partition of `__consumer_offsets` where a group lives: Java's String.hashCode decides."""
-    code = 0
-    for unit in _utf16_units(group_id):
-        code = (31 * code + unit) & 0xFFFFFFFF
-    signed = code - (1 << 32) if code >= 1 << 31 else code
-    # The absolute value of the least integer does not fit; Kafka takes 0 for it.
-    return (0 if signed == -(1 << 31) else abs(signed)) % partition_count
-
-
-def _utf16_units(text: str) -> Iterator[int]:
-    encoded = text.encode("utf-16-be", "surrogatepass")
-    return (encoded[index] << 8 | encoded[index + 1] for index in range(0, len(encoded), 2))
 
 
 class GroupMachine:

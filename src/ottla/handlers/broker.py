@@ -7,11 +7,10 @@ from asyncio import AbstractEventLoop
 from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.controller.effective_configs import EffectiveConfigs
 from ottla.controller.image import MetadataImage
-from ottla.groups.coordinator import GroupMachine
 from ottla.network.session import Session
 from ottla.replication.coordinators import Coordinators
 from ottla.replication.manager import ReplicaManager
@@ -20,6 +19,9 @@ from ottla.runtime.controller_client import ControllerClient
 from ottla.runtime.producer_ids import ProducerIds
 from ottla.runtime.supervisor import Supervisor
 from ottla.storage.manager import LogManager
+
+if TYPE_CHECKING:
+    from ottla.groups.coordinator import GroupMachine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +33,7 @@ class Broker:
     configs: EffectiveConfigs
     producer_ids: ProducerIds
     replicas: ReplicaManager
-    groups: Coordinators[GroupMachine]
+    groups: "Coordinators[GroupMachine]"
     logs: LogManager
     clock: Clock
     loop: AbstractEventLoop

@@ -1,20 +1,27 @@
-"""The group coordinators of this node: their machines over `__consumer_offsets`."""
+"""The group coordinators of this node: their machines over `__consumer_offsets`.
+
+The machine is imported when the first of those partitions is taken up, for a broker without groups
+starts faster without it.
+"""
 
 import asyncio
 import logging
 from collections.abc import Collection
 from concurrent.futures import Executor
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from ottla.controller.image import MetadataImage
 from ottla.groups.config import GroupConfig
-from ottla.groups.coordinator import GroupMachine, partition_for
-from ottla.groups.record_codec import GroupRecordCodec
-from ottla.machine.contract import Timers
+from ottla.machine.contract import RecordCodec, Timers
+from ottla.machine.partitioning import partition_for
 from ottla.protocol.topics import CONSUMER_OFFSETS_TOPIC
 from ottla.replication.coordinators import Coordinators
 from ottla.runtime.clock import Clock
 from ottla.runtime.supervisor import Supervisor
+
+if TYPE_CHECKING:
+    from ottla.groups.coordinator import GroupMachine
 
 logger = logging.getLogger(__name__)
 
@@ -25,18 +32,25 @@ def group_coordinators(
     clock: Clock,
     supervisor: Supervisor,
     executor: Executor,
-) -> Coordinators[GroupMachine]:
-    def create_machine(timers: Timers) -> GroupMachine:
+) -> "Coordinators[GroupMachine]":
+    def create_machine(timers: Timers) -> "GroupMachine":
+        from ottla.groups.coordinator import GroupMachine
+
         return GroupMachine(
             config=config, catalog=image, timers=timers, new_uuid=lambda: str(uuid4())
         )
+
+    def create_codec() -> RecordCodec:
+        from ottla.groups.record_codec import GroupRecordCodec
+
+        return GroupRecordCodec()
 
     return Coordinators(
         CONSUMER_OFFSETS_TOPIC,
         image,
         partition_for,
         create_machine,
-        GroupRecordCodec(),
+        create_codec,
         clock,
         supervisor,
         asyncio.get_running_loop(),
@@ -45,7 +59,7 @@ def group_coordinators(
 
 
 def remove_offsets_of_topics(
-    coordinators: Coordinators[GroupMachine], names: Collection[str]
+    coordinators: "Coordinators[GroupMachine]", names: Collection[str]
 ) -> None:
     """Best effort: an offset knows the id of its topic, so none is taken for another topic's."""
     for runtime in coordinators.all():

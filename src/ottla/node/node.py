@@ -11,12 +11,12 @@ import random
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from ottla.controller.config import BROKER_HEARTBEAT_INTERVAL_MS
 from ottla.controller.effective_configs import ConfigRules, EffectiveConfigs
 from ottla.groups.config import GroupConfig
-from ottla.groups.coordinator import GroupMachine
 from ottla.handlers.api import claimed_versions
 from ottla.handlers.broker import Broker
 from ottla.handlers.dispatch import make_dispatch
@@ -58,6 +58,9 @@ from ottla.storage.filesystem import Filesystem
 from ottla.storage.local_filesystem import LocalFilesystem
 from ottla.storage.log import PartitionLog
 from ottla.storage.manager import LogManager
+
+if TYPE_CHECKING:
+    from ottla.groups.coordinator import GroupMachine
 
 logger = logging.getLogger(__name__)
 
@@ -204,7 +207,7 @@ class Node:
         await runtime.load()
         return ControllerClient(runtime)
 
-    def _start_groups(self) -> Coordinators[GroupMachine]:
+    def _start_groups(self) -> "Coordinators[GroupMachine]":
         """Each begins when the partition that it lives on is taken up."""
         groups = group_coordinators(
             GroupConfig.of(self.values),
@@ -230,7 +233,7 @@ class Node:
         self,
         controller: ControllerClient,
         registration: Registration,
-        groups: Coordinators[GroupMachine],
+        groups: "Coordinators[GroupMachine]",
     ) -> Broker:
         return Broker(
             node_id=self.node_id,

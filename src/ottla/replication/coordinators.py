@@ -50,7 +50,7 @@ class Coordinators(Generic[M]):
         catalog: TopicCatalog,
         partition_for: PartitionFor,
         create_machine: Callable[[Timers], M],
-        codec: RecordCodec,
+        create_codec: Callable[[], RecordCodec],
         clock: Clock,
         supervisor: Supervisor,
         loop: asyncio.AbstractEventLoop,
@@ -60,7 +60,7 @@ class Coordinators(Generic[M]):
         self._catalog = catalog
         self._partition_for = partition_for
         self._create_machine = create_machine
-        self._codec = codec
+        self._create_codec = create_codec
         self._clock = clock
         self._supervisor = supervisor
         self._loop = loop
@@ -98,7 +98,7 @@ class Coordinators(Generic[M]):
             return
         runtime = MachineRuntime(
             self._create_machine,
-            self._codec,
+            self._create_codec(),
             PartitionCommitLog(partition, self._loop, self._executor),
             self._clock,
             self._loop,
