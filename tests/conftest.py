@@ -12,6 +12,9 @@ from tests.broker_process import LOG_CHARACTERS_SHOWN, BrokerProcess, ExternalBr
 
 EXTERNAL_BOOTSTRAP = os.environ.get("OTTLA_TEST_BOOTSTRAP")
 
+# A new group waits three seconds for more members before it starts, which a test need not.
+IMPATIENT = ("--set", "group.initial.rebalance.delay.ms=0")
+
 _running = pytest.StashKey[BrokerProcess | ExternalBroker]()
 
 
@@ -22,7 +25,7 @@ def broker(
     if EXTERNAL_BOOTSTRAP:
         yield ExternalBroker(EXTERNAL_BOOTSTRAP)
         return
-    process = BrokerProcess(tmp_path_factory.mktemp("broker"))
+    process = BrokerProcess(tmp_path_factory.mktemp("broker"), *IMPATIENT)
     pytestconfig.stash[_running] = process
     with process:
         yield process
