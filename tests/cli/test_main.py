@@ -20,13 +20,17 @@ CLIENT_COMMANDS = [
     ("configs", "alter", "--broker", "1", "--set", "a=b"),
     ("produce", "orders", "hello"),
     ("consume", "orders"),
+    ("consume", "orders", "--group", "readers"),
+    ("groups", "list"),
+    ("groups", "describe", "readers"),
+    ("groups", "delete", "readers"),
 ]
 
 
 def test_help_lists_every_command(ottla: Ottla) -> None:
     outcome = ottla("--help")
     assert outcome.exit_code == 0
-    for command in ("serve", "topics", "configs", "produce", "consume", "dump"):
+    for command in ("serve", "topics", "configs", "groups", "produce", "consume", "dump"):
         assert f"{command}: " in outcome.output
 
 

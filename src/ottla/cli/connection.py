@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ClusterMetadata
 from cyclopts import Parameter
 
@@ -34,6 +34,8 @@ _HINTS = {
     KafkaError._UNKNOWN_PARTITION: "`ottla topics describe` shows the partitions",
     KafkaError.INVALID_REPLICATION_FACTOR: "use a --replication-factor that the cluster can hold",
     KafkaError.MSG_SIZE_TOO_LARGE: "raise max.message.bytes with `ottla configs alter`",
+    KafkaError.GROUP_ID_NOT_FOUND: "`ottla groups list` shows the groups",
+    KafkaError.NON_EMPTY_GROUP: "stop its members first",
     KafkaError._MSG_TIMED_OUT: "is the broker overloaded or gone?",
 }
 
@@ -97,10 +99,18 @@ class Connection:
                 raise self.unreachable(f"it does not answer ({error.str()})") from None
             raise CommandError(describe_error(error, of)) from None
 
-    def metadata(self, topic: str | None = None) -> ClusterMetadata:
+    def metadata(self) -> ClusterMetadata:
         admin = self.admin()
         with self.errors(), interruptible():
-            return admin.list_topics(*([topic] if topic else []), timeout=TIMEOUT_S)
+            return admin.list_topics(timeout=TIMEOUT_S)
+
+    def partitions(self, consumer: Consumer, topic: str) -> list[int]:
+        """The partitions of a topic; a consumer that asks does not create what is not there."""
+        with self.errors(topic), interruptible():
+            metadata = consumer.list_topics(topic, timeout=TIMEOUT_S).topics[topic]
+            if metadata.error is not None:
+                raise KafkaException(metadata.error)
+            return sorted(metadata.partitions)
 
     def result(self, future: "Future[T]", of: str = "") -> T:
         with self.errors(of):

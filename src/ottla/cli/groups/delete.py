@@ -1,0 +1,26 @@
+"""`ottla groups delete`: forget a group and what it committed."""
+
+from ottla.cli.connection import DEFAULT_CONNECTION, TIMEOUT_S, Connection
+from ottla.cli.output import print_json, print_line
+from ottla.cli.parameters import AsJson
+
+
+def delete(
+    group: str,
+    /,
+    *,
+    connection: Connection = DEFAULT_CONNECTION,
+    as_json: AsJson = False,
+) -> None:
+    """Forget a group that has no members, and the offsets that it committed.
+
+    Args:
+        group: Name of the group.
+    """
+    admin = connection.admin()
+    futures = admin.delete_consumer_groups([group], request_timeout=TIMEOUT_S)
+    connection.result(futures[group], of=group)
+    if as_json:
+        print_json({"group": group, "deleted": True})
+    else:
+        print_line(f"deleted group {group}")
