@@ -6,12 +6,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 import pytest
+from kio.schema.delete_topics.v6.request import DeleteTopicsRequest, DeleteTopicState
+from kio.schema.types import TopicName
 from tests.node.wire_client import WireClient
 
 from ottla.node.config import load_config
 from ottla.node.node import Node
 from ottla.node.settings import ServeSettings
 from ottla.protocol.errors import ErrorCode
+from ottla.protocol.times import milliseconds
 from ottla.storage.faulty_filesystem import FaultyFilesystem
 
 SETTINGS = ServeSettings(host="127.0.0.1", port=0)
@@ -58,6 +61,27 @@ def test_what_was_acknowledged_survives_a_power_loss(seed: int) -> None:
                     acknowledged.append(value)
                 assert await client.read_all("orders") == acknowledged
             await crash(node, disk)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_deleted_topic_leaves_no_log_behind_after_a_power_loss(seed: int) -> None:
+    """The deletion is committed, but the new name of the directory may be lost."""
+
+    async def run() -> None:
+        disk = FaultyFilesystem(seed)
+        node = await started(disk)
+        async with client_of(node) as client:
+            await client.create_topic("orders")
+            await client.produce("orders", b"kept")
+            topics = (DeleteTopicState(name=TopicName("orders"), topic_id=None),)
+            request = DeleteTopicsRequest(topics=topics, timeout=milliseconds(30_000))
+            assert (await client.call(request)).responses[0].error_code == 0
+        await crash(node, disk)
+        node = await started(disk)
+        assert not disk.exists(f"{node.directories[0]}/orders-0")
+        await node.stop()
 
     asyncio.run(run())
 

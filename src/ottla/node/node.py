@@ -145,7 +145,7 @@ class Node:
             self.values[BROKER_HEARTBEAT_INTERVAL_MS],
         )
         groups = self._start_groups()
-        self._replicas.load(self._feed.image)
+        self._replicas.load(self._feed.image, self._feed.take_removed_topic_ids())
         self._feed.listen(self._replicas.on_record)
         self._server = Server(
             dataclasses.replace(self._network, connections_max=self._shares.connections),

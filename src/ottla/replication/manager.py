@@ -1,7 +1,7 @@
 """The partitions that live on this broker, kept in step with the cluster's metadata."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 from uuid import UUID
 
@@ -86,13 +86,19 @@ class ReplicaManager:
         for topic_id in self._names:
             yield from self._topics[topic_id].values()
 
-    def load(self, image: MetadataImage) -> None:
-        """Take up everything that the metadata gives to this broker."""
+    def load(self, image: MetadataImage, removed_topic_ids: Collection[UUID] = ()) -> None:
+        """Take up everything that the metadata gives to this broker.
+
+        A crash may have left the logs of topics that were deleted. Logs that nobody knows are left
+        alone: better to waste space than to remove what somebody wants back.
+        """
         for topic in image.topics.values():
             for partition in topic.partitions.values():
                 self._apply_partition(topic, partition)
         for log in self._logs.logs():
-            if log.topic_id not in self._names:
+            if log.topic_id in removed_topic_ids:
+                self._logs.delete(log.topic_partition)
+            elif log.topic_id not in self._names:
                 logger.warning("%s is not in the cluster; it is left alone", log.directory)
 
     def on_record(self, record: object, image: MetadataImage) -> None:

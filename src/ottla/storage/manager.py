@@ -164,16 +164,16 @@ class LogManager:
         corrupt = self._corrupt.pop(topic_partition, None)
         if corrupt is not None:
             self._delete_corrupt(topic_partition, corrupt)
-        log = self._logs.pop(topic_partition, None)
+        log = self._logs.get(topic_partition)
         if log is None:
             return
+        if log.home.failure is None:
+            self._cleaner.on_deleted(log.directory, topic_partition)
+            path = self._path_for_deletion(log.home, topic_partition)
+            self._guarded(log, lambda log: log.rename_for_deletion(path))
+            log.home.discard([path], log.config.file_delete_delay_ms)
+        del self._logs[topic_partition]
         self._counts[log.home] -= 1
-        if log.home.failure is not None:
-            return
-        self._cleaner.on_deleted(log.directory, topic_partition)
-        path = self._path_for_deletion(log.home, topic_partition)
-        self._guarded(log, lambda log: log.rename_for_deletion(path))
-        log.home.discard([path], log.config.file_delete_delay_ms)
 
     def set_corrupt_aside(self, topic_partition: TopicPartition) -> None:
         """Make room for a new copy of a log that is not served, from the leader or a backup.
@@ -382,7 +382,8 @@ class LogManager:
         try:
             work(log)
         except (StorageError, ApiError) as error:
-            _logger.warning("%s: %s", log.topic_partition, error)
+            if self._logs.get(log.topic_partition) is log:  # Else it was deleted meanwhile.
+                _logger.warning("%s: %s", log.topic_partition, error)
             return False
         return True
 

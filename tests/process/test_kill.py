@@ -1,0 +1,201 @@
+"""SIGKILL at random moments under load: nothing that was acknowledged is lost, moved or doubled.
+
+One broker is killed again and again while producers write to topics that are stored in different
+ways; each test looks at one promise afterwards.
+"""
+
+import random
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from tests.broker_process import BrokerProcess
+from tests.cli.command import start_ottla
+from tests.clients.confluent_client import ConfluentClient
+from tests.clients.wire import Wire
+from tests.process.producers import (
+    IdempotentWriter,
+    NumberWriter,
+    Place,
+    PlainWriter,
+    key_of,
+    producer_of,
+)
+from tests.process.stored import StoredPartition, read_partition
+from tests.process.topic_churn import TopicChurn
+
+KILLS = 6
+ACKS_BETWEEN_KILLS_MAX = 1000
+PARTITIONS = 2
+TINY_SEGMENTS = {"segment.bytes": "4000", "index.interval.bytes": "200"}
+TOPICS: dict[str, dict[str, str]] = {
+    "plain": {},
+    "rolling": TINY_SEGMENTS,
+    "compacted": TINY_SEGMENTS | {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"},
+    "retained": TINY_SEGMENTS | {"retention.bytes": "20000", "file.delete.delay.ms": "0"},
+}
+SETTINGS = (
+    ("log.cleaner.backoff.ms", "20"),
+    ("log.retention.check.interval.ms", "50"),
+    ("log.flush.offset.checkpoint.interval.ms", "100"),
+)
+
+
+class Aftermath(NamedTuple):
+    broker: BrokerProcess
+    writers: list[NumberWriter]
+    churn: TopicChurn
+    partitions: dict[Place, StoredPartition]
+
+
+@pytest.fixture(scope="module")
+def aftermath(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aftermath]:
+    settings = [item for key, value in SETTINGS for item in ("--set", f"{key}={value}")]
+    broker = BrokerProcess(tmp_path_factory.mktemp("kill"), *settings)
+    broker.start()
+    try:
+        client = ConfluentClient(broker.bootstrap)
+        for topic, config in TOPICS.items():
+            client.create_topic(topic, PARTITIONS, config)
+        places = [(topic, partition) for topic in TOPICS for partition in range(PARTITIONS)]
+        writers: list[NumberWriter] = [
+            IdempotentWriter("idempotent-a", broker.bootstrap, places),
+            IdempotentWriter("idempotent-b", broker.bootstrap, places),
+            PlainWriter("plain-a", broker.bootstrap, places),
+        ]
+        churn = TopicChurn(broker.bootstrap)
+        _kill_under_load(broker, writers, churn)
+        with Wire(broker.bootstrap) as wire:
+            partitions = {place: read_partition(wire, *place) for place in places}
+        yield Aftermath(broker, writers, churn, partitions)
+    finally:
+        broker.kill()
+
+
+def _kill_under_load(broker: BrokerProcess, writers: list[NumberWriter], churn: TopicChurn) -> None:
+    for thread in (*writers, churn):
+        thread.start()
+    for _ in range(KILLS):
+        target = sum(writer.count for writer in writers)
+        target += random.randrange(1, ACKS_BETWEEN_KILLS_MAX)
+        while sum(writer.count for writer in writers) < target:
+            churn.join(0.005)
+            assert all(thread.is_alive() for thread in (*writers, churn)), broker.log_text()
+        broker.kill()
+        broker.start()
+    for thread in (*writers, churn):
+        thread.end()
+
+
+def _acknowledged(aftermath: Aftermath, place: Place) -> dict[int, tuple[str, int]]:
+    """Producer and number by offset."""
+    return {
+        offset: (writer.name, number)
+        for writer in aftermath.writers
+        for number, offset in writer.acknowledged[place].items()
+    }
+
+
+def _written(partition: StoredPartition) -> dict[int, tuple[str, int]]:
+    return {
+        record.offset: (producer_of(record.key or b""), int(record.value or b""))
+        for record in partition.records
+    }
+
+
+PLACES = [(topic, partition) for topic in TOPICS for partition in range(PARTITIONS)]
+KEEPING_PLACES = [place for place in PLACES if place[0] in ("plain", "rolling")]
+DENSE_PLACES = [place for place in PLACES if place[0] != "compacted"]
+
+
+@pytest.mark.parametrize("place", DENSE_PLACES, ids=str)
+def test_every_acknowledged_record_is_at_its_offset(aftermath: Aftermath, place: Place) -> None:
+    partition = aftermath.partitions[place]
+    written = _written(partition)
+    acknowledged = _acknowledged(aftermath, place)
+    assert acknowledged
+    kept = {o: record for o, record in acknowledged.items() if o >= partition.start_offset}
+    assert {offset: written.get(offset) for offset in kept} == kept
+    if place in KEEPING_PLACES:
+        assert kept == acknowledged
+
+
+@pytest.mark.parametrize("place", DENSE_PLACES, ids=str)
+def test_offsets_have_no_holes(aftermath: Aftermath, place: Place) -> None:
+    partition = aftermath.partitions[place]
+    assert partition.offsets == list(range(partition.start_offset, partition.end_offset))
+
+
+@pytest.mark.parametrize("place", PLACES, ids=str)
+def test_each_producer_is_in_order_and_nothing_is_there_twice(
+    aftermath: Aftermath, place: Place
+) -> None:
+    numbers = defaultdict(list)
+    for producer, number in _written(aftermath.partitions[place]).values():
+        numbers[producer].append(number)
+    for found in numbers.values():
+        assert found == sorted(set(found))
+
+
+@pytest.mark.parametrize("place", KEEPING_PLACES, ids=str)
+def test_an_idempotent_producer_has_no_gaps(aftermath: Aftermath, place: Place) -> None:
+    for writer in aftermath.writers:
+        if isinstance(writer, IdempotentWriter):
+            written = _written(aftermath.partitions[place]).values()
+            found = [number for producer, number in written if producer == writer.name]
+            assert found == list(range(len(writer.acknowledged[place])))
+
+
+@pytest.mark.parametrize("partition", range(PARTITIONS))
+def test_compaction_keeps_the_last_record_of_each_key(aftermath: Aftermath, partition: int) -> None:
+    place = ("compacted", partition)
+    last: dict[bytes, int] = {}
+    for record in aftermath.partitions[place].records:
+        last[record.key or b""] = int(record.value or b"")
+    for writer in aftermath.writers:
+        for number in writer.acknowledged[place]:
+            assert last[key_of(writer.name, number)] >= number
+
+
+def test_topics_are_there_when_created_and_gone_when_deleted(aftermath: Aftermath) -> None:
+    client = ConfluentClient(aftermath.broker.bootstrap)
+    there = client.topics()
+    churn = aftermath.churn
+    assert churn.created
+    assert churn.deleted
+    assert there >= churn.created
+    assert not there & churn.deleted
+    directories = {path.name.rpartition("-")[0] for path in aftermath.broker.data.iterdir()}
+    assert not directories & churn.deleted
+    for topic in churn.created:
+        assert client.offsets(topic, 0)[1] >= 1
+        client.delete_topic(topic)
+
+
+def test_the_consumer_and_the_files_agree(aftermath: Aftermath) -> None:
+    """Last, for it stops the broker."""
+    broker = aftermath.broker
+    client = ConfluentClient(broker.bootstrap)
+    stored = aftermath.partitions["rolling", 0]
+    received = client.consume("rolling", 0, 0, len(stored.records))
+    assert [(record.offset, record.value) for record in received] == [
+        (record.offset, record.value) for record in stored.records
+    ]
+    assert broker.stop() == 0
+    assert "Traceback" not in broker.log_text()
+    directories = [broker.data / f"{topic}-{partition}" for topic, partition in PLACES]
+    for command in (_segments_of, _indexes_of):
+        with start_ottla("dump", *command(directories)) as dump:
+            _, problems = dump.communicate()
+        assert (dump.returncode, problems) == (0, b"")
+
+
+def _segments_of(directories: list[Path]) -> list[Path]:
+    return directories
+
+
+def _indexes_of(directories: list[Path]) -> list[Path]:
+    suffixes = {".index", ".timeindex"}
+    return [f for d in directories for f in d.iterdir() if f.suffix in suffixes]

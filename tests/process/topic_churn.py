@@ -1,0 +1,69 @@
+"""Creates and deletes topics while the broker dies under it, and remembers what is certain."""
+
+import itertools
+import struct
+import threading
+
+from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
+from kio.schema.delete_topics.v6.request import DeleteTopicsRequest, DeleteTopicState
+from tests.clients.requests import batch, milliseconds, produce, produced
+from tests.clients.wire import Wire
+
+from ottla.protocol.errors import ErrorCode
+
+
+class TopicChurn(threading.Thread):
+    def __init__(self, bootstrap: str) -> None:
+        super().__init__(daemon=True)
+        self.created: set[str] = set()  # Acknowledged, and nobody has asked to delete it.
+        self.deleted: set[str] = set()  # Acknowledged.
+        self.bootstrap = bootstrap
+        self._ending = threading.Event()
+        self._failure: BaseException | None = None
+
+    def end(self) -> None:
+        self._ending.set()
+        self.join()
+        if self._failure is not None:
+            raise self._failure
+
+    def run(self) -> None:
+        names = (f"churn-{number}" for number in itertools.count())
+        try:
+            while not self._ending.is_set():
+                try:
+                    with Wire(self.bootstrap) as wire:
+                        while not self._ending.is_set():
+                            self._create_and_delete(wire, next(names))
+                except (OSError, EOFError, struct.error):
+                    pass  # The broker is down; it comes again.
+        except BaseException as error:
+            self._failure = error
+
+    def _create_and_delete(self, wire: Wire, name: str) -> None:
+        if create_topic(wire, name):
+            return  # Of a broker that is stopping.
+        answer = produced(wire.call(produce(name, batch(b"a"))))
+        assert answer.error_code == ErrorCode.none, (name, answer)
+        self.created.add(name)
+        if len(self.created) % 5 == 0:
+            self.created.discard(name)
+            if not delete_topic(wire, name):
+                self.deleted.add(name)
+
+
+def create_topic(wire: Wire, name: str, partitions: int = 1) -> ErrorCode:
+    topic = CreatableTopic(
+        name=name, num_partitions=partitions, replication_factor=1, assignments=(), configs=()
+    )
+    request = CreateTopicsRequest(
+        topics=(topic,), timeout=milliseconds(10_000), validate_only=False
+    )
+    return wire.call(request).topics[0].error_code  # type: ignore[no-any-return]
+
+
+def delete_topic(wire: Wire, name: str) -> ErrorCode:
+    request = DeleteTopicsRequest(
+        topics=(DeleteTopicState(name=name, topic_id=None),), timeout=milliseconds(10_000)
+    )
+    return wire.call(request).responses[0].error_code  # type: ignore[no-any-return]
