@@ -32,6 +32,7 @@ from ottla.records.errors import (
 )
 
 _MAGIC_POSITION = 16  # The same in all three message formats.
+_RECORD_BYTES_MIN = 7  # Six lengths and deltas of one byte each, and the attributes.
 _PLAIN_ATTRIBUTES = frozenset(range(Compression.ZSTD + 1))  # A codec and nothing else.
 
 
@@ -53,6 +54,9 @@ def validate_produced(records: memoryview, *, max_batch_bytes: int) -> BatchHead
             f"a batch of {header.records_count} records whose last offset delta is"
             f" {header.last_offset_delta}"
         )
+    room = DECOMPRESSED_BYTES_MAX if header[5] & COMPRESSION_MASK else size - HEADER_SIZE
+    if header[12] * _RECORD_BYTES_MIN > room:
+        raise InvalidRecord(f"{header.records_count} records cannot be in a batch of {size} bytes")
     if header[5] not in _PLAIN_ATTRIBUTES:
         _validate_attributes(header)
     if header[9] >= 0 and (header[10] < 0 or header[11] < 0):

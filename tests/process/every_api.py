@@ -1,0 +1,78 @@
+"""A request of every API and version that the broker serves, with something in every field."""
+
+import io
+import struct
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import kio.index
+from kio.serial import entity_writer
+from kio.serial._introspect import EntityField, EntityTupleField, classify_field
+from tests.clients.requests import batch, milliseconds
+
+from ottla.handlers.table import API_TABLE
+
+NAME = "fuzzed"  # Of everything: topics, groups, members, keys.
+
+_VALUES: dict[str, Any] = {
+    "bool": False,
+    "int8": 0,
+    "int16": 1,
+    "uint16": 1,
+    "int32": 0,
+    "int64": 0,
+    "float64": 0.0,
+    "string": NAME,
+    "bytes": b"\0\0",
+    "records": batch(b"value"),
+    "uuid": UUID(int=5),
+    "error_code": 0,
+    "timedelta_i32": milliseconds(1),
+    "timedelta_i64": milliseconds(1),
+}
+
+
+class SampleFrame(NamedTuple):
+    api_name: str
+    version: int
+    body: bytes  # Without the size before it.
+
+    @property
+    def frame(self) -> bytes:
+        return struct.pack(">i", len(self.body)) + self.body
+
+
+def sample_frames() -> Iterator[SampleFrame]:
+    for api in API_TABLE.values():
+        for version in range(api.low, api.high + 1):
+            request_type = kio.index.load_request_schema(api.key, version)
+            yield SampleFrame(api.name, version, _body(request_type))
+
+
+def _body(request_type: Any) -> bytes:
+    body = io.BytesIO()
+    header_type = request_type.__header_schema__
+    header = header_type(
+        request_api_key=request_type.__api_key__,
+        request_api_version=request_type.__version__,
+        correlation_id=1,
+        client_id=NAME,
+    )
+    entity_writer(header_type)(body, header)
+    entity_writer(request_type)(body, _sample(request_type))
+    return body.getvalue()
+
+
+def _sample(entity_type: Any) -> Any:
+    return entity_type(**{field.name: _value(field) for field in fields(entity_type)})
+
+
+def _value(field: Any) -> Any:
+    kind = classify_field(field)
+    if isinstance(kind, EntityField | EntityTupleField):
+        value = _sample(kind.type_)
+    else:
+        value = _VALUES[field.metadata["kafka_type"]]
+    return (value,) if kind.is_array else value
