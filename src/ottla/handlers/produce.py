@@ -39,6 +39,9 @@ from ottla.replication.partition import ACKS_ALL, Partition
 from ottla.replication.waiters import Waiter
 from ottla.storage.log import Appended
 
+# On a compacted topic: what one request may cost those that wait behind it.
+DECOMPRESSED_RATIO_MAX = 10
+
 _ACKS = frozenset({0, 1, ACKS_ALL})
 
 _ADMIN_CLIENT = "__admin_client"  # Who calls itself so may write to internal topics, as in Kafka.
@@ -121,7 +124,7 @@ def _append(partition: Partition, item: ProducedPartition, acks: int, now_ms: in
     if header.attributes & TRANSACTIONAL_FLAG:
         raise _TRANSACTIONS_UNSUPPORTED
     if config.compact:
-        validate_keys(records)
+        validate_keys(records, limit=DECOMPRESSED_RATIO_MAX * config.max_message_bytes)
     if acks == ACKS_ALL:
         partition.validate_in_sync_replicas()
     return partition.append(records, header, now_ms)

@@ -21,7 +21,7 @@ from ottla.records.batch import (
     read_header,
 )
 from ottla.records.compression import DECOMPRESSED_BYTES_MAX, Compression
-from ottla.records.decoder import iterate_records
+from ottla.records.decoder import decode_body, read_varint
 from ottla.records.errors import (
     BatchTooLarge,
     CorruptBatch,
@@ -118,10 +118,31 @@ def validate_timestamps(
 
 def validate_keys(records: memoryview, *, limit: int = DECOMPRESSED_BYTES_MAX) -> None:
     """A compacted topic keeps the last record of each key, so every record needs one."""
-    keyless = [
-        index
-        for index, record in enumerate(iterate_records(records, limit=limit))
-        if record.key is None
-    ]
+    header = read_header(records)
+    body = decode_body(records, 0, header, limit)
+    try:
+        keyless = _find_keyless(body, header.records_count)
+    except IndexError:
+        raise CorruptBatch("the batch ends inside a record") from None
     if keyless:
         raise InvalidRecord("a compacted topic does not accept records without a key", keyless)
+
+
+def _find_keyless(body: bytes, count: int) -> list[int]:
+    """Indexes of the records without a key. Others wait while this runs: it skips what it can."""
+    keyless = []
+    position = 0
+    for index in range(count):
+        size, start = read_varint(body, position)
+        position = start + size
+        _, key_start = read_varint(body, start + 1)
+        _, key_start = read_varint(body, key_start)
+        key_size, key_start = read_varint(body, key_start)
+        if key_size < 0:
+            keyless.append(index)
+            key_size = 0
+        if key_start + key_size >= position or position > len(body):
+            raise CorruptBatch(f"a key of {key_size} bytes in a record of {size}")
+    if position != len(body):
+        raise CorruptBatch(f"{len(body) - position} bytes after the last record")
+    return keyless
