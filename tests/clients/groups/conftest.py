@@ -1,0 +1,80 @@
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+from tests.broker_process import BrokerProcess
+from tests.clients.client import Sent
+from tests.clients.confluent_client import ConfluentClient
+from tests.clients.groups.members import POLLERS, Group, Poller
+
+# Rebalances need not wait for more members, and dead members are missed soon.
+FAST_GROUPS = {
+    "group.initial.rebalance.delay.ms": 0,
+    "group.min.session.timeout.ms": 1_000,
+    "group.consumer.min.session.timeout.ms": 1_000,
+    "group.consumer.session.timeout.ms": 3_000,
+    "group.consumer.min.heartbeat.interval.ms": 100,
+    "group.consumer.heartbeat.interval.ms": 300,
+    "offsets.topic.num.partitions": 5,
+}
+FAST_GROUP_ARGUMENTS = [
+    argument for key, value in FAST_GROUPS.items() for argument in ("--set", f"{key}={value}")
+]
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def group_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    with BrokerProcess(tmp_path_factory.mktemp("groups"), *FAST_GROUP_ARGUMENTS) as process:
+        yield process
+
+
+@pytest.fixture
+def bootstrap(group_broker: BrokerProcess) -> str:
+    return group_broker.bootstrap
+
+
+@pytest.fixture
+def confluent(bootstrap: str) -> ConfluentClient:
+    return ConfluentClient(bootstrap)
+
+
+@pytest.fixture
+def group_id() -> str:
+    return f"group-{next(_numbers)}"
+
+
+@pytest.fixture
+def topic(confluent: ConfluentClient) -> str:
+    """Four partitions with 25 records each."""
+    name = f"topic-{next(_numbers)}"
+    confluent.create_topic(name, 4)
+    produce(confluent, name, 25)
+    return name
+
+
+def produce(confluent: ConfluentClient, topic: str, count: int, partitions: int = 4) -> None:
+    confluent.produce(
+        topic, [Sent(partition=number % partitions) for number in range(count * partitions)]
+    )
+
+
+@pytest.fixture
+def group() -> Iterator[Group]:
+    with ExitStack() as stack:
+        group = Group()
+        stack.callback(group.leave)
+        yield group
+
+
+@pytest.fixture(params=POLLERS)
+def client(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def start(client: str, bootstrap: str, group_id: str, topic: str) -> Callable[[], Poller]:
+    """Starts a consumer of the topic in the group."""
+    return lambda: POLLERS[client](bootstrap, group_id, topic)

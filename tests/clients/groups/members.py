@@ -1,0 +1,252 @@
+"""Members of a group: a real consumer that polls in a thread of its own, as an application does."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from typing import Any, NamedTuple, Protocol
+
+import aiokafka
+import kafka
+from confluent_kafka import Consumer, TopicPartition
+from tests.clients.client import TIMEOUT_S
+
+POLL_MS = 50
+# A poll that ends in the middle of a rebalance makes kafka-python 3.0 forget its assignment.
+KAFKA_PYTHON_POLL_MS = 2_000
+SESSION_TIMEOUT_MS = 3_000
+HEARTBEAT_INTERVAL_MS = 300
+
+
+class Place(NamedTuple):
+    partition: int
+    offset: int
+
+
+class Poller(Protocol):
+    """A consumer of one topic; it belongs to one thread."""
+
+    def poll(self) -> list[Place]: ...
+
+    def assignment(self) -> set[int]: ...
+
+    def commit(self) -> None:
+        """Commit all that was polled; returns when the broker has it."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class ConfluentPoller:
+    protocol = "classic"
+
+    def __init__(self, bootstrap: str, group: str, topic: str, **config: Any) -> None:
+        self.revoked: list[set[int]] = []
+        values = {
+            "bootstrap.servers": bootstrap,
+            "log_level": 0,
+            "group.id": group,
+            "group.protocol": self.protocol,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+        }
+        if self.protocol == "classic":
+            values["session.timeout.ms"] = SESSION_TIMEOUT_MS
+            values["heartbeat.interval.ms"] = HEARTBEAT_INTERVAL_MS
+        self._consumer = Consumer(values | config)
+        self._consumer.subscribe([topic], on_revoke=self._on_revoke)
+
+    def _on_revoke(self, _: Consumer, places: list[TopicPartition]) -> None:
+        self.revoked.append({place.partition for place in places})
+
+    def poll(self) -> list[Place]:
+        messages = self._consumer.consume(100, POLL_MS / 1000)
+        return [
+            Place(message.partition() or 0, message.offset() or 0)
+            for message in messages
+            if message.error() is None
+        ]
+
+    def assignment(self) -> set[int]:
+        return {place.partition for place in self._consumer.assignment()}
+
+    def commit(self) -> None:
+        self._consumer.commit(asynchronous=False)
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+class ConsumerProtocolPoller(ConfluentPoller):
+    """librdkafka with the protocol of KIP-848."""
+
+    protocol = "consumer"
+
+
+class KafkaPythonPoller:
+    def __init__(self, bootstrap: str, group: str, topic: str, **config: Any) -> None:
+        values = {
+            "bootstrap_servers": bootstrap,
+            "group_id": group,
+            "auto_offset_reset": "earliest",
+            "enable_auto_commit": False,
+            "session_timeout_ms": SESSION_TIMEOUT_MS,
+            "heartbeat_interval_ms": HEARTBEAT_INTERVAL_MS,
+        }
+        self._consumer = kafka.KafkaConsumer(topic, **(values | config))
+
+    def poll(self) -> list[Place]:
+        polled = self._consumer.poll(KAFKA_PYTHON_POLL_MS)
+        return [
+            Place(record.partition, record.offset)
+            for records in polled.values()
+            for record in records
+        ]
+
+    def assignment(self) -> set[int]:
+        return {place.partition for place in self._consumer.assignment()}
+
+    def commit(self) -> None:
+        self._consumer.commit()
+
+    def close(self) -> None:
+        self._consumer.close(autocommit=False)
+
+
+class AiokafkaPoller:
+    def __init__(self, bootstrap: str, group: str, topic: str, **config: Any) -> None:
+        values = {
+            "bootstrap_servers": bootstrap,
+            "group_id": group,
+            "auto_offset_reset": "earliest",
+            "enable_auto_commit": False,
+            "session_timeout_ms": SESSION_TIMEOUT_MS,
+            "heartbeat_interval_ms": HEARTBEAT_INTERVAL_MS,
+        }
+        self._loop = asyncio.new_event_loop()
+        self._consumer = self._run(self._start(topic, values | config))
+
+    async def _start(self, topic: str, config: dict[str, Any]) -> aiokafka.AIOKafkaConsumer:
+        consumer = aiokafka.AIOKafkaConsumer(topic, **config)
+        await consumer.start()
+        return consumer
+
+    def _run(self, call: Any) -> Any:
+        return self._loop.run_until_complete(call)
+
+    def poll(self) -> list[Place]:
+        polled = self._run(self._consumer.getmany(timeout_ms=POLL_MS))
+        return [
+            Place(record.partition, record.offset)
+            for records in polled.values()
+            for record in records
+        ]
+
+    def assignment(self) -> set[int]:
+        return {place.partition for place in self._consumer.assignment()}
+
+    def commit(self) -> None:
+        self._run(self._consumer.commit())
+
+    def close(self) -> None:
+        self._run(self._consumer.stop())
+        self._loop.close()
+
+
+POLLERS: dict[str, Callable[..., Poller]] = {
+    "confluent": ConfluentPoller,
+    "confluent-consumer-protocol": ConsumerProtocolPoller,
+    "kafka-python": KafkaPythonPoller,
+    "aiokafka": AiokafkaPoller,
+}
+
+
+class Group:
+    """Waits for what its members reach."""
+
+    def __init__(self) -> None:
+        self._progress = threading.Condition()
+        self._members: list[Member] = []
+
+    def join(self, start: Callable[[], Poller]) -> "Member":
+        member = Member(start, self._on_progress)
+        self._members.append(member)
+        return member
+
+    def _on_progress(self) -> None:
+        with self._progress:
+            self._progress.notify_all()
+
+    def wait_for(self, reached: Callable[[], bool]) -> None:
+        def reached_or_failed() -> bool:
+            return any(member.failure for member in self._members) or reached()
+
+        with self._progress:
+            in_time = self._progress.wait_for(reached_or_failed, TIMEOUT_S)
+        for member in self._members:
+            if member.failure:
+                raise member.failure
+        assigned = [sorted(member.assigned) for member in self._members]
+        assert in_time, f"it was not reached; assigned are {assigned}"
+
+    def leave(self) -> None:
+        for member in self._members:
+            member.leave()
+
+
+class Member(threading.Thread):
+    def __init__(self, start: Callable[[], Poller], on_progress: Callable[[], None]) -> None:
+        super().__init__(daemon=True)
+        self.assigned: set[int] = set()
+        self.received: list[Place] = []
+        self.failure: Exception | None = None
+        self.poller: Poller | None = None
+        self._make = start
+        self._on_progress = on_progress
+        self._leaving = False
+        self._commits: list[Future[None]] = []
+        self.start()
+
+    def run(self) -> None:
+        try:
+            self.poller = self._make()
+            while not self._leaving:
+                self._turn(self.poller)
+            self.poller.close()
+        except Exception as error:
+            self.failure = error
+        self.assigned = set()
+        self._on_progress()
+
+    def _turn(self, poller: Poller) -> None:
+        self.received += poller.poll()
+        self.assigned = poller.assignment()
+        if self._commits:
+            poller.commit()
+            self._commits.pop().set_result(None)
+        self._on_progress()
+
+    def commit(self) -> None:
+        done: Future[None] = Future()
+        self._commits.append(done)
+        done.result(TIMEOUT_S)
+
+    def leave(self) -> None:
+        self._leaving = True
+        self.join(TIMEOUT_S)
+        assert not self.is_alive(), "the consumer did not close"
+        if self.failure:
+            raise self.failure
+
+    def offsets(self) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = {}
+        for partition, offset in self.received:
+            found.setdefault(partition, []).append(offset)
+        return found
+
+
+def disjoint(members: Iterable[Member], partitions: int) -> bool:
+    """Every partition has one owner, and every member has some."""
+    owned = [member.assigned for member in members]
+    union = set().union(*owned)
+    return all(owned) and len(union) == sum(map(len, owned)) == partitions
