@@ -51,6 +51,7 @@ _APIS: Final[tuple[Api, ...]] = (
     _cold(20, "delete_topics", 1, 6),
     _cold(21, "delete_records", 0, 2),
     _cold(22, "init_producer_id", 0, 5),
+    _cold(23, "offset_for_leader_epoch", 2, 4),
     _cold(32, "describe_configs", 1, 4),
     _cold(33, "alter_configs", 0, 2),
     _cold(35, "describe_log_dirs", 1, 5),

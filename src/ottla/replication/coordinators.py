@@ -44,6 +44,8 @@ class _Coordinator(Generic[M]):
 
 
 class Coordinators(Generic[M]):
+    """What it is given to make machines is called when there is something to coordinate."""
+
     def __init__(
         self,
         topic: str,

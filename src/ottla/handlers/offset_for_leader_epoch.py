@@ -1,0 +1,74 @@
+"""OffsetForLeaderEpoch (23): v2-v4.
+
+Where the records of a leader epoch end, so that a consumer that sees a new leader finds out whether
+what it has read is still there (KIP-320).
+
+v2  the leader epoch that the client believes in
+v3  the replica id
+v4  flexible
+"""
+
+from kio.schema.offset_for_leader_epoch.v4.request import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+)
+from kio.schema.offset_for_leader_epoch.v4.response import (
+    EpochEndOffset,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderTopicResult,
+)
+from kio.static.primitive import i32, i64
+
+from ottla.handlers.broker import Broker, RequestContext
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.times import NO_THROTTLE
+
+
+def handle_offset_for_leader_epoch(
+    broker: Broker, _: RequestContext, request: OffsetForLeaderEpochRequest
+) -> OffsetForLeaderEpochResponse:
+    return OffsetForLeaderEpochResponse(
+        throttle_time=NO_THROTTLE,
+        topics=tuple(
+            OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=tuple(_find(broker, topic.topic, asked) for asked in topic.partitions),
+            )
+            for topic in request.topics
+        ),
+    )
+
+
+def error_response(
+    request: OffsetForLeaderEpochRequest, error: ApiError
+) -> OffsetForLeaderEpochResponse:
+    return OffsetForLeaderEpochResponse(
+        throttle_time=NO_THROTTLE,
+        topics=tuple(
+            OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=tuple(_failed(asked, error) for asked in topic.partitions),
+            )
+            for topic in request.topics
+        ),
+    )
+
+
+def _find(broker: Broker, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
+    try:
+        partition = broker.replicas.find(topic, asked.partition)
+        partition.validate_leader_epoch(asked.current_leader_epoch)
+    except ApiError as error:
+        return _failed(asked, error)
+    log = partition.log
+    epoch, end_offset = log.leader_epochs.end_offset_for(asked.leader_epoch, log.log_end_offset)
+    return EpochEndOffset(
+        error_code=ErrorCode.none,
+        partition=asked.partition,
+        leader_epoch=i32(epoch),
+        end_offset=i64(end_offset),
+    )
+
+
+def _failed(asked: OffsetForLeaderPartition, error: ApiError) -> EpochEndOffset:
+    return EpochEndOffset(error_code=error.code, partition=asked.partition)

@@ -1,0 +1,160 @@
+"""What administrators see of groups and do to them, with every client that can."""
+
+import asyncio
+
+import pytest
+from aiokafka.admin import AIOKafkaAdminClient
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    ConsumerGroupType,
+    Producer,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import OffsetSpec
+from kafka.admin import KafkaAdminClient
+from tests.clients.client import TIMEOUT_S, Refused
+from tests.clients.confluent_client import ConfluentClient
+from tests.clients.groups.members import POLLERS, Group
+
+GROUP_NOT_EMPTY = 68
+GROUP_ID_NOT_FOUND = 69
+INVALID_TOPIC = 17
+
+
+def commit(bootstrap: str, group_id: str, *places: TopicPartition) -> None:
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group_id, "log_level": 2})
+    consumer.commit(offsets=list(places), asynchronous=False)
+    consumer.close()
+
+
+def committed(confluent: ConfluentClient, group_id: str) -> dict[int, tuple[int, str | None]]:
+    asked = ConsumerGroupTopicPartitions(group_id)
+    answered = confluent.wait(confluent.admin.list_consumer_group_offsets([asked])[group_id])
+    return {place.partition: (place.offset, place.metadata) for place in answered.topic_partitions}
+
+
+@pytest.mark.parametrize("client", ["confluent", "confluent-consumer-protocol"])
+def test_a_group_is_listed_and_described(
+    group: Group, client: str, bootstrap: str, group_id: str, topic: str, confluent: ConfluentClient
+) -> None:
+    config = {"client.id": "reader"}
+    member = group.join(lambda: POLLERS[client](bootstrap, group_id, topic, **config))
+    group.wait_for(lambda: len(member.assigned) == 4)
+    listing = confluent.wait(confluent.admin.list_consumer_groups())
+    [listed] = [one for one in listing.valid if one.group_id == group_id]
+    classic = client == "confluent"
+    assert listed.type is (ConsumerGroupType.CLASSIC if classic else ConsumerGroupType.CONSUMER)
+    described = confluent.wait(confluent.admin.describe_consumer_groups([group_id])[group_id])
+    assert described.state.name == "STABLE"
+    [seen] = described.members
+    assert (seen.client_id, seen.host) == ("reader", "/127.0.0.1")
+    assert {place.partition for place in seen.assignment.topic_partitions} == {0, 1, 2, 3}
+    assert described.coordinator.id == 1
+
+
+def test_lag_is_the_end_less_what_is_committed(
+    bootstrap: str, group_id: str, topic: str, confluent: ConfluentClient
+) -> None:
+    commit(bootstrap, group_id, TopicPartition(topic, 0, 5), TopicPartition(topic, 1, 25))
+    latest = {TopicPartition(topic, index): OffsetSpec.latest() for index in range(2)}
+    ends = {
+        place.partition: confluent.wait(future).offset
+        for place, future in confluent.admin.list_offsets(latest).items()
+    }
+    offsets = committed(confluent, group_id)
+    assert {index: ends[index] - offsets[index][0] for index in range(2)} == {0: 20, 1: 0}
+
+
+def test_metadata_of_a_commit_comes_back(
+    bootstrap: str, group_id: str, topic: str, confluent: ConfluentClient
+) -> None:
+    note = "é" * 1000
+    commit(bootstrap, group_id, TopicPartition(topic, 2, 7, metadata=note))
+    assert committed(confluent, group_id) == {2: (7, note)}
+
+
+def test_offsets_can_be_moved_while_nobody_reads(
+    bootstrap: str, group_id: str, topic: str, confluent: ConfluentClient
+) -> None:
+    commit(bootstrap, group_id, TopicPartition(topic, 0, 20))
+    moved = ConsumerGroupTopicPartitions(group_id, [TopicPartition(topic, 0, 3)])
+    confluent.wait(confluent.admin.alter_consumer_group_offsets([moved])[group_id])
+    assert committed(confluent, group_id)[0][0] == 3
+
+
+def test_only_a_group_without_members_is_deleted(
+    group: Group, bootstrap: str, group_id: str, topic: str, confluent: ConfluentClient
+) -> None:
+    member = group.join(lambda: POLLERS["confluent"](bootstrap, group_id, topic))
+    group.wait_for(lambda: len(member.received) == 100)
+    member.commit()
+    with pytest.raises(Refused) as refusal:
+        confluent.wait(confluent.admin.delete_consumer_groups([group_id])[group_id])
+    assert refusal.value.code == GROUP_NOT_EMPTY
+    member.leave()
+    confluent.wait(confluent.admin.delete_consumer_groups([group_id])[group_id])
+    assert committed(confluent, group_id) == {}
+    with pytest.raises(Refused) as refusal:
+        confluent.wait(confluent.admin.delete_consumer_groups([group_id])[group_id])
+    assert refusal.value.code == GROUP_ID_NOT_FOUND
+
+
+def test_offsets_go_with_their_topic(
+    bootstrap: str, group_id: str, topic: str, confluent: ConfluentClient
+) -> None:
+    commit(bootstrap, group_id, TopicPartition(topic, 0, 5))
+    confluent.delete_topic(topic)
+    confluent.create_topic(topic, 4)
+    assert committed(confluent, group_id) == {}
+
+
+def test_kafka_python_administers_groups(
+    bootstrap: str, group_id: str, topic: str, confluent: ConfluentClient
+) -> None:
+    commit(bootstrap, group_id, TopicPartition(topic, 0, 5))
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    try:
+        assert group_id in str(admin.list_groups())
+        assert "Empty" in str(admin.describe_groups([group_id]))
+        offsets = admin.list_group_offsets(group_id)
+        assert " 5" in str(offsets).replace("=", " ")
+        admin.delete_groups([group_id])
+        assert group_id not in str(admin.list_groups())
+    finally:
+        admin.close()
+
+
+def test_aiokafka_administers_groups(bootstrap: str, group_id: str, topic: str) -> None:
+    commit(bootstrap, group_id, TopicPartition(topic, 0, 5))
+
+    async def administer() -> None:
+        admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
+        await admin.start()
+        try:
+            assert group_id in {name for name, _ in await admin.list_consumer_groups()}
+            [described] = await admin.describe_consumer_groups([group_id])
+            assert described.groups[0][0] == 0
+            offsets = await admin.list_consumer_group_offsets(group_id)
+            assert [(place.partition, one.offset) for place, one in offsets.items()] == [(0, 5)]
+        finally:
+            await admin.close()
+
+    asyncio.run(asyncio.wait_for(administer(), TIMEOUT_S))
+
+
+def test_the_topic_of_offsets_is_internal_and_the_brokers_own(
+    bootstrap: str, group_id: str, topic: str, confluent: ConfluentClient
+) -> None:
+    commit(bootstrap, group_id, TopicPartition(topic, 0, 5))
+    name = "__consumer_offsets"
+    described = confluent.wait(confluent.admin.describe_topics(TopicCollection([name]))[name])
+    assert described.is_internal
+    assert len(described.partitions) == 5
+    assert confluent.topic_config(name)["cleanup.policy"] == "compact"
+    errors = []
+    producer = Producer(confluent.config)
+    producer.produce(name, b"value", b"key", on_delivery=lambda error, _: errors.append(error))
+    producer.flush(TIMEOUT_S)
+    assert [error.code() for error in errors] == [INVALID_TOPIC]
