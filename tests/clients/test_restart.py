@@ -1,12 +1,18 @@
 """What was acknowledged is there after the broker stopped, and after it was killed."""
 
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from confluent_kafka import TopicPartition
 from tests.broker_process import BrokerProcess
-from tests.clients.client import Client, ProduceOptions, Sent
+from tests.clients.client import TIMEOUT_S, Client, ProduceOptions, Sent
 from tests.clients.confluent_client import ConfluentClient
+from tests.clients.requests import metadata
+from tests.clients.wire import Wire
 
 pytestmark = pytest.mark.process
 
@@ -36,6 +42,21 @@ def test_records_topics_and_configs_survive(restartable: BrokerProcess, ending: 
         keys = [record.key for record in client.consume(TOPIC, partition, 0, 50)]
         assert keys == [b"%d" % number for number in range(partition, 100, 2)]
     assert client.produce(TOPIC, [Sent()]) == [50]
+
+
+@pytest.mark.parametrize("ending", ["stop", "kill"])
+def test_committed_offsets_survive(restartable: BrokerProcess, ending: str) -> None:
+    client = ConfluentClient(restartable.bootstrap)
+    client.create_topic(TOPIC)
+    client.produce(TOPIC, [Sent()] * 10)
+    place = TopicPartition(TOPIC, 0, 7, metadata="note")
+    with client.consumer(**{"group.id": "readers"}) as consumer:
+        consumer.commit(offsets=[place], asynchronous=False)
+    getattr(restartable, ending)()
+    restartable.start()
+    with ConfluentClient(restartable.bootstrap).consumer(**{"group.id": "readers"}) as consumer:
+        [found] = consumer.committed([TopicPartition(TOPIC, 0)], timeout=TIMEOUT_S)
+    assert (found.offset, found.metadata) == (7, "note")
 
 
 def test_a_deleted_topic_stays_deleted(restartable: BrokerProcess) -> None:
@@ -77,3 +98,26 @@ def test_a_data_directory_in_use_is_refused(restartable: BrokerProcess, tmp_path
         second.start()
     assert "Traceback" not in str(failure.value)
     assert ConfluentClient(restartable.bootstrap).topics() is not None
+
+
+def test_the_first_answer_of_a_broker_names_it(tmp_path: Path) -> None:
+    """A client that is told of no broker asks again only after a long time."""
+    process = BrokerProcess(tmp_path)
+    starting = threading.Thread(target=process.start)
+    starting.start()
+    try:
+        response = first_answer(process.bootstrap, metadata())
+    finally:
+        starting.join()
+        process.stop()
+    assert len(response.brokers) == 1
+
+
+def first_answer(bootstrap: str, request: Any) -> Any:
+    deadline = time.monotonic() + TIMEOUT_S
+    while True:
+        try:
+            with Wire(bootstrap) as connection:
+                return connection.call(request)
+        except (OSError, EOFError):
+            assert time.monotonic() < deadline
