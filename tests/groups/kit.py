@@ -36,10 +36,12 @@ from ottla.machine.contract import Expiry
 from ottla.machine.result import Deferred, Result
 from ottla.machine.transactional import Transactional
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.protocol.messages import (
+from ottla.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
+)
+from ottla.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
     OffsetFetchResponseGroup,

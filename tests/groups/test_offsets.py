@@ -26,12 +26,8 @@ from ottla.groups.offsets import removal
 from ottla.groups.offsets.records import OffsetCommitValue, offset_commit, offset_tombstone
 from ottla.machine.transactional import Transactional, TransactionMarker
 from ottla.protocol.errors import ErrorCode
-from ottla.protocol.messages import (
-    OffsetCommitResponse,
-    OffsetCommitResponseTopic,
-    OffsetFetchResponseGroup,
-    OffsetFetchResponseTopics,
-)
+from ottla.protocol.messages.offset_commit import OffsetCommitResponse, OffsetCommitResponseTopic
+from ottla.protocol.messages.offset_fetch import OffsetFetchResponseGroup, OffsetFetchResponseTopics
 from ottla.protocol.topics import TopicPartition
 
 DAY_MS = 24 * 60 * 60 * 1000

@@ -42,9 +42,8 @@ from ottla.handlers.offset_delete import handle_offset_delete
 from ottla.handlers.offset_fetch import handle_offset_fetch
 from ottla.handlers.sync_group import handle_sync_group
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.protocol.messages import (
-    OffsetCommitRequest,
-    OffsetCommitRequestTopic,
+from ottla.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestTopic
+from ottla.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,

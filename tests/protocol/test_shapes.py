@@ -10,7 +10,7 @@ from tests.protocol.old_clients import entity_of, lift, newest_response, old_req
 
 from ottla.protocol.codec import newest_request_type, newest_response_type, write_request
 from ottla.protocol.errors import ErrorCode
-from ottla.protocol.messages import OffsetFetchResponseGroup, OffsetFetchResponseTopics
+from ottla.protocol.messages.offset_fetch import OffsetFetchResponseGroup, OffsetFetchResponseTopics
 
 
 def test_metadata_v0_asks_for_all_with_an_empty_array() -> None:

@@ -18,7 +18,7 @@ from kio.schema.offset_commit.v10.response import OffsetCommitResponsePartition
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.group_calls import call, caller_of
 from ottla.protocol.errors import ApiError
-from ottla.protocol.messages import (
+from ottla.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitResponse,
     OffsetCommitResponseTopic,

@@ -20,7 +20,7 @@ from kio.static.primitive import i64
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.group_calls import call_each, submit
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.protocol.messages import (
+from ottla.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,

@@ -117,5 +117,5 @@ def _newest_type(api_key: int, kind: EntityType) -> type:
     newest = _wire_type(api_key, _versions(api_key)[-1], kind)
     if newest.__name__ not in _WIDENED:
         return newest
-    messages = importlib.import_module("ottla.protocol.messages")
+    messages = importlib.import_module(f"ottla.protocol.messages.{api_key_map[api_key]}")
     return cast("type", getattr(messages, newest.__name__))

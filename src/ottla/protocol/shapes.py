@@ -82,7 +82,10 @@ def _project_delete_topics_request(values: Values, _version: int) -> None:
 
 
 def _lift_offset_fetch_request(values: Values, _version: int) -> None:
-    from ottla.protocol.messages import OffsetFetchRequestGroup, OffsetFetchRequestTopics
+    from ottla.protocol.messages.offset_fetch import (
+        OffsetFetchRequestGroup,
+        OffsetFetchRequestTopics,
+    )
 
     topics = values["topics"]
     if topics is not None:
@@ -106,7 +109,10 @@ _NO_EPOCH: Any = -1
 def _lift_offset_fetch_response(values: Values, _version: int) -> None:
     from kio.schema.offset_fetch.v10.response import OffsetFetchResponsePartitions
 
-    from ottla.protocol.messages import OffsetFetchResponseGroup, OffsetFetchResponseTopics
+    from ottla.protocol.messages.offset_fetch import (
+        OffsetFetchResponseGroup,
+        OffsetFetchResponseTopics,
+    )
 
     topics = tuple(
         OffsetFetchResponseTopics(

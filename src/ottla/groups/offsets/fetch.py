@@ -14,7 +14,7 @@ from ottla.groups.offsets.records import OffsetCommitValue
 from ottla.groups.state import CoordinatorState
 from ottla.machine.result import Result
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.protocol.messages import (
+from ottla.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
     OffsetFetchResponseGroup,
