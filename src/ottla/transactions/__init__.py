@@ -1,0 +1,1 @@
+"""The transaction coordinator: which transactions there are, and how each of them ends."""

@@ -1,0 +1,87 @@
+"""Configuration of the transaction coordinator, with Kafka's names and defaults."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from ottla.protocol.config import ConfigKey, ConfigType, ConfigValues, at_least
+
+_DAY_MS = 24 * 3_600_000
+
+
+def _integer(name: str, default: int, doc: str) -> ConfigKey[int]:
+    return ConfigKey(name, ConfigType.INT, default, doc, validator=at_least(1))
+
+
+TRANSACTION_MAX_TIMEOUT_MS = _integer(
+    "transaction.max.timeout.ms",
+    900_000,
+    "The longest timeout that a producer may ask for its transactions.",
+)
+TRANSACTIONAL_ID_EXPIRATION_MS = _integer(
+    "transactional.id.expiration.ms",
+    7 * _DAY_MS,
+    "How long a transactional id that is not used is remembered.",
+)
+TRANSACTION_REMOVE_EXPIRED_INTERVAL_MS = _integer(
+    "transaction.remove.expired.transaction.cleanup.interval.ms",
+    3_600_000,
+    "How often expired transactional ids are looked for.",
+)
+TRANSACTION_TWO_PHASE_COMMIT_ENABLE = ConfigKey(
+    "transaction.two.phase.commit.enable",
+    ConfigType.BOOLEAN,
+    False,
+    "Whether a producer may ask for transactions that never time out, which another system decides"
+    " (KIP-939).",
+)
+TRANSACTION_STATE_LOG_NUM_PARTITIONS = _integer(
+    "transaction.state.log.num.partitions",
+    50,
+    "The number of partitions of __transaction_state; it cannot change once the topic exists.",
+)
+TRANSACTION_STATE_LOG_REPLICATION_FACTOR = ConfigKey(
+    "transaction.state.log.replication.factor",
+    ConfigType.SHORT,
+    3,
+    "The replication factor of __transaction_state; a smaller cluster uses all its brokers.",
+    validator=at_least(1),
+)
+TRANSACTION_STATE_LOG_MIN_ISR = _integer(
+    "transaction.state.log.min.isr",
+    2,
+    "How many replicas of __transaction_state must be in sync for a write; never more than there"
+    " are.",
+)
+TRANSACTION_STATE_LOG_SEGMENT_BYTES = _integer(
+    "transaction.state.log.segment.bytes",
+    100 * 1024 * 1024,
+    "The segment size of __transaction_state, kept small so that it is compacted and loaded fast.",
+)
+
+BROKER_KEYS: tuple[ConfigKey[Any], ...] = (
+    TRANSACTION_MAX_TIMEOUT_MS,
+    TRANSACTIONAL_ID_EXPIRATION_MS,
+    TRANSACTION_REMOVE_EXPIRED_INTERVAL_MS,
+    TRANSACTION_TWO_PHASE_COMMIT_ENABLE,
+    TRANSACTION_STATE_LOG_NUM_PARTITIONS,
+    TRANSACTION_STATE_LOG_REPLICATION_FACTOR,
+    TRANSACTION_STATE_LOG_MIN_ISR,
+    TRANSACTION_STATE_LOG_SEGMENT_BYTES,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionConfig:
+    max_timeout_ms: int = TRANSACTION_MAX_TIMEOUT_MS.default
+    id_expiration_ms: int = TRANSACTIONAL_ID_EXPIRATION_MS.default
+    remove_expired_interval_ms: int = TRANSACTION_REMOVE_EXPIRED_INTERVAL_MS.default
+    two_phase_commit: bool = TRANSACTION_TWO_PHASE_COMMIT_ENABLE.default
+
+    @staticmethod
+    def of(values: ConfigValues) -> "TransactionConfig":
+        return TransactionConfig(
+            max_timeout_ms=values[TRANSACTION_MAX_TIMEOUT_MS],
+            id_expiration_ms=values[TRANSACTIONAL_ID_EXPIRATION_MS],
+            remove_expired_interval_ms=values[TRANSACTION_REMOVE_EXPIRED_INTERVAL_MS],
+            two_phase_commit=values[TRANSACTION_TWO_PHASE_COMMIT_ENABLE],
+        )

@@ -1,0 +1,166 @@
+"""The machine of one partition of `__transaction_state`: every operation on its transactions.
+
+A transactional id lives on the partition that `partition_for` gives for it. Operations raise
+ApiError when a request is refused, and ProducerIdNeeded when they must be called again with a new
+producer id.
+
+What has to be done outside is the writing of markers. The machine tells `on_decided` of each
+transaction whose end was decided: when a record decides it, and of those found when it was loaded.
+The record may not be committed by then, so the listener submits `markers_of`, whose answer waits
+for that like any other, writes the markers, and submits `complete`. It does so until `complete` is
+committed; all of it may be repeated.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+from kio.schema.describe_transactions.v0.response import TransactionState as DescribedTransaction
+from kio.schema.end_txn.v5.request import EndTxnRequest
+from kio.schema.end_txn.v5.response import EndTxnResponse
+from kio.schema.init_producer_id.v6.request import InitProducerIdRequest
+from kio.schema.init_producer_id.v6.response import InitProducerIdResponse
+from kio.schema.list_transactions.v2.request import ListTransactionsRequest
+from kio.schema.list_transactions.v2.response import TransactionState as ListedTransaction
+
+from ottla.machine.contract import Timers
+from ottla.machine.result import Result
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.topics import TopicPartition
+from ottla.transactions import ending, membership, views
+from ottla.transactions.config import TransactionConfig
+from ottla.transactions.ending import PendingMarkers
+from ottla.transactions.expiry import expire_ids
+from ottla.transactions.initialization import Initialization
+from ottla.transactions.record import TransactionRecord, UnknownRecord
+from ottla.transactions.state import DECIDED
+from ottla.transactions.store import TransactionStore
+from ottla.transactions.transaction import Producer, Transaction
+
+_EXPIRE_KEY = "transactions/expire"
+
+
+class TransactionMachine:
+    """Implements `machine.contract.Machine`."""
+
+    def __init__(
+        self,
+        *,
+        config: TransactionConfig,
+        timers: Timers,
+        on_decided: Callable[[str], object],
+    ) -> None:
+        self._config = config
+        self._timers = timers
+        self._on_decided = on_decided  # Called with a transactional id.
+        self._store = TransactionStore()
+        self._initialization = Initialization(self._store, config)
+        self._loaded = False
+
+    # The machine.
+
+    def replay(self, record: object, _: int) -> None:
+        if isinstance(record, UnknownRecord):
+            return
+        assert isinstance(record, TransactionRecord), f"not a record of a transaction: {record}"
+        self._store.replay(record)
+        if self._loaded:
+            self._follow(record.transactional_id, record.transaction)
+
+    def snapshot(self) -> Iterable[object]:
+        return self._store.snapshot()
+
+    def on_loaded(self, now_ms: int) -> None:
+        self._loaded = True
+        for transactional_id, transaction in self._store:
+            self._follow(transactional_id, transaction)
+        self._schedule_expiry(now_ms + self._config.remove_expired_interval_ms)
+
+    def _follow(self, transactional_id: str, transaction: Transaction | None) -> None:
+        """Timers and markers follow from the state."""
+        key = f"transaction/{transactional_id}"
+        deadline_ms = None if transaction is None else transaction.deadline_ms
+        if deadline_ms is None:
+            self._timers.cancel(key)
+        else:
+            self._timers.schedule(
+                key,
+                deadline_ms,
+                lambda now_ms: ending.abort_if_late(self._store, transactional_id, now_ms),
+            )
+        if transaction is not None and transaction.state in DECIDED:
+            self._on_decided(transactional_id)
+
+    def _schedule_expiry(self, deadline_ms: int) -> None:
+        self._timers.schedule(_EXPIRE_KEY, deadline_ms, self._expire)
+
+    def _expire(self, now_ms: int) -> Result[None]:
+        records, is_all = expire_ids(self._store, self._config.id_expiration_ms, now_ms)
+        interval_ms = self._config.remove_expired_interval_ms if is_all else 0
+        self._schedule_expiry(now_ms + interval_ms)
+        return Result(None, records)
+
+    # Producers.
+
+    def init_producer_id(
+        self, request: InitProducerIdRequest, now_ms: int, new_producer_id: int | None = None
+    ) -> Result[InitProducerIdResponse]:
+        return self._initialization.init_producer_id(request, now_ms, new_producer_id)
+
+    def add_partitions(
+        self,
+        transactional_id: str,
+        producer: Producer,
+        partitions: Collection[TopicPartition],
+        now_ms: int,
+        *,
+        client_version: int = 0,
+    ) -> Result[None]:
+        return membership.add_partitions(
+            self._store,
+            transactional_id,
+            producer,
+            partitions,
+            client_version=client_version,
+            now_ms=now_ms,
+        )
+
+    def verify_partitions(
+        self, transactional_id: str, producer: Producer, partitions: Collection[TopicPartition]
+    ) -> Result[Mapping[TopicPartition, ErrorCode]]:
+        return Result(
+            membership.verify_partitions(self._store, transactional_id, producer, partitions)
+        )
+
+    def end_txn(
+        self,
+        request: EndTxnRequest,
+        now_ms: int,
+        *,
+        client_version: int,
+        new_producer_id: int | None = None,
+    ) -> Result[EndTxnResponse]:
+        return ending.end_txn(
+            self._store,
+            request,
+            client_version=client_version,
+            now_ms=now_ms,
+            new_producer_id=new_producer_id,
+        )
+
+    # Markers.
+
+    def markers_of(self, transactional_id: str) -> Result[PendingMarkers | None]:
+        return Result(ending.markers_of(self._store, transactional_id))
+
+    def complete(self, transactional_id: str, written: PendingMarkers, now_ms: int) -> Result[None]:
+        return ending.complete(self._store, transactional_id, written, now_ms)
+
+    # Administrators.
+
+    def describe(self, transactional_id: str) -> Result[DescribedTransaction]:
+        return Result(views.describe(self._store, transactional_id))
+
+    def list_transactions(
+        self, request: ListTransactionsRequest, matches: Callable[[str], bool], now_ms: int
+    ) -> Result[tuple[ListedTransaction, ...]]:
+        """`matches` is the request's pattern for transactional ids."""
+        return Result(views.list_transactions(self._store, request, matches, now_ms))

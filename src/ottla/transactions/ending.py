@@ -1,0 +1,136 @@
+"""How transactions end: EndTxn, timeouts, and the writing of markers.
+
+The record of a PREPARE state decides. From then on the transaction ends that way, and what is left
+is to write a marker to each of its partitions: `markers_of` says which, and `complete` notes that
+all of them are written. Both are asked by the driver, again and again until it is done; a
+coordinator that loads such a record goes on where the one before has stopped.
+"""
+
+from dataclasses import dataclass
+
+from kio.schema.end_txn.v5.request import EndTxnRequest
+from kio.schema.end_txn.v5.response import EndTxnResponse
+from kio.schema.types import ProducerId
+from kio.static.primitive import i16
+
+from ottla.machine.result import Result
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.times import NO_THROTTLE
+from ottla.protocol.topics import TopicPartition
+from ottla.transactions.producer_ids import required
+from ottla.transactions.record import TransactionRecord
+from ottla.transactions.state import DECIDED, TransactionState
+from ottla.transactions.store import TransactionStore, completing, fenced, not_mapped
+from ottla.transactions.transaction import EPOCH_PER_TRANSACTION_VERSION, Producer, Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class PendingMarkers:
+    """The same marker goes to every one of the partitions."""
+
+    producer_id: int
+    producer_epoch: int
+    committed: bool
+    client_version: int
+    partitions: frozenset[TopicPartition]
+
+
+def end_txn(
+    store: TransactionStore,
+    request: EndTxnRequest,
+    *,
+    client_version: int,
+    now_ms: int,
+    new_producer_id: int | None,
+) -> Result[EndTxnResponse]:
+    transactional_id, commit = request.transactional_id, request.committed
+    transaction = store.known(transactional_id)
+    producer = Producer(request.producer_id, request.producer_epoch)
+    raises_epoch = client_version >= EPOCH_PER_TRANSACTION_VERSION
+    if raises_epoch and transaction.was_held_by(producer):
+        return _repeated(transaction, commit=commit)
+    _validate_holder(transactional_id, transaction, producer)
+    match transaction.state:
+        case TransactionState.ONGOING:
+            pass
+        case TransactionState.PREPARE_COMMIT | TransactionState.PREPARE_ABORT:
+            if raises_epoch:
+                raise completing()  # The end of the next transaction, which has not begun.
+            return _repeated(transaction, commit=commit)
+        case TransactionState.COMPLETE_COMMIT | TransactionState.COMPLETE_ABORT if not raises_epoch:
+            return _repeated(transaction, commit=commit)
+        case state if commit or not raises_epoch:
+            raise _invalid(state, commit=commit)
+    new_id = required(new_producer_id) if raises_epoch and producer.exhausted else None
+    following = transaction.ended_by_client(
+        commit=commit, client_version=client_version, new_id=new_id, now_ms=now_ms
+    )
+    record = TransactionRecord(transactional_id, following)
+    return Result(_response(following.client), (record,))
+
+
+def abort_if_late(store: TransactionStore, transactional_id: str, now_ms: int) -> Result[None]:
+    """The producer is fenced: whatever it still sends belongs to what was aborted."""
+    transaction = store.get(transactional_id)
+    deadline_ms = None if transaction is None else transaction.deadline_ms
+    if transaction is None or deadline_ms is None or deadline_ms > now_ms:
+        return Result(None)
+    following = transaction.fenced(by_itself=False, now_ms=now_ms)
+    return Result(None, (TransactionRecord(transactional_id, following),))
+
+
+def markers_of(store: TransactionStore, transactional_id: str) -> PendingMarkers | None:
+    """None when there is nothing to write any more."""
+    transaction = store.get(transactional_id)
+    if transaction is None or transaction.state not in DECIDED:
+        return None
+    return PendingMarkers(
+        transaction.producer_id,
+        transaction.producer_epoch,
+        transaction.is_commit,
+        transaction.client_version,
+        transaction.partitions,
+    )
+
+
+def complete(
+    store: TransactionStore, transactional_id: str, written: PendingMarkers, now_ms: int
+) -> Result[None]:
+    """All markers are written. Without effect if that was noted before."""
+    if markers_of(store, transactional_id) != written:
+        return Result(None)
+    transaction = store.known(transactional_id)
+    return Result(None, (TransactionRecord(transactional_id, transaction.completed(now_ms)),))
+
+
+def _validate_holder(transactional_id: str, transaction: Transaction, producer: Producer) -> None:
+    if transaction.client.id != producer.id:
+        raise not_mapped(transactional_id, producer.id)
+    if transaction.client.epoch != producer.epoch:
+        raise fenced(producer, transaction)
+
+
+def _repeated(transaction: Transaction, *, commit: bool) -> Result[EndTxnResponse]:
+    """The producer has not had the answer to its request, or has not had it yet."""
+    if transaction.state is TransactionState.EMPTY or transaction.is_commit != commit:
+        raise _invalid(transaction.state, commit=commit)
+    if transaction.state in DECIDED:
+        raise completing()
+    return Result(_response(transaction.client))
+
+
+def _invalid(state: TransactionState, *, commit: bool) -> ApiError:
+    verb = "committed" if commit else "aborted"
+    return ApiError(
+        ErrorCode.invalid_txn_state,
+        f"the transaction cannot be {verb}: its state is {state.kafka_name}",
+    )
+
+
+def _response(client: Producer) -> EndTxnResponse:
+    return EndTxnResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=ErrorCode.none,
+        producer_id=ProducerId(client.id),
+        producer_epoch=i16(client.epoch),
+    )

@@ -1,0 +1,14 @@
+"""How a machine comes by a new producer id."""
+
+
+class ProducerIdNeeded(Exception):
+    """The operation has changed nothing: call it again with a new producer id.
+
+    Ids come from the controller, which a machine cannot ask, and few operations need one.
+    """
+
+
+def required(new_producer_id: int | None) -> int:
+    if new_producer_id is None:
+        raise ProducerIdNeeded
+    return new_producer_id

@@ -1,0 +1,82 @@
+"""The record of `__transaction_state`: the whole state of one transactional id, or that it is gone.
+
+The layouts are those of Kafka's TransactionLogKey and TransactionLogValue.
+"""
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from kio.static.constants import EntityType
+
+from ottla.transactions.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionRecord:
+    transactional_id: str
+    transaction: Transaction | None  # None: the transactional id is forgotten.
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownRecord:
+    """A record of a kind that this version does not know; replay passes over it."""
+
+    record_type: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionLogKey:
+    __type__: ClassVar = EntityType.data
+    __version__: ClassVar[int] = 0
+    __flexible__: ClassVar[bool] = False
+    transactional_id: str = field(metadata={"kafka_type": "string"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionsOfTopicV0:
+    __type__: ClassVar = EntityType.nested
+    __version__: ClassVar[int] = 0
+    __flexible__: ClassVar[bool] = False
+    topic: str = field(metadata={"kafka_type": "string"})
+    partition_ids: tuple[int, ...] = field(metadata={"kafka_type": "int32"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionLogValueV0:
+    __type__: ClassVar = EntityType.data
+    __version__: ClassVar[int] = 0
+    __flexible__: ClassVar[bool] = False
+    producer_id: int = field(metadata={"kafka_type": "int64"})
+    producer_epoch: int = field(metadata={"kafka_type": "int16"})
+    transaction_timeout_ms: int = field(metadata={"kafka_type": "int32"})
+    transaction_status: int = field(metadata={"kafka_type": "int8"})
+    transaction_partitions: tuple[PartitionsOfTopicV0, ...] | None
+    transaction_last_update_timestamp_ms: int = field(metadata={"kafka_type": "int64"})
+    transaction_start_timestamp_ms: int = field(metadata={"kafka_type": "int64"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionsOfTopic:
+    __type__: ClassVar = EntityType.nested
+    __version__: ClassVar[int] = 1
+    __flexible__: ClassVar[bool] = True
+    topic: str = field(metadata={"kafka_type": "string"})
+    partition_ids: tuple[int, ...] = field(metadata={"kafka_type": "int32"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionLogValue:
+    __type__: ClassVar = EntityType.data
+    __version__: ClassVar[int] = 1
+    __flexible__: ClassVar[bool] = True
+    producer_id: int = field(metadata={"kafka_type": "int64"})
+    previous_producer_id: int = field(metadata={"kafka_type": "int64", "tag": 0}, default=-1)
+    next_producer_id: int = field(metadata={"kafka_type": "int64", "tag": 1}, default=-1)
+    producer_epoch: int = field(metadata={"kafka_type": "int16"})
+    transaction_timeout_ms: int = field(metadata={"kafka_type": "int32"})
+    transaction_status: int = field(metadata={"kafka_type": "int8"})
+    transaction_partitions: tuple[PartitionsOfTopic, ...] | None
+    transaction_last_update_timestamp_ms: int = field(metadata={"kafka_type": "int64"})
+    transaction_start_timestamp_ms: int = field(metadata={"kafka_type": "int64"})
+    client_transaction_version: int = field(metadata={"kafka_type": "int16", "tag": 2}, default=0)
+    next_producer_epoch: int = field(metadata={"kafka_type": "int16", "tag": 3}, default=-1)
