@@ -23,11 +23,18 @@ from ottla.handlers.broker import Broker, RequestContext
 from ottla.machine.partitioning import partition_for
 from ottla.protocol.config import ConfigKey, ConfigSchema, ConfigType
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.protocol.topics import CONSUMER_OFFSETS_TOPIC, TopicPartition
+from ottla.protocol.topics import (
+    CONSUMER_OFFSETS_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+    TopicPartition,
+)
 from ottla.records.batch import read_header
 from ottla.records.builder import Record, build_batch
 from ottla.replication.coordinators import Coordinators
 from ottla.replication.partition import FlushPolicy, Partition
+from ottla.replication.pending_writes import PendingWrites
+from ottla.replication.transaction_completion import TransactionCompletion
+from ottla.replication.transaction_markers import TransactionMarkers
 from ottla.runtime.clock import SystemClock
 from ottla.runtime.controller_client import ControllerClient
 from ottla.runtime.local_commit_log import LocalCommitLog
@@ -39,12 +46,18 @@ from ottla.storage.config import BROKER_KEYS as STORAGE_KEYS
 from ottla.storage.config import TOPIC_KEYS, LogConfig, topic_defaults
 from ottla.storage.faulty_filesystem import FaultyFilesystem
 from ottla.storage.log import PartitionLog
+from ottla.transactions.config import BROKER_KEYS as TRANSACTION_KEYS
+from ottla.transactions.config import TransactionConfig
+from ottla.transactions.coordinator import TransactionMachine
+from ottla.transactions.record_codec import TransactionRecordCodec
 
 CLUSTER_ID = "test-cluster"
 METADATA = "/data/__cluster_metadata-0"
 
 PASSWORD = ConfigKey("ssl.key.password", ConfigType.PASSWORD, "", "The password of the key.")
-BROKER_SCHEMA = ConfigSchema((*CONTROLLER_KEYS, *GROUP_KEYS, *STORAGE_KEYS, PASSWORD))
+BROKER_SCHEMA = ConfigSchema(
+    (*CONTROLLER_KEYS, *GROUP_KEYS, *TRANSACTION_KEYS, *STORAGE_KEYS, PASSWORD)
+)
 TOPIC_SCHEMA = ConfigSchema(TOPIC_KEYS)
 
 
@@ -182,6 +195,21 @@ class Node:
             self.loop,
             self.executor,
         )
+        self.transactions = Coordinators(
+            TRANSACTION_STATE_TOPIC,
+            self.image,
+            partition_for,
+            self._transaction_machine,
+            TransactionRecordCodec,
+            clock,
+            supervisor,
+            self.loop,
+            self.executor,
+        )
+        markers = TransactionMarkers(self.replicas, self.groups, clock.now_ms, self.loop)
+        self.completion = TransactionCompletion(
+            self.transactions, self.image, markers.write, lambda _: 0, supervisor, self.loop
+        )
         self.run(self._register())
         self.broker = Broker(
             node_id=1,
@@ -192,6 +220,10 @@ class Node:
             producer_ids=ProducerIds(self._allocate),
             replicas=self.replicas,
             groups=self.groups,
+            transactions=self.transactions,
+            completion=self.completion,
+            markers=markers,
+            pending_writes=PendingWrites(self.loop),
             logs=OneDirectory(self.replicas),
             clock=clock,
             loop=self.loop,
@@ -226,7 +258,7 @@ class Node:
 
     def close(self):
         self.run(self.broker.supervisor.stop())
-        for runtime in self.groups.all():
+        for runtime in (*self.groups.all(), *self.transactions.all()):
             runtime.unload(ApiError(ErrorCode.not_coordinator))
         self.runtime.unload(ApiError(ErrorCode.not_controller))
         self.executor.shutdown()
@@ -237,9 +269,10 @@ class Node:
         self.image.replay(record)
         if isinstance(record, PartitionRecord):
             topic = self.image.topic_name(record.topic_id)
-            if topic == CONSUMER_OFFSETS_TOPIC:
-                partition = self.replicas.find(topic, record.partition_id)
-                self.groups.leadership_listener.on_elected(partition)
+            for coordinators in (self.groups, self.transactions):
+                if topic == coordinators.topic:
+                    partition = self.replicas.find(topic, record.partition_id)
+                    coordinators.leadership_listener.on_elected(partition)
 
     def _group_machine(self, timers):
         ids = count(1)
@@ -248,6 +281,11 @@ class Node:
             catalog=self.image,
             timers=timers,
             new_uuid=lambda: str(UUID(int=next(ids))),
+        )
+
+    def _transaction_machine(self, timers):
+        return TransactionMachine(
+            config=TransactionConfig(), timers=timers, on_decided=self.completion.on_decided
         )
 
     async def _await(self, call, request):

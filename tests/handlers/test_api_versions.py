@@ -1,6 +1,11 @@
 import pytest
 from kio.schema.api_versions.v4.request import ApiVersionsRequest
-from kio.schema.api_versions.v4.response import ApiVersion, ApiVersionsResponse
+from kio.schema.api_versions.v4.response import (
+    ApiVersion,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
 
 from ottla.handlers.api_versions import (
     error_response,
@@ -9,6 +14,8 @@ from ottla.handlers.api_versions import (
 )
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
+
+TRANSACTION_VERSION = SupportedFeatureKey(name="transaction.version", min_version=0, max_version=2)
 
 
 def asking(name="librdkafka", version="2.12.0"):
@@ -25,7 +32,20 @@ def test_the_versions_are_those_of_the_table(start_node):
             ApiVersion(api_key=18, min_version=0, max_version=4),
         ),
         throttle_time=NO_THROTTLE,
+        supported_features=(TRANSACTION_VERSION,),
+        finalized_features_epoch=0,
+        finalized_features=(
+            FinalizedFeatureKey(
+                name="transaction.version", max_version_level=2, min_version_level=2
+            ),
+        ),
     )
+
+
+def test_a_feature_that_starts_at_level_0_is_not_told_to_older_clients(node):
+    response = node.call(handle_api_versions, asking(), api_version=3)
+    assert response.supported_features == ()
+    assert [feature.name for feature in response.finalized_features] == ["transaction.version"]
 
 
 def test_the_session_learns_the_software_of_the_client(node):

@@ -1,8 +1,6 @@
-import pytest
 from kio.schema.init_producer_id.v6.request import InitProducerIdRequest
 
-from ottla.handlers.init_producer_id import error_response, handle_init_producer_id
-from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.handlers.init_producer_id import handle_init_producer_id
 from ottla.protocol.times import milliseconds
 
 
@@ -16,11 +14,3 @@ def test_every_producer_gets_an_id_of_its_own(node):
     answers = [node.call(handle_init_producer_id, asking()) for _ in range(3)]
     assert [(one.producer_id, one.producer_epoch) for one in answers] == [(0, 0), (1, 0), (2, 0)]
     assert node.image.next_producer_id == 1000
-
-
-def test_a_transactional_id_is_refused(node):
-    with pytest.raises(ApiError, match="transactions are not supported") as caught:
-        node.call(handle_init_producer_id, asking("orders-1"))
-    answer = error_response(asking("orders-1"), caught.value)
-    assert (answer.producer_id, answer.producer_epoch) == (-1, -1)
-    assert answer.error_code is ErrorCode.transactional_id_authorization_failed

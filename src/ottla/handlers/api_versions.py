@@ -17,6 +17,7 @@ from kio.schema.api_versions.v4.response import (
     ApiVersion,
     ApiVersionsResponse,
     FinalizedFeatureKey,
+    SupportedFeatureKey,
 )
 from kio.static.primitive import i16, i64
 
@@ -27,6 +28,13 @@ from ottla.protocol.times import NO_THROTTLE
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 SOFTWARE_FROM_VERSION = 3
+LEVEL_0_FROM_VERSION = 4  # Older clients take a feature that starts at level 0 for a mistake.
+
+TRANSACTION_VERSION = "transaction.version"
+FINALIZED_FEATURES = {TRANSACTION_VERSION: i16(2)}  # Unless the metadata says otherwise.
+SUPPORTED_FEATURES = (
+    SupportedFeatureKey(name=TRANSACTION_VERSION, min_version=i16(0), max_version=i16(2)),
+)
 
 
 def handle_api_versions(
@@ -37,14 +45,17 @@ def handle_api_versions(
         _validate_software(request.client_software_version, "version")
         context.session.client_software_name = request.client_software_name
         context.session.client_software_version = request.client_software_version
-    features = broker.image.features
+    features = FINALIZED_FEATURES | broker.image.features
     return ApiVersionsResponse(
         error_code=ErrorCode.none,
         api_keys=tuple(
             _api_version(key, low, high) for key, (low, high) in broker.api_versions.items()
         ),
         throttle_time=NO_THROTTLE,
-        finalized_features_epoch=i64(0 if features else -1),
+        supported_features=(
+            SUPPORTED_FEATURES if context.api_version >= LEVEL_0_FROM_VERSION else ()
+        ),
+        finalized_features_epoch=i64(0),
         finalized_features=tuple(
             FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
             for name, level in features.items()

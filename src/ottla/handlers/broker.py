@@ -14,6 +14,9 @@ from ottla.controller.image import MetadataImage
 from ottla.network.session import Session
 from ottla.replication.coordinators import Coordinators
 from ottla.replication.manager import ReplicaManager
+from ottla.replication.pending_writes import PendingWrites
+from ottla.replication.transaction_completion import TransactionCompletion
+from ottla.replication.transaction_markers import TransactionMarkers
 from ottla.runtime.clock import Clock
 from ottla.runtime.controller_client import ControllerClient
 from ottla.runtime.producer_ids import ProducerIds
@@ -22,6 +25,7 @@ from ottla.storage.manager import LogManager
 
 if TYPE_CHECKING:
     from ottla.groups.coordinator import GroupMachine
+    from ottla.transactions.coordinator import TransactionMachine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +38,10 @@ class Broker:
     producer_ids: ProducerIds
     replicas: ReplicaManager
     groups: "Coordinators[GroupMachine]"
+    transactions: "Coordinators[TransactionMachine]"
+    completion: TransactionCompletion
+    markers: TransactionMarkers
+    pending_writes: PendingWrites
     logs: LogManager
     clock: Clock
     loop: AbstractEventLoop

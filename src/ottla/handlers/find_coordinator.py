@@ -1,9 +1,10 @@
 """FindCoordinator (10): v0-v6.
 
-Names the broker that coordinates a group: the leader of the partition of `__consumer_offsets` that
-the group's id falls on. The first one to ask has that topic created.
+Names the broker that coordinates a group or a transactional id: the leader of the partition of
+`__consumer_offsets` or `__transaction_state` that the id falls on. The first one to ask has that
+topic created.
 
-v1  key types: group, transaction (transactions are not served)
+v1  key types: group, transaction
 v3  flexible
 v4  many keys in one request (KIP-699)
 v6  share groups (not served)
@@ -16,22 +17,25 @@ from kio.schema.find_coordinator.v6.response import Coordinator, FindCoordinator
 from kio.schema.types import BrokerId
 from kio.static.primitive import i32
 
+from ottla.groups.coordinator import GroupMachine
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.cluster_view import addresses
-from ottla.handlers.internal_topics import create_offsets_topic
+from ottla.handlers.internal_topics import create_internal_topic
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
+from ottla.replication.coordinators import Coordinators
+from ottla.transactions.coordinator import TransactionMachine
 
-_GROUP, _TRANSACTION = 0, 1
+AnyCoordinators = Coordinators[GroupMachine] | Coordinators[TransactionMachine]
 
 
 def handle_find_coordinator(
     broker: Broker, context: RequestContext, request: FindCoordinatorRequest
 ) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
-    _validate_key_type(request.key_type)
-    if broker.image.partition_count(broker.groups.topic) is None:
-        return _create_and_answer(broker, context, request)
-    return _answer(broker, context, request)
+    coordinators = _coordinators(broker, request.key_type)
+    if broker.image.partition_count(coordinators.topic) is None:
+        return _create_and_answer(broker, context, coordinators, request)
+    return _answer(broker, context, coordinators, request)
 
 
 def error_response(request: FindCoordinatorRequest, error: ApiError) -> FindCoordinatorResponse:
@@ -41,36 +45,44 @@ def error_response(request: FindCoordinatorRequest, error: ApiError) -> FindCoor
     )
 
 
-def _validate_key_type(key_type: int) -> None:
-    if key_type == _TRANSACTION:
-        # Clients take this code as final; after most others they would ask again for ever.
-        raise ApiError(
-            ErrorCode.transactional_id_authorization_failed,
-            "transactions are not supported; use a producer without a transactional id",
-        )
-    if key_type != _GROUP:
-        raise ApiError(ErrorCode.invalid_request, f"coordinators of type {key_type} are not known")
+def _coordinators(broker: Broker, key_type: int) -> AnyCoordinators:
+    match key_type:
+        case 0:
+            return broker.groups
+        case 1:
+            return broker.transactions
+    raise ApiError(ErrorCode.invalid_request, f"coordinators of type {key_type} are not known")
 
 
 async def _create_and_answer(
-    broker: Broker, context: RequestContext, request: FindCoordinatorRequest
+    broker: Broker,
+    context: RequestContext,
+    coordinators: AnyCoordinators,
+    request: FindCoordinatorRequest,
 ) -> FindCoordinatorResponse:
-    await create_offsets_topic(broker)
-    return _answer(broker, context, request)
+    await create_internal_topic(broker, coordinators.topic)
+    return _answer(broker, context, coordinators, request)
 
 
 def _answer(
-    broker: Broker, context: RequestContext, request: FindCoordinatorRequest
+    broker: Broker,
+    context: RequestContext,
+    coordinators: AnyCoordinators,
+    request: FindCoordinatorRequest,
 ) -> FindCoordinatorResponse:
     return FindCoordinatorResponse(
         throttle_time=NO_THROTTLE,
-        coordinators=tuple(_find(broker, context, key) for key in request.coordinator_keys),
+        coordinators=tuple(
+            _find(broker, context, coordinators, key) for key in request.coordinator_keys
+        ),
     )
 
 
-def _find(broker: Broker, context: RequestContext, key: str) -> Coordinator:
-    partition = broker.groups.partition_of(key)
-    state = None if partition is None else broker.image.partition(broker.groups.topic, partition)
+def _find(
+    broker: Broker, context: RequestContext, coordinators: AnyCoordinators, key: str
+) -> Coordinator:
+    partition = coordinators.partition_of(key)
+    state = None if partition is None else broker.image.partition(coordinators.topic, partition)
     for address in addresses(broker.image, context.listener_name):
         if state is not None and address.broker.broker_id == state.leader:
             return Coordinator(

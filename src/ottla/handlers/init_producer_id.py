@@ -1,12 +1,16 @@
-"""InitProducerId (22): v0-v5.
+"""InitProducerId (22): v0-v6.
 
-Gives a producer the id under which its retries are recognised. Transactional ids are refused.
+Gives a producer the id under which its retries are recognised. With a transactional id, it also
+fences whoever had that before, and ends what it left open.
 
 v2  flexible
 v3  the producer may name the id and epoch that it has (KIP-360)
+v4  PRODUCER_FENCED (KIP-588)
+v6  two-phase commit (KIP-939)
 """
 
 from collections.abc import Awaitable
+from dataclasses import replace
 
 from kio.schema.init_producer_id.v6.request import InitProducerIdRequest
 from kio.schema.init_producer_id.v6.response import InitProducerIdResponse
@@ -14,20 +18,25 @@ from kio.schema.types import ProducerId
 from kio.static.primitive import i16
 
 from ottla.handlers.broker import Broker, RequestContext
+from ottla.handlers.transaction_calls import COMPLETION_WAIT_S, call, fenced_code
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 
+_FENCED_SINCE = 4
+
 
 def handle_init_producer_id(
-    broker: Broker, _: RequestContext, request: InitProducerIdRequest
+    broker: Broker, context: RequestContext, request: InitProducerIdRequest
 ) -> Awaitable[InitProducerIdResponse]:
-    if request.transactional_id is not None:
-        # Clients take this code as final; after most others they would ask again for ever.
-        raise ApiError(
-            ErrorCode.transactional_id_authorization_failed,
-            "transactions are not supported; use a producer without a transactional id",
-        )
-    return _give_id(broker)
+    if request.transactional_id is None:
+        return _give_id(broker)
+    return _init(broker, context, request, request.transactional_id)
+
+
+def error_response(_: InitProducerIdRequest, error: ApiError) -> InitProducerIdResponse:
+    return InitProducerIdResponse(
+        throttle_time=NO_THROTTLE, error_code=error.code, producer_epoch=i16(-1)
+    )
 
 
 async def _give_id(broker: Broker) -> InitProducerIdResponse:
@@ -39,7 +48,29 @@ async def _give_id(broker: Broker) -> InitProducerIdResponse:
     )
 
 
-def error_response(_: InitProducerIdRequest, error: ApiError) -> InitProducerIdResponse:
-    return InitProducerIdResponse(
-        throttle_time=NO_THROTTLE, error_code=error.code, producer_epoch=i16(-1)
+async def _init(
+    broker: Broker,
+    context: RequestContext,
+    request: InitProducerIdRequest,
+    transactional_id: str,
+) -> InitProducerIdResponse:
+    try:
+        response = await _ask(broker, transactional_id, request)
+        if response.error_code is ErrorCode.concurrent_transactions:
+            # What was open is being aborted by this request.
+            await broker.completion.wait(transactional_id, COMPLETION_WAIT_S)
+            response = await _ask(broker, transactional_id, request)
+    except ApiError as error:
+        response = error_response(request, error)
+    code = fenced_code(response.error_code, context.api_version, since=_FENCED_SINCE)
+    return replace(response, error_code=code)
+
+
+async def _ask(
+    broker: Broker, transactional_id: str, request: InitProducerIdRequest
+) -> InitProducerIdResponse:
+    return await call(
+        broker,
+        transactional_id,
+        lambda machine, now_ms, new_id: machine.init_producer_id(request, now_ms, new_id),
     )

@@ -14,38 +14,27 @@ from ottla.groups.config import (
     OFFSETS_TOPIC_SEGMENT_BYTES,
 )
 from ottla.handlers.broker import Broker
+from ottla.protocol.config import ConfigValues
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import milliseconds
+from ottla.protocol.topics import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
+from ottla.transactions.config import (
+    TRANSACTION_STATE_LOG_MIN_ISR,
+    TRANSACTION_STATE_LOG_NUM_PARTITIONS,
+    TRANSACTION_STATE_LOG_REPLICATION_FACTOR,
+    TRANSACTION_STATE_LOG_SEGMENT_BYTES,
+)
 
 _CREATION_TIMEOUT_MS = 30_000
 _THERE = frozenset({ErrorCode.none, ErrorCode.topic_already_exists})
 
 
-async def create_offsets_topic(broker: Broker) -> None:
+async def create_internal_topic(broker: Broker, topic: str) -> None:
     """Returns when it is there. ApiError COORDINATOR_NOT_AVAILABLE if it cannot be made now."""
-    values = broker.configs.broker_values()
-    live_count = len(broker.image.active_brokers())
-    configs = {
-        "cleanup.policy": "compact",
-        "compression.type": "producer",
-        "segment.bytes": str(values[OFFSETS_TOPIC_SEGMENT_BYTES]),
-    }
+    live_count = max(len(broker.image.active_brokers()), 1)
     response = await broker.controller.create_topics(
         CreateTopicsRequest(
-            topics=(
-                CreatableTopic(
-                    name=TopicName(broker.groups.topic),
-                    num_partitions=i32(values[OFFSETS_TOPIC_NUM_PARTITIONS]),
-                    replication_factor=i16(
-                        min(values[OFFSETS_TOPIC_REPLICATION_FACTOR], max(live_count, 1))
-                    ),
-                    assignments=(),
-                    configs=tuple(
-                        CreatableTopicConfig(name=name, value=value)
-                        for name, value in configs.items()
-                    ),
-                ),
-            ),
+            topics=(_LAYOUTS[topic](broker.configs.broker_values(), live_count),),
             timeout=milliseconds(_CREATION_TIMEOUT_MS),
             validate_only=False,
         )
@@ -56,3 +45,46 @@ async def create_offsets_topic(broker: Broker) -> None:
             ErrorCode.coordinator_not_available,
             f"{created.name} cannot be created: {created.error_message}",
         )
+
+
+def _offsets_topic(values: ConfigValues, live_count: int) -> CreatableTopic:
+    return _compacted(
+        CONSUMER_OFFSETS_TOPIC,
+        values[OFFSETS_TOPIC_NUM_PARTITIONS],
+        min(values[OFFSETS_TOPIC_REPLICATION_FACTOR], live_count),
+        {"segment.bytes": values[OFFSETS_TOPIC_SEGMENT_BYTES]},
+    )
+
+
+def _transactions_topic(values: ConfigValues, live_count: int) -> CreatableTopic:
+    replication_factor = min(values[TRANSACTION_STATE_LOG_REPLICATION_FACTOR], live_count)
+    return _compacted(
+        TRANSACTION_STATE_TOPIC,
+        values[TRANSACTION_STATE_LOG_NUM_PARTITIONS],
+        replication_factor,
+        {
+            "segment.bytes": values[TRANSACTION_STATE_LOG_SEGMENT_BYTES],
+            "min.insync.replicas": min(values[TRANSACTION_STATE_LOG_MIN_ISR], replication_factor),
+        },
+    )
+
+
+_LAYOUTS = {
+    CONSUMER_OFFSETS_TOPIC: _offsets_topic,
+    TRANSACTION_STATE_TOPIC: _transactions_topic,
+}
+
+
+def _compacted(
+    name: str, partition_count: int, replication_factor: int, config: dict[str, int]
+) -> CreatableTopic:
+    configs = {"cleanup.policy": "compact", "compression.type": "producer", **config}
+    return CreatableTopic(
+        name=TopicName(name),
+        num_partitions=i32(partition_count),
+        replication_factor=i16(replication_factor),
+        assignments=(),
+        configs=tuple(
+            CreatableTopicConfig(name=name, value=str(value)) for name, value in configs.items()
+        ),
+    )

@@ -8,16 +8,20 @@ v5   log start offset in the response
 v8   record errors and error message (KIP-467)
 v9   flexible
 v10  the current leader in the response (KIP-951)
+v11  TRANSACTION_ABORTABLE for a partition that is not in the transaction (KIP-890)
+v12  the first write in a transaction adds its partition to it, without AddPartitionsToTxn
 v13  topic ids for names (KIP-516)
 """
 
+from ottla.handlers.admission import Admission
 from ottla.handlers.broker import Broker
-from ottla.network.session import Session
+from ottla.network.session import Reply, Session
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.frames import RequestHeader
 from ottla.protocol.hot_produce import (
     PartitionResult,
     ProducedPartition,
+    ProducedTopic,
     ProduceRequest,
     RecordErrorResult,
     TopicResult,
@@ -61,26 +65,91 @@ def handle_produce(
     version = header.api_version
     request = parse_produce(frame, header.body_position, version)
     acks = request.acks
-    if acks not in _ACKS or request.transactional_id is not None:
-        topics = _refuse(request)
-        delayed = None
+    if acks not in _ACKS:
+        topics, delayed = _refuse(request), None
+    elif request.transactional_id is None:
+        topics, delayed = _append_all(broker, request, header.client_id, None)
     else:
-        topics, delayed = _append_all(broker, request, header.client_id)
+        _produce_in_transaction(broker, session, header, request, request.transactional_id)
+        return
     if acks == 0:
         _close_on_failure(session, topics)
     elif delayed is None:
         session.send_now(encode_produce_response(version, header.correlation_id, topics))
     else:
-        reply = session.reply()
-        broker.replicas.delayed_produces.start(
-            delayed,
-            lambda: reply.send((encode_produce_response(version, header.correlation_id, topics),)),
-            broker.clock.monotonic_ms() + request.timeout_ms,
-        )
+        _answer_later(broker, session.reply(), header, request, topics, delayed)
+
+
+def _answer_later(
+    broker: Broker,
+    reply: Reply,
+    header: RequestHeader,
+    request: ProduceRequest,
+    topics: list[TopicResult],
+    delayed: DelayedProduce,
+) -> None:
+    broker.replicas.delayed_produces.start(
+        delayed,
+        lambda: reply.send(
+            (encode_produce_response(header.api_version, header.correlation_id, topics),)
+        ),
+        broker.clock.monotonic_ms() + request.timeout_ms,
+    )
+
+
+def _produce_in_transaction(
+    broker: Broker,
+    session: Session,
+    header: RequestHeader,
+    request: ProduceRequest,
+    transactional_id: str,
+) -> None:
+    admission = Admission(broker, transactional_id, header.api_version)
+    reply = session.reply()
+    waiting = admission.writes_to_add(request)
+    if waiting is None:
+        _append_and_answer(broker, session, reply, header, request, admission)
+    else:
+        # The frame is valid in this call only.
+        kept = request._replace(topics=[_kept(topic) for topic in request.topics])
+        turn = broker.pending_writes.queue(waiting.producer.id)
+
+        async def append_when_added() -> None:
+            async with turn:
+                await admission.add(waiting)
+                _append_and_answer(broker, session, reply, header, kept, admission)
+
+        broker.supervisor.start("Produce", append_when_added())
+
+
+def _append_and_answer(
+    broker: Broker,
+    session: Session,
+    reply: Reply,
+    header: RequestHeader,
+    request: ProduceRequest,
+    admission: Admission,
+) -> None:
+    topics, delayed = _append_all(broker, request, header.client_id, admission)
+    if request.acks == 0:
+        reply.skip()
+        _close_on_failure(session, topics)
+    elif delayed is None:
+        reply.send((encode_produce_response(header.api_version, header.correlation_id, topics),))
+    else:
+        _answer_later(broker, reply, header, request, topics, delayed)
+
+
+def _kept(topic: ProducedTopic) -> ProducedTopic:
+    partitions = [
+        item if item.records is None else item._replace(records=memoryview(bytearray(item.records)))
+        for item in topic.partitions
+    ]
+    return topic._replace(partitions=partitions)
 
 
 def _append_all(
-    broker: Broker, request: ProduceRequest, client_id: str | None
+    broker: Broker, request: ProduceRequest, client_id: str | None, admission: Admission | None
 ) -> tuple[list[TopicResult], DelayedProduce | None]:
     acks = request.acks
     find = broker.replicas.find
@@ -95,7 +164,7 @@ def _append_all(
                 partition = find(topic_id or topic, item.partition)
                 if partition.is_internal and client_id != _ADMIN_CLIENT:
                     raise _INTERNAL_TOPIC
-                appended = _append(partition, item, acks, now_ms)
+                appended = _append(partition, item, acks, now_ms, admission)
             except (ApiError, RecordError) as error:
                 results.append(_failure(item.partition, error))
                 continue
@@ -115,14 +184,22 @@ def _append_all(
     return topics, delayed
 
 
-def _append(partition: Partition, item: ProducedPartition, acks: int, now_ms: int) -> Appended:
+def _append(
+    partition: Partition,
+    item: ProducedPartition,
+    acks: int,
+    now_ms: int,
+    admission: Admission | None,
+) -> Appended:
     records = item.records
     if records is None:
         raise InvalidRecord("there are no records")
     config = partition.log.config
     header = validate_produced(records, max_batch_bytes=config.max_message_bytes)
     if header.attributes & TRANSACTIONAL_FLAG:
-        raise _TRANSACTIONS_UNSUPPORTED
+        if admission is None:
+            raise _NO_TRANSACTIONAL_ID
+        admission.validate(partition, header)
     if config.compact:
         validate_keys(records, limit=DECOMPRESSED_RATIO_MAX * config.max_message_bytes)
     if acks == ACKS_ALL:
@@ -154,19 +231,16 @@ def _failure(partition: int, error: ApiError | RecordError) -> PartitionResult:
 _INTERNAL_TOPIC = ApiError(
     ErrorCode.invalid_topic_exception, "an internal topic is written by the broker alone"
 )
-_TRANSACTIONS_UNSUPPORTED = ApiError(
-    ErrorCode.invalid_txn_state, "transactions are not supported by this broker yet"
+_NO_TRANSACTIONAL_ID = ApiError(
+    ErrorCode.invalid_txn_state, "records of a transaction come without a transactional id"
 )
 
 
 def _refuse(request: ProduceRequest) -> list[TopicResult]:
     """Nothing is appended: every partition gets the same answer."""
-    if request.acks not in _ACKS:
-        error = ApiError(
-            ErrorCode.invalid_required_acks, f"acks is {request.acks}; it must be 0, 1 or -1"
-        )
-    else:
-        error = _TRANSACTIONS_UNSUPPORTED
+    error = ApiError(
+        ErrorCode.invalid_required_acks, f"acks is {request.acks}; it must be 0, 1 or -1"
+    )
     return [
         TopicResult(topic, topic_id, [_failure(item.partition, error) for item in produced])
         for topic, topic_id, produced in request.topics

@@ -20,6 +20,7 @@ from ottla.replication.config import BROKER_KEYS as REPLICATION_KEYS
 from ottla.runtime.config import BROKER_KEYS as RUNTIME_KEYS
 from ottla.storage.config import BROKER_KEYS as STORAGE_KEYS
 from ottla.storage.config import LOG_DIRS, TOPIC_KEYS
+from ottla.transactions.config import BROKER_KEYS as TRANSACTION_KEYS
 
 ENVIRONMENT_PREFIX = "OTTLA_"
 # Read by the command line and the tests, not by the broker.
@@ -48,6 +49,7 @@ BROKER_SCHEMA = ConfigSchema(
         *STORAGE_KEYS,
         *CONTROLLER_KEYS,
         *GROUP_KEYS,
+        *TRANSACTION_KEYS,
         *REPLICATION_KEYS,
         *RUNTIME_KEYS,
     )

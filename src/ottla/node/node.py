@@ -33,6 +33,7 @@ from ottla.node.housekeeping import Housekeeping
 from ottla.node.metadata_feed import MetadataFeed
 from ottla.node.metadata_log import controller_runtime, open_metadata_log
 from ottla.node.registration import Registration
+from ottla.node.transaction_drivers import TransactionDrivers, transaction_drivers
 from ottla.protocol.config import ConfigValues
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.replication.config import FETCH_MAX_BYTES, FETCH_SESSION_SLOTS_MAX
@@ -40,6 +41,7 @@ from ottla.replication.coordinators import Coordinators
 from ottla.replication.fetch_sessions import FetchSessions
 from ottla.replication.manager import ReplicaManager
 from ottla.replication.partition import FlushPolicy
+from ottla.replication.pending_writes import PendingWrites
 from ottla.runtime.clock import SystemClock
 from ottla.runtime.controller_client import ControllerClient
 from ottla.runtime.flusher import Flushable, Flusher
@@ -58,6 +60,7 @@ from ottla.storage.filesystem import Filesystem
 from ottla.storage.local_filesystem import LocalFilesystem
 from ottla.storage.log import PartitionLog
 from ottla.storage.manager import LogManager
+from ottla.transactions.config import TransactionConfig
 
 if TYPE_CHECKING:
     from ottla.groups.coordinator import GroupMachine
@@ -145,11 +148,12 @@ class Node:
             self.values[BROKER_HEARTBEAT_INTERVAL_MS],
         )
         groups = self._start_groups()
+        transactions = self._start_transactions(groups)
         self._replicas.load(self._feed.image, self._feed.take_removed_topic_ids())
         self._feed.listen(self._replicas.on_record)
         self._server = Server(
             dataclasses.replace(self._network, connections_max=self._shares.connections),
-            make_dispatch(self._broker(controller, registration, groups), API_TABLE),
+            make_dispatch(self._broker(controller, registration, groups, transactions), API_TABLE),
             monotonic_ms=self._clock.monotonic_ms,
             executor=self._executor,
         )
@@ -222,6 +226,19 @@ class Node:
         self._feed.listen(deleted.on_record)
         return groups
 
+    def _start_transactions(self, groups: "Coordinators[GroupMachine]") -> TransactionDrivers:
+        transactions = transaction_drivers(
+            TransactionConfig.of(self.values),
+            self._feed.image,
+            self._replicas,
+            groups,
+            self._clock,
+            self._supervisor,
+            self._executor,
+        )
+        self._replicas.listen(transactions.coordinators.leadership_listener)
+        return transactions
+
     async def _join(self, registration: Registration) -> None:
         advertised = advertised_endpoints(
             self.endpoints, self._network.advertised_listeners, ADVERTISED_HOST_DEFAULT
@@ -234,6 +251,7 @@ class Node:
         controller: ControllerClient,
         registration: Registration,
         groups: "Coordinators[GroupMachine]",
+        transactions: TransactionDrivers,
     ) -> Broker:
         return Broker(
             node_id=self.node_id,
@@ -244,6 +262,10 @@ class Node:
             producer_ids=ProducerIds(registration.allocate_producer_ids),
             replicas=self._replicas,
             groups=groups,
+            transactions=transactions.coordinators,
+            completion=transactions.completion,
+            markers=transactions.markers,
+            pending_writes=PendingWrites(self._loop),
             logs=self._logs,
             clock=self._clock,
             loop=self._loop,

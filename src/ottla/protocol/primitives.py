@@ -45,7 +45,8 @@ def _to_timedelta(milliseconds: int) -> dt.timedelta:
 
 
 def _to_datetime(milliseconds: int) -> dt.datetime:
-    if milliseconds < 0:
+    """Kafka says -1 for a time that there is not, also where the schema has no null for it."""
+    if milliseconds < _NULL_TIME:
         raise ProtocolError(f"{milliseconds} where a time must be")
     return _EPOCH + dt.timedelta(milliseconds=milliseconds)
 

@@ -80,7 +80,10 @@ class Coordinators(Generic[M]):
 
     def find(self, key: str) -> MachineRuntime[M]:
         """The coordinator of a key, if it is here; it may still be loading."""
-        partition = self.partition_of(key)
+        return self.at(self.partition_of(key))
+
+    def at(self, partition: int | None) -> MachineRuntime[M]:
+        """The coordinator that lives on a partition, if it is here."""
         coordinator = None if partition is None else self._led.get(partition)
         if coordinator is None:
             raise ApiError(ErrorCode.not_coordinator, "another broker coordinates this")

@@ -107,10 +107,12 @@ class Partition:
         self._on_appended()
         return appended
 
-    def append_control(self, batch: bytearray) -> Appended:
+    def append_control(self, batch: bytearray, *, transaction_version: int = 0) -> Appended:
         """Append a batch that ends a transaction here."""
         try:
-            appended = self.log.append_control(batch, self.leader_epoch)
+            appended = self.log.append_control(
+                batch, self.leader_epoch, transaction_version=transaction_version
+            )
         except StorageError as error:
             raise ApiError(ErrorCode.kafka_storage_error, str(error)) from error
         self._on_appended()

@@ -21,6 +21,10 @@ class Supervisor:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._stopped = False
 
+    @property
+    def stopped(self) -> bool:
+        return self._stopped
+
     def start(self, name: str, coroutine: Coroutine[Any, Any, object]) -> asyncio.Task[Any]:
         if self._stopped:
             coroutine.close()

@@ -1,0 +1,60 @@
+"""AddOffsetsToTxn (25): v0-v4.
+
+Puts the partition of `__consumer_offsets` where a group lives into a producer's transaction, before
+the offsets of the group are committed with TxnOffsetCommit.
+
+v2  PRODUCER_FENCED (KIP-588)
+v3  flexible
+v4  TRANSACTION_ABORTABLE (KIP-890)
+"""
+
+from kio.schema.add_offsets_to_txn.v4.request import AddOffsetsToTxnRequest
+from kio.schema.add_offsets_to_txn.v4.response import AddOffsetsToTxnResponse
+
+from ottla.handlers.broker import Broker, RequestContext
+from ottla.handlers.internal_topics import create_internal_topic
+from ottla.handlers.transaction_calls import call, fenced_code
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.times import NO_THROTTLE
+from ottla.protocol.topics import TopicPartition
+from ottla.transactions.transaction import Producer
+
+_FENCED_SINCE = 2
+
+
+async def handle_add_offsets_to_txn(
+    broker: Broker, context: RequestContext, request: AddOffsetsToTxnRequest
+) -> AddOffsetsToTxnResponse:
+    try:
+        await _add(broker, request)
+    except ApiError as error:
+        return _response(fenced_code(error.code, context.api_version, since=_FENCED_SINCE))
+    return _response(ErrorCode.none)
+
+
+def error_response(_: AddOffsetsToTxnRequest, error: ApiError) -> AddOffsetsToTxnResponse:
+    return _response(error.code)
+
+
+async def _add(broker: Broker, request: AddOffsetsToTxnRequest) -> None:
+    groups = broker.groups
+    partition = groups.partition_of(request.group_id)
+    if partition is None:
+        await create_internal_topic(broker, groups.topic)
+        partition = groups.partition_of(request.group_id)
+        assert partition is not None
+    place = TopicPartition(groups.topic, partition)
+    await call(
+        broker,
+        request.transactional_id,
+        lambda machine, now_ms, _: machine.add_partitions(
+            request.transactional_id,
+            Producer(request.producer_id, request.producer_epoch),
+            (place,),
+            now_ms,
+        ),
+    )
+
+
+def _response(code: ErrorCode) -> AddOffsetsToTxnResponse:
+    return AddOffsetsToTxnResponse(throttle_time=NO_THROTTLE, error_code=code)

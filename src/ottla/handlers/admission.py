@@ -1,0 +1,114 @@
+"""Whether the records of a transactional producer may be appended.
+
+A log that has the producer's transaction open takes more of it unasked. Otherwise the coordinator
+is asked; see `transactional_writes`.
+"""
+
+from collections.abc import Iterator
+
+from ottla.handlers.broker import Broker
+from ottla.handlers.transactional_writes import (
+    Write,
+    add_to_transaction,
+    validate_in_transaction,
+)
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.hot_produce import ProduceRequest
+from ottla.records.batch import HEADER_SIZE, BatchHeader, read_header
+from ottla.replication.partition import Partition
+from ottla.transactions.transaction import Producer
+
+_ABORTABLE_SINCE = 11
+_ADDED_HERE_SINCE = 12
+
+# Clients know none of these in an answer to Produce; they try again after this one.
+_TRY_AGAIN = frozenset(
+    {
+        ErrorCode.coordinator_load_in_progress,
+        ErrorCode.coordinator_not_available,
+        ErrorCode.not_coordinator,
+    }
+)
+
+
+class Admission:
+    """For one request."""
+
+    __slots__ = ("_abortable", "_adds", "_broker", "_refusal", "_transactional_id")
+
+    def __init__(self, broker: Broker, transactional_id: str, api_version: int) -> None:
+        self._broker = broker
+        self._transactional_id = transactional_id
+        self._abortable = api_version >= _ABORTABLE_SINCE
+        self._adds = api_version >= _ADDED_HERE_SINCE
+        self._refusal: ApiError | None = None
+
+    def writes_to_add(self, request: ProduceRequest) -> Write | None:
+        """The partitions that have to be put into the transaction before anything is appended.
+
+        Also, without partitions, when something of the same producer waits for that already.
+        """
+        if not self._adds:
+            return None
+        producer: Producer | None = None
+        places = []
+        for partition, header in self._transactional(request):
+            producer = Producer(header.producer_id, header.producer_epoch)
+            if not _is_open(partition, header):
+                places.append(partition.log.topic_partition)
+        if producer is None or (not places and producer.id not in self._broker.pending_writes):
+            return None
+        return Write(self._transactional_id, producer, tuple(places))
+
+    async def add(self, write: Write) -> None:
+        """A refusal is that of every batch which the log does not take unasked."""
+        if not write.partitions:
+            return
+        try:
+            await add_to_transaction(self._broker, write)
+        except ApiError as error:
+            self._refusal = error
+
+    def validate(self, partition: Partition, header: BatchHeader) -> None:
+        if _is_open(partition, header):
+            return
+        producer = Producer(header.producer_id, header.producer_epoch)
+        write = Write(self._transactional_id, producer, (partition.log.topic_partition,))
+        try:
+            if self._refusal is not None:
+                raise self._refusal
+            validate_in_transaction(self._broker, write, abortable=self._abortable)
+        except ApiError as error:
+            raise self._for_produce(error) from error
+
+    def _transactional(self, request: ProduceRequest) -> Iterator[tuple[Partition, BatchHeader]]:
+        """Batches that are not well-formed, or not for this broker, are refused later."""
+        for topic, topic_id, produced in request.topics:
+            for item in produced:
+                records = item.records
+                if records is None or len(records) < HEADER_SIZE:
+                    continue
+                header = read_header(records)
+                if not header.is_transactional:
+                    continue
+                try:
+                    yield self._broker.replicas.find(topic_id or topic, item.partition), header
+                except ApiError:
+                    continue
+
+    def _for_produce(self, error: ApiError) -> ApiError:
+        code = error.code
+        if code in _TRY_AGAIN or (code is ErrorCode.concurrent_transactions and not self._adds):
+            return ApiError(ErrorCode.not_enough_replicas, error.message)
+        if code is ErrorCode.producer_fenced:
+            return ApiError(ErrorCode.invalid_producer_epoch, error.message)
+        return error
+
+
+def _is_open(partition: Partition, header: BatchHeader) -> bool:
+    entry = partition.log.producers.get(header.producer_id)
+    return (
+        entry is not None
+        and entry.transaction_first_offset >= 0
+        and entry.producer_epoch == header.producer_epoch
+    )

@@ -1,0 +1,81 @@
+"""DescribeProducers (61): v0.
+
+The producers that a partition's log remembers, and where their open transactions begin (KIP-664).
+"""
+
+from kio.schema.describe_producers.v0.request import DescribeProducersRequest
+from kio.schema.describe_producers.v0.response import (
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
+from kio.schema.types import ProducerId
+from kio.static.primitive import i32, i64
+
+from ottla.handlers.broker import Broker, RequestContext
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.times import NO_THROTTLE
+from ottla.storage.producer_entry import ProducerEntry
+
+
+def handle_describe_producers(
+    broker: Broker, _: RequestContext, request: DescribeProducersRequest
+) -> DescribeProducersResponse:
+    return DescribeProducersResponse(
+        throttle_time=NO_THROTTLE,
+        topics=tuple(
+            TopicResponse(
+                name=topic.name,
+                partitions=tuple(
+                    _describe(broker, topic.name, index) for index in topic.partition_indexes
+                ),
+            )
+            for topic in request.topics
+        ),
+    )
+
+
+def error_response(request: DescribeProducersRequest, error: ApiError) -> DescribeProducersResponse:
+    return DescribeProducersResponse(
+        throttle_time=NO_THROTTLE,
+        topics=tuple(
+            TopicResponse(
+                name=topic.name,
+                partitions=tuple(_failed(index, error) for index in topic.partition_indexes),
+            )
+            for topic in request.topics
+        ),
+    )
+
+
+def _describe(broker: Broker, topic: str, index: i32) -> PartitionResponse:
+    try:
+        partition = broker.replicas.find(topic, index)
+    except ApiError as error:
+        return _failed(index, error)
+    return PartitionResponse(
+        partition_index=index,
+        error_code=ErrorCode.none,
+        active_producers=tuple(_producer(entry) for entry in partition.log.producers),
+    )
+
+
+def _failed(index: i32, error: ApiError) -> PartitionResponse:
+    return PartitionResponse(
+        partition_index=index,
+        error_code=error.code,
+        error_message=error.message,
+        active_producers=(),
+    )
+
+
+def _producer(entry: ProducerEntry) -> ProducerState:
+    return ProducerState(
+        producer_id=ProducerId(entry.producer_id),
+        producer_epoch=i32(entry.producer_epoch),
+        last_sequence=i32(entry.last_sequence),
+        last_timestamp=i64(entry.last_timestamp),
+        coordinator_epoch=i32(entry.coordinator_epoch),
+        current_txn_start_offset=i64(entry.transaction_first_offset),
+    )

@@ -1,0 +1,75 @@
+"""TxnOffsetCommit (28): v0-v5.
+
+Commits the offsets of a group as part of a producer's transaction: they count when that commits.
+
+v2  the leader epoch of the last record that was read (KIP-320)
+v3  flexible; the member is fenced like one that commits by itself (KIP-447)
+v4  TRANSACTION_ABORTABLE for a partition that is not in the transaction (KIP-890)
+v5  the partition of the offsets is added to the transaction here, without AddOffsetsToTxn
+"""
+
+from kio.schema.txn_offset_commit.v5.request import TxnOffsetCommitRequest
+from kio.schema.txn_offset_commit.v5.response import (
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+
+from ottla.handlers.broker import Broker, RequestContext
+from ottla.handlers.group_calls import caller_of
+from ottla.handlers.transactional_writes import (
+    Write,
+    add_to_transaction,
+    validate_in_transaction,
+)
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.times import NO_THROTTLE
+from ottla.protocol.topics import TopicPartition
+from ottla.transactions.transaction import Producer
+
+_ABORTABLE_SINCE = 4
+_ADDED_HERE_SINCE = 5
+
+
+async def handle_txn_offset_commit(
+    broker: Broker, context: RequestContext, request: TxnOffsetCommitRequest
+) -> TxnOffsetCommitResponse:
+    runtime = broker.groups.find(request.group_id)
+    partition = broker.groups.partition_of(request.group_id)
+    assert partition is not None, "a coordinator was found, so its topic is there"
+    write = Write(
+        request.transactional_id,
+        Producer(request.producer_id, request.producer_epoch),
+        (TopicPartition(broker.groups.topic, partition),),
+    )
+    if context.api_version >= _ADDED_HERE_SINCE:
+        await add_to_transaction(broker, write)
+    validate_in_transaction(broker, write, abortable=context.api_version >= _ABORTABLE_SINCE)
+    caller = caller_of(context)
+    return await runtime.submit(
+        lambda machine, now_ms: machine.commit_transactional_offsets(request, caller, now_ms)
+    )
+
+
+def error_response(request: TxnOffsetCommitRequest, error: ApiError) -> TxnOffsetCommitResponse:
+    return TxnOffsetCommitResponse(
+        throttle_time=NO_THROTTLE,
+        topics=tuple(
+            TxnOffsetCommitResponseTopic(
+                name=topic.name,
+                partitions=tuple(
+                    TxnOffsetCommitResponsePartition(
+                        partition_index=partition.partition_index, error_code=_code(error)
+                    )
+                    for partition in topic.partitions
+                ),
+            )
+            for topic in request.topics
+        ),
+    )
+
+
+def _code(error: ApiError) -> ErrorCode:
+    """A producer that is fenced was never told so here in another way."""
+    fenced = error.code is ErrorCode.producer_fenced
+    return ErrorCode.invalid_producer_epoch if fenced else error.code

@@ -1,0 +1,75 @@
+"""What drives transactions on this node: the machines over `__transaction_state`, and the writing
+of the markers that they decide on.
+
+The machine is imported when the first of those partitions is taken up, for a broker without
+transactions starts faster without it.
+"""
+
+import asyncio
+from concurrent.futures import Executor
+from typing import TYPE_CHECKING, NamedTuple
+
+from ottla.controller.image import MetadataImage
+from ottla.machine.contract import RecordCodec, Timers
+from ottla.machine.partitioning import partition_for
+from ottla.protocol.topics import TRANSACTION_STATE_TOPIC
+from ottla.replication.coordinators import Coordinators
+from ottla.replication.manager import ReplicaManager
+from ottla.replication.transaction_completion import TransactionCompletion
+from ottla.replication.transaction_markers import TransactionMarkers
+from ottla.runtime.clock import Clock
+from ottla.runtime.supervisor import Supervisor
+from ottla.transactions.config import TransactionConfig
+
+if TYPE_CHECKING:
+    from ottla.groups.coordinator import GroupMachine
+    from ottla.transactions.coordinator import TransactionMachine
+
+
+class TransactionDrivers(NamedTuple):
+    coordinators: "Coordinators[TransactionMachine]"
+    completion: TransactionCompletion
+    markers: TransactionMarkers
+
+
+def transaction_drivers(
+    config: TransactionConfig,
+    image: MetadataImage,
+    replicas: ReplicaManager,
+    groups: "Coordinators[GroupMachine]",
+    clock: Clock,
+    supervisor: Supervisor,
+    executor: Executor,
+) -> TransactionDrivers:
+    def create_machine(timers: Timers) -> "TransactionMachine":
+        from ottla.transactions.coordinator import TransactionMachine
+
+        return TransactionMachine(config=config, timers=timers, on_decided=completion.on_decided)
+
+    def create_codec() -> RecordCodec:
+        from ottla.transactions.record_codec import TransactionRecordCodec
+
+        return TransactionRecordCodec()
+
+    loop = asyncio.get_running_loop()
+    coordinators = Coordinators(
+        TRANSACTION_STATE_TOPIC,
+        image,
+        partition_for,
+        create_machine,
+        create_codec,
+        clock,
+        supervisor,
+        loop,
+        executor,
+    )
+    markers = TransactionMarkers(replicas, groups, clock.now_ms, loop)
+    completion = TransactionCompletion(
+        coordinators,
+        image,
+        markers.write,
+        lambda partition: replicas.find(TRANSACTION_STATE_TOPIC, partition).leader_epoch,
+        supervisor,
+        loop,
+    )
+    return TransactionDrivers(coordinators, completion, markers)

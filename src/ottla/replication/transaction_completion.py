@@ -1,0 +1,157 @@
+"""Ends transactions whose end was decided: writes their markers, then notes that it is done.
+
+One task for each such transaction, until it is done or another broker coordinates it. An attempt
+that fails is made again, after a while that grows; a coordinator that was loaded again, here or
+elsewhere, begins with those that it finds undone. Nothing is lost by doing something twice.
+"""
+
+import asyncio
+import logging
+from asyncio import AbstractEventLoop, Future
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING, Final
+
+from ottla.controller.image import MetadataImage
+from ottla.machine.transactional import TransactionMarker
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.topics import TopicPartition
+from ottla.replication.coordinators import Coordinators
+from ottla.runtime.supervisor import Supervisor
+
+if TYPE_CHECKING:
+    from ottla.transactions.coordinator import TransactionMachine
+    from ottla.transactions.ending import PendingMarkers
+
+logger = logging.getLogger(__name__)
+
+RETRY_FIRST_S: Final = 0.02
+RETRY_MAX_S: Final = 2.0
+
+# Writes a marker to the leader of a partition, here or elsewhere; returns when it is committed.
+WriteMarker = Callable[[TopicPartition, TransactionMarker, int], Awaitable[None]]
+# The epoch of this broker as the leader of a partition of `__transaction_state`.
+LeaderEpoch = Callable[[int], int]
+
+
+class TransactionCompletion:
+    def __init__(
+        self,
+        coordinators: "Coordinators[TransactionMachine]",
+        image: MetadataImage,
+        write_marker: WriteMarker,
+        leader_epoch: LeaderEpoch,
+        supervisor: Supervisor,
+        loop: AbstractEventLoop,
+    ) -> None:
+        self._coordinators = coordinators
+        self._image = image
+        self._write_marker = write_marker
+        self._leader_epoch = leader_epoch
+        self._supervisor = supervisor
+        self._loop = loop
+        self._decided: set[str] = set()  # Transactional ids that a task has to look at.
+        self._running: set[str] = set()  # Those that have a task.
+        self._waiters: dict[str, list[Future[None]]] = {}
+
+    def on_decided(self, transactional_id: str) -> None:
+        self._decided.add(transactional_id)
+        if transactional_id not in self._running and not self._supervisor.stopped:
+            self._running.add(transactional_id)
+            self._supervisor.start(
+                f"complete {transactional_id}", self._complete_all(transactional_id)
+            )
+
+    async def wait(self, transactional_id: str, timeout_s: float) -> None:
+        """Until the transaction that is being completed is so, or for this long."""
+        if transactional_id not in self._running:
+            return
+        done = self._loop.create_future()
+        self._waiters.setdefault(transactional_id, []).append(done)
+        await asyncio.wait((done,), timeout=timeout_s)
+
+    async def _complete_all(self, transactional_id: str) -> None:
+        """Between the last look at what is decided and the end of the task nothing can come in."""
+        try:
+            while transactional_id in self._decided:
+                self._decided.discard(transactional_id)
+                await self._complete(transactional_id)
+        finally:
+            self._running.discard(transactional_id)
+            self._release(transactional_id)
+
+    async def _complete(self, transactional_id: str) -> None:
+        delay_s = RETRY_FIRST_S
+        written: set[TopicPartition] = set()
+        while True:
+            try:
+                await self._attempt(transactional_id, written)
+                return
+            except ApiError as error:
+                if error.code is ErrorCode.not_coordinator:
+                    return  # Whoever is it now finds the transaction undone.
+                logger.log(
+                    logging.DEBUG if delay_s < RETRY_MAX_S else logging.WARNING,
+                    "the transaction of %s is not completed yet: %s",
+                    transactional_id,
+                    error,
+                )
+            await asyncio.sleep(delay_s)
+            delay_s = min(delay_s * 2, RETRY_MAX_S)
+
+    async def _attempt(self, transactional_id: str, written: set[TopicPartition]) -> None:
+        runtime = self._coordinators.find(transactional_id)
+        pending = await runtime.submit(lambda machine, _: machine.markers_of(transactional_id))
+        if pending is None:
+            return
+        await self._write_markers(transactional_id, pending, written)
+        completed = runtime.submit(
+            lambda machine, now_ms: machine.complete(transactional_id, pending, now_ms)
+        )
+        self._release(transactional_id)  # The next transaction can begin; it is committed later.
+        await completed
+
+    async def _write_markers(
+        self, transactional_id: str, pending: "PendingMarkers", written: set[TopicPartition]
+    ) -> None:
+        """`written` has those that an earlier attempt has written, and gets those of this one."""
+        partition = self._coordinators.partition_of(transactional_id)
+        assert partition is not None, "a transaction was found, so its topic is there"
+        marker = TransactionMarker(
+            pending.producer_id,
+            pending.producer_epoch,
+            self._leader_epoch(partition),
+            pending.committed,
+        )
+        places = [place for place in pending.partitions if place not in written]
+        outcomes = await asyncio.gather(
+            *(self._write(place, marker, pending.client_version) for place in places),
+            return_exceptions=True,
+        )
+        for place, outcome in zip(places, outcomes, strict=True):
+            if outcome is None:
+                written.add(place)
+        _raise_first(outcomes)
+
+    async def _write(
+        self, place: TopicPartition, marker: TransactionMarker, transaction_version: int
+    ) -> None:
+        if self._image.partition(*place) is None:
+            return  # The topic was deleted, and the transaction's records with it.
+        try:
+            await self._write_marker(place, marker, transaction_version)
+        except ApiError as error:
+            if error.code is not ErrorCode.invalid_producer_epoch:
+                raise
+            # Somebody else has ended the transaction there, as an administrator can.
+            logger.warning("%s has no open transaction for a marker: %s", place, error)
+
+    def _release(self, transactional_id: str) -> None:
+        for waiter in self._waiters.pop(transactional_id, ()):
+            if not waiter.done():
+                waiter.set_result(None)
+
+
+def _raise_first(outcomes: Iterable[BaseException | None]) -> None:
+    for outcome in outcomes:
+        if outcome is not None:
+            raise outcome

@@ -1,0 +1,85 @@
+"""Writes the markers that end transactions to the partitions that this broker leads."""
+
+from asyncio import AbstractEventLoop, Future
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ottla.machine.transactional import TransactionMarker
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.topics import TopicPartition
+from ottla.records.decoder import ControlType, Marker, build_marker
+from ottla.replication.coordinators import Coordinators
+from ottla.replication.manager import ReplicaManager
+from ottla.replication.partition import ACKS_ALL
+
+if TYPE_CHECKING:
+    from ottla.groups.coordinator import GroupMachine
+
+
+class TransactionMarkers:
+    def __init__(
+        self,
+        replicas: ReplicaManager,
+        groups: "Coordinators[GroupMachine]",
+        now_ms: Callable[[], int],
+        loop: AbstractEventLoop,
+    ) -> None:
+        self._replicas = replicas
+        self._groups = groups
+        self._now_ms = now_ms
+        self._loop = loop
+
+    async def write(
+        self, place: TopicPartition, marker: TransactionMarker, transaction_version: int
+    ) -> None:
+        """Returns when the marker is committed. A marker may be written more than once.
+
+        The offsets of groups are told to their coordinator, which holds back what a transaction
+        has committed until the transaction is.
+        """
+        if place.topic == self._groups.topic:
+            await self._tell_groups(place.partition, marker)
+        else:
+            await self._append(place, marker, transaction_version)
+
+    async def _tell_groups(self, partition: int, marker: TransactionMarker) -> None:
+        try:
+            runtime = self._groups.at(partition)
+            await runtime.submit(lambda machine, _: machine.complete_transaction(marker))
+        except ApiError as error:
+            if error.code is not ErrorCode.not_coordinator:
+                raise
+            raise ApiError(ErrorCode.not_leader_or_follower, error.message) from error
+
+    def _append(
+        self, place: TopicPartition, marker: TransactionMarker, transaction_version: int
+    ) -> "Future[None]":
+        partition = self._replicas.find(*place)
+        if partition.is_internal:
+            raise ApiError(ErrorCode.invalid_topic_exception, f"{place} cannot be in a transaction")
+        partition.validate_in_sync_replicas()
+        kind = ControlType.COMMIT if marker.committed else ControlType.ABORT
+        batch = build_marker(
+            Marker(kind, marker.coordinator_epoch),
+            timestamp_ms=self._now_ms(),
+            producer_id=marker.producer_id,
+            producer_epoch=marker.producer_epoch,
+        )
+        appended = partition.append_control(batch, transaction_version=transaction_version)
+        committed: Future[None] = self._loop.create_future()
+        if partition.acknowledged(appended, ACKS_ALL):
+            committed.set_result(None)
+        else:
+            partition.wait_for_acknowledgement(
+                appended, ACKS_ALL, lambda error: _settle(committed, error)
+            )
+        return committed
+
+
+def _settle(committed: "Future[None]", error: ApiError | None) -> None:
+    if committed.done():
+        return  # Whoever waited has gone.
+    if error is None:
+        committed.set_result(None)
+    else:
+        committed.set_exception(error)
