@@ -160,3 +160,23 @@ def test_places_that_are_not_in_memory_are_looked_up_in_a_thread() -> None:
         assert 0 < data.records.size <= 6000
 
     run(test)
+
+
+def test_a_cancelled_fetch_is_forgotten_and_never_answered() -> None:
+    async def run() -> None:
+        fetcher = Fetcher()
+        partition = fetcher.add(0)
+        answers: list[list[Fetched]] = []
+        wanted = [WantedPartition("orders", FetchedPartition(0, -1, 0, -1, -1, 1 << 20))]
+        terms = FetchTerms(1, 1 << 20, FOREVER_MS, committed_only=False)
+        fetch = DelayedFetch(fetcher.find, wanted, terms, fetcher.loop, answers.append)
+        fetch.start()
+        assert not fetch.done
+        fetch.cancel()
+        records, header = produced(b"late")
+        partition.append(records, header, NOW_MS)
+        await asyncio.sleep(0)
+        assert answers == []
+        assert not partition._fetch_waiters  # type: ignore[attr-defined]
+
+    asyncio.run(run())

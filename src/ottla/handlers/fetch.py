@@ -50,6 +50,7 @@ def handle_fetch(
         return
 
     def answer(fetched: list[Fetched]) -> None:
+        session.forget_on_close(fetch.cancel)
         session_id = fetch_session.id if fetch_session is not None else 0
         if fetch_session is not None:
             fetched = _changes(fetch_session, fetched)
@@ -59,7 +60,10 @@ def handle_fetch(
         )
 
     terms = _terms(broker, request)
-    DelayedFetch(replicas.find, wanted, terms, broker.loop, answer).start()
+    fetch = DelayedFetch(replicas.find, wanted, terms, broker.loop, answer)
+    fetch.start()
+    if not fetch.done:
+        session.call_on_close(fetch.cancel)
 
 
 def _terms(broker: Broker, request: FetchRequest) -> FetchTerms:

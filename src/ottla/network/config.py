@@ -91,8 +91,9 @@ SOCKET_RECEIVE_BUFFER_BYTES = ConfigKey(
 SOCKET_LISTEN_BACKLOG_SIZE = ConfigKey(
     "socket.listen.backlog.size",
     ConfigType.INT,
-    50,
-    "How many connections may wait to be accepted; the operating system may allow fewer.",
+    1_024,
+    "How many connections may wait to be accepted; the operating system may allow fewer. (Kafka's "
+    "default is 50, which makes clients wait when many come back at once.)",
     at_least(1),
 )
 MAX_CONNECTIONS = ConfigKey(

@@ -87,7 +87,7 @@ class Session(asyncio.BufferedProtocol):
         self._tls = tls
         self._transport: asyncio.Transport
         self._answers: Answers
-        self._on_close: list[Callable[[Session], None]] = []
+        self._on_close: dict[Callable[[Session], None], None] = {}  # In the order of their coming.
         self._active = True
         self._active_at_ms = 0.0
 
@@ -129,7 +129,11 @@ class Session(asyncio.BufferedProtocol):
 
     def call_on_close(self, callback: Callable[["Session"], None]) -> None:
         """`callback` is called once, when the connection has ended for whatever reason."""
-        self._on_close.append(callback)
+        self._on_close[callback] = None
+
+    def forget_on_close(self, callback: Callable[["Session"], None]) -> None:
+        """No longer of interest; it need not have been given."""
+        self._on_close.pop(callback, None)
 
     @property
     def held_bytes(self) -> int:
@@ -170,7 +174,7 @@ class Session(asyncio.BufferedProtocol):
     def connection_lost(self, _error: Exception | None) -> None:
         self._end()
         self._hub.remove(self)
-        callbacks, self._on_close = self._on_close, []
+        callbacks, self._on_close = self._on_close, {}
         for callback in callbacks:
             callback(self)
 

@@ -41,6 +41,7 @@ class DelayedFetch:
         "_timer",
         "_waiting_on",
         "_wanted",
+        "done",
     )
 
     def __init__(
@@ -61,13 +62,24 @@ class DelayedFetch:
         self._scheduled = False
         self._timer: asyncio.TimerHandle | None = None
         self._waiting_on: list[Partition] = []
+        self.done = False  # Answered or cancelled.
 
     def start(self) -> None:
         self._read_all(self._answer_or_wait)
 
+    def cancel(self, _: object = None) -> None:
+        """Nobody waits for the answer any more."""
+        self.done = True
+        if self._timer is not None:
+            self._timer.cancel()
+        for partition in self._waiting_on:
+            partition.stop_waiting(self._on_data)
+
     def _answer_or_wait(self, fetched: list[Fetched]) -> None:
+        if self.done:
+            return
         if self._satisfied() or self._terms.max_wait_ms <= 0 or not self._wanted:
-            self._on_complete(fetched)
+            self._complete(fetched)
             return
         self._timer = self._loop.call_later(self._terms.max_wait_ms / 1000, self._on_time_up)
         for wanted in self._wanted:
@@ -130,7 +142,8 @@ class DelayedFetch:
 
     def _look_again(self) -> None:
         self._scheduled = False
-        self._read_all(self._answer_if_satisfied)
+        if not self.done:
+            self._read_all(self._answer_if_satisfied)
 
     def _answer_if_satisfied(self, fetched: list[Fetched]) -> None:
         if self._satisfied():
@@ -140,13 +153,9 @@ class DelayedFetch:
         self._read_all(self._complete)
 
     def _complete(self, fetched: list[Fetched]) -> None:
-        if self._timer is None:
-            return  # Answered since.
-        self._timer.cancel()
-        self._timer = None
-        for partition in self._waiting_on:
-            partition.stop_waiting(self._on_data)
-        self._on_complete(fetched)
+        if not self.done:
+            self.cancel()
+            self._on_complete(fetched)
 
 
 def _data(

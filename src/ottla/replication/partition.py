@@ -13,7 +13,7 @@ from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.topics import INTERNAL_TOPICS
 from ottla.records.batch import BatchHeader
 from ottla.replication.waiters import OffsetWaiters, Waiter
-from ottla.storage.errors import StorageError
+from ottla.storage.errors import CorruptLog, StorageError
 from ottla.storage.log import Appended, PartitionLog
 from ottla.storage.reading import LogSlice, ReadHint
 
@@ -147,7 +147,7 @@ class Partition:
         hint = self._read_hints.get(offset)
         try:
             found = log.read(offset, size_max, limit, hint, cached_only=cached_only)
-        except (OSError, StorageError) as error:
+        except (OSError, StorageError, CorruptLog) as error:
             raise ApiError(ErrorCode.kafka_storage_error, str(error)) from error
         if found is not None:
             self._remember(found)
