@@ -176,3 +176,15 @@ def test_time_and_transaction_indexes(ottla: Ottla, partition: Path) -> None:
 def test_what_is_not_there(ottla: Ottla, tmp_path: Path) -> None:
     assert ottla("dump", tmp_path / "nope.log").exit_code == 1
     assert "no segments" in ottla("dump", tmp_path).errors
+
+
+def test_records_of_groups(ottla: Ottla, tmp_path: Path) -> None:
+    directory = tmp_path / "__consumer_offsets-3"
+    directory.mkdir()
+    key = struct.pack(">hh3sh6si", 1, 3, b"grp", 6, b"orders", 0)
+    batch = build_batch([Record(key=key, value=None), Record(key=b"\x00\x63", value=b"")])
+    (directory / f"{NAME}.log").write_bytes(batch)
+    _, deleted, unknown = ottla("dump", directory, "--deep").output.splitlines()
+    assert '"type": "OffsetCommitKey", "group": "grp", "topic": "orders", "partition": 0' in deleted
+    assert '"value": null' in deleted
+    assert "99" in unknown

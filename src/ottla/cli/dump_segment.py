@@ -1,16 +1,14 @@
 """Batches and records of a segment or a metadata snapshot, and what is wrong with them."""
 
-import dataclasses
 import json
 import mmap
 from collections.abc import Iterator
 from pathlib import Path
 
+from ottla.cli.dump_state import describe_state, record_codec_of
 from ottla.cli.errors import CommandError
 from ottla.cli.output import print_line
 from ottla.cli.record_format import iso_timestamp, json_bytes
-from ottla.controller.record_codec import MetadataRecordCodec
-from ottla.protocol.topics import CLUSTER_METADATA_TOPIC
 from ottla.records.batch import (
     HEADER_SIZE,
     LENGTH_END,
@@ -53,7 +51,7 @@ class SegmentDump:
         self.problems: list[str] = []
         self._file = file
         self._content = map_file(file)
-        self._is_metadata = file.absolute().parent.name.startswith(CLUSTER_METADATA_TOPIC)
+        self._codec = record_codec_of(file)
 
     def batches(self) -> Iterator[tuple[int, BatchHeader]]:
         """Position and header of whole batches; stops where the bytes are no batch any more."""
@@ -95,8 +93,8 @@ class SegmentDump:
             marker = parse_marker(record)
             word = marker.type.name.lower() if marker else "other"
             return document | {"control": word}
-        if self._is_metadata:
-            return document | {"record": _describe_metadata(record)}
+        if self._codec is not None:
+            return document | {"record": describe_state(self._codec, record)}
         document |= {"key": json_bytes(record.key), "value": json_bytes(record.value)}
         if record.headers:
             document["headers"] = [[name, json_bytes(value)] for name, value in record.headers]
@@ -163,16 +161,6 @@ def _codec_name(number: int) -> str:
         return Compression(number).name.lower()
     except ValueError:
         return f"unknown {number}"
-
-
-def _describe_metadata(record: Record) -> object:
-    """The fields of a metadata record, or what the decoder says about one that it does not know."""
-    try:
-        decoded = MetadataRecordCodec().decode(record.key, record.value)
-    except ValueError as error:
-        return {"unknown": str(error)}
-    fields = dataclasses.asdict(decoded)  # type: ignore[call-overload]
-    return {"type": type(decoded).__name__, **fields}
 
 
 def _line(document: Document) -> str:

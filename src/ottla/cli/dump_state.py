@@ -1,0 +1,42 @@
+"""Records in which brokers keep their own state: metadata, and what coordinators remember."""
+
+import dataclasses
+from pathlib import Path
+
+from ottla.controller.record_codec import MetadataRecordCodec
+from ottla.groups.record_codec import GroupRecordCodec
+from ottla.machine.contract import RecordCodec
+from ottla.protocol.errors import ProtocolError
+from ottla.protocol.topics import CLUSTER_METADATA_TOPIC, CONSUMER_OFFSETS_TOPIC
+from ottla.records.builder import Record
+
+
+def record_codec_of(file: Path) -> RecordCodec | None:
+    """By the name of the partition's directory; None for topics of users."""
+    topic = file.absolute().parent.name.rpartition("-")[0]
+    if topic == CLUSTER_METADATA_TOPIC:
+        return MetadataRecordCodec()
+    if topic == CONSUMER_OFFSETS_TOPIC:
+        return GroupRecordCodec()
+    return None
+
+
+def describe_state(codec: RecordCodec, record: Record) -> object:
+    """The fields of a record, or what its decoder says about one that it does not know."""
+    try:
+        decoded = codec.decode(record.key, record.value)
+    except (ValueError, ProtocolError) as error:
+        return {"unknown": str(error)}
+    return _fields(decoded)
+
+
+def _fields(decoded: object) -> object:
+    if dataclasses.is_dataclass(decoded) and not isinstance(decoded, type):
+        fields = {
+            field.name: _fields(getattr(decoded, field.name))
+            for field in dataclasses.fields(decoded)
+        }
+        return {"type": type(decoded).__name__, **fields}
+    if isinstance(decoded, list | tuple):
+        return [_fields(item) for item in decoded]
+    return decoded
