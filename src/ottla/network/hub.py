@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ottla.network.session import Session
 
 RECEIVE_BUFFER_BYTES = 262_144
+SPARE_BYTES_MAX = 2_097_152
 SCARCE_RECEIVE_BYTES = 4_096  # What a session may receive at a time while memory is short.
 
 Dispatch = Callable[["Session", memoryview], None]
@@ -57,6 +58,7 @@ class Hub:
         self.budget = MemoryBudget(config.queued_bytes_max, self._on_budget)
         self.buffer = bytearray(RECEIVE_BUFFER_BYTES)
         self.view = memoryview(self.buffer)
+        self._spare: bytearray | None = None  # Of a large frame that has been dispatched.
         self.offered = self.view  # What a session that holds nothing receives into.
 
     def add(self, session: "Session") -> None:
@@ -79,6 +81,19 @@ class Hub:
         size = len(rest)
         self.buffer[:size] = rest
         return self.view[size : size + len(self.offered)]
+
+    def take_spare(self, size: int) -> bytearray | None:
+        """The buffer of an earlier large frame, if there is one and it is large enough."""
+        spare = self._spare
+        if spare is not None and len(spare) >= size:
+            self._spare = None
+            return spare
+        return None
+
+    def give_spare(self, buffer: bytearray) -> None:
+        """Keep the buffer of a large frame for the next one."""
+        if len(buffer) <= SPARE_BYTES_MAX:
+            self._spare = buffer
 
     def close_idle_sessions(self) -> None:
         limit = self.config.idle_ms_max

@@ -23,8 +23,9 @@ from ottla.network.file_part import FilePart, Part, ReadableFile, memory_size
 from ottla.network.hub import Hub
 
 SENDFILE_BYTES_MIN = 65_536
-SENDFILE_BYTES_MAX = 262_144
+SENDFILE_BYTES_MAX = 1_048_576
 READ_BYTES_MAX = 131_072
+WAKE_BYTES = 8_192  # Given to the transport of a full socket, to be told when it has room.
 GATHER_BYTES_MAX = 262_144
 PUMP_BYTES_MAX = 1_048_576  # After this many bytes it is another session's turn.
 
@@ -151,12 +152,14 @@ class Outbox:
         if part is None or isinstance(part, bytes):
             return 0
         file, position, left = part.file, part.position + self._sent, part.size - self._sent
+        size = min(left, READ_BYTES_MAX)
         if self._socket is not None and left >= SENDFILE_BYTES_MIN and not self.paused:
             sent = self._sendfile(self._socket, file, position, min(left, SENDFILE_BYTES_MAX))
             if sent:
                 self._advance(sent, part.size)
                 return sent
-        size = min(left, READ_BYTES_MAX)
+            if sent == 0:
+                size = WAKE_BYTES
         data = self._read_cached(file, position, size)
         if data is None:
             self._read_in_thread(file, position, size)
@@ -165,11 +168,11 @@ class Outbox:
 
     def _sendfile(
         self, plain_socket: socket.socket, file: ReadableFile, position: int, size: int
-    ) -> int:
-        """How many bytes it sent; none if it cannot be used now."""
+    ) -> int | None:
+        """How many bytes it sent: none if the socket is full. None if it cannot be used here."""
         descriptor = file.fileno()
         if descriptor is None or not self._is_cached(file, position, size):
-            return 0
+            return None
         try:
             sent = os.sendfile(plain_socket.fileno(), descriptor, position, size)
         except OSError:

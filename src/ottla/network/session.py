@@ -265,6 +265,7 @@ class Session(asyncio.BufferedProtocol):
             self._refuse(error)
         except Exception:
             self._crash()
+        self._hub.give_spare(frame.buffer)
 
     def _keep(self, position: int, end: int) -> None:
         """Keep the bytes of the shared buffer that are not dispatched."""
@@ -285,7 +286,7 @@ class Session(asyncio.BufferedProtocol):
             self._partial = bytes(rest)
         else:
             # Also when memory is short, for then nothing is received past the end of the frame.
-            self._partial = LargeFrame(rest, total)
+            self._partial = LargeFrame(rest, total, hub.take_spare(total))
 
     def _refuse_size(self, size: int) -> None:
         limit = self._hub.config.request_bytes_max
