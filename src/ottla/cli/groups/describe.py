@@ -48,7 +48,7 @@ def _rows(
     connection: Connection, admin: AdminClient, group: ConsumerGroupDescription
 ) -> list[dict[str, Any]]:
     """One row for each partition that is committed or owned."""
-    committed = _committed(connection, admin, group.group_id)
+    committed = committed_offsets(connection, admin, group.group_id)
     owners = {
         (place.topic, place.partition): member
         for member in group.members
@@ -73,7 +73,7 @@ def _rows(
     return rows
 
 
-def _committed(connection: Connection, admin: AdminClient, group: str) -> dict[Place, int]:
+def committed_offsets(connection: Connection, admin: AdminClient, group: str) -> dict[Place, int]:
     futures = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
     places = connection.result(futures[group], of=group).topic_partitions
     return {(place.topic, place.partition): place.offset for place in places if place.offset >= 0}
