@@ -5,7 +5,6 @@ from uuid import UUID
 import pytest
 from tests.groups.share.kit import CODEC, PLACE, ShareCoordinator
 
-from ottla.groups.coordinator import partition_for
 from ottla.groups.record import Record
 from ottla.groups.share.delivery import DeliveryState, StateBatch
 from ottla.groups.share.state_coordinator import (
@@ -21,6 +20,7 @@ from ottla.groups.share.state_records import (
     ShareUpdateValue,
     StateBatchValue,
 )
+from ottla.machine.partitioning import partition_for
 from ottla.protocol.errors import ApiError, ErrorCode
 
 NOW_MS = 77
