@@ -6,7 +6,7 @@ from tests.replication.coordinator_kit import TOPIC, BrokerKit, PairCodec, run
 from ottla.machine.result import Result
 from ottla.machine.transactional import Transactional, TransactionMarker
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.replication import latest_by_key
+from ottla.replication import latest_by_key, partition_commit_log
 from ottla.runtime.machine_batches import encode_batch
 
 
@@ -111,6 +111,7 @@ def test_what_the_log_refuses_a_producer_concerns_only_that_request():
 
 
 def test_loading_drops_what_compaction_would(monkeypatch):
+    monkeypatch.setattr(partition_commit_log, "READ_BYTES", 1)  # One batch at a time.
     monkeypatch.setattr(latest_by_key, "KEYS_MAX", 3)
 
     async def test(kit):

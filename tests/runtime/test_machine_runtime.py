@@ -140,6 +140,31 @@ def test_a_failed_append_fails_all_that_waits_and_loads_again(bench):
     assert bench.published == [("a", 0), ("c", 1)]
 
 
+def test_while_appends_go_on_failing_the_log_is_not_read_again_and_again(bench):
+    bench.log.append_error = ApiError(ErrorCode.kafka_storage_error, "disk full")
+    bench.add("a")
+    bench.rounds()
+    assert bench.count().result() == 0
+    bench.add("a")
+    bench.rounds(20)
+    assert bench.count().exception().code is ErrorCode.coordinator_load_in_progress
+
+
+def test_a_machine_whose_replay_fails_is_made_again_from_the_log(bench):
+    machine = bench.runtime.machine
+
+    def fail(record, timestamp_ms):
+        raise AssertionError("a bug")
+
+    machine.replay = fail
+    with pytest.raises(AssertionError):
+        bench.add("a")
+    bench.log.committed_offset = bench.log.next_offset
+    bench.rounds()
+    assert bench.runtime.machine is not machine
+    assert bench.runtime.machine.words == ["a"]
+
+
 def test_a_failed_log_is_loaded_again(bench):
     reply = bench.add("a")
     bench.log.listener.on_failed(OSError("gone"))
@@ -154,6 +179,13 @@ def test_a_machine_that_cannot_be_loaded_again_is_reported(bench):
     bench.log.listener.on_failed(OSError("gone"))
     bench.rounds()
     assert bench.failures == [bench.log.load_error]
+
+
+def test_a_log_that_fails_after_the_unload_concerns_nobody(bench):
+    bench.runtime.unload(ApiError(ErrorCode.not_coordinator))
+    bench.log.listener.on_failed(OSError("gone"))
+    bench.rounds()
+    assert bench.count().exception().code is ErrorCode.coordinator_load_in_progress
 
 
 def test_an_unloaded_machine_answers_with_the_reason(bench):

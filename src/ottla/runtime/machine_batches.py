@@ -46,17 +46,28 @@ def encode_batch(records: Sequence[object], codec: RecordCodec, now_ms: int) -> 
 
 
 def stored_batches(content: bytes, from_offset: int) -> list[StoredBatch]:
-    """The batches in bytes of a log, from the one that has `from_offset` on."""
-    return [
-        StoredBatch(
-            read_records(content, position, header),
-            header.attributes,
-            header.producer_id,
-            header.producer_epoch,
+    """The batches in bytes of a log, from the one that has `from_offset` on.
+
+    Neighbours without a transaction come as one: there is nothing to tell them apart by.
+    """
+    batches: list[StoredBatch] = []
+    plain: list[Record] = []
+    for position, header in iterate_headers(content):
+        if header.last_offset < from_offset:
+            continue
+        records = read_records(content, position, header)
+        if not header.attributes & NOT_PLAIN:
+            plain += records
+            continue
+        if plain:
+            batches.append(StoredBatch(plain))
+            plain = []
+        batches.append(
+            StoredBatch(records, header.attributes, header.producer_id, header.producer_epoch)
         )
-        for position, header in iterate_headers(content)
-        if header.last_offset >= from_offset
-    ]
+    if plain:
+        batches.append(StoredBatch(plain))
+    return batches
 
 
 def decode_batch(batch: StoredBatch, codec: RecordCodec) -> Iterator[tuple[object, Record]]:

@@ -5,8 +5,9 @@ its response waits until they are committed. An operation without records waits 
 it saw is committed. Subscribers get committed records, before the responses that follow from them.
 
 When an append fails or the log does, every reply that waits fails, the machine is dropped with all
-that it has not written down, and a new one is loaded from the log. Records of a transaction are
-the exception: the log may refuse them for their producer's sake, which concerns nobody else.
+that it has not written down, and a new one is loaded from the log: at once, and after a while if
+appends go on failing, as on a full disk. Records of a transaction are the exception: the log may
+refuse them for their producer's sake, which concerns nobody else.
 """
 
 import asyncio
@@ -33,6 +34,8 @@ from ottla.runtime.machine_batches import (
 from ottla.storage.errors import StorageError
 
 logger = logging.getLogger(__name__)
+
+RELOAD_DELAY_MAX_S = 30.0
 
 M = TypeVar("M", bound=Machine)
 R = TypeVar("R")
@@ -82,6 +85,7 @@ class MachineRuntime(Generic[M]):
         self._published_offset = 0  # Subscribers have had everything before it.
         self._reloading: asyncio.Task[None] | None = None
         self._unloaded = False
+        self._drops_count = 0  # Since the last append that did not fail.
         log.listen(Listener(self._on_committed, self._on_log_failed))
 
     @property
@@ -158,6 +162,7 @@ class MachineRuntime(Generic[M]):
     def _append(self, machine: M, records: tuple[object, ...], now_ms: int) -> None:
         first_offset = self._log.next_offset
         self._log.append(encode_batch(records, self._codec, now_ms))
+        self._drops_count = 0
         try:
             for offset, record in enumerate(records, first_offset):
                 machine.replay(record, now_ms)
@@ -210,8 +215,15 @@ class MachineRuntime(Generic[M]):
             error = ApiError(ErrorCode.kafka_storage_error, str(error))
         self._forget(error)
         if self._reloading is None:
-            self._reloading = self._loop.create_task(self.load())
+            delay_s = min(2.0**self._drops_count - 1, RELOAD_DELAY_MAX_S)
+            self._drops_count += 1
+            self._reloading = self._loop.create_task(self._reload(delay_s))
             self._reloading.add_done_callback(self._on_reloaded)
+
+    async def _reload(self, delay_s: float) -> None:
+        if delay_s:
+            await asyncio.sleep(delay_s)
+        await self.load()
 
     def _on_reloaded(self, reloading: "asyncio.Task[None]") -> None:
         self._reloading = None

@@ -1,0 +1,29 @@
+import asyncio
+from uuid import UUID
+
+from ottla.controller.image import MetadataImage
+from ottla.controller.records import RemoveTopicRecord, TopicRecord
+from ottla.node.deleted_topics import DeletedTopics
+
+
+def test_topics_that_are_deleted_together_are_told_together():
+    async def run():
+        told = []
+        image = MetadataImage()
+        image.replay(TopicRecord(name="old", topic_id=UUID(int=1)))
+        deleted = DeletedTopics(asyncio.get_running_loop(), told.append)
+        deleted.load(image)
+        for record in (
+            TopicRecord(name="new", topic_id=UUID(int=2)),
+            TopicRecord(name="kept", topic_id=UUID(int=3)),
+            RemoveTopicRecord(topic_id=UUID(int=1)),
+            RemoveTopicRecord(topic_id=UUID(int=2)),
+        ):
+            deleted.on_record(record, image)
+        assert told == []
+        await asyncio.sleep(0)
+        assert told == [{"old", "new"}]
+        await asyncio.sleep(0)
+        assert len(told) == 1
+
+    asyncio.run(run())
