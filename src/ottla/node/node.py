@@ -23,7 +23,6 @@ from ottla.handlers.dispatch import make_dispatch
 from ottla.handlers.table import API_TABLE
 from ottla.network.config import NetworkConfig
 from ottla.network.endpoints import Endpoint, advertised_endpoints
-from ottla.network.listener import ListenError
 from ottla.network.server import Server
 from ottla.node.config import BROKER_RACK, BROKER_SCHEMA, NODE_ID, TOPIC_SCHEMA
 from ottla.node.deleted_topics import DeletedTopics
@@ -129,11 +128,11 @@ class Node:
         """Returns when clients can be served. Raises StartError."""
         try:
             await self._loop.run_in_executor(self._executor, self._logs.start, self.node_id)
-        except (StorageError, WrongDirectory) as error:
+        except (StorageError, WrongDirectory, OSError) as error:
             raise StartError(str(error)) from error
         try:
             await self._start_on_storage()
-        except (StorageError, CorruptLog, ListenError, ValueError, ApiError) as error:
+        except (StorageError, CorruptLog, OSError, ValueError, ApiError) as error:
             await self.stop()
             raise StartError(str(error)) from error
 

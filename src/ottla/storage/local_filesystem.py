@@ -201,7 +201,7 @@ class LocalFilesystem:
             os.mkdir(path)  # noqa: PTH102
         except FileExistsError:
             if not Path(path).is_dir():
-                raise
+                raise NotADirectoryError(errno.ENOTDIR, "Not a directory", path) from None
             return
         except FileNotFoundError:
             self.make_directory(parent_of(path), sync=sync)

@@ -108,18 +108,34 @@ class LogManager:
         Without a cluster id it is that of the directories, or a new one. WrongDirectory stops the
         start; a directory whose disk fails is left out, unless it is the last one.
         """
+        try:
+            self._start(node_id, cluster_id)
+        except BaseException:
+            self._release_locks()
+            raise
+
+    def _start(self, node_id: int, cluster_id: str | None) -> None:
         for home in self._homes:
-            self._attempt(home, self._lock)
+            self._take_up(home, self._lock)
         self.cluster_id = cluster_id or self._find_cluster_id() or str(self._new_id())
         for home in self._homes:
-            self._attempt(home, lambda home: self._identify(home, node_id))
+            self._take_up(home, lambda home: self._identify(home, node_id))
         with ThreadPoolExecutor(len(self._homes), "load-directories") as threads:
-            list(threads.map(lambda home: self._attempt(home, self._load), self._homes))
-        if all(home.failure for home in self._homes):
-            self._release_locks()
-            raise StorageError(
-                ", ".join(home.path for home in self._homes), "every log directory has failed"
-            )
+            list(threads.map(lambda home: self._take_up(home, self._load), self._homes))
+        failures = [home.failure for home in self._homes if home.failure is not None]
+        if len(failures) == len(self._homes):
+            raise failures[0]
+
+    def _take_up(self, home: LogDirectory, work: Callable[[LogDirectory], object]) -> None:
+        """What a full disk only delays later on must not be left out of a start."""
+        if home.failure is not None:
+            return
+        try:
+            work(home)
+        except OSError as error:
+            home.fail(error)
+            if home.failure is None:
+                raise StorageError(home.path, error) from error
 
     def get(
         self, topic_partition: TopicPartition, topic_id: UUID | None = None
@@ -289,11 +305,7 @@ class LogManager:
         )
 
     def _lock(self, home: LogDirectory) -> None:
-        try:
-            self._locks[home] = lock_directory(self._filesystem, home.path)
-        except BaseException:
-            self._release_locks()
-            raise
+        self._locks[home] = lock_directory(self._filesystem, home.path)
 
     def _release_locks(self) -> None:
         for lock in self._locks.values():
@@ -302,19 +314,14 @@ class LogManager:
 
     def _find_cluster_id(self) -> str | None:
         for home in self._homes:
-            identity = read_identity(self._filesystem, home.path)
-            if identity is not None:
-                return identity.cluster_id
+            if home.failure is None:
+                identity = read_identity(self._filesystem, home.path)
+                if identity is not None:
+                    return identity.cluster_id
         return None
 
     def _identify(self, home: LogDirectory, node_id: int) -> None:
-        try:
-            identify_directory(
-                self._filesystem, home.path, node_id, self.cluster_id, self._new_id()
-            )
-        except BaseException:
-            self._release_locks()
-            raise
+        identify_directory(self._filesystem, home.path, node_id, self.cluster_id, self._new_id())
 
     def _load(self, home: LogDirectory) -> None:
         loader = DirectoryLoader(
