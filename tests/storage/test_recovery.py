@@ -167,3 +167,28 @@ def test_leftovers_are_removed(disk):
         disk.open(f"{DIRECTORY}/{name}", create=True)
     open_log(disk, CONFIG, clean_shutdown=True)
     assert disk.list(DIRECTORY) == before
+
+
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+@pytest.mark.parametrize("damage", ["deleted", "truncated", "empty", "garbage"])
+def test_a_damaged_index_hides_nothing_after_a_clean_shutdown(disk, suffix, damage):
+    log = filled_log(disk)
+    data = read_all(log)
+    log.close()
+    for name in disk.list(DIRECTORY):
+        if name.endswith(suffix):
+            path = f"{DIRECTORY}/{name}"
+            content = disk.read_bytes(path)
+            disk.remove(path)
+            if damage != "deleted":
+                file = disk.open(path, create=True)
+                file.append({"truncated": content[:-3], "empty": b""}.get(damage, b"\xff" * 24))
+    log = open_log(disk, CONFIG, recovery_point=12, clean_shutdown=True)
+    assert log.log_end_offset == 12
+    assert read_all(log) == data
+    for offset in range(12):
+        found = log.offset_for_timestamp(1_700_000_000_000 + offset)
+        assert (found.offset, log.read(offset, 1, 12).first_offset) == (offset, offset)
+    assert log.offset_of_max_timestamp().offset == 11
+    assert append(log, leader_epoch=20).first_offset == 12
+    log.close()

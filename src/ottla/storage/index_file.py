@@ -69,9 +69,12 @@ class IndexFile:
         file.truncate(entries_count * self.entry_size)
         file.close()
 
+    def is_whole(self) -> bool:
+        return self.filesystem.size(self.path) % self.entry_size == 0
+
     def validate_size(self) -> None:
-        size = self.filesystem.size(self.path)
-        if size % self.entry_size:
+        if not self.is_whole():
+            size = self.filesystem.size(self.path)
             raise CorruptIndex(self.path, f"{size} bytes are not entries of {self.entry_size}")
 
     def rename(self, path: str) -> None:

@@ -26,6 +26,7 @@ class OffsetIndex(SparseIndex):
     __slots__ = ()
 
     ENTRY_SIZE = ENTRY_SIZE
+    OFFSETS_COLUMN = 0
 
     @property
     def is_full(self) -> bool:
@@ -62,10 +63,6 @@ class OffsetIndex(SparseIndex):
         if index < 0:
             return OffsetPosition(self.base_offset, 0)
         return OffsetPosition(self.base_offset + self._first[index], self._second[index])
-
-    @property
-    def _offsets(self) -> Column:
-        return self._first
 
     def _validate_entries(self, first: bytes, last: bytes) -> None:
         del first

@@ -30,7 +30,14 @@ from ottla.storage.leader_epochs import LeaderEpochCache
 from ottla.storage.log_directory import LogDirectory
 from ottla.storage.producer_state import CompletedTransaction, ProducerStateManager
 from ottla.storage.reading import index_of
-from ottla.storage.segment import DELETED_SUFFIX, LOG_SUFFIX, SEGMENT_SUFFIXES, Segment
+from ottla.storage.segment import (
+    DELETED_SUFFIX,
+    LOG_SUFFIX,
+    OFFSET_INDEX_SUFFIX,
+    SEGMENT_SUFFIXES,
+    TIME_INDEX_SUFFIX,
+    Segment,
+)
 from ottla.storage.segment_swap import CLEANED_SUFFIX, SWAP_SUFFIX, recover_swaps
 from ottla.storage.sparse_index import RELATIVE_OFFSET_MAX
 from ottla.storage.text_checkpoint import CorruptCheckpoint
@@ -85,7 +92,8 @@ def load_log(home: LogDirectory, request: LoadRequest) -> LoadedLog:
         names=names,
     )
     epochs = _load_epochs(filesystem, f"{request.directory}/{LEADER_EPOCH_CHECKPOINT}")
-    log_end_offset = _load_cleanly(segments[-1]) if request.clean_shutdown else None
+    clean_shutdown = request.clean_shutdown and _has_indexes(segments, set(names))
+    log_end_offset = _load_cleanly(segments[-1]) if clean_shutdown else None
     log_start_offset = max(request.log_start_offset, segments[0].base_offset)
     if log_end_offset is None:
         recovery = _Recovery(request, segments, producers, epochs)
@@ -319,6 +327,15 @@ def _load_epochs(filesystem: Filesystem, path: str) -> LeaderEpochCache:
     except CorruptCheckpoint as error:
         _logger.warning("leader epochs are made anew: %s", error)
         return LeaderEpochCache(path, filesystem)
+
+
+def _has_indexes(segments: Iterable[Segment], names: set[str]) -> bool:
+    for segment in segments:
+        stem = f"{segment.base_offset:020d}"
+        if segment.size and not {stem + OFFSET_INDEX_SUFFIX, stem + TIME_INDEX_SUFFIX} <= names:
+            _logger.warning("%s has no indexes; they are made anew", segment.path)
+            return False
+    return True
 
 
 def _load_cleanly(active: Segment) -> int | None:

@@ -16,7 +16,7 @@ from ottla.storage.batch_walk import Batch, walk
 from ottla.storage.errors import CorruptLog
 from ottla.storage.filesystem import Buffer, File, Filesystem
 from ottla.storage.log_directory import LogDirectory
-from ottla.storage.offset_index import OffsetIndex
+from ottla.storage.offset_index import OffsetIndex, OffsetPosition
 from ottla.storage.sparse_index import INDEX_SIZE_MAX, RELATIVE_OFFSET_MAX
 from ottla.storage.time_index import TimeIndex, TimestampOffset
 from ottla.storage.transaction_index import TransactionIndex
@@ -136,7 +136,10 @@ class Segment:
     def largest(self) -> TimestampOffset:
         """The largest timestamp, and the last offset of the first batch that has it."""
         if self._largest_timestamp is None:
-            self._largest_timestamp, self._largest_offset = self.time_index.last_entry
+            timestamp, offset = self.time_index.last_entry
+            if timestamp == NO_TIMESTAMP:
+                timestamp, offset = self._find_largest()
+            self._largest_timestamp, self._largest_offset = timestamp, offset
         return TimestampOffset(self._largest_timestamp, self._largest_offset)
 
     @property
@@ -146,6 +149,14 @@ class Segment:
         if timestamp != NO_TIMESTAMP or not self.on_disk:
             return timestamp
         return self.home.filesystem.modified_ms(self.path)
+
+    def _find_largest(self) -> TimestampOffset:
+        """For a segment whose time index is empty: it was lost, or no batch has a timestamp."""
+        largest = TimestampOffset(NO_TIMESTAMP, self.base_offset)
+        for batch in walk(self.file(), 0, self.size):
+            if batch.max_timestamp > largest.timestamp:
+                largest = TimestampOffset(batch.max_timestamp, batch.last_offset)
+        return largest
 
     def file(self) -> File:
         self.recently_used = True
@@ -210,7 +221,7 @@ class Segment:
         self, offset: int, *, start: int = 0, cached_only: bool = False
     ) -> Batch | None:
         """The first batch whose last offset is not before `offset`, looking from `start` on."""
-        start = max(start, self.offset_index.lookup(offset).position)
+        start = max(start, self._within(self.offset_index.lookup(offset)))
         for batch in walk(self.file(), start, self.size, cached_only=cached_only):
             if batch.last_offset >= offset:
                 return batch
@@ -221,7 +232,7 @@ class Segment:
 
         Returns the position and the offset that comes there.
         """
-        position = max(start, self.offset_index.lookup_position(stop).position)
+        position = max(start, self._within(self.offset_index.lookup_position(stop)))
         next_offset = None
         for batch in walk(self.file(), position, self.size, cached_only=cached_only):
             if batch.end > stop and batch.position > start:
@@ -229,6 +240,12 @@ class Segment:
             next_offset = batch.last_offset + 1
         assert next_offset is not None
         return self.size, next_offset
+
+    def _within(self, entry: OffsetPosition) -> int:
+        offset, position = entry
+        if position > self.size:
+            raise CorruptLog(self.path, position, offset, "the index points past the end")
+        return position
 
     def load_tail(self) -> int:
         """Ready a segment that was closed in order for appends; returns the offset after it.
@@ -238,8 +255,14 @@ class Segment:
         largest = self.time_index.last_entry
         self._largest_timestamp, self._largest_offset = largest
         next_offset = self.base_offset
-        start = self.offset_index.lookup(_TIMESTAMP_MAX).position
+        indexed_offset, start = self.offset_index.lookup(_TIMESTAMP_MAX)
+        if start:
+            indexed = next(walk(self.file(), start, self.size), None)
+            if indexed is None or indexed.last_offset != indexed_offset:
+                raise CorruptLog(self.path, start, indexed_offset, "the index points elsewhere")
         self._unindexed_bytes = self.size - start
+        if largest.timestamp == NO_TIMESTAMP:
+            start = 0
         for batch in walk(self.file(), start, self.size):
             next_offset = batch.last_offset + 1
             if batch.max_timestamp > self._largest_timestamp:

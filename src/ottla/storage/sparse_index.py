@@ -6,13 +6,17 @@ beside appends and beside `flush`. What changes the file (flush, truncate, reset
 owner to run one at a time, and `unload` not beside a lookup.
 """
 
+import logging
 from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_left
+from operator import le, lt
 from typing import ClassVar, TypeAlias
 
 from ottla.storage.filesystem import Filesystem
 from ottla.storage.index_file import CorruptIndex, IndexFile
+
+_logger = logging.getLogger(__name__)
 
 INDEX_SIZE_MAX = 10 * 1024 * 1024
 RELATIVE_OFFSET_MAX = 2**31 - 1
@@ -24,6 +28,7 @@ class SparseIndex(ABC):
     __slots__ = ("_file", "_first", "_loaded", "_second", "_written", "base_offset", "size_max")
 
     ENTRY_SIZE: ClassVar[int]
+    OFFSETS_COLUMN: ClassVar[int]  # Which of the two has the relative offsets.
 
     def __init__(
         self,
@@ -54,11 +59,6 @@ class SparseIndex(ABC):
     def size(self) -> int:
         return self.entries_count * self.ENTRY_SIZE
 
-    @property
-    @abstractmethod
-    def _offsets(self) -> Column:
-        """The column that has the relative offsets."""
-
     @abstractmethod
     def _validate_entries(self, first: bytes, last: bytes) -> None:
         """Raise CorruptIndex if these cannot be the first and the last entry."""
@@ -74,7 +74,8 @@ class SparseIndex(ABC):
     def truncate_to(self, offset: int) -> None:
         """Drop the entries from `offset` on."""
         self._load()
-        count = bisect_left(self._offsets, offset - self.base_offset, 0, len(self._first))
+        offsets = (self._first, self._second)[self.OFFSETS_COLUMN]
+        count = bisect_left(offsets, offset - self.base_offset, 0, len(self._first))
         if count == len(self._first):
             return
         del self._first[count:]
@@ -128,7 +129,23 @@ class SparseIndex(ABC):
     def _load(self) -> None:
         if self._loaded:
             return
-        first, self._second = self._decode(self._file.read())
+        first, second = self._decode(self._file.read())
+        if not self._is_sound(first, second):
+            # Nothing is wrong without an index, only slower; a wrong one would hide batches.
+            _logger.warning("%s is not sound and not used", self.path)
+            first, second = self._decode(b"")
+        self._second = second
         self._first = first
         self._written = len(first)
         self._loaded = True
+
+    def _is_sound(self, first: Column, second: Column) -> bool:
+        if not first:
+            return True
+        return (
+            first[0] >= 0
+            and self._file.is_whole()
+            and ((first, second)[self.OFFSETS_COLUMN][-1] <= RELATIVE_OFFSET_MAX)
+            and all(map(lt, first, first[1:]))
+            and all(map(le, second, second[1:]))
+        )

@@ -29,6 +29,7 @@ class TimeIndex(SparseIndex):
     __slots__ = ()
 
     ENTRY_SIZE = ENTRY_SIZE
+    OFFSETS_COLUMN = 1
 
     @property
     def is_full(self) -> bool:
@@ -65,10 +66,6 @@ class TimeIndex(SparseIndex):
         if index < 0:
             return TimestampOffset(NO_TIMESTAMP, self.base_offset)
         return TimestampOffset(self._first[index], self.base_offset + self._second[index])
-
-    @property
-    def _offsets(self) -> Column:
-        return self._second
 
     def _validate_entries(self, first: bytes, last: bytes) -> None:
         smallest, _ = _ENTRY.unpack(first)
