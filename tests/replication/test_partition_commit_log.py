@@ -168,6 +168,11 @@ def test_a_failed_sync_ends_the_coordinator():
         with pytest.raises(ApiError) as refusal:
             await reply
         assert refusal.value.code is ErrorCode.not_coordinator
+        for _ in range(3):
+            await asyncio.sleep(0)
+        with pytest.raises(ApiError) as refusal:
+            kit.get("a")
+        assert refusal.value.code is ErrorCode.coordinator_not_available
 
     run(test)
 

@@ -56,6 +56,7 @@ class PartitionCommitLog:
         self._listener = listener
 
     async def load(self) -> AsyncIterator[Sequence[StoredBatch]]:
+        self._log.home.check_online()  # What is not synced there never will be committed.
         latest = LatestByKey()
         async for batches in self._stored():
             for batch in batches:
