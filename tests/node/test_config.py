@@ -29,7 +29,7 @@ def test_flags_beat_the_environment_and_that_beats_the_file(tmp_path: Path) -> N
 
 
 def test_host_and_port_replace_the_halves_of_the_first_listener() -> None:
-    assert load(port=1234)[LISTENERS] == ("PLAINTEXT://:1234",)
+    assert load(port=1234)[LISTENERS] == ("PLAINTEXT://localhost:1234",)
     assert load(host="127.0.0.1")[LISTENERS] == ("PLAINTEXT://127.0.0.1:9092",)
     assert load(host="::1", port=5)[LISTENERS] == ("PLAINTEXT://[::1]:5",)
 

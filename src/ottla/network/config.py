@@ -52,9 +52,10 @@ def _buffer_size_problem(value: int) -> str | None:
 LISTENERS: ConfigKey[tuple[str, ...]] = ConfigKey(
     "listeners",
     ConfigType.LIST,
-    ("PLAINTEXT://:9092",),
-    "Where the broker listens: NAME://host:port, comma-separated. An empty host means all "
-    "interfaces; port 0 means any free port.",
+    ("PLAINTEXT://localhost:9092",),
+    "Where the broker listens: NAME://host:port, comma-separated. By default only this machine can "
+    "connect, for there is no authentication; an empty host means all interfaces. Port 0 means any "
+    "free port.",
     _problem_of(parse_listeners),
 )
 ADVERTISED_LISTENERS: ConfigKey[tuple[str, ...]] = ConfigKey(

@@ -8,6 +8,7 @@ import asyncio
 import dataclasses
 import logging
 import random
+import socket
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -67,7 +68,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 DISK_THREADS = 8
-ADVERTISED_HOST_DEFAULT = "localhost"
 
 
 class StartError(Exception):
@@ -240,7 +240,7 @@ class Node:
 
     async def _join(self, registration: Registration) -> None:
         advertised = advertised_endpoints(
-            self.endpoints, self._network.advertised_listeners, ADVERTISED_HOST_DEFAULT
+            self.endpoints, self._network.advertised_listeners, socket.gethostname()
         )
         await registration.join(advertised, self.values[BROKER_RACK] or None)
         self._supervisor.start("heartbeats", registration.keep_alive())
