@@ -1,6 +1,7 @@
 """A broker in a process of its own, for tests that need a real socket and a real disk."""
 
 import os
+import resource
 import signal
 import socket
 import struct
@@ -23,12 +24,19 @@ METADATA_HEAD = struct.Struct(">iii")  # Size, correlation id, number of brokers
 class BrokerProcess:
     """`python -m ottla serve` on a free port; stopped by its process id."""
 
-    def __init__(self, directory: Path, *arguments: str, port: int | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *arguments: str,
+        port: int | None = None,
+        open_files_max: int | None = None,
+    ) -> None:
         self.data = directory / "data"
         self.port = port or _free_port()
         self.bootstrap = f"127.0.0.1:{self.port}"
         self._log = directory / "broker.log"
         self._arguments = arguments
+        self._open_files_max = open_files_max
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -45,10 +53,14 @@ class BrokerProcess:
 
     def start(self) -> None:
         command = [sys.executable, "-m", "ottla", "serve", "--data", str(self.data)]
-        command += ["--port", str(self.port), *self._arguments]
+        command += self._arguments
+        if "--listener" not in self._arguments:
+            command += ["--port", str(self.port)]
         environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "src")}
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+            self._process = subprocess.Popen(
+                command, stdout=log, stderr=log, env=environment, preexec_fn=self._limit_open_files
+            )
         self._wait_until_ready()
 
     def stop(self) -> int:
@@ -61,6 +73,12 @@ class BrokerProcess:
 
     def log_text(self) -> str:
         return self._log.read_text(errors="replace") if self._log.exists() else ""
+
+    def _limit_open_files(self) -> None:
+        """In the new process, as `ulimit -n` does."""
+        if self._open_files_max is not None:
+            limits = (self._open_files_max, self._open_files_max)
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
     def _end(self, number: signal.Signals) -> int:
         process, self._process = self._process, None

