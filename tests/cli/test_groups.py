@@ -49,13 +49,18 @@ def test_a_group_with_a_member(ottla: Ottla, bootstrap: str) -> None:
     described = ottla("groups", "describe", GROUP, "--json", bootstrap=bootstrap).json
     assert described["state"] == "stable"
     assert described["partitions"][0]["client_id"] == "ottla-cli"
+    [member] = described["members"]
+    assert (member["client_id"], member["partitions_count"]) == ("ottla-cli", 1)
+    lines = ottla("groups", "describe", GROUP, bootstrap=bootstrap).output.splitlines()
+    assert lines[-2].split()[:2] == ["MEMBER", "ID"]
+    assert lines[-1].split()[0] == member["member_id"]
     refused = ottla("groups", "delete", GROUP, bootstrap=bootstrap)
     assert refused.exit_code == 1
     assert "stop its members" in refused.errors
     process.terminate()
     process.communicate()
     left = ottla("groups", "describe", GROUP, "--json", bootstrap=bootstrap).json
-    assert left["state"] == "empty"
+    assert (left["state"], left["members"]) == ("empty", [])
 
 
 def test_delete(consume: Callable[..., Outcome], ottla: Ottla, bootstrap: str) -> None:

@@ -12,6 +12,8 @@ from ottla.cli.parameters import AsJson
 
 COLUMNS = ("topic", "partition", "committed_offset", "end_offset", "lag", "client_id", "host")
 
+MEMBER_COLUMNS = ("member_id", "instance_id", "client_id", "host", "partitions_count")
+
 Place = tuple[str, int]
 
 
@@ -36,12 +38,30 @@ def describe(
         "protocol": described.type.name.lower() if described.type else None,
         "state": described.state.name.lower(),
         "partitions": _rows(connection, admin, described),
+        "members": _members(described),
     }
     if as_json:
         print_json(document)
         return
     print_line(f"{group}  protocol {document['protocol']}  state {document['state']}")
     print_rows(COLUMNS, document["partitions"])
+    if document["members"]:
+        print_line("")
+        print_rows(MEMBER_COLUMNS, document["members"])
+
+
+def _members(group: ConsumerGroupDescription) -> list[dict[str, Any]]:
+    """Also those that have no partition."""
+    return [
+        {
+            "member_id": member.member_id,
+            "instance_id": member.group_instance_id,
+            "client_id": member.client_id,
+            "host": member.host,
+            "partitions_count": len(member.assignment.topic_partitions),
+        }
+        for member in group.members
+    ]
 
 
 def _rows(
