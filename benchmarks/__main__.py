@@ -14,7 +14,7 @@ from rich.console import Console
 from benchmarks import processes, report
 from benchmarks.bench import FULL, QUICK, Bench, LoadFailed
 from benchmarks.catalogue import SCENARIOS
-from benchmarks.machine import describe_machine
+from benchmarks.machine import describe_machine, is_busy
 from benchmarks.peers.kafka import Kafka
 from benchmarks.peers.nats import Nats
 from benchmarks.peers.ottla import Ottla
@@ -25,6 +25,7 @@ CACHE = HERE / ".cache"
 RESULTS = HERE / "RESULTS.md"
 # What a broker may do to a scenario; the others run all the same.
 FAILURES = (LoadFailed, KafkaException, OSError, RuntimeError)
+BUSY = "Other work ran on the machine when this began: figures and verdicts are preliminary."
 
 Names = Annotated[list[str] | None, cyclopts.Parameter(consume_multiple=True)]
 
@@ -65,6 +66,7 @@ def main(
     directory = Path(tempfile.mkdtemp(prefix="run-", dir=CACHE))
     bench = Bench(available, available_guests, QUICK if quick else FULL, directory, console.log)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
+    remarks = [BUSY] if is_busy() else []
     failures = []
     try:
         for name in only or SCENARIOS:
@@ -73,12 +75,13 @@ def main(
             except FAILURES as error:
                 console.log(f"{name} failed: {error}", markup=False)
                 failures.append(name)
+                remarks.append(f"{name} did not finish: {str(error).strip().splitlines()[-1]}")
     finally:
         bench.close()
         shutil.rmtree(directory)
         report.show(bench.results, console)
     if write or not (quick or only or peers):
-        RESULTS.write_text(report.as_markdown(bench.results, facts))
+        RESULTS.write_text(report.as_markdown(bench.results, facts, remarks))
     if failures:
         sys.exit(f"failed: {', '.join(failures)}")
 

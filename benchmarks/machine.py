@@ -8,6 +8,8 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
+BUSY_SHARE = 0.25
+
 
 def describe_machine(directory: Path) -> dict[str, str]:
     """Hardware and software, as pairs for the report; `directory` tells which disk is meant."""
@@ -20,6 +22,11 @@ def describe_machine(directory: Path) -> dict[str, str]:
         "client": _client(),
         "load average at the start": "{:.1f}, {:.1f}, {:.1f}".format(*os.getloadavg()),
     }
+
+
+def is_busy() -> bool:
+    """Whether something else takes a part of the machine that the figures would show."""
+    return os.getloadavg()[0] > BUSY_SHARE * (os.cpu_count() or 1)
 
 
 def java_version() -> str:

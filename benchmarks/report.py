@@ -31,8 +31,10 @@ def show(results: Results, console: Console) -> None:
         console.print(table)
 
 
-def as_markdown(results: Results, facts: dict[str, str]) -> str:
-    parts = [INTRODUCTION, _facts_table(facts), _requirements_section(results)]
+def as_markdown(results: Results, facts: dict[str, str], remarks: Iterable[str] = ()) -> str:
+    """`remarks` say what a reader has to know before he quotes a figure."""
+    parts = [INTRODUCTION, *(f"**{remark}**\n" for remark in remarks)]
+    parts += [_facts_table(facts), _requirements_section(results)]
     for scenario in results.scenarios():
         rows = [_cells(results, row) for row in results.rows(scenario)]
         title = scenario[:1].upper() + scenario[1:]

@@ -59,13 +59,22 @@ def _write(address: str, topics: int, partitions: int) -> None:
             failures.append(error)
 
     producer = Producer({"bootstrap.servers": address, "acks": "all", "linger.ms": 50})
-    producer.list_topics(timeout=60)
+    _wait_until_listed(producer, topics)
     for topic in range(topics):
         for partition in range(partitions):
             producer.produce(_name(topic), bytes(100), partition=partition, on_delivery=on_delivery)
         producer.poll(0)
     if producer.flush(SECONDS_MAX) or failures:
         raise LoadError(f"records were not acknowledged: {failures[:3]}")
+
+
+def _wait_until_listed(producer: Producer, topics: int) -> None:
+    """A broker may learn of a topic some time after its creation was answered."""
+    deadline = time.perf_counter() + SECONDS_MAX
+    wanted = {_name(topic) for topic in range(topics)}
+    while not wanted <= producer.list_topics(timeout=60).topics.keys():
+        if time.perf_counter() > deadline:
+            raise LoadError("created topics are not listed")
 
 
 def _unanswered(

@@ -14,7 +14,8 @@ def taken() -> Results:
 
 
 def test_the_document_has_figures_spreads_ratios_and_verdicts() -> None:
-    text = as_markdown(taken(), {"memory": "8 GB", "Ottla flush": "ack|os"})
+    text = as_markdown(taken(), {"memory": "8 GB", "Ottla flush": "ack|os"}, ["It was busy."])
+    assert "**It was busy.**" in text
     assert "| memory | 8 GB |" in text
     assert "| Ottla flush | ack\\|os |" in text
     assert (
