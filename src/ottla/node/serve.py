@@ -82,6 +82,8 @@ def _settle_interpreter() -> None:
 
 def _greet(node: Node) -> None:
     command = "ottla" if os.environ.get("VIRTUAL_ENV") else os.path.relpath(sys.argv[0])
+    endpoint = node.endpoints[0]
+    address = f"{endpoint.host or 'localhost'}:{endpoint.port}"
     data = ", ".join(node.directories)
-    sys.stdout.write(_NEXT_STEPS.format(address=node.endpoints[0], command=command, data=data))
+    sys.stdout.write(_NEXT_STEPS.format(address=address, command=command, data=data))
     sys.stdout.flush()
