@@ -1,4 +1,4 @@
-"""Configs of topics and brokers: incremental changes (KIP-339), and the older whole replacement.
+"""Configs of topics, groups and brokers: incremental changes (KIP-339), and whole replacement.
 
 A broker's configs are kept under its id; those of all brokers under the empty name. Only keys that
 are dynamic can be set for brokers, for the others are read once at start.
@@ -20,7 +20,12 @@ from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterCon
 from kio.static.primitive import i8
 
 from ottla.controller.effective_configs import ConfigRules, EffectiveConfigs
-from ottla.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
+from ottla.controller.image import (
+    BROKER_RESOURCE,
+    GROUP_RESOURCE,
+    TOPIC_RESOURCE,
+    MetadataImage,
+)
 from ottla.controller.records import ConfigRecord
 from ottla.machine.result import Result
 from ottla.protocol.config import ConfigKey, ConfigSchema, ConfigType
@@ -110,6 +115,10 @@ class ConfigControl:
         if resource_type == BROKER_RESOURCE:
             self._validate_broker(name)
             return _Resource(resource_type, name, self._rules.broker_schema, values)
+        if resource_type == GROUP_RESOURCE:
+            if not name:
+                raise ApiError(ErrorCode.invalid_request, "the name of the group is empty")
+            return _Resource(resource_type, name, self._rules.group_schema, values)
         raise ApiError(
             ErrorCode.invalid_request, f"configs of resource type {resource_type} cannot be set"
         )
@@ -174,6 +183,8 @@ class ConfigControl:
         configs = EffectiveConfigs(self._image, self._rules, None)
         if resource.resource_type == TOPIC_RESOURCE:
             entries = configs.describe_topic({})
+        elif resource.resource_type == GROUP_RESOURCE:
+            entries = configs.describe_group({})
         else:
             entries = configs.describe_broker()
         return next(entry.value or "" for entry in entries if entry.key.name == key.name)

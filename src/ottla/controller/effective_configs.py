@@ -1,8 +1,8 @@
 """Which value of a config key holds, and where it comes from.
 
-From the strongest to the weakest: the topic's own value, the broker's dynamic value, the dynamic
-value for all brokers, the broker's file, the default. Topic keys take the value of their broker
-synonym in all but the first and the last.
+From the strongest to the weakest: the topic's or group's own value, the broker's dynamic value, the
+dynamic value for all brokers, the broker's file, the default. Keys of topics and groups take the
+value of their broker synonym in all but the first and the last.
 """
 
 import enum
@@ -25,6 +25,7 @@ class ConfigSource(enum.IntEnum):
     DYNAMIC_DEFAULT_BROKER = 3
     STATIC_BROKER = 4
     DEFAULT = 5
+    GROUP = 8
 
 
 class ConfigSynonym(NamedTuple):
@@ -46,6 +47,9 @@ class ConfigEntry(NamedTuple):
         return self.synonyms[0].source
 
 
+_NO_KEYS = ConfigSchema(())
+
+
 @dataclass(frozen=True, slots=True)
 class ConfigRules:
     """What is fixed for the life of the process."""
@@ -54,6 +58,7 @@ class ConfigRules:
     broker_schema: ConfigSchema
     static: Values  # The broker's file, environment and flags.
     topic_defaults: Callable[[Values], Values]  # What broker values say about topic keys.
+    group_schema: ConfigSchema = _NO_KEYS
 
 
 class EffectiveConfigs:
@@ -72,6 +77,12 @@ class EffectiveConfigs:
             *defaults,
         )
 
+    def group_values(self, group_id: str) -> ConfigValues:
+        own = _parse_stored(self._rules.group_schema, self._image.group_configs(group_id))
+        return ConfigValues(
+            own, *(self._group_defaults(values) for _, values in self._broker_layers())
+        )
+
     def broker_values(self) -> ConfigValues:
         return ConfigValues(*(values for _, values in self._broker_layers()))
 
@@ -80,11 +91,29 @@ class EffectiveConfigs:
         layers = [
             (source, self._rules.topic_defaults(values)) for source, values in self._broker_layers()
         ]
-        return [_topic_entry(key, overrides, layers) for key in self._rules.topic_schema]
+        return [
+            _entry(key, overrides, layers, ConfigSource.TOPIC) for key in self._rules.topic_schema
+        ]
+
+    def describe_group(self, overrides: Mapping[str, str]) -> list[ConfigEntry]:
+        """Every group key, for a group with these values of its own."""
+        layers = [
+            (source, self._group_defaults(values)) for source, values in self._broker_layers()
+        ]
+        return [
+            _entry(key, overrides, layers, ConfigSource.GROUP) for key in self._rules.group_schema
+        ]
 
     def describe_broker(self) -> list[ConfigEntry]:
         layers = self._broker_layers()
         return [_broker_entry(key, layers) for key in self._rules.broker_schema]
+
+    def _group_defaults(self, broker: Values) -> Values:
+        return {
+            key.name: broker[key.synonym]
+            for key in self._rules.group_schema
+            if key.synonym is not None and key.synonym in broker
+        }
 
     def _broker_layers(self) -> list[tuple[ConfigSource, Values]]:
         schema = self._rules.broker_schema
@@ -109,15 +138,16 @@ def _parse_stored(schema: ConfigSchema, stored: Mapping[str, str]) -> Values:
     return values
 
 
-def _topic_entry(
+def _entry(
     key: ConfigKey[Any],
     overrides: Mapping[str, str],
     layers: list[tuple[ConfigSource, Values]],
+    own_source: ConfigSource,
 ) -> ConfigEntry:
     name = key.synonym or key.name
     synonyms = _layer_synonyms(key, name, layers)
     if key.name in overrides:
-        own = ConfigSynonym(key.name, overrides[key.name], ConfigSource.TOPIC)
+        own = ConfigSynonym(key.name, overrides[key.name], own_source)
         synonyms.insert(0, own)
     return ConfigEntry(key, tuple(synonyms))
 

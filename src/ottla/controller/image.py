@@ -35,6 +35,7 @@ from ottla.protocol.topics import collision_key
 
 TOPIC_RESOURCE: Final = i8(2)
 BROKER_RESOURCE: Final = i8(4)
+GROUP_RESOURCE: Final = i8(32)
 
 ConfigResource = tuple[int, str]  # Type and name; brokers have their id, or "" for all of them.
 
@@ -75,6 +76,9 @@ class MetadataImage:
 
     def default_broker_configs(self) -> dict[str, str]:
         return self.configs.get((BROKER_RESOURCE, ""), {})
+
+    def group_configs(self, group_id: str) -> dict[str, str]:
+        return self.configs.get((GROUP_RESOURCE, group_id), {})
 
     def active_brokers(self) -> list[RegisterBrokerRecord]:
         """Those that may lead partitions, by id."""

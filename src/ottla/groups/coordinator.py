@@ -275,6 +275,9 @@ class GroupMachine:
             )
         return Result(tuple(described))
 
+    def has_share_group(self, group_id: str) -> bool:
+        return group_id in self._state.share_groups
+
     def share_group(self, group_id: str) -> ShareGroup:
         """To look at. ApiError if there is none."""
         return state_partitions.share_group(self._state, group_id)

@@ -15,6 +15,7 @@ from ottla.network.session import Session
 from ottla.replication.coordinators import Coordinators
 from ottla.replication.manager import ReplicaManager
 from ottla.replication.pending_writes import PendingWrites
+from ottla.replication.share_groups import ShareGroups
 from ottla.replication.transaction_completion import TransactionCompletion
 from ottla.replication.transaction_markers import TransactionMarkers
 from ottla.runtime.clock import Clock
@@ -42,6 +43,7 @@ class Broker:
     completion: TransactionCompletion
     markers: TransactionMarkers
     pending_writes: PendingWrites
+    share: ShareGroups
     logs: LogManager
     clock: Clock
     loop: AbstractEventLoop

@@ -1,11 +1,12 @@
 """DeleteGroups (42): v0-v2.
 
-Removes groups that have no members, with their offsets.
+Removes groups that have no members, with their offsets, or the state of a share group.
 
 v1  throttle time in the response
 v2  flexible
 """
 
+import asyncio
 from asyncio import Future
 
 from kio.schema.delete_groups.v2.request import DeleteGroupsRequest
@@ -14,6 +15,7 @@ from kio.schema.types import GroupId
 
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.group_calls import call_each, submit
+from ottla.handlers.share_state import remove_share_offsets
 from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
 
@@ -22,7 +24,7 @@ async def handle_delete_groups(
     broker: Broker, _: RequestContext, request: DeleteGroupsRequest
 ) -> DeleteGroupsResponse:
     def begin(group_id: GroupId) -> "Future[tuple[DeletableGroupResult, ...]]":
-        return submit(broker, group_id, lambda machine, _: machine.delete_groups((group_id,)))
+        return asyncio.ensure_future(_delete(broker, group_id))
 
     answers = await call_each(
         request.groups_names, begin, lambda group_id, error: (_failed(group_id, error),)
@@ -30,6 +32,14 @@ async def handle_delete_groups(
     return DeleteGroupsResponse(
         throttle_time=NO_THROTTLE, results=tuple(result for (result,) in answers)
     )
+
+
+async def _delete(broker: Broker, group_id: GroupId) -> tuple[DeletableGroupResult, ...]:
+    machine = broker.groups.find(group_id).machine
+    if machine.has_share_group(group_id):
+        group = machine.share_group(group_id)
+        await remove_share_offsets(broker, group_id, group.initialized)
+    return await submit(broker, group_id, lambda machine, _: machine.delete_groups((group_id,)))
 
 
 def error_response(request: DeleteGroupsRequest, error: ApiError) -> DeleteGroupsResponse:

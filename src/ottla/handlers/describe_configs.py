@@ -1,8 +1,8 @@
 """DescribeConfigs (32): v1-v4.
 
-Every key of a topic or of this broker, with its value, where that comes from, and on request what
-stands behind it and what the key means. The broker with the empty name stands for all brokers: it
-has only what was set for all of them.
+Every key of a topic, a group or this broker, with its value, where that comes from, and on request
+what stands behind it and what the key means. The broker with the empty name stands for all brokers:
+it has only what was set for all of them.
 
 v1  synonyms and sources (KIP-226)
 v3  types and documentation (KIP-569)
@@ -19,7 +19,7 @@ from kio.schema.describe_configs.v4.response import (
 from kio.static.primitive import i8
 
 from ottla.controller.effective_configs import ConfigEntry, ConfigSource
-from ottla.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE
+from ottla.controller.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
@@ -66,6 +66,8 @@ def _entries(broker: Broker, resource: DescribeConfigsResource) -> list[ConfigEn
         if name not in broker.image.topics:
             raise ApiError(ErrorCode.unknown_topic_or_partition, f"there is no topic {name!r}")
         return broker.configs.describe_topic(broker.image.topic_configs(name))
+    if resource.resource_type == GROUP_RESOURCE:
+        return broker.configs.describe_group(broker.image.group_configs(name))
     if resource.resource_type != BROKER_RESOURCE:
         raise ApiError(
             ErrorCode.invalid_request,

@@ -1,13 +1,14 @@
 """FindCoordinator (10): v0-v6.
 
-Names the broker that coordinates a group or a transactional id: the leader of the partition of
-`__consumer_offsets` or `__transaction_state` that the id falls on. The first one to ask has that
+Names the broker that coordinates a group, a transactional id or the state of a share-partition
+(group:topic-id:partition): the leader of the partition of `__consumer_offsets`,
+`__transaction_state` or `__share_group_state` that the key falls on. The first one to ask has that
 topic created.
 
 v1  key types: group, transaction
 v3  flexible
 v4  many keys in one request (KIP-699)
-v6  share groups (not served)
+v6  share groups (KIP-932)
 """
 
 from collections.abc import Awaitable
@@ -18,6 +19,7 @@ from kio.schema.types import BrokerId
 from kio.static.primitive import i32
 
 from ottla.groups.coordinator import GroupMachine
+from ottla.groups.share.state_coordinator import ShareStateMachine, parse_coordinator_key
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.cluster_view import addresses
 from ottla.handlers.internal_topics import create_internal_topic
@@ -26,13 +28,15 @@ from ottla.protocol.times import NO_THROTTLE
 from ottla.replication.coordinators import Coordinators
 from ottla.transactions.coordinator import TransactionMachine
 
-AnyCoordinators = Coordinators[GroupMachine] | Coordinators[TransactionMachine]
+AnyCoordinators = (
+    Coordinators[GroupMachine] | Coordinators[TransactionMachine] | Coordinators[ShareStateMachine]
+)
 
 
 def handle_find_coordinator(
     broker: Broker, context: RequestContext, request: FindCoordinatorRequest
 ) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
-    coordinators = _coordinators(broker, request.key_type)
+    coordinators = _coordinators(broker, request)
     if broker.image.partition_count(coordinators.topic) is None:
         return _create_and_answer(broker, context, coordinators, request)
     return _answer(broker, context, coordinators, request)
@@ -45,13 +49,19 @@ def error_response(request: FindCoordinatorRequest, error: ApiError) -> FindCoor
     )
 
 
-def _coordinators(broker: Broker, key_type: int) -> AnyCoordinators:
-    match key_type:
+def _coordinators(broker: Broker, request: FindCoordinatorRequest) -> AnyCoordinators:
+    match request.key_type:
         case 0:
             return broker.groups
         case 1:
             return broker.transactions
-    raise ApiError(ErrorCode.invalid_request, f"coordinators of type {key_type} are not known")
+        case 2:
+            for key in request.coordinator_keys:
+                parse_coordinator_key(key)
+            return broker.share.coordinators
+    raise ApiError(
+        ErrorCode.invalid_request, f"coordinators of type {request.key_type} are not known"
+    )
 
 
 async def _create_and_answer(

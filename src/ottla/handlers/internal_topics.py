@@ -13,11 +13,20 @@ from ottla.groups.config import (
     OFFSETS_TOPIC_REPLICATION_FACTOR,
     OFFSETS_TOPIC_SEGMENT_BYTES,
 )
+from ottla.groups.share.config import (
+    STATE_TOPIC_NUM_PARTITIONS,
+    STATE_TOPIC_REPLICATION_FACTOR,
+    STATE_TOPIC_SEGMENT_BYTES,
+)
 from ottla.handlers.broker import Broker
 from ottla.protocol.config import ConfigValues
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import milliseconds
-from ottla.protocol.topics import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
+from ottla.protocol.topics import (
+    CONSUMER_OFFSETS_TOPIC,
+    SHARE_GROUP_STATE_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+)
 from ottla.transactions.config import (
     TRANSACTION_STATE_LOG_MIN_ISR,
     TRANSACTION_STATE_LOG_NUM_PARTITIONS,
@@ -48,23 +57,39 @@ async def create_internal_topic(broker: Broker, topic: str) -> None:
 
 
 def _offsets_topic(values: ConfigValues, live_count: int) -> CreatableTopic:
-    return _compacted(
+    return _topic(
         CONSUMER_OFFSETS_TOPIC,
         values[OFFSETS_TOPIC_NUM_PARTITIONS],
         min(values[OFFSETS_TOPIC_REPLICATION_FACTOR], live_count),
-        {"segment.bytes": values[OFFSETS_TOPIC_SEGMENT_BYTES]},
+        {"cleanup.policy": "compact", "segment.bytes": values[OFFSETS_TOPIC_SEGMENT_BYTES]},
     )
 
 
 def _transactions_topic(values: ConfigValues, live_count: int) -> CreatableTopic:
     replication_factor = min(values[TRANSACTION_STATE_LOG_REPLICATION_FACTOR], live_count)
-    return _compacted(
+    return _topic(
         TRANSACTION_STATE_TOPIC,
         values[TRANSACTION_STATE_LOG_NUM_PARTITIONS],
         replication_factor,
         {
+            "cleanup.policy": "compact",
             "segment.bytes": values[TRANSACTION_STATE_LOG_SEGMENT_BYTES],
             "min.insync.replicas": min(values[TRANSACTION_STATE_LOG_MIN_ISR], replication_factor),
+        },
+    )
+
+
+def _share_state_topic(values: ConfigValues, live_count: int) -> CreatableTopic:
+    """It is cut off where it is no longer needed, not compacted: see `state_records`."""
+    return _topic(
+        SHARE_GROUP_STATE_TOPIC,
+        values[STATE_TOPIC_NUM_PARTITIONS],
+        min(values[STATE_TOPIC_REPLICATION_FACTOR], live_count),
+        {
+            "cleanup.policy": "delete",
+            "retention.ms": -1,
+            "retention.bytes": -1,
+            "segment.bytes": values[STATE_TOPIC_SEGMENT_BYTES],
         },
     )
 
@@ -72,13 +97,14 @@ def _transactions_topic(values: ConfigValues, live_count: int) -> CreatableTopic
 _LAYOUTS = {
     CONSUMER_OFFSETS_TOPIC: _offsets_topic,
     TRANSACTION_STATE_TOPIC: _transactions_topic,
+    SHARE_GROUP_STATE_TOPIC: _share_state_topic,
 }
 
 
-def _compacted(
-    name: str, partition_count: int, replication_factor: int, config: dict[str, int]
+def _topic(
+    name: str, partition_count: int, replication_factor: int, config: dict[str, int | str]
 ) -> CreatableTopic:
-    configs = {"cleanup.policy": "compact", "compression.type": "producer", **config}
+    configs = {"compression.type": "producer", **config}
     return CreatableTopic(
         name=TopicName(name),
         num_partitions=i32(partition_count),

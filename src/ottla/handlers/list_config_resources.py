@@ -13,14 +13,13 @@ from kio.schema.list_config_resources.v1.response import (
 )
 from kio.static.primitive import i8
 
-from ottla.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE
+from ottla.controller.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 
 BROKER_LOGGER_RESOURCE = i8(8)
 CLIENT_METRICS_RESOURCE = i8(16)
-GROUP_RESOURCE = i8(32)
 _TYPES = (
     TOPIC_RESOURCE,
     BROKER_RESOURCE,
@@ -42,6 +41,9 @@ def handle_list_config_resources(
     names = {
         TOPIC_RESOURCE: sorted(broker.image.topics),
         BROKER_RESOURCE: [str(broker_id) for broker_id in sorted(broker.image.brokers)],
+        GROUP_RESOURCE: sorted(
+            name for kind, name in broker.image.configs if kind == GROUP_RESOURCE
+        ),
     }
     return ListConfigResourcesResponse(
         throttle_time=NO_THROTTLE,

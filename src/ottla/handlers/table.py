@@ -72,6 +72,13 @@ _APIS: Final[tuple[Api, ...]] = (
     _cold(69, "consumer_group_describe", 0, 1),
     _cold(74, "list_config_resources", 0, 1),
     _cold(75, "describe_topic_partitions", 0, 0),
+    _cold(76, "share_group_heartbeat", 1, 1),
+    _cold(77, "share_group_describe", 1, 1),
+    _cold(78, "share_fetch", 1, 2),
+    _cold(79, "share_acknowledge", 1, 2),
+    _cold(90, "describe_share_group_offsets", 0, 1),
+    _cold(91, "alter_share_group_offsets", 0, 0),
+    _cold(92, "delete_share_group_offsets", 0, 0),
 )
 
 API_TABLE: Final[dict[int, Api]] = {api.key: api for api in _APIS}

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from ottla.controller.config import BROKER_KEYS as CONTROLLER_KEYS
-from ottla.groups.config import BROKER_KEYS as GROUP_KEYS
+from ottla.groups.config import BROKER_KEYS as GROUP_BROKER_KEYS
+from ottla.groups.share.config import BROKER_KEYS as SHARE_BROKER_KEYS
+from ottla.groups.share.config import GROUP_KEYS
 from ottla.network.config import ADVERTISED_LISTENERS, LISTENERS
 from ottla.network.config import BROKER_KEYS as NETWORK_KEYS
 from ottla.node.settings import ServeSettings
@@ -48,13 +50,15 @@ BROKER_SCHEMA = ConfigSchema(
         *NETWORK_KEYS,
         *STORAGE_KEYS,
         *CONTROLLER_KEYS,
-        *GROUP_KEYS,
+        *GROUP_BROKER_KEYS,
+        *SHARE_BROKER_KEYS,
         *TRANSACTION_KEYS,
         *REPLICATION_KEYS,
         *RUNTIME_KEYS,
     )
 )
 TOPIC_SCHEMA = ConfigSchema(TOPIC_KEYS)
+GROUP_SCHEMA = ConfigSchema(GROUP_KEYS)
 
 
 class ConfigError(Exception):

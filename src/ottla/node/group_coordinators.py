@@ -6,13 +6,14 @@ starts faster without it.
 
 import asyncio
 import logging
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from concurrent.futures import Executor
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from ottla.controller.image import MetadataImage
 from ottla.groups.config import GroupConfig
+from ottla.groups.share.config import ShareConfig
 from ottla.machine.contract import RecordCodec, Timers
 from ottla.machine.partitioning import partition_for
 from ottla.protocol.topics import CONSUMER_OFFSETS_TOPIC
@@ -28,6 +29,7 @@ logger = logging.getLogger(__name__)
 
 def group_coordinators(
     config: GroupConfig,
+    share_config: Callable[[str], ShareConfig],
     image: MetadataImage,
     clock: Clock,
     supervisor: Supervisor,
@@ -37,7 +39,11 @@ def group_coordinators(
         from ottla.groups.coordinator import GroupMachine
 
         return GroupMachine(
-            config=config, catalog=image, timers=timers, new_uuid=lambda: str(uuid4())
+            config=config,
+            catalog=image,
+            timers=timers,
+            new_uuid=lambda: str(uuid4()),
+            share_config=share_config,
         )
 
     def create_codec() -> RecordCodec:

@@ -25,7 +25,7 @@ from ottla.handlers.table import API_TABLE
 from ottla.network.config import NetworkConfig
 from ottla.network.endpoints import Endpoint, advertised_endpoints
 from ottla.network.server import Server
-from ottla.node.config import BROKER_RACK, BROKER_SCHEMA, NODE_ID, TOPIC_SCHEMA
+from ottla.node.config import BROKER_RACK, BROKER_SCHEMA, GROUP_SCHEMA, NODE_ID, TOPIC_SCHEMA
 from ottla.node.deleted_topics import DeletedTopics
 from ottla.node.descriptors import descriptor_limit, share_descriptors
 from ottla.node.group_coordinators import group_coordinators, remove_offsets_of_topics
@@ -33,6 +33,7 @@ from ottla.node.housekeeping import Housekeeping
 from ottla.node.metadata_feed import MetadataFeed
 from ottla.node.metadata_log import controller_runtime, open_metadata_log
 from ottla.node.registration import Registration
+from ottla.node.share_groups import make_share_groups
 from ottla.node.transaction_drivers import TransactionDrivers, transaction_drivers
 from ottla.protocol.config import ConfigValues
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -42,6 +43,7 @@ from ottla.replication.fetch_sessions import FetchSessions
 from ottla.replication.manager import ReplicaManager
 from ottla.replication.partition import FlushPolicy
 from ottla.replication.pending_writes import PendingWrites
+from ottla.replication.share_groups import ShareGroups
 from ottla.runtime.clock import SystemClock
 from ottla.runtime.controller_client import ControllerClient
 from ottla.runtime.flusher import Flushable, Flusher
@@ -87,7 +89,7 @@ class Node:
         self.failed = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._clock = SystemClock()
-        self._rules = ConfigRules(TOPIC_SCHEMA, BROKER_SCHEMA, values, topic_defaults)
+        self._rules = ConfigRules(TOPIC_SCHEMA, BROKER_SCHEMA, values, topic_defaults, GROUP_SCHEMA)
         self._feed = MetadataFeed()
         self._configs = EffectiveConfigs(self._feed.image, self._rules, self.node_id)
         self._executor = ThreadPoolExecutor(DISK_THREADS, "ottla-disk")
@@ -146,13 +148,16 @@ class Node:
             lambda: self._feed.offset,
             self.values[BROKER_HEARTBEAT_INTERVAL_MS],
         )
-        groups = self._start_groups()
+        share = self._start_share_groups(controller)
+        groups = self._start_groups(share)
         transactions = self._start_transactions(groups)
         self._replicas.load(self._feed.image, self._feed.take_removed_topic_ids())
         self._feed.listen(self._replicas.on_record)
         self._server = Server(
             dataclasses.replace(self._network, connections_max=self._shares.connections),
-            make_dispatch(self._broker(controller, registration, groups, transactions), API_TABLE),
+            make_dispatch(
+                self._broker(controller, registration, groups, transactions, share), API_TABLE
+            ),
             monotonic_ms=self._clock.monotonic_ms,
             executor=self._executor,
         )
@@ -210,10 +215,25 @@ class Node:
         await runtime.load()
         return ControllerClient(runtime)
 
-    def _start_groups(self) -> "Coordinators[GroupMachine]":
+    def _start_share_groups(self, controller: ControllerClient) -> ShareGroups:
+        share = make_share_groups(
+            self._replicas,
+            self._feed.image,
+            self._configs,
+            controller,
+            self._clock,
+            self._supervisor,
+            self._loop,
+            self._executor,
+        )
+        self._supervisor.start("dead letters", share.partitions.send_dead_letters())
+        return share
+
+    def _start_groups(self, share: ShareGroups) -> "Coordinators[GroupMachine]":
         """Each begins when the partition that it lives on is taken up."""
         groups = group_coordinators(
             GroupConfig.of(self.values),
+            share.config,
             self._feed.image,
             self._clock,
             self._supervisor,
@@ -251,6 +271,7 @@ class Node:
         registration: Registration,
         groups: "Coordinators[GroupMachine]",
         transactions: TransactionDrivers,
+        share: ShareGroups,
     ) -> Broker:
         return Broker(
             node_id=self.node_id,
@@ -265,6 +286,7 @@ class Node:
             completion=transactions.completion,
             markers=transactions.markers,
             pending_writes=PendingWrites(self._loop),
+            share=share,
             logs=self._logs,
             clock=self._clock,
             loop=self._loop,

@@ -195,9 +195,3 @@ class ShareConfig:
             dead_letter_rejected=group[SHARE_DEAD_LETTER_REJECTED],
             dead_letter_copy_record=group[SHARE_DEAD_LETTER_COPY_RECORD],
         )
-
-
-def group_values(own: dict[str, object], broker: ConfigValues) -> ConfigValues:
-    """The values of a group's keys: its own, and the broker's for the others."""
-    inherited: dict[str, object] = {key.name: broker[_broker_key(key)] for key in GROUP_KEYS}
-    return ConfigValues(own, inherited)

@@ -1,0 +1,80 @@
+"""AlterShareGroupOffsets (91): v0.
+
+Sets where a share group without members goes on. What was in flight is forgotten.
+"""
+
+from kio.schema.alter_share_group_offsets.v0.request import AlterShareGroupOffsetsRequest
+from kio.schema.alter_share_group_offsets.v0.response import (
+    AlterShareGroupOffsetsResponse,
+    AlterShareGroupOffsetsResponsePartition,
+    AlterShareGroupOffsetsResponseTopic,
+)
+
+from ottla.groups.partitions import TopicIdPartition
+from ottla.handlers.broker import Broker, RequestContext
+from ottla.handlers.group_calls import submit
+from ottla.handlers.share_state import set_share_offsets
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.times import NO_THROTTLE
+
+
+async def handle_alter_share_group_offsets(
+    broker: Broker, _: RequestContext, request: AlterShareGroupOffsetsRequest
+) -> AlterShareGroupOffsetsResponse:
+    group_id = request.group_id
+    offsets: dict[TopicIdPartition, int] = {}
+    for topic in request.topics:
+        topic_id = broker.image.topic_id(topic.topic_name)
+        count = broker.image.partition_count(topic.topic_name) or 0
+        for partition in topic.partitions:
+            if topic_id is not None and 0 <= partition.partition_index < count:
+                place = TopicIdPartition(topic_id, partition.partition_index)
+                offsets[place] = max(0, partition.start_offset)
+    state_epoch = await submit(
+        broker, group_id, lambda machine, _: machine.begin_share_alteration(group_id)
+    )
+    if offsets:
+        await set_share_offsets(broker, group_id, state_epoch, offsets)
+    return AlterShareGroupOffsetsResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=ErrorCode.none,
+        responses=tuple(_topics(broker, request, offsets)),
+    )
+
+
+def error_response(
+    _: AlterShareGroupOffsetsRequest, error: ApiError
+) -> AlterShareGroupOffsetsResponse:
+    return AlterShareGroupOffsetsResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=error.code,
+        error_message=error.message,
+        responses=(),
+    )
+
+
+def _topics(
+    broker: Broker,
+    request: AlterShareGroupOffsetsRequest,
+    altered: dict[TopicIdPartition, int],
+) -> "list[AlterShareGroupOffsetsResponseTopic]":
+    topics = []
+    for topic in request.topics:
+        topic_id = broker.image.topic_id(topic.topic_name)
+        partitions = []
+        for partition in topic.partitions:
+            known = topic_id is not None and (topic_id, partition.partition_index) in altered
+            code = ErrorCode.none if known else ErrorCode.unknown_topic_or_partition
+            partitions.append(
+                AlterShareGroupOffsetsResponsePartition(
+                    partition_index=partition.partition_index,
+                    error_code=code,
+                    error_message=None if known else "there is no such partition",
+                )
+            )
+        topics.append(
+            AlterShareGroupOffsetsResponseTopic(
+                topic_name=topic.topic_name, topic_id=topic_id, partitions=tuple(partitions)
+            )
+        )
+    return topics

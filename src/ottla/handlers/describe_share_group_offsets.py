@@ -1,0 +1,142 @@
+"""DescribeShareGroupOffsets (90): v0-v1.
+
+How far share groups have come: the offset up to which all records are done, and how many are left.
+
+v1  lag (KIP-1226)
+"""
+
+import asyncio
+from collections.abc import Iterable
+
+from kio.schema.describe_share_group_offsets.v1.request import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+)
+from kio.schema.describe_share_group_offsets.v1.response import (
+    DescribeShareGroupOffsetsResponse,
+    DescribeShareGroupOffsetsResponseGroup,
+    DescribeShareGroupOffsetsResponsePartition,
+    DescribeShareGroupOffsetsResponseTopic,
+)
+from kio.schema.types import GroupId, TopicName
+from kio.static.primitive import i32, i64
+
+from ottla.groups.partitions import TopicIdPartition, by_topic
+from ottla.groups.share.group import ShareGroup
+from ottla.groups.share.state_coordinator import NO_OFFSET, SharePartitionKey
+from ottla.handlers.broker import Broker, RequestContext
+from ottla.handlers.share_state import find_share_group
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.times import NO_THROTTLE
+
+_UNKNOWN_LAG = -1
+
+
+async def handle_describe_share_group_offsets(
+    broker: Broker, _: RequestContext, request: DescribeShareGroupOffsetsRequest
+) -> DescribeShareGroupOffsetsResponse:
+    groups = await asyncio.gather(*(_group(broker, asked) for asked in request.groups))
+    return DescribeShareGroupOffsetsResponse(throttle_time=NO_THROTTLE, groups=tuple(groups))
+
+
+def error_response(
+    request: DescribeShareGroupOffsetsRequest, error: ApiError
+) -> DescribeShareGroupOffsetsResponse:
+    return DescribeShareGroupOffsetsResponse(
+        throttle_time=NO_THROTTLE,
+        groups=tuple(_failed(asked.group_id, error) for asked in request.groups),
+    )
+
+
+def _failed(group_id: GroupId, error: ApiError) -> DescribeShareGroupOffsetsResponseGroup:
+    return DescribeShareGroupOffsetsResponseGroup(
+        group_id=group_id, topics=(), error_code=error.code, error_message=error.message
+    )
+
+
+async def _group(
+    broker: Broker, asked: DescribeShareGroupOffsetsRequestGroup
+) -> DescribeShareGroupOffsetsResponseGroup:
+    try:
+        group = find_share_group(broker, asked.group_id)
+    except ApiError as error:
+        return _failed(asked.group_id, error)
+    topics = await asyncio.gather(
+        *(_topic(broker, group, name, found) for name, found in _wanted(broker, group, asked))
+    )
+    return DescribeShareGroupOffsetsResponseGroup(
+        group_id=asked.group_id, topics=tuple(topics), error_code=ErrorCode.none
+    )
+
+
+def _wanted(
+    broker: Broker, group: ShareGroup, asked: DescribeShareGroupOffsetsRequestGroup
+) -> Iterable[tuple[str, tuple[int, ...]]]:
+    if asked.topics is not None:
+        for topic in asked.topics:
+            yield topic.topic_name, topic.partitions
+        return
+    for topic_id, partitions in by_topic(group.initialized).items():
+        name = broker.image.topic_name(topic_id)
+        if name is not None:
+            yield name, partitions
+
+
+async def _topic(
+    broker: Broker, group: ShareGroup, name: str, partitions: Iterable[int]
+) -> DescribeShareGroupOffsetsResponseTopic:
+    topic_id = broker.image.topic_id(name)
+
+    async def one(index: int) -> DescribeShareGroupOffsetsResponsePartition:
+        if topic_id is None:
+            error = ApiError(ErrorCode.unknown_topic_or_partition, f"there is no topic {name}")
+            return _partition(index, error=error)
+        place = TopicIdPartition(topic_id, index)
+        if place not in group.initialized:
+            return _partition(index)
+        try:
+            return await _read(broker, group.group_id, place)
+        except ApiError as error:
+            return _partition(index, error=error)
+
+    return DescribeShareGroupOffsetsResponseTopic(
+        topic_name=TopicName(name),
+        topic_id=topic_id,
+        partitions=tuple(await asyncio.gather(*map(one, partitions))),
+    )
+
+
+async def _read(
+    broker: Broker, group_id: str, place: TopicIdPartition
+) -> DescribeShareGroupOffsetsResponsePartition:
+    state = await broker.share.persister.read_summary(SharePartitionKey(group_id, *place))
+    lag = _UNKNOWN_LAG
+    if state.start_offset != NO_OFFSET:
+        log = broker.replicas.find(place.topic_id, place.partition).log
+        start_offset = max(state.start_offset, log.log_start_offset)
+        done_count = max(0, state.delivery_complete_count)
+        lag = max(0, log.high_watermark - start_offset - done_count)
+    return _partition(
+        place.partition,
+        start_offset=state.start_offset,
+        leader_epoch=max(0, state.leader_epoch),
+        lag=lag,
+    )
+
+
+def _partition(
+    index: int,
+    *,
+    start_offset: int = NO_OFFSET,
+    leader_epoch: int = 0,
+    lag: int = _UNKNOWN_LAG,
+    error: ApiError | None = None,
+) -> DescribeShareGroupOffsetsResponsePartition:
+    return DescribeShareGroupOffsetsResponsePartition(
+        partition_index=i32(index),
+        start_offset=i64(start_offset),
+        leader_epoch=i32(leader_epoch),
+        lag=i64(lag),
+        error_code=ErrorCode.none if error is None else error.code,
+        error_message=None if error is None else error.message,
+    )

@@ -1,0 +1,81 @@
+"""What ShareFetch and ShareAcknowledge have in common: the session, and acknowledging."""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
+from uuid import UUID
+
+from ottla.groups.partitions import TopicIdPartition
+from ottla.groups.share.delivery import Acknowledgement, AcknowledgeType
+from ottla.groups.share.sessions import FINAL_EPOCH, SessionKey, ShareSession
+from ottla.handlers.broker import Broker
+from ottla.protocol.errors import ApiError, ErrorCode
+
+RENEW_SINCE = 2
+NO_TOPIC = UUID(int=0)
+
+Acknowledgements = Mapping[TopicIdPartition, Sequence[Acknowledgement]]
+Errors = dict[TopicIdPartition, ApiError]
+
+
+class AcknowledgementBatch(Protocol):
+    """Of either request."""
+
+    @property
+    def first_offset(self) -> int: ...
+
+    @property
+    def last_offset(self) -> int: ...
+
+    @property
+    def acknowledge_types(self) -> tuple[int, ...]: ...
+
+
+def session_key(group_id: str | None, member_id: str | None) -> SessionKey:
+    if not group_id:
+        raise ApiError(ErrorCode.invalid_group_id, "the group id is empty")
+    if not member_id:
+        raise ApiError(ErrorCode.invalid_request, "the member id is empty")
+    return SessionKey(group_id, member_id)
+
+
+def continued_session(broker: Broker, key: SessionKey, epoch: int) -> ShareSession:
+    """The session that a request after the first belongs to; the last request closes it."""
+    if epoch == FINAL_EPOCH:
+        return broker.share.sessions.close(key)
+    return broker.share.sessions.advance(key, epoch)
+
+
+def acknowledgements_of(batches: Iterable[AcknowledgementBatch]) -> tuple[Acknowledgement, ...]:
+    return tuple(
+        Acknowledgement(batch.first_offset, batch.last_offset, batch.acknowledge_types)
+        for batch in batches
+    )
+
+
+def validate_renewals(acknowledgements: Acknowledgements, *, allowed: bool) -> None:
+    """A request that renews locks has to say so."""
+    renews = any(
+        AcknowledgeType.RENEW in batch.types
+        for batches in acknowledgements.values()
+        for batch in batches
+    )
+    if renews and not allowed:
+        raise ApiError(ErrorCode.invalid_request, "this request cannot renew locks")
+
+
+async def acknowledge(
+    broker: Broker, key: SessionKey, acknowledgements: Acknowledgements
+) -> Errors:
+    """Returns when all of it is written down; what was refused, by partition."""
+    errors: Errors = {}
+
+    async def one(place: TopicIdPartition, batches: Sequence[Acknowledgement]) -> None:
+        try:
+            led = await broker.share.partitions.find(key.group_id, place)
+            await led.acknowledge(key.member_id, batches)
+        except ApiError as error:
+            errors[place] = error
+
+    await asyncio.gather(*(one(*each) for each in acknowledgements.items() if each[1]))
+    return errors

@@ -1,0 +1,209 @@
+"""ShareFetch (78): v1-v2.
+
+Gives a consumer of a share group records that no other member of the group has, and takes what it
+says about earlier ones (KIP-932). Waits up to `max_wait` for `min_bytes`. Batches are sent whole;
+the acquired ranges say which of their records are the consumer's.
+
+v2  acquire mode (KIP-1206): whole batches, or not more records than `max_records`;
+    locks can be renewed (KIP-1222), by a request that fetches nothing
+"""
+
+from collections.abc import Mapping
+
+from kio.schema.share_fetch.v2.request import ShareFetchRequest
+from kio.schema.share_fetch.v2.response import (
+    AcquiredRecords,
+    LeaderIdAndEpoch,
+    PartitionData,
+    ShareFetchableTopicResponse,
+    ShareFetchResponse,
+)
+from kio.static.primitive import Records, i16, i32, i64
+
+from ottla.groups.duration import in_ms
+from ottla.groups.partitions import TopicIdPartition
+from ottla.groups.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, SessionKey, ShareSession
+from ottla.handlers.broker import Broker, RequestContext
+from ottla.handlers.share_calls import (
+    NO_TOPIC,
+    RENEW_SINCE,
+    Acknowledgements,
+    Errors,
+    acknowledge,
+    acknowledgements_of,
+    continued_session,
+    session_key,
+    validate_renewals,
+)
+from ottla.network.session import Session
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.times import NO_THROTTLE, milliseconds
+from ottla.replication.delayed_share_fetch import (
+    DelayedShareFetch,
+    ShareFetched,
+    ShareFetchTerms,
+)
+from ottla.replication.share_partitions import LedSharePartition
+
+_WHOLE_BATCHES, _RECORD_LIMIT = 0, 1
+_UNKNOWN_LEADER = LeaderIdAndEpoch(leader_id=i32(-1), leader_epoch=i32(-1))
+_NOTHING = ShareFetched(b"", ())
+
+
+async def handle_share_fetch(
+    broker: Broker, context: RequestContext, request: ShareFetchRequest
+) -> ShareFetchResponse:
+    key = session_key(request.group_id, request.member_id)
+    acknowledgements = _acknowledgements(request)
+    allowed = request.is_renew_ack and context.api_version >= RENEW_SINCE
+    validate_renewals(acknowledgements, allowed=allowed)
+    session = _session(broker, context, key, request, acknowledgements)
+    refused = await acknowledge(broker, key, acknowledgements)
+    fetched: dict[TopicIdPartition, ShareFetched] = {}
+    errors: Errors = {}
+    if request.share_session_epoch == FINAL_EPOCH:
+        broker.share.partitions.release(*key)
+    elif not request.is_renew_ack:
+        fetched, errors = await _fetch(broker, session, request)
+        session.served(fetched)
+    told = [*fetched, *errors, *(each for each in acknowledgements if acknowledgements[each])]
+    if request.share_session_epoch == INITIAL_EPOCH:
+        told.extend(session.partitions)
+    places = {
+        place: _partition(
+            place, fetched.get(place, _NOTHING), errors.get(place), refused.get(place)
+        )
+        for place in told
+    }
+    return _response(places, broker.share.config(key.group_id).record_lock_duration_ms)
+
+
+def error_response(_: ShareFetchRequest, error: ApiError) -> ShareFetchResponse:
+    return ShareFetchResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=error.code,
+        error_message=error.message,
+        acquisition_lock_timeout=milliseconds(0),
+        responses=(),
+        node_endpoints=(),
+    )
+
+
+def _acknowledgements(request: ShareFetchRequest) -> Acknowledgements:
+    return {
+        TopicIdPartition(topic.topic_id or NO_TOPIC, partition.partition_index): (
+            acknowledgements_of(partition.acknowledgement_batches)
+        )
+        for topic in request.topics
+        for partition in topic.partitions
+    }
+
+
+def _session(
+    broker: Broker,
+    context: RequestContext,
+    key: SessionKey,
+    request: ShareFetchRequest,
+    named: Acknowledgements,
+) -> ShareSession:
+    if request.share_session_epoch == INITIAL_EPOCH:
+        if any(named.values()):
+            raise ApiError(
+                ErrorCode.invalid_request, "the first request of a session acknowledges nothing"
+            )
+        session = _open(broker, context.session, key)
+    else:
+        session = continued_session(broker, key, request.share_session_epoch)
+    forgotten = (
+        TopicIdPartition(topic.topic_id or NO_TOPIC, partition)
+        for topic in request.forgotten_topics_data
+        for partition in topic.partitions
+    )
+    session.update(named, forgotten)
+    return session
+
+
+def _open(broker: Broker, connection: Session, key: SessionKey) -> ShareSession:
+    """A consumer whose connection breaks keeps no locks."""
+    sessions = broker.share.sessions
+
+    def on_close(_: Session) -> None:
+        for session in sessions.on_owner_gone(connection):
+            if session.abandon is not None:
+                session.abandon()
+            broker.share.partitions.release(*session.key)
+
+    if not sessions.knows_owner(connection):
+        connection.call_on_close(on_close)
+    return sessions.open(key, connection)
+
+
+async def _fetch(
+    broker: Broker, session: ShareSession, request: ShareFetchRequest
+) -> tuple[dict[TopicIdPartition, ShareFetched], Errors]:
+    errors: Errors = {}
+    partitions: dict[TopicIdPartition, LedSharePartition] = {}
+    config = broker.share.config(session.key.group_id)
+    for place in list(session.partitions):
+        try:
+            led = await broker.share.partitions.find(session.key.group_id, place)
+            led.refresh(config)
+            partitions[place] = led
+        except ApiError as error:
+            errors[place] = error
+    terms = ShareFetchTerms(
+        max_wait_ms=0 if errors else in_ms(request.max_wait),
+        min_bytes=request.min_bytes,
+        max_bytes=min(request.max_bytes, broker.fetch_bytes_max),
+        records_max=request.max_records,
+        whole_batches=request.share_acquire_mode != _RECORD_LIMIT,
+        committed_only=config.committed_only,
+    )
+    fetch = DelayedShareFetch(
+        session.key.member_id, partitions, terms, broker.loop, broker.executor
+    )
+    session.abandon = fetch.abandon
+    fetched = await fetch.run()
+    return fetched, errors | fetch.errors
+
+
+def _partition(
+    place: TopicIdPartition,
+    fetched: ShareFetched,
+    error: ApiError | None,
+    refused: ApiError | None,
+) -> PartitionData:
+    return PartitionData(
+        partition_index=i32(place.partition),
+        error_code=ErrorCode.none if error is None else error.code,
+        error_message=None if error is None else error.message,
+        acknowledge_error_code=i16(0 if refused is None else refused.code),
+        acknowledge_error_message=None if refused is None else refused.message,
+        current_leader=_UNKNOWN_LEADER,
+        records=Records(fetched.records),
+        acquired_records=tuple(
+            AcquiredRecords(
+                first_offset=i64(first), last_offset=i64(last), delivery_count=i16(count)
+            )
+            for first, last, count in fetched.acquired
+        ),
+    )
+
+
+def _response(places: Mapping[TopicIdPartition, PartitionData], lock_ms: int) -> ShareFetchResponse:
+    topic_ids = dict.fromkeys(place.topic_id for place in places)
+    return ShareFetchResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=ErrorCode.none,
+        acquisition_lock_timeout=milliseconds(lock_ms),
+        responses=tuple(
+            ShareFetchableTopicResponse(
+                topic_id=topic_id,
+                partitions=tuple(
+                    data for place, data in places.items() if place.topic_id == topic_id
+                ),
+            )
+            for topic_id in topic_ids
+        ),
+        node_endpoints=(),
+    )

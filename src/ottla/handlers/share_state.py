@@ -1,0 +1,68 @@
+"""Steps that change both the group coordinator's list of share-partitions and their state.
+
+State is made before a partition is listed, and removed after it is no longer listed; a step that
+fails is done again by the next one who needs it.
+"""
+
+import asyncio
+from collections.abc import Mapping
+
+from ottla.groups.partitions import Assignment, TopicIdPartition
+from ottla.groups.share.group import ShareGroup
+from ottla.groups.share.state_coordinator import NO_OFFSET, SharePartitionKey
+from ottla.handlers.broker import Broker
+from ottla.handlers.group_calls import submit
+from ottla.handlers.internal_topics import create_internal_topic
+
+
+def find_share_group(broker: Broker, group_id: str) -> ShareGroup:
+    """To look at. ApiError if it is not coordinated here or does not exist."""
+    return broker.groups.find(group_id).machine.share_group(group_id)
+
+
+async def initialize_share_partitions(broker: Broker, group_id: str) -> bool:
+    """Make the state of partitions that the group subscribes to; whether there were any."""
+    machine = broker.groups.find(group_id).machine
+    missing = machine.uninitialized_share_partitions(group_id)
+    if not missing:
+        return False
+    state_epoch = machine.share_group(group_id).epoch
+    await set_share_offsets(
+        broker, group_id, state_epoch, dict.fromkeys(sorted(missing), NO_OFFSET)
+    )
+    return True
+
+
+async def set_share_offsets(
+    broker: Broker, group_id: str, state_epoch: int, offsets: Mapping[TopicIdPartition, int]
+) -> None:
+    if broker.image.partition_count(broker.share.coordinators.topic) is None:
+        await create_internal_topic(broker, broker.share.coordinators.topic)
+    keys = {SharePartitionKey(group_id, *place): offset for place, offset in offsets.items()}
+    await asyncio.gather(
+        *(
+            broker.share.persister.initialize(key, state_epoch, offset)
+            for key, offset in keys.items()
+        )
+    )
+    for key in keys:
+        broker.share.partitions.drop(key)
+    listed: Assignment = frozenset(offsets)
+    await submit(
+        broker,
+        group_id,
+        lambda machine, now_ms: machine.list_share_partitions(group_id, listed, now_ms),
+    )
+
+
+async def remove_share_offsets(broker: Broker, group_id: str, partitions: Assignment) -> None:
+    """Of a group without members. ApiError NON_EMPTY_GROUP otherwise."""
+    await submit(
+        broker,
+        group_id,
+        lambda machine, now_ms: machine.remove_share_partitions(group_id, partitions, now_ms),
+    )
+    keys = [SharePartitionKey(group_id, *place) for place in partitions]
+    for key in keys:
+        broker.share.partitions.drop(key)
+    await asyncio.gather(*map(broker.share.persister.delete, keys))

@@ -1,0 +1,20 @@
+"""What serves share groups on this broker, in one hand."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ottla.groups.share.config import ShareConfig
+from ottla.groups.share.sessions import ShareSessions
+from ottla.groups.share.state_coordinator import ShareStateMachine
+from ottla.replication.coordinators import Coordinators
+from ottla.replication.share_partitions import SharePartitions
+from ottla.replication.share_persister import SharePersister
+
+
+@dataclass(frozen=True, slots=True)
+class ShareGroups:
+    coordinators: Coordinators[ShareStateMachine]
+    persister: SharePersister
+    partitions: SharePartitions
+    sessions: ShareSessions
+    config: Callable[[str], ShareConfig]  # What holds for a group.

@@ -1,0 +1,314 @@
+"""The share-partitions of the partitions that this broker leads.
+
+One is loaded from its share coordinator when a consumer first fetches it, and dropped when this
+broker leads the partition no longer, when its state cannot be written, or when its offsets were set
+anew. Whoever has it then gets NOT_LEADER_OR_FOLLOWER, and the next fetch loads it again.
+"""
+
+import asyncio
+import logging
+from asyncio import AbstractEventLoop, Future, TimerHandle
+from collections.abc import Callable, Sequence
+
+from ottla.groups.partitions import TopicIdPartition
+from ottla.groups.share.config import ShareConfig
+from ottla.groups.share.delivery import Acknowledgement, DeadLetter
+from ottla.groups.share.partition import Change, SharePartition
+from ottla.groups.share.state_coordinator import (
+    NO_OFFSET,
+    SharePartitionKey,
+    ShareState,
+    StateWrite,
+)
+from ottla.groups.share.taking import AcquiredRange, DeliveryRules, LogBatch
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.replication.dead_letters import DEAD_LETTER_PREFIX, DeadLetters
+from ottla.replication.manager import LeadershipListener, ReplicaManager
+from ottla.replication.partition import Partition
+from ottla.replication.share_persister import SharePersister
+from ottla.runtime.clock import Clock
+
+logger = logging.getLogger(__name__)
+
+_DEAD_LETTER_RETRY_S = 5.0
+
+_DROPPED = ApiError(ErrorCode.not_leader_or_follower, "the share-partition is loaded anew")
+
+
+class LedSharePartition:
+    """Drives one share-partition: writes its changes, ends its locks, sends its dead letters."""
+
+    def __init__(
+        self,
+        key: SharePartitionKey,
+        partition: Partition,
+        persisted: ShareState,
+        owner: "SharePartitions",
+    ) -> None:
+        self.key = key
+        self.partition = partition
+        self._owner = owner
+        self._state_epoch = persisted.state_epoch
+        self._leader_epoch = partition.leader_epoch
+        config = owner.config(key.group_id)
+        start_offset = persisted.start_offset
+        if start_offset == NO_OFFSET:
+            start_offset = _reset_offset(partition, config)
+        self._state = SharePartition(start_offset, persisted.batches, self._rules(config))
+        self._waiters: set[Callable[[], None]] = set()
+        self._timer: TimerHandle | None = None
+        self._dropped = False
+        if persisted.start_offset == NO_OFFSET:
+            self._apply(Change(start_offset))
+        self._send(self._state.archiving())
+
+    def _rules(self, config: ShareConfig) -> DeliveryRules:
+        """A dead letter that fails again is not sent to yet another topic."""
+        topic = self.partition.log.topic_partition.topic
+        wanted = bool(config.dead_letter_topic) and not topic.startswith(DEAD_LETTER_PREFIX)
+        return DeliveryRules(
+            lock_duration_ms=config.record_lock_duration_ms,
+            delivery_count_limit=config.delivery_count_limit,
+            record_locks_max=config.partition_max_record_locks,
+            dead_letters=wanted,
+            dead_letters_of_rejected=wanted and config.dead_letter_rejected,
+        )
+
+    # For consumers.
+
+    def refresh(self, config: ShareConfig) -> None:
+        """Take up the group's configuration, and what retention has left of the log."""
+        self._validate()
+        self._state.rules = self._rules(config)
+        self._apply(self._state.on_log_start(self.partition.log.log_start_offset))
+
+    def fetch_offset(self) -> int | None:
+        self._validate()
+        return self._state.fetch_offset()
+
+    def acquire(
+        self,
+        member_id: str,
+        fetch_offset: int,
+        batches: Sequence[LogBatch],
+        *,
+        records_max: int,
+        whole_batches: bool,
+    ) -> tuple[AcquiredRange, ...]:
+        """The delivery counts are written without being waited for: the locks are ours alone."""
+        self._validate()
+        acquired, change = self._state.acquire(
+            member_id,
+            fetch_offset,
+            batches,
+            records_max=records_max,
+            whole_batches=whole_batches,
+            now_ms=self._owner.clock.now_ms(),
+        )
+        self._apply(change)
+        return acquired
+
+    async def acknowledge(
+        self, member_id: str, acknowledgements: Sequence[Acknowledgement]
+    ) -> None:
+        """Returns when it is written down."""
+        self._validate()
+        now_ms = self._owner.clock.now_ms()
+        written = self._apply(self._state.acknowledge(member_id, acknowledgements, now_ms))
+        self._wake()
+        try:
+            await written
+        except ApiError as error:
+            raise _fetch_error(error) from error
+
+    def release(self, member_id: str) -> None:
+        if not self._dropped:
+            self._apply(self._state.release_member(member_id))
+            self._wake()
+
+    def wait(self, waiter: Callable[[], None]) -> None:
+        """`waiter` is called when there may be something to acquire, or no longer."""
+        self._waiters.add(waiter)
+        self.partition.wait_for_data(waiter)
+
+    def stop_waiting(self, waiter: Callable[[], None]) -> None:
+        self._waiters.discard(waiter)
+        self.partition.stop_waiting(waiter)
+
+    def drop(self) -> None:
+        self._dropped = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._wake()
+
+    def _validate(self) -> None:
+        if self._dropped:
+            raise _DROPPED
+
+    # Changes.
+
+    def _apply(self, change: Change) -> "Future[None]":
+        self._schedule()
+        self._send(change.dead_letters)
+        if not change.is_written:
+            done: Future[None] = self._owner.loop.create_future()
+            done.set_result(None)
+            return done
+        write = StateWrite(
+            self._state_epoch,
+            self._leader_epoch,
+            change.start_offset,
+            change.batches,
+            self._state.delivery_complete_count,
+        )
+        try:
+            written = self._owner.persister.write(self.key, write)
+        except ApiError as error:
+            self._on_unwritten(error)
+            raise _DROPPED from error
+        written.add_done_callback(self._on_written)
+        return written
+
+    def _on_written(self, written: "Future[None]") -> None:
+        if not written.cancelled() and (error := written.exception()) is not None:
+            self._on_unwritten(error)
+
+    def _on_unwritten(self, error: BaseException) -> None:
+        if not self._dropped:
+            logger.warning("the state of %s was not written: %s", self.key.coordinator_key, error)
+            self._owner.drop(self.key)
+
+    def _wake(self) -> None:
+        for waiter in tuple(self._waiters):
+            waiter()
+
+    # Locks.
+
+    def _schedule(self) -> None:
+        """One timer for the lock that ends first; it is set again when it fires too early."""
+        timeout_ms = self._state.next_timeout_ms()
+        if timeout_ms is None or self._timer is not None:
+            return
+        delay_ms = max(0, timeout_ms - self._owner.clock.now_ms())
+        self._timer = self._owner.loop.call_later(delay_ms / 1000, self._expire)
+
+    def _expire(self) -> None:
+        self._timer = None
+        if not self._dropped:
+            try:
+                self._apply(self._state.expire(self._owner.clock.now_ms()))
+            except ApiError:
+                return  # Dropped.
+            self._wake()
+
+    # Dead letters.
+
+    def _send(self, letters: Sequence[DeadLetter]) -> None:
+        for letter in letters:
+            self._owner.letters.put_nowait((self, letter))
+
+    async def send(self, letter: DeadLetter) -> None:
+        """Not if this share-partition was dropped: another leader does it then."""
+        if self._dropped:
+            return
+        owner, group_id = self._owner, self.key.group_id
+        try:
+            await owner.dead_letters.write(letter, self.partition, group_id, owner.config(group_id))
+        except ApiError as error:
+            place = f"{self.partition.log.topic_partition} offset {letter.first_offset}"
+            logger.warning("a dead letter of %s, %s, waits: %s", group_id, place, error)
+            owner.loop.call_later(_DEAD_LETTER_RETRY_S, self._send, (letter,))
+            return
+        if not self._dropped:
+            self._on_sent(letter)
+
+    def _on_sent(self, letter: DeadLetter) -> None:
+        try:
+            self._apply(self._state.on_dead_letter_written(letter))
+        except ApiError:
+            return  # Dropped; the letter will be written once more.
+        self._wake()
+
+
+def _reset_offset(partition: Partition, config: ShareConfig) -> int:
+    log = partition.log
+    return log.log_start_offset if config.auto_offset_reset == "earliest" else log.high_watermark
+
+
+class SharePartitions:
+    def __init__(
+        self,
+        replicas: ReplicaManager,
+        persister: SharePersister,
+        dead_letters: DeadLetters,
+        config: Callable[[str], ShareConfig],
+        clock: Clock,
+        loop: AbstractEventLoop,
+    ) -> None:
+        """`config` gives the configuration in force for a share group."""
+        self.persister = persister
+        self.dead_letters = dead_letters
+        self.config = config
+        self.clock = clock
+        self.loop = loop
+        self.letters: asyncio.Queue[tuple[LedSharePartition, DeadLetter]] = asyncio.Queue()
+        self._replicas = replicas
+        self._led: dict[SharePartitionKey, LedSharePartition] = {}
+        self._loading: dict[SharePartitionKey, Future[LedSharePartition]] = {}
+
+    @property
+    def leadership_listener(self) -> LeadershipListener:
+        return LeadershipListener(lambda _: None, self._on_resigning)
+
+    async def find(self, group_id: str, place: TopicIdPartition) -> LedSharePartition:
+        """ApiError if this broker does not lead it or its state cannot be had."""
+        partition = self._replicas.find(place.topic_id, place.partition)
+        key = SharePartitionKey(group_id, place.topic_id, place.partition)
+        led = self._led.get(key)
+        if led is not None:
+            return led
+        loading = self._loading.get(key)
+        if loading is None:
+            loading = self._loading[key] = asyncio.ensure_future(self._load(key, partition))
+            loading.add_done_callback(lambda _: self._loading.pop(key, None))
+        return await asyncio.shield(loading)
+
+    def release(self, group_id: str, member_id: str) -> None:
+        """The member is gone."""
+        for led in [led for key, led in self._led.items() if key.group_id == group_id]:
+            try:
+                led.release(member_id)
+            except ApiError:
+                continue  # Dropped, and its locks with it.
+
+    async def send_dead_letters(self) -> None:
+        """One after the other, for as long as the node runs."""
+        while True:
+            led, letter = await self.letters.get()
+            await led.send(letter)
+
+    def drop(self, key: SharePartitionKey) -> None:
+        led = self._led.pop(key, None)
+        if led is not None:
+            led.drop()
+
+    async def _load(self, key: SharePartitionKey, partition: Partition) -> LedSharePartition:
+        try:
+            persisted = await self.persister.read(key, partition.leader_epoch)
+        except ApiError as error:
+            raise _fetch_error(error) from error
+        if not partition.is_leader:
+            raise ApiError(ErrorCode.not_leader_or_follower)
+        led = self._led[key] = LedSharePartition(key, partition, persisted, self)
+        return led
+
+    def _on_resigning(self, partition: Partition) -> None:
+        for key in [key for key, led in self._led.items() if led.partition is partition]:
+            self.drop(key)
+
+
+def _fetch_error(error: ApiError) -> ApiError:
+    """As a consumer understands it: it asks for the leader and tries again."""
+    if error.code is ErrorCode.unknown_topic_or_partition:
+        return error
+    return ApiError(ErrorCode.not_leader_or_follower, error.message)
