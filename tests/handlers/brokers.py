@@ -19,12 +19,16 @@ from ottla.groups.config import BROKER_KEYS as GROUP_KEYS
 from ottla.groups.config import GroupConfig
 from ottla.groups.coordinator import GroupMachine
 from ottla.groups.record_codec import GroupRecordCodec
+from ottla.groups.share.config import BROKER_KEYS as SHARE_KEYS
+from ottla.groups.share.config import GROUP_KEYS as SHARE_GROUP_KEYS
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.machine.partitioning import partition_for
+from ottla.node.share_groups import make_share_groups
 from ottla.protocol.config import ConfigKey, ConfigSchema, ConfigType
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.topics import (
     CONSUMER_OFFSETS_TOPIC,
+    INTERNAL_TOPICS,
     TRANSACTION_STATE_TOPIC,
     TopicPartition,
 )
@@ -56,7 +60,7 @@ METADATA = "/data/__cluster_metadata-0"
 
 PASSWORD = ConfigKey("ssl.key.password", ConfigType.PASSWORD, "", "The password of the key.")
 BROKER_SCHEMA = ConfigSchema(
-    (*CONTROLLER_KEYS, *GROUP_KEYS, *TRANSACTION_KEYS, *STORAGE_KEYS, PASSWORD)
+    (*CONTROLLER_KEYS, *GROUP_KEYS, *SHARE_KEYS, *TRANSACTION_KEYS, *STORAGE_KEYS, PASSWORD)
 )
 TOPIC_SCHEMA = ConfigSchema(TOPIC_KEYS)
 
@@ -69,7 +73,14 @@ class LedPartitions:
         self.disk = disk
         self.partitions = {}
 
+    def listen(self, listener):
+        """The test says itself when a partition is led."""
+
     def find(self, topic, index):
+        if isinstance(topic, UUID):
+            topic = self.image.topic_name(topic)
+            if topic is None:
+                raise ApiError(ErrorCode.unknown_topic_id)
         if self.image.partition(topic, index) is None:
             raise ApiError(ErrorCode.unknown_topic_or_partition)
         name = TopicPartition(topic, index)
@@ -128,6 +139,9 @@ class FakeSession:
     def reply(self):
         return self
 
+    def call_on_close(self, callback):
+        pass
+
     def send(self, parts):
         self.sent.extend(parts)
 
@@ -147,6 +161,7 @@ class Node:
             BROKER_SCHEMA,
             BROKER_SCHEMA.parse({name.replace("_", "."): value for name, value in static.items()}),
             topic_defaults,
+            ConfigSchema(SHARE_GROUP_KEYS),
         )
         ids = count(1)
         settings = ControllerSettings(
@@ -211,12 +226,14 @@ class Node:
             self.transactions, self.image, markers.write, lambda _: 0, supervisor, self.loop
         )
         self.run(self._register())
+        configs = EffectiveConfigs(self.image, rules, 1)
+        self.share = self.run(self._start_share_groups(configs, clock, supervisor))
         self.broker = Broker(
             node_id=1,
             cluster_id=CLUSTER_ID,
             image=self.image,
             controller=self.controller,
-            configs=EffectiveConfigs(self.image, rules, 1),
+            configs=configs,
             producer_ids=ProducerIds(self._allocate),
             replicas=self.replicas,
             groups=self.groups,
@@ -224,6 +241,7 @@ class Node:
             completion=self.completion,
             markers=markers,
             pending_writes=PendingWrites(self.loop),
+            share=self.share,
             logs=OneDirectory(self.replicas),
             clock=clock,
             loop=self.loop,
@@ -258,7 +276,8 @@ class Node:
 
     def close(self):
         self.run(self.broker.supervisor.stop())
-        for runtime in (*self.groups.all(), *self.transactions.all()):
+        coordinators = (self.groups, self.transactions, self.share.coordinators)
+        for runtime in (runtime for each in coordinators for runtime in each.all()):
             runtime.unload(ApiError(ErrorCode.not_coordinator))
         self.runtime.unload(ApiError(ErrorCode.not_controller))
         self.executor.shutdown()
@@ -269,10 +288,22 @@ class Node:
         self.image.replay(record)
         if isinstance(record, PartitionRecord):
             topic = self.image.topic_name(record.topic_id)
-            for coordinators in (self.groups, self.transactions):
-                if topic == coordinators.topic:
-                    partition = self.replicas.find(topic, record.partition_id)
+            if topic in INTERNAL_TOPICS:
+                partition = self.replicas.find(topic, record.partition_id)
+                for coordinators in (self.groups, self.transactions, self.share.coordinators):
                     coordinators.leadership_listener.on_elected(partition)
+
+    async def _start_share_groups(self, configs, clock, supervisor):
+        return make_share_groups(
+            self.replicas,
+            self.image,
+            configs,
+            self.controller,
+            clock,
+            supervisor,
+            self.loop,
+            self.executor,
+        )
 
     def _group_machine(self, timers):
         ids = count(1)
