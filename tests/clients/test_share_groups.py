@@ -250,18 +250,6 @@ def test_rejected_records_become_dead_letters_at_once(
     assert dict(letter.headers() or ())["__dlq.errors.message"] == b"a consumer rejected it"
 
 
-def test_the_group_is_listed_as_one_of_type_share(
-    bootstrap: str, create_topic: CreateTopic, new_group: NewGroup
-) -> None:
-    topic, group = create_topic(), new_group()
-    produce(bootstrap, topic, "a")
-    with share_consumer(bootstrap, group, topic) as consumer:
-        poll(consumer)
-        admin = AdminClient({"bootstrap.servers": bootstrap})
-        listed = admin.list_consumer_groups(request_timeout=TIMEOUT_S).result(TIMEOUT_S)
-    assert group in {each.group_id for each in listed.valid}
-
-
 @pytest.mark.parametrize("crash", [False, True])
 def test_a_restart_keeps_what_was_acknowledged(tmp_path: Path, crash: bool) -> None:
     with BrokerProcess(tmp_path) as broker:

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Iterable, Iterator
 
-from ottla.node.config import BROKER_SCHEMA, TOPIC_SCHEMA, environment_name
+from ottla.node.config import BROKER_SCHEMA, GROUP_SCHEMA, TOPIC_SCHEMA, environment_name
 from ottla.protocol.config import ConfigKey
 
 _HEADER = """\
@@ -27,10 +27,18 @@ Set when a topic is created, or later with `ottla topics alter`. A topic that do
 the value of the broker key beside it.
 """
 
+_GROUP_HEADER = """
+## Group
+
+Set for a share group by any Kafka client that alters configs (resource type GROUP), before or after
+the group exists. A group that does not set a key has the value of the broker key beside it.
+"""
+
 
 def config_reference() -> str:
     broker_rows = _rows(BROKER_SCHEMA, lambda key: f"`{environment_name(key.name)}`")
     topic_rows = _rows(TOPIC_SCHEMA, lambda key: f"`{key.synonym}`" if key.synonym else "")
+    group_rows = _rows(GROUP_SCHEMA, lambda key: f"`{key.synonym}`")
     lines = [
         _HEADER,
         "| key | type | default | environment | what it does |",
@@ -40,6 +48,10 @@ def config_reference() -> str:
         "| key | type | default | broker key | what it does |",
         "| --- | --- | --- | --- | --- |",
         *topic_rows,
+        _GROUP_HEADER,
+        "| key | type | default | broker key | what it does |",
+        "| --- | --- | --- | --- | --- |",
+        *group_rows,
     ]
     return "\n".join(lines) + "\n"
 
