@@ -1,0 +1,1 @@
+"""The consensus core: KRaft as decisions without I/O."""

@@ -1,0 +1,84 @@
+"""Broker keys that the quorum obeys."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ottla.protocol.config import ConfigKey, ConfigType, ConfigValues, at_least
+
+ELECTION_TIMEOUT_MS: Final = ConfigKey(
+    "controller.quorum.election.timeout.ms",
+    ConfigType.INT,
+    1000,
+    "A voter that knows no leader waits from one to two times this long before it asks for votes.",
+    validator=at_least(1),
+)
+FETCH_TIMEOUT_MS: Final = ConfigKey(
+    "controller.quorum.fetch.timeout.ms",
+    ConfigType.INT,
+    2000,
+    "A voter that could not fetch from the leader for this long asks for votes; a leader that no "
+    "majority has fetched from for one and a half times this long resigns.",
+    validator=at_least(1),
+)
+ELECTION_BACKOFF_MAX_MS: Final = ConfigKey(
+    "controller.quorum.election.backoff.max.ms",
+    ConfigType.INT,
+    1000,
+    "The longest wait after an election that was lost.",
+    validator=at_least(1),
+)
+REQUEST_TIMEOUT_MS: Final = ConfigKey(
+    "controller.quorum.request.timeout.ms",
+    ConfigType.INT,
+    2000,
+    "How long a request to another replica waits for its answer.",
+    validator=at_least(1),
+)
+RETRY_BACKOFF_MS: Final = ConfigKey(
+    "controller.quorum.retry.backoff.ms",
+    ConfigType.INT,
+    20,
+    "The wait before a request to a replica that failed is sent again.",
+    validator=at_least(1),
+)
+
+BROKER_KEYS: Final[tuple[ConfigKey[Any], ...]] = (
+    ELECTION_TIMEOUT_MS,
+    FETCH_TIMEOUT_MS,
+    ELECTION_BACKOFF_MAX_MS,
+    REQUEST_TIMEOUT_MS,
+    RETRY_BACKOFF_MS,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RaftConfig:
+    """What the core reads of the configuration, and the limits that Kafka has no keys for."""
+
+    election_timeout_ms: int = ELECTION_TIMEOUT_MS.default
+    fetch_timeout_ms: int = FETCH_TIMEOUT_MS.default
+    election_backoff_max_ms: int = ELECTION_BACKOFF_MAX_MS.default
+    request_timeout_ms: int = REQUEST_TIMEOUT_MS.default
+    retry_backoff_ms: int = RETRY_BACKOFF_MS.default
+    fetch_max_wait_ms: int = 500
+    fetch_bytes_max: int = 8 * 1024 * 1024
+    snapshot_chunk_bytes_max: int = 8 * 1024 * 1024
+
+    @classmethod
+    def of(cls, values: ConfigValues) -> "RaftConfig":
+        return cls(
+            election_timeout_ms=values[ELECTION_TIMEOUT_MS],
+            fetch_timeout_ms=values[FETCH_TIMEOUT_MS],
+            election_backoff_max_ms=values[ELECTION_BACKOFF_MAX_MS],
+            request_timeout_ms=values[REQUEST_TIMEOUT_MS],
+            retry_backoff_ms=values[RETRY_BACKOFF_MS],
+        )
+
+    @property
+    def check_quorum_timeout_ms(self) -> int:
+        return self.fetch_timeout_ms * 3 // 2
+
+    @property
+    def begin_epoch_interval_ms(self) -> int:
+        """How often a leader calls on the voters that do not fetch."""
+        return self.fetch_timeout_ms // 2

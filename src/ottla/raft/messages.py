@@ -1,0 +1,212 @@
+"""What replicas say to each other: the fields of the wire messages, of one partition each.
+
+Vote v2, BeginQuorumEpoch v1, EndQuorumEpoch v1, Fetch v18, FetchSnapshot v1, AddRaftVoter v1,
+RemoveRaftVoter v0, UpdateRaftVoter v0. Names are those of the wire, except that an id and its
+directory id are one `ReplicaKey`.
+"""
+
+from dataclasses import dataclass
+
+from ottla.protocol.errors import ErrorCode
+from ottla.raft.log import OffsetAndEpoch
+from ottla.raft.voters import Endpoint, ReplicaKey
+
+NOBODY = -1  # As a leader id: not known. As a source: not a replica.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VoteRequest:
+    cluster_id: str | None
+    voter: ReplicaKey  # Who is asked.
+    replica: ReplicaKey  # Who asks.
+    replica_epoch: int  # The epoch of the election; with `pre_vote`, the one before it.
+    last_offset_epoch: int
+    last_offset: int  # The log end offset of who asks.
+    pre_vote: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VoteResponse:
+    error_code: ErrorCode
+    leader_id: int
+    leader_epoch: int
+    vote_granted: bool = False
+    node_endpoints: tuple[Endpoint, ...] = ()  # Of the leader, here and below.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeginQuorumEpochRequest:
+    cluster_id: str | None
+    voter: ReplicaKey
+    leader_id: int
+    leader_epoch: int
+    leader_endpoints: tuple[Endpoint, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeginQuorumEpochResponse:
+    error_code: ErrorCode
+    leader_id: int
+    leader_epoch: int
+    node_endpoints: tuple[Endpoint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndQuorumEpochRequest:
+    cluster_id: str | None
+    leader_id: int
+    leader_epoch: int
+    preferred_candidates: tuple[ReplicaKey, ...]  # The one with the longest log first.
+    leader_endpoints: tuple[Endpoint, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndQuorumEpochResponse:
+    error_code: ErrorCode
+    leader_id: int
+    leader_epoch: int
+    node_endpoints: tuple[Endpoint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchRequest:
+    cluster_id: str | None
+    replica: ReplicaKey
+    current_leader_epoch: int
+    fetch_offset: int  # Everything before it is on the follower's disk.
+    last_fetched_epoch: int
+    high_watermark: int  # What the follower knows (KIP-1166); a higher one is told at once.
+    max_wait_ms: int
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogRange:
+    """Whole batches from an offset on, at least one; read by the driver when it sends."""
+
+    start_offset: int
+    end_offset: int
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchResponse:
+    error_code: ErrorCode
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int = -1
+    log_start_offset: int = -1
+    diverging_epoch: OffsetAndEpoch | None = None
+    snapshot_id: OffsetAndEpoch | None = None  # To be fetched instead.
+    records: bytes | LogRange = b""  # Bytes when it arrives.
+    node_endpoints: tuple[Endpoint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchSnapshotRequest:
+    cluster_id: str | None
+    replica: ReplicaKey
+    current_leader_epoch: int
+    snapshot_id: OffsetAndEpoch
+    position: int
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotRange:
+    """Bytes of a snapshot, read by the driver when it sends."""
+
+    snapshot_id: OffsetAndEpoch
+    position: int
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchSnapshotResponse:
+    error_code: ErrorCode
+    leader_id: int
+    leader_epoch: int
+    snapshot_id: OffsetAndEpoch | None = None
+    size: int = 0  # Of the whole snapshot.
+    position: int = 0
+    unaligned_records: bytes | SnapshotRange = b""  # Bytes when it arrives.
+    node_endpoints: tuple[Endpoint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddRaftVoterRequest:
+    cluster_id: str | None
+    timeout_ms: int
+    voter: ReplicaKey
+    listeners: tuple[Endpoint, ...]
+    ack_when_committed: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddRaftVoterResponse:
+    error_code: ErrorCode
+    error_message: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveRaftVoterRequest:
+    cluster_id: str | None
+    voter: ReplicaKey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveRaftVoterResponse:
+    error_code: ErrorCode
+    error_message: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateRaftVoterRequest:
+    cluster_id: str | None
+    current_leader_epoch: int
+    voter: ReplicaKey
+    listeners: tuple[Endpoint, ...]
+    min_supported_version: int
+    max_supported_version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateRaftVoterResponse:
+    error_code: ErrorCode
+    leader_id: int
+    leader_epoch: int
+    node_endpoints: tuple[Endpoint, ...] = ()
+
+
+ReplicaRequest = (
+    VoteRequest
+    | BeginQuorumEpochRequest
+    | EndQuorumEpochRequest
+    | FetchRequest
+    | FetchSnapshotRequest
+)
+VoterChangeRequest = AddRaftVoterRequest | RemoveRaftVoterRequest | UpdateRaftVoterRequest
+Request = ReplicaRequest | VoterChangeRequest
+ReplicaResponse = (
+    VoteResponse
+    | BeginQuorumEpochResponse
+    | EndQuorumEpochResponse
+    | FetchResponse
+    | FetchSnapshotResponse
+)
+VoterChangeResponse = AddRaftVoterResponse | RemoveRaftVoterResponse | UpdateRaftVoterResponse
+Response = ReplicaResponse | VoterChangeResponse
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A request or a response on its way.
+
+    A response has the correlation id of its request. It must not reach a later life of the process
+    that asked: a connection, which ends with the process, takes care of that.
+    """
+
+    source: int  # A node id, or NOBODY.
+    destination: int
+    correlation_id: int
+    body: Request | Response

@@ -1,0 +1,208 @@
+"""A replica of the quorum: calls go in, a `Ready` comes out.
+
+    tick(now_ms)           time has passed; call it at `next_deadline_ms`, and before other calls
+    step(message)          a request or a response of a peer has arrived
+    append(batch)          the leader has something to say
+    on_synced(offset)      the log is on the disk up to here
+    take_ready()           after every call; acted on before the next one
+
+There is no clock, no file, no socket and no randomness inside: equal calls give equal results.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.raft.config import RaftConfig
+from ottla.raft.elections import Elections
+from ottla.raft.following import Following
+from ottla.raft.leadership import Leadership
+from ottla.raft.log import OffsetAndEpoch, ReplicatedLog
+from ottla.raft.messages import (
+    AddRaftVoterRequest,
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    Message,
+    RemoveRaftVoterRequest,
+    Response,
+    UpdateRaftVoterRequest,
+    VoteRequest,
+    VoteResponse,
+)
+from ottla.raft.quorum import Identity, Quorum, Random
+from ottla.raft.quorum_state import QuorumState
+from ottla.raft.ready import Ready
+from ottla.raft.states import State
+from ottla.raft.voter_changes import VoterChanges
+from ottla.raft.voters import Endpoint, VoterHistory, VoterSet
+
+
+class RaftNode:
+    """`voters` holds the voter sets of the latest snapshot and of the log after it."""
+
+    def __init__(
+        self,
+        identity: Identity,
+        config: RaftConfig,
+        log: ReplicatedLog,
+        voters: VoterHistory,
+        quorum_state: QuorumState,
+        random: Random,
+        now_ms: int,
+    ) -> None:
+        self._quorum = Quorum(identity, config, log, voters, quorum_state, random, now_ms)
+        self._leadership = Leadership(self._quorum)
+        self._following = Following(self._quorum)
+        self._elections = Elections(self._quorum, self._leadership)
+        self._voter_changes = VoterChanges(self._quorum, self._leadership)
+        self._requests: dict[type, Callable[[Message, Any], Response | None]] = {
+            VoteRequest: self._elections.handle_vote,
+            BeginQuorumEpochRequest: self._following.handle_begin_epoch,
+            EndQuorumEpochRequest: self._elections.handle_end_epoch,
+            FetchRequest: self._leadership.handle_fetch,
+            FetchSnapshotRequest: self._leadership.handle_fetch_snapshot,
+            AddRaftVoterRequest: self._voter_changes.handle_add,
+            RemoveRaftVoterRequest: self._voter_changes.handle_remove,
+            UpdateRaftVoterRequest: self._voter_changes.handle_update,
+        }
+        self._responses: dict[type, Callable[[Message, object, Any], None]] = {
+            VoteResponse: self._elections.on_vote_response,
+            BeginQuorumEpochResponse: self._leadership.on_begin_epoch_response,
+            EndQuorumEpochResponse: self._elections.on_end_epoch_response,
+            FetchResponse: self._following.on_fetch_response,
+            FetchSnapshotResponse: self._following.on_fetch_snapshot_response,
+        }
+
+    # What it knows.
+
+    @property
+    def state(self) -> State:
+        """To look at."""
+        return self._quorum.state
+
+    @property
+    def is_voter(self) -> bool:
+        return self._quorum.is_voter
+
+    @property
+    def voters(self) -> VoterHistory:
+        """To look at; a snapshot begins with `voters.at(its offset)`."""
+        return self._quorum.voters
+
+    @property
+    def high_watermark(self) -> int:
+        return self._quorum.high_watermark
+
+    def endpoints_of(self, node_id: int) -> tuple[Endpoint, ...]:
+        return self._quorum.endpoints_of(node_id)
+
+    @property
+    def next_deadline_ms(self) -> int | None:
+        """When to call `tick` at the latest; it changes with every call."""
+        deadlines = [
+            *self._quorum.requests.deadlines_ms(),
+            *self._leadership.deadlines_ms(),
+            *(
+                deadline
+                for deadline in (self._elections.deadline_ms(), self._voter_changes.deadline_ms())
+                if deadline is not None
+            ),
+        ]
+        return min(deadlines, default=None)
+
+    # Calls.
+
+    def tick(self, now_ms: int) -> None:
+        self._quorum.log.settle()
+        self._quorum.now_ms = max(now_ms, self._quorum.now_ms)
+        self._quorum.requests.expire(self._quorum.now_ms)
+        self._elections.tick()
+        self._leadership.tick()
+        self._go_on()
+
+    def step(self, message: Message) -> None:
+        """Whatever does not fit the state is ignored or refused."""
+        quorum = self._quorum
+        quorum.log.settle()
+        body: Any = message.body
+        handle = self._requests.get(type(body))
+        if handle is None:
+            self._on_response(message, body)
+        elif body.cluster_id not in (None, quorum.identity.cluster_id):
+            quorum.reply(message, quorum.answer(body, ErrorCode.inconsistent_cluster_id))
+        else:
+            response = handle(message, body)
+            if response is not None:
+                quorum.reply(message, response)
+        self._go_on()
+
+    def append(self, batch: bytearray) -> int:
+        """Append a batch as the leader; the offset after it. ApiError when another node leads."""
+        self._quorum.log.settle()
+        if self._leadership.state is None:
+            raise ApiError(ErrorCode.not_leader_or_follower, "another node leads the quorum")
+        end_offset = self._leadership.append(batch)
+        self._go_on()
+        return end_offset
+
+    def resign(self) -> None:
+        """Stop leading, for example before a shutdown; nothing happens if it does not lead."""
+        self._quorum.log.settle()
+        if self._leadership.state is not None:
+            self._leadership.resign()
+        self._go_on()
+
+    def on_synced(self, offset: int) -> None:
+        """A crash keeps everything before the offset.
+
+        Only a sync that began after the last truncation counts: an older one may have saved what
+        was then cut.
+        """
+        quorum = self._quorum
+        quorum.log.settle()
+        synced_offset = min(offset, quorum.log.end_offset)
+        quorum.synced_offset = max(quorum.synced_offset, synced_offset)
+        self._go_on()
+
+    def on_snapshot_installed(self, snapshot_id: OffsetAndEpoch, voters: VoterSet) -> None:
+        """It stands in the place of the log; `voters` are those that it holds."""
+        self._following.on_snapshot_installed(snapshot_id, voters)
+        self._quorum.log.settle()
+        self._go_on()
+
+    def on_request_failed(self, destination: int, correlation_id: int) -> None:
+        """No answer will come; without this call the request's timeout finds out."""
+        quorum = self._quorum
+        quorum.log.settle()
+        if quorum.requests.take(destination, correlation_id) is not None:
+            quorum.requests.back_off(destination, quorum.now_ms)
+        self._go_on()
+
+    def take_ready(self) -> Ready:
+        ready, self._quorum.ready = self._quorum.ready, Ready()
+        return ready
+
+    def _on_response(self, message: Message, response: Any) -> None:
+        quorum = self._quorum
+        request = quorum.requests.take(message.source, message.correlation_id)
+        if request is None:
+            return
+        epoch = quorum.epoch
+        quorum.learn(response.leader_id, response.leader_epoch, response.node_endpoints)
+        if quorum.epoch == epoch:
+            self._responses[type(response)](message, request, response)
+
+    def _go_on(self) -> None:
+        """Whatever the call has made possible."""
+        self._leadership.advance_high_watermark()
+        self._voter_changes.advance()
+        self._leadership.answer_parked()
+        self._elections.send_due()
+        self._leadership.send_due()
+        self._following.send_due()

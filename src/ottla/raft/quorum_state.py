@@ -1,0 +1,61 @@
+"""The file `quorum-state`: what a replica must not forget about elections.
+
+Kafka's format, JSON of version 1; version 0, which also has the voters, is read.
+"""
+
+import base64
+import json
+from dataclasses import dataclass
+from uuid import UUID
+
+from ottla.raft.voters import ReplicaKey
+
+_VERSIONS_READ = (0, 1)
+_NOBODY = -1
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumState:
+    leader_epoch: int = 0
+    leader_id: int | None = None
+    voted: ReplicaKey | None = None  # At most one in an epoch, for ever.
+
+    def to_json(self) -> str:
+        voted = self.voted or ReplicaKey(_NOBODY)
+        content = {
+            "leaderId": _NOBODY if self.leader_id is None else self.leader_id,
+            "leaderEpoch": self.leader_epoch,
+            "votedId": voted.id,
+            "votedDirectoryId": _uuid_text(voted.directory_id),
+            "data_version": 1,
+        }
+        return json.dumps(content, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> "QuorumState":
+        """Raises ValueError with what is wrong."""
+        try:
+            content = json.loads(text)
+            version = content["data_version"]
+            if version not in _VERSIONS_READ:
+                raise ValueError(f"unknown version {version}")
+            voted_id = int(content["votedId"])
+            voted = ReplicaKey(voted_id, _uuid(content.get("votedDirectoryId", "")))
+            leader_id = int(content["leaderId"])
+            return cls(
+                leader_epoch=int(content["leaderEpoch"]),
+                leader_id=None if leader_id == _NOBODY else leader_id,
+                voted=None if voted_id == _NOBODY else voted,
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"not a quorum-state file: {error}") from error
+
+
+def _uuid_text(value: UUID | None) -> str:
+    return base64.urlsafe_b64encode((value or UUID(int=0)).bytes).decode().rstrip("=")
+
+
+def _uuid(text: str) -> UUID | None:
+    data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    value = UUID(bytes=data) if data else UUID(int=0)
+    return value if value.int else None

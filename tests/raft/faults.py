@@ -1,0 +1,134 @@
+"""What goes wrong in a run: chosen from the seed, so that runs differ in kind and not only in luck."""
+
+from dataclasses import dataclass
+from random import Random
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from ottla.raft.messages import NOBODY, AddRaftVoterRequest, Message, RemoveRaftVoterRequest
+from ottla.raft.voters import ReplicaKey
+
+if TYPE_CHECKING:
+    from tests.raft.cluster import Cluster
+    from tests.raft.replica import Replica
+
+
+@dataclass(slots=True)
+class Faults:
+    voters: int
+    observers: int
+    drop: float
+    duplicate: float
+    late: float
+    delay_ms_max: float
+    sync_ms_max: float
+    clock_drift: float
+    interval_ms: float  # Between faults.
+    down_ms_max: float
+    snapshots: bool
+    voter_changes: bool
+    leader_bias: float  # How often the leader is the one that is hit.
+
+    @classmethod
+    def of(cls, random: Random) -> "Faults":
+        return cls(
+            voters=random.choice((1, 3, 3, 5)),
+            observers=random.choice((0, 1, 2)),
+            drop=random.choice((0, 0.01, 0.1)),
+            duplicate=random.choice((0, 0.05)),
+            late=random.choice((0, 0.01)),
+            delay_ms_max=random.choice((2, 10, 25)),
+            sync_ms_max=random.choice((1, 10, 30)),
+            clock_drift=random.choice((0, 0.2)),
+            interval_ms=random.choice((30, 100, 250)),
+            down_ms_max=random.choice((50, 300)),
+            snapshots=random.random() < 0.5,
+            voter_changes=random.random() < 0.5,
+            leader_bias=random.choice((0.2, 0.7)),
+        )
+
+    def stop(self) -> None:
+        self.drop = self.duplicate = self.late = 0
+        self.voter_changes = False
+
+
+class Nemesis:
+    """Does one bad thing after another."""
+
+    def __init__(self, cluster: "Cluster") -> None:
+        self._cluster = cluster
+        self._next_directory = 1000
+        self.stopped = False
+
+    def act(self) -> None:
+        if self.stopped:
+            return
+        cluster, random = self._cluster, self._cluster.random
+        kinds = [self._crash, self._crash, self._partition, self._heal, self._resign]
+        if cluster.faults.snapshots:
+            kinds += [self._snapshot, self._snapshot]
+        if cluster.faults.voter_changes:
+            kinds += [self._change_voters, self._change_voters]
+        random.choice(kinds)()
+        cluster.after(random.expovariate(1 / cluster.faults.interval_ms), self.act)
+
+    def _victim(self) -> "Replica | None":
+        cluster = self._cluster
+        running = [replica for replica in cluster.replicas.values() if replica.is_up]
+        leaders = [replica for replica in running if replica.leads]
+        if leaders and cluster.random.random() < cluster.faults.leader_bias:
+            return cluster.random.choice(leaders)
+        return cluster.random.choice(running) if running else None
+
+    def _crash(self) -> None:
+        victim = self._victim()
+        if victim is not None:
+            victim.crash()
+            down_ms = self._cluster.random.uniform(1, self._cluster.faults.down_ms_max)
+            self._cluster.after(down_ms, lambda: victim.is_up or victim.start())
+
+    def _partition(self) -> None:
+        cluster, victim = self._cluster, self._victim()
+        if victim is None:
+            return
+        others = [other for other in cluster.replicas if other != victim.key.id]
+        count = cluster.random.randrange(len(cluster.replicas) // 2 + 1)
+        group = {victim.key.id, *cluster.random.sample(others, min(count, len(others)))}
+        one_way = cluster.random.random() < 0.3
+        cluster.network.isolate(group, one_way=one_way)
+        cluster.trace(f"partition {sorted(group)} one_way={one_way}")
+
+    def _heal(self) -> None:
+        self._cluster.network.heal()
+        self._cluster.trace("heal")
+
+    def _resign(self) -> None:
+        for replica in self._cluster.replicas.values():
+            if replica.leads:
+                replica.run(lambda node: node.resign())
+
+    def _snapshot(self) -> None:
+        victim = self._victim()
+        if victim is not None:
+            victim.take_snapshot()
+
+    def _change_voters(self) -> None:
+        """Add or remove a replica, as an operator would; the requests may fail."""
+        cluster = self._cluster
+        key = cluster.random.choice(list(cluster.replicas.values())).key
+        for replica in cluster.replicas.values():
+            if replica.node is not None and replica.leads:
+                is_voter = key in replica.node.voters.latest
+                request = (
+                    RemoveRaftVoterRequest(cluster_id="c", voter=key)
+                    if is_voter
+                    else AddRaftVoterRequest(
+                        cluster_id="c", timeout_ms=200, voter=key, listeners=()
+                    )
+                )
+                cluster.trace(f"{'remove' if is_voter else 'add'} {key}")
+                replica.step(Message(NOBODY, replica.key.id, 0, request))
+
+
+def key_of(node_id: int) -> ReplicaKey:
+    return ReplicaKey(node_id, UUID(int=node_id))

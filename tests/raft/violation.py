@@ -1,0 +1,5 @@
+"""A promise of the consensus that a run has broken."""
+
+
+class Violation(AssertionError):
+    pass
