@@ -1,21 +1,23 @@
 """A cluster in one thread and in virtual time: everything that happens follows from the seed."""
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import count
 from random import Random
+from typing import Any
 
 from tests.raft.checkers import all_checkers
 from tests.raft.faults import Faults, Nemesis, key_of
 from tests.raft.network import Network
 from tests.raft.replica import Replica
-from tests.raft.violation import Violation
+from tests.raft.violation import Stalled
 
 from ottla.raft.config import RaftConfig
 from ottla.raft.voters import Voter, VoterSet
 
 FAULTS_MS = 2_500
-CALM_MS = 3_000
+CALM_MS = 20_000
 
 CONFIG = RaftConfig(
     election_timeout_ms=100,
@@ -24,22 +26,26 @@ CONFIG = RaftConfig(
     request_timeout_ms=150,
     retry_backoff_ms=20,
     fetch_max_wait_ms=60,
-    fetch_bytes_max=150,  # About two batches.
     snapshot_chunk_bytes_max=64,
 )
 
 
 class Cluster:
     def __init__(
-        self, seed: int, *, faults: Faults | None = None, replica_type: type[Replica] = Replica
+        self,
+        seed: int,
+        *,
+        faults: Mapping[str, Any] | None = None,
+        replica_type: type[Replica] = Replica,
     ) -> None:
         self.random = Random(seed)
-        self.faults = faults or Faults.of(self.random)
-        self.config = CONFIG
+        self.faults = replace(Faults.of(self.random), **(faults or {}))
+        self.config = replace(CONFIG, fetch_bytes_max=self.faults.fetch_bytes_max)
         self.now_ms = 0.0
         self.lines: list[str] = []
         self.network = Network(self)
         self.checkers = all_checkers()
+        self.nemesis = Nemesis(self)
         self._events: list[tuple[float, int, Callable[[], object]]] = []
         self._sequence = count()
         self._values = count()
@@ -77,14 +83,13 @@ class Cluster:
     # A run.
 
     def run(self) -> None:
-        """Raises Violation, or an AssertionError of the core."""
-        nemesis = Nemesis(self)
+        """Raises Violation, Stalled, or an AssertionError of the core."""
         for replica in self.replicas.values():
             replica.start()
         self.after(0, self._work)
-        self.after(self.faults.interval_ms, nemesis.act)
+        self.after(self.faults.interval_ms, self.nemesis.act)
         self.run_until(FAULTS_MS)
-        nemesis.stopped = True
+        self.nemesis.stopped = True
         self._calm()
 
     def _work(self) -> None:
@@ -92,7 +97,7 @@ class Cluster:
             if replica.leads:
                 for _ in range(self.random.choice((1, 1, 3))):
                     replica.append(b"%d" % next(self._values))
-        self.after(self.random.expovariate(1 / 25), self._work)
+        self.after(self.random.expovariate(1 / self.faults.work_ms), self._work)
 
     def _calm(self) -> None:
         """Without faults the cluster elects a leader, commits, and every replica catches up."""
@@ -104,26 +109,14 @@ class Cluster:
         goal = self._committed() + 1
         self.run_until(self.now_ms + CALM_MS, lambda: self._has_all_caught_up(goal))
         if not self._has_all_caught_up(goal):
-            raise Violation(f"no progress without faults: not all have committed {goal}")
+            raise Stalled(f"no progress without faults: not all have committed {goal}")
 
     def _committed(self) -> int:
-        return max(
-            replica.node.high_watermark for replica in self.replicas.values() if replica.node
-        )
+        running = (replica.node for replica in self.replicas.values() if replica.node)
+        return max(node.high_watermark for node in running)
 
     def _has_all_caught_up(self, goal: int) -> bool:
         return all(
             replica.node is not None and replica.node.high_watermark >= goal
             for replica in self.replicas.values()
         )
-
-
-def run_seed(seed: int, *, replica_type: type[Replica] = Replica) -> Cluster:
-    """Run it; a failure says how to repeat it."""
-    cluster = Cluster(seed, replica_type=replica_type)
-    try:
-        cluster.run()
-    except AssertionError as error:
-        error.add_note(f"repeat with: python -m tests.raft.simulate {seed}")
-        raise
-    return cluster

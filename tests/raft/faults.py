@@ -1,4 +1,4 @@
-"""What goes wrong in a run: chosen from the seed, so that runs differ in kind and not only in luck."""
+"""What goes wrong in a run, chosen from the seed: runs differ in kind and not only in luck."""
 
 from dataclasses import dataclass
 from random import Random
@@ -28,6 +28,9 @@ class Faults:
     snapshots: bool
     voter_changes: bool
     leader_bias: float  # How often the leader is the one that is hit.
+    short_reign: float  # How often a leader crashes soon after it began or when it commits.
+    work_ms: float  # Between appends.
+    fetch_bytes_max: int  # A batch has about 70.
 
     @classmethod
     def of(cls, random: Random) -> "Faults":
@@ -45,11 +48,14 @@ class Faults:
             snapshots=random.random() < 0.5,
             voter_changes=random.random() < 0.5,
             leader_bias=random.choice((0.2, 0.7)),
+            work_ms=random.choice((4, 25)),
+            short_reign=random.choice((0, 0, 0.5, 0.8)),
+            fetch_bytes_max=random.choice((1, 150, 10_000)),
         )
 
     def stop(self) -> None:
-        self.drop = self.duplicate = self.late = 0
-        self.voter_changes = False
+        self.drop = self.duplicate = self.late = self.short_reign = 0
+        self.work_ms = 100
 
 
 class Nemesis:
@@ -72,6 +78,17 @@ class Nemesis:
         random.choice(kinds)()
         cluster.after(random.expovariate(1 / cluster.faults.interval_ms), self.act)
 
+    def on_new_leader(self, leader: "Replica") -> None:
+        cluster, faults = self._cluster, self._cluster.faults
+        if cluster.random.random() < faults.short_reign:
+            reign_ms = cluster.random.uniform(0, 6 * faults.delay_ms_max + faults.sync_ms_max)
+            cluster.after(reign_ms, lambda: leader.leads and self._bring_down(leader))
+
+    def on_commit(self, leader: "Replica") -> None:
+        cluster = self._cluster
+        if cluster.random.random() < cluster.faults.short_reign / 2:
+            cluster.after(0, lambda: leader.leads and self._bring_down(leader))
+
     def _victim(self) -> "Replica | None":
         cluster = self._cluster
         running = [replica for replica in cluster.replicas.values() if replica.is_up]
@@ -83,9 +100,12 @@ class Nemesis:
     def _crash(self) -> None:
         victim = self._victim()
         if victim is not None:
-            victim.crash()
-            down_ms = self._cluster.random.uniform(1, self._cluster.faults.down_ms_max)
-            self._cluster.after(down_ms, lambda: victim.is_up or victim.start())
+            self._bring_down(victim)
+
+    def _bring_down(self, victim: "Replica") -> None:
+        victim.crash()
+        down_ms = self._cluster.random.uniform(1, self._cluster.faults.down_ms_max)
+        self._cluster.after(down_ms, lambda: victim.is_up or victim.start())
 
     def _partition(self) -> None:
         cluster, victim = self._cluster, self._victim()
@@ -118,16 +138,15 @@ class Nemesis:
         key = cluster.random.choice(list(cluster.replicas.values())).key
         for replica in cluster.replicas.values():
             if replica.node is not None and replica.leads:
-                is_voter = key in replica.node.voters.latest
-                request = (
-                    RemoveRaftVoterRequest(cluster_id="c", voter=key)
-                    if is_voter
-                    else AddRaftVoterRequest(
-                        cluster_id="c", timeout_ms=200, voter=key, listeners=()
-                    )
-                )
-                cluster.trace(f"{'remove' if is_voter else 'add'} {key}")
+                request = _change(key, is_voter=key in replica.node.voters.latest)
+                cluster.trace(f"{type(request).__name__} {key} at {replica}")
                 replica.step(Message(NOBODY, replica.key.id, 0, request))
+
+
+def _change(key: ReplicaKey, *, is_voter: bool) -> AddRaftVoterRequest | RemoveRaftVoterRequest:
+    if is_voter:
+        return RemoveRaftVoterRequest(cluster_id="c", voter=key)
+    return AddRaftVoterRequest(cluster_id="c", timeout_ms=200, voter=key, listeners=())
 
 
 def key_of(node_id: int) -> ReplicaKey:

@@ -16,7 +16,7 @@ from ottla.raft.messages import (
 from ottla.raft.node import RaftNode
 from ottla.raft.quorum import Identity
 from ottla.raft.ready import Ready
-from ottla.raft.states import Leader
+from ottla.raft.states import Leader, Role
 from ottla.raft.voters import ReplicaKey, VoterSet
 from ottla.records.builder import Record, build_batch
 
@@ -147,6 +147,10 @@ class Replica:
             self.cluster.trace(f"{self} {line}")
         for checker in self.cluster.checkers:
             checker.check(self, ready)
+        if ready.role_change is not None and ready.role_change.role is Role.LEADER:
+            self.cluster.nemesis.on_new_leader(self)
+        if ready.high_watermark is not None and self.leads:
+            self.cluster.nemesis.on_commit(self)
 
     def _save_quorum_state(self, ready: Ready) -> None:
         if ready.quorum_state is not None:

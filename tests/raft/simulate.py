@@ -1,4 +1,4 @@
-"""Run seeds: `python -m tests.raft.simulate SEED` shows one, `--count N` runs the N from SEED on."""
+"""Run seeds: `python -m tests.raft.simulate SEED` shows one, `--count N` runs the next N."""
 
 import argparse
 import sys

@@ -1,5 +1,9 @@
-"""A promise of the consensus that a run has broken."""
+"""How a run fails, besides assertions in the core."""
 
 
 class Violation(AssertionError):
-    pass
+    """A promise was broken."""
+
+
+class Stalled(AssertionError):
+    """Nothing was broken, but the cluster did not go on when it could."""

@@ -58,13 +58,13 @@ class Elections:
         return None
 
     def _on_fetch_timeout(self, state: Follower) -> None:
-        if self._quorum.is_voter:
+        if self._quorum.can_stand:
             self._stand()
         else:
             self._quorum.become_unattached(state.epoch)
 
     def _may_stand(self) -> bool:
-        return self._quorum.is_voter and self._quorum.installing is None
+        return self._quorum.can_stand and self._quorum.installing is None
 
     def _stand(self) -> None:
         self._quorum.become_prospective()

@@ -182,8 +182,8 @@ class Following:
         if (
             not isinstance(data, bytes)
             or not data
-            or (response.snapshot_id, response.position)
-            != (download.snapshot_id, download.position)
+            or response.snapshot_id != download.snapshot_id
+            or response.position != download.position
         ):
             state.download = None
             quorum.requests.back_off(message.source, quorum.now_ms)

@@ -113,6 +113,17 @@ class Quorum:
         return self.local in self.voters.latest
 
     @property
+    def can_stand(self) -> bool:
+        """Voters can, and who was one until a change that is not known to be committed.
+
+        KRaft asks only for the first. But when the leader of two voters removes itself and fails
+        before the record is committed, the one that is left lacks the longer log, and nobody could
+        be elected (chapter 4.2.2 of Ongaro's dissertation).
+        """
+        possible = self.voters.possible(self.high_watermark)
+        return any(self.local in voters for voters in possible)
+
+    @property
     def leader_id_on_wire(self) -> int:
         leader_id = self.state.leader_id
         return NOBODY if leader_id is None else leader_id
@@ -198,7 +209,7 @@ class Quorum:
 
     def become_prospective(self) -> None:
         state = self.state
-        assert self.is_voter
+        assert self.can_stand
         self._become(
             Prospective(
                 epoch=state.epoch,

@@ -27,8 +27,8 @@
         -> UNATTACHED   learns of a higher epoch, or the election timeout has passed: the next epoch
         -> FOLLOWER     learns who leads a higher epoch
 
-An observer, which is not in the voter set, is UNATTACHED or FOLLOWER; it is RESIGNED after it was
-removed while it led.
+An observer, which is not in the voter set, is UNATTACHED or FOLLOWER. A voter that was removed may
+be in any state until it knows that its removal is committed.
 """
 
 import enum

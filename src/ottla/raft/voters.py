@@ -111,6 +111,15 @@ class VoterHistory:
         before = [voters for offset, voters in self._sets if offset < end_offset]
         return before[-1] if before else self._initial
 
+    def possible(self, high_watermark: int) -> list[VoterSet]:
+        """The sets that are in force or that a truncation can bring back, the latest first."""
+        found = []
+        for offset, voters in reversed(self._sets):
+            found.append(voters)
+            if offset < high_watermark:
+                return found
+        return [*found, self._initial]
+
     def add(self, offset: int, voters: VoterSet) -> None:
         assert not self._sets or offset > self._sets[-1][0]
         self._sets.append((offset, voters))
