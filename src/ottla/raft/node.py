@@ -19,6 +19,7 @@ from ottla.raft.following import Following
 from ottla.raft.leadership import Leadership
 from ottla.raft.log import OffsetAndEpoch, ReplicatedLog
 from ottla.raft.messages import (
+    NOBODY,
     AddRaftVoterRequest,
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
@@ -194,7 +195,10 @@ class RaftNode:
         if request is None:
             return
         epoch = quorum.epoch
-        quorum.learn(response.leader_id, response.leader_epoch, response.node_endpoints)
+        # Who grants a vote does not hold to the leader that it names.
+        granted = isinstance(response, VoteResponse) and response.vote_granted
+        leader_id = NOBODY if granted else response.leader_id
+        quorum.learn(leader_id, response.leader_epoch, response.node_endpoints)
         if quorum.epoch == epoch:
             self._responses[type(response)](message, request, response)
 

@@ -1,0 +1,83 @@
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.raft.memory_log import MemoryLog
+
+from ottla.raft.divergence import Place, locate, truncation_offset
+from ottla.raft.log import OffsetAndEpoch, PendingLog
+from ottla.raft.voters import VoterSet
+from ottla.records.batch import assign
+from ottla.records.builder import Record, build_batch
+
+
+@st.composite
+def two_logs(draw: st.DrawFn) -> tuple[list[int], list[int]]:
+    """The epochs of two logs of one history: each epoch goes on from one place only."""
+    logs: list[list[int]] = [[]]
+    for epoch in range(1, draw(st.integers(1, 6)) + 1):
+        log = draw(st.sampled_from(logs))
+        kept = draw(st.integers(0, len(log)))
+        logs.append(log[:kept] + [epoch] * draw(st.integers(1, 3)))
+    return _prefix(draw, logs), _prefix(draw, logs)
+
+
+def _prefix(draw: st.DrawFn, logs: list[list[int]]) -> list[int]:
+    log = draw(st.sampled_from(logs))
+    return log[: draw(st.integers(0, len(log)))]
+
+
+def log_of(*epochs: int) -> MemoryLog:
+    log = MemoryLog()
+    for epoch in epochs:
+        batch = build_batch([Record(timestamp=0, value=b"")])
+        assign(batch, 0, log.end_offset, epoch)
+        log.append(batch)
+    return log
+
+
+def place(log: MemoryLog, offset: int, epoch: int) -> Place:
+    return locate(PendingLog(log), OffsetAndEpoch(offset, epoch))
+
+
+def test_a_place_that_the_leader_has_is_valid() -> None:
+    log = log_of(1, 1, 3)
+
+    assert place(log, 0, 0) is Place.VALID
+    assert place(log, 2, 1) is Place.VALID
+    assert place(log, 3, 3) is Place.VALID
+
+
+def test_a_place_that_the_leader_does_not_have_diverges() -> None:
+    log = log_of(1, 1, 3)
+
+    assert place(log, 3, 1) is Place.DIVERGING
+    assert place(log, 3, 2) is Place.DIVERGING
+    assert place(log, 4, 3) is Place.DIVERGING
+
+
+def test_what_only_a_snapshot_has_is_before_it() -> None:
+    log = log_of(1, 1, 3, 3)
+    log.take_snapshot(3, VoterSet())
+
+    assert place(log, 0, 0) is Place.BEFORE_SNAPSHOT
+    assert place(log, 3, 1) is Place.BEFORE_SNAPSHOT
+    assert place(log, 4, 2) is Place.BEFORE_SNAPSHOT
+    assert place(log, 3, 3) is Place.VALID
+    assert place(log, 4, 3) is Place.VALID
+
+
+@given(logs=two_logs())
+def test_each_round_cuts_until_the_logs_agree(logs: tuple[list[int], list[int]]) -> None:
+    leader_epochs, follower_epochs = logs
+    leader, follower = log_of(*leader_epochs), log_of(*follower_epochs)
+
+    for _ in range(len(follower_epochs) + 1):
+        end = PendingLog(follower).end
+        if place(leader, *end) is Place.VALID:
+            break
+        diverging = PendingLog(leader).end_offset_for_epoch(end.epoch)
+        offset = truncation_offset(PendingLog(follower), diverging)
+        assert offset < end.offset
+        follower.truncate_to(offset)
+
+    kept = [batch.epoch for batch in follower.batches]
+    assert kept == leader_epochs[: len(kept)]
