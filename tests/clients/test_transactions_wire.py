@@ -1,0 +1,228 @@
+"""The second version of transactions, and what no client does, on the wire."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from tests.clients.conftest import CreateTopic
+from tests.clients.transaction_requests import TransactionWire
+from tests.clients.transactional import values
+from tests.clients.wire import Wire
+
+from ottla.protocol.errors import ErrorCode
+from ottla.transactions.transaction import Producer
+
+
+@pytest.fixture
+def wire(bootstrap: str) -> Iterator[Wire]:
+    with Wire(bootstrap) as wire:
+        yield wire
+
+
+@pytest.fixture
+def txn(wire: Wire, new_name: Callable[[], str]) -> TransactionWire:
+    return TransactionWire(wire, new_name())
+
+
+@pytest.fixture
+def producer(txn: TransactionWire) -> Producer:
+    return txn.producer()
+
+
+def test_the_first_write_adds_its_partition(
+    txn: TransactionWire, producer: Producer, bootstrap: str, create_topic: CreateTopic
+) -> None:
+    topic = create_topic(2)
+    for partition in (0, 1):
+        produced = txn.produce(producer, topic, b"value", partition=partition)
+        assert produced.error_code is ErrorCode.none
+    described = txn.describe()
+    assert described.transaction_state == "Ongoing"
+    assert [(one.topic, one.partitions) for one in described.topics] == [(topic, (0, 1))]
+    assert txn.committed(producer) == (producer.id, producer.epoch + 1)
+    while txn.describe().transaction_state != "CompleteCommit":
+        pass
+    assert values(bootstrap, topic, 0) == values(bootstrap, topic, 1) == [b"value"]
+
+
+def test_every_transaction_has_an_epoch_of_its_own(
+    txn: TransactionWire, producer: Producer, bootstrap: str, topic: str
+) -> None:
+    for number in range(5):
+        produced = txn.produce(producer, topic, b"%d" % number)
+        assert produced.error_code is ErrorCode.none
+        following = txn.committed(producer, commit=number % 2 == 0)
+        assert following == (producer.id, number + 1)
+        producer = following
+    txn.init()
+    assert values(bootstrap, topic) == [b"0", b"2", b"4"]
+
+
+def test_writes_behind_the_first_keep_their_order(
+    txn: TransactionWire, producer: Producer, bootstrap: str, topic: str
+) -> None:
+    for number in range(5):
+        txn.send_produce(producer, topic, b"%d" % number, number)
+    codes = [txn.receive_produced().error_code for _ in range(5)]
+    assert codes == [ErrorCode.none] * 5
+    txn.committed(producer)
+    txn.init()
+    assert values(bootstrap, topic) == [b"0", b"1", b"2", b"3", b"4"]
+
+
+def test_the_end_of_a_transaction_fences_its_late_writes(
+    txn: TransactionWire, producer: Producer, bootstrap: str, create_topic: CreateTopic
+) -> None:
+    topic = create_topic(2)
+    txn.produce(producer, topic, b"in time")
+    txn.committed(producer)
+    for partition, sequence in ((0, 1), (1, 0)):
+        late = txn.produce(producer, topic, b"late", sequence=sequence, partition=partition)
+        assert late.error_code is ErrorCode.invalid_producer_epoch
+    assert values(bootstrap, topic, 1, isolation="read_uncommitted") == []
+
+
+def test_an_older_client_adds_its_partitions_itself(
+    txn: TransactionWire, producer: Producer, topic: str
+) -> None:
+    refused = txn.produce(producer, topic, b"value", version=11)
+    assert refused.error_code is ErrorCode.transaction_abortable
+    assert txn.add(producer, topic, 0) == [ErrorCode.none]
+    written = txn.produce(producer, topic, b"value", version=11)
+    assert (written.error_code, written.base_offset) == (ErrorCode.none, 0)
+    assert txn.end_as_older_client(producer) is ErrorCode.none
+    late = txn.produce(producer, topic, b"late", sequence=1, version=11)
+    assert late.error_code in {ErrorCode.transaction_abortable, ErrorCode.not_enough_replicas}
+
+
+def test_records_of_another_producer_are_refused(
+    txn: TransactionWire, producer: Producer, topic: str
+) -> None:
+    stranger = Producer(producer.id + 1, 0)
+    code = txn.produce(stranger, topic, b"value").error_code
+    assert code is ErrorCode.invalid_producer_id_mapping
+    newer = Producer(producer.id, producer.epoch + 1)
+    assert txn.produce(newer, topic, b"value").error_code is ErrorCode.invalid_producer_epoch
+
+
+def test_partitions_that_are_not_there_are_not_added(
+    txn: TransactionWire, producer: Producer, topic: str
+) -> None:
+    codes = txn.add(producer, topic, 0, 7)
+    assert codes == [ErrorCode.operation_not_attempted, ErrorCode.unknown_topic_or_partition]
+    codes = txn.add(producer, "__transaction_state", 0)
+    assert codes == [ErrorCode.invalid_topic_exception]
+    assert txn.verify(producer, topic, 0) == [ErrorCode.transaction_abortable]
+
+
+def test_a_fenced_producer_is_told_so_in_the_words_of_its_version(
+    txn: TransactionWire, producer: Producer, topic: str
+) -> None:
+    txn.init()
+    assert txn.add(producer, topic, 0) == [ErrorCode.producer_fenced]
+    assert txn.add_offsets(producer, "g") is ErrorCode.producer_fenced
+    assert txn.end(producer).error_code is ErrorCode.producer_fenced
+    assert txn.commit_offset(producer, "g", topic, 1) in {
+        ErrorCode.invalid_producer_epoch,
+        ErrorCode.not_coordinator,
+    }
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_offsets_count_when_their_transaction_does(
+    txn: TransactionWire, producer: Producer, topic: str, commit: bool
+) -> None:
+    group = f"{topic}-group"
+    assert txn.add_offsets(producer, group) is ErrorCode.none  # Also makes the topic.
+    while txn.commit_offset(producer, group, topic, 7) is not ErrorCode.none:
+        pass  # The coordinator is being loaded.
+    assert txn.committed_offset(group, topic) == -1
+    unstable = txn.committed_offset(group, topic, require_stable=True)
+    assert unstable is ErrorCode.unstable_offset_commit
+    txn.committed(producer, commit=commit)
+    txn.init()
+    assert txn.committed_offset(group, topic, require_stable=True) == (7 if commit else -1)
+
+
+def test_offsets_of_a_newer_client_add_themselves(
+    txn: TransactionWire, producer: Producer, topic: str
+) -> None:
+    group = f"{topic}-group"
+    txn.add_offsets(producer, group)
+    producer = txn.committed(producer, commit=False)
+    while (code := txn.commit_offset(producer, group, topic, 3)) is not ErrorCode.none:
+        assert code in {ErrorCode.concurrent_transactions, ErrorCode.coordinator_load_in_progress}
+    txn.committed(producer)
+    txn.init()
+    assert txn.committed_offset(group, topic) == 3
+
+
+def test_a_restarted_producer_can_keep_what_was_prepared(
+    txn: TransactionWire, producer: Producer, bootstrap: str, topic: str
+) -> None:
+    txn.produce(producer, topic, b"prepared")
+    response = txn.init(keep_prepared_txn=True)
+    assert (response.ongoing_txn_producer_id, response.ongoing_txn_producer_epoch) == producer
+    second = Producer(response.producer_id, response.producer_epoch)
+    assert txn.end(producer).error_code is ErrorCode.producer_fenced
+    assert values(bootstrap, topic) == []
+    third = txn.committed(second)
+    assert third.epoch == second.epoch + 1
+    txn.produce(third, topic, b"next")
+    txn.committed(third)
+    txn.init()
+    assert values(bootstrap, topic) == [b"prepared", b"next"]
+
+
+def test_two_phase_commit_is_off_by_default(txn: TransactionWire) -> None:
+    txn.find_coordinator()
+    code = txn.init(enable2_pc=True).error_code
+    assert code is ErrorCode.transactional_id_authorization_failed
+
+
+def test_transactions_are_listed(txn: TransactionWire, producer: Producer, topic: str) -> None:
+    txn.produce(producer, topic, b"value")
+
+    def listed(**filters: object) -> list[tuple[str, int, str]]:
+        return [
+            (one.transactional_id, one.producer_id, one.transaction_state)
+            for one in txn.list(**filters).transaction_states
+            if one.transactional_id == txn.transactional_id
+        ]
+
+    found = [(txn.transactional_id, producer.id, "Ongoing")]
+    assert listed() == found
+    assert listed(producer_id_filters=(producer.id,), state_filters=("Ongoing",)) == found
+    assert listed(transactional_id_pattern=f"{txn.transactional_id[:-1]}.") == found
+    assert listed(state_filters=("Empty",)) == []
+    assert listed(transactional_id_pattern="nobody.*") == []
+    assert listed(duration_filter=3_600_000) == []
+    response = txn.list(state_filters=("Ongoing", "Lost"))
+    assert response.unknown_state_filters == ("Lost",)
+    code = txn.list(transactional_id_pattern="(").error_code
+    assert code is ErrorCode.invalid_regular_expression
+
+
+def test_what_is_not_known_is_not_described(txn: TransactionWire, bootstrap: str) -> None:
+    txn.find_coordinator()
+    txn.describe_raw()
+    frame = txn.wire.receive_frame()
+    assert int(ErrorCode.transactional_id_not_found).to_bytes(2, "big") in frame
+
+
+def test_a_transaction_that_hangs_can_be_ended(
+    txn: TransactionWire, producer: Producer, bootstrap: str, topic: str
+) -> None:
+    txn.produce(producer, topic, b"hangs")
+    described = txn.producers(topic)
+    (found,) = described.active_producers
+    assert (found.producer_id, found.current_txn_start_offset) == (producer.id, 0)
+    assert txn.write_marker(producer, topic, 0, 7) == [
+        ErrorCode.none,
+        ErrorCode.unknown_topic_or_partition,
+    ]
+    (found,) = txn.producers(topic).active_producers
+    assert found.current_txn_start_offset == -1
+    assert txn.write_marker(producer, "__transaction_state", 0) == [
+        ErrorCode.invalid_topic_exception
+    ]
+    assert txn.producers("nowhere").error_code is ErrorCode.unknown_topic_or_partition

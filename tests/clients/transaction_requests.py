@@ -1,0 +1,251 @@
+"""What a producer of the second version of transactions (KIP-890) sends, request by request.
+
+None of the clients at hand speaks it. Every call says which version of its API it uses.
+"""
+
+from typing import Any
+
+from kio.schema.add_offsets_to_txn.v4.request import AddOffsetsToTxnRequest
+from kio.schema.add_partitions_to_txn.v3 import request as add_by_client
+from kio.schema.add_partitions_to_txn.v5 import request as add_by_broker
+from kio.schema.describe_producers.v0.request import DescribeProducersRequest, TopicRequest
+from kio.schema.describe_transactions.v0.request import DescribeTransactionsRequest
+from kio.schema.end_txn.v3.request import EndTxnRequest as OlderEndTxnRequest
+from kio.schema.end_txn.v5.request import EndTxnRequest
+from kio.schema.find_coordinator.v4.request import FindCoordinatorRequest
+from kio.schema.init_producer_id.v6.request import InitProducerIdRequest
+from kio.schema.list_transactions.v2.request import ListTransactionsRequest
+from kio.schema.offset_fetch.v8.request import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
+from kio.schema.produce.v11 import request as produce_v11
+from kio.schema.produce.v12 import request as produce_v12
+from kio.schema.txn_offset_commit.v5.request import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from kio.schema.write_txn_markers.v2.request import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
+from tests.clients.requests import batch, milliseconds
+from tests.clients.wire import Wire
+
+from ottla.protocol.errors import ErrorCode
+from ottla.transactions.transaction import Producer
+
+
+class TransactionWire:
+    """One transactional id on one connection."""
+
+    def __init__(self, wire: Wire, transactional_id: str) -> None:
+        self.wire = wire
+        self.transactional_id = transactional_id
+
+    def find_coordinator(self) -> None:
+        request = FindCoordinatorRequest(key_type=1, coordinator_keys=(self.transactional_id,))
+        (found,) = self.wire.call(request).coordinators
+        assert found.error_code is ErrorCode.none
+
+    def init(self, **more: Any) -> Any:
+        values = {
+            "transactional_id": self.transactional_id,
+            "transaction_timeout": milliseconds(60_000),
+        }
+        request = InitProducerIdRequest(**values | more)
+        while True:
+            response = self.wire.call(request)
+            if response.error_code not in {
+                ErrorCode.concurrent_transactions,
+                ErrorCode.coordinator_load_in_progress,
+            }:
+                return response
+
+    def producer(self, **more: Any) -> Producer:
+        self.find_coordinator()
+        response = self.init(**more)
+        assert response.error_code is ErrorCode.none
+        return Producer(response.producer_id, response.producer_epoch)
+
+    def produce(
+        self,
+        producer: Producer,
+        topic: str,
+        value: bytes,
+        *,
+        sequence: int = 0,
+        partition: int = 0,
+        version: int = 12,
+    ) -> Any:
+        self.send_produce(producer, topic, value, sequence, partition, version)
+        return self.receive_produced(version)
+
+    def send_produce(
+        self,
+        producer: Producer,
+        topic: str,
+        value: bytes,
+        sequence: int = 0,
+        partition: int = 0,
+        version: int = 12,
+    ) -> None:
+        self.wire.send(self._produce(producer, topic, value, sequence, partition, version))
+
+    def receive_produced(self, version: int = 12) -> Any:
+        any_request = self._produce(Producer(0, 0), "", b"", 0, 0, version)
+        ((produced,),) = (
+            topic.partition_responses for topic in self.wire.receive(any_request).responses
+        )
+        return produced
+
+    def _produce(
+        self,
+        producer: Producer,
+        topic: str,
+        value: bytes,
+        sequence: int,
+        partition: int,
+        version: int,
+    ) -> Any:
+        module: Any = produce_v12 if version == 12 else produce_v11
+        records = batch(
+            value,
+            producer_id=producer.id,
+            producer_epoch=producer.epoch,
+            base_sequence=sequence,
+            transactional=True,
+        )
+        data = module.PartitionProduceData(index=partition, records=records)
+        return module.ProduceRequest(
+            transactional_id=self.transactional_id,
+            acks=-1,
+            timeout=milliseconds(10_000),
+            topic_data=(module.TopicProduceData(name=topic, partition_data=(data,)),),
+        )
+
+    def add(self, producer: Producer, topic: str, *partitions: int) -> list[ErrorCode]:
+        """As an older client does."""
+        request = add_by_client.AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=self.transactional_id,
+            v3_and_below_producer_id=producer.id,
+            v3_and_below_producer_epoch=producer.epoch,
+            v3_and_below_topics=(
+                add_by_client.AddPartitionsToTxnTopic(name=topic, partitions=partitions),
+            ),
+        )
+        (result,) = self.wire.call(request).results_by_topic_v3_and_below
+        return [one.partition_error_code for one in result.results_by_partition]
+
+    def verify(self, producer: Producer, topic: str, *partitions: int) -> list[ErrorCode]:
+        """As another broker does."""
+        transaction = add_by_broker.AddPartitionsToTxnTransaction(
+            transactional_id=self.transactional_id,
+            producer_id=producer.id,
+            producer_epoch=producer.epoch,
+            verify_only=True,
+            topics=(add_by_broker.AddPartitionsToTxnTopic(name=topic, partitions=partitions),),
+        )
+        request = add_by_broker.AddPartitionsToTxnRequest(transactions=(transaction,))
+        (result,) = self.wire.call(request).results_by_transaction
+        ((topic_result,),) = (result.topic_results,)
+        return [one.partition_error_code for one in topic_result.results_by_partition]
+
+    def add_offsets(self, producer: Producer, group_id: str) -> ErrorCode:
+        request = AddOffsetsToTxnRequest(
+            transactional_id=self.transactional_id,
+            producer_id=producer.id,
+            producer_epoch=producer.epoch,
+            group_id=group_id,
+        )
+        code: ErrorCode = self.wire.call(request).error_code
+        return code
+
+    def commit_offset(
+        self, producer: Producer, group_id: str, topic: str, offset: int
+    ) -> ErrorCode:
+        partition = TxnOffsetCommitRequestPartition(
+            partition_index=0, committed_offset=offset, committed_metadata=""
+        )
+        request = TxnOffsetCommitRequest(
+            transactional_id=self.transactional_id,
+            group_id=group_id,
+            producer_id=producer.id,
+            producer_epoch=producer.epoch,
+            topics=(TxnOffsetCommitRequestTopic(name=topic, partitions=(partition,)),),
+        )
+        ((committed,),) = (one.partitions for one in self.wire.call(request).topics)
+        code: ErrorCode = committed.error_code
+        return code
+
+    def committed_offset(
+        self, group_id: str, topic: str, *, require_stable: bool = False
+    ) -> int | ErrorCode:
+        topics = (OffsetFetchRequestTopics(name=topic, partition_indexes=(0,)),)
+        group = OffsetFetchRequestGroup(group_id=group_id, topics=topics)
+        request = OffsetFetchRequest(groups=(group,), require_stable=require_stable)
+        (found,) = self.wire.call(request).groups
+        ((partition,),) = (one.partitions for one in found.topics)
+        code: ErrorCode = partition.error_code
+        offset: int = partition.committed_offset
+        return offset if code is ErrorCode.none else code
+
+    def end(self, producer: Producer, *, commit: bool = True) -> Any:
+        request = EndTxnRequest(
+            transactional_id=self.transactional_id,
+            producer_id=producer.id,
+            producer_epoch=producer.epoch,
+            committed=commit,
+        )
+        return self.wire.call(request)
+
+    def committed(self, producer: Producer, *, commit: bool = True) -> Producer:
+        response = self.end(producer, commit=commit)
+        assert response.error_code is ErrorCode.none
+        return Producer(response.producer_id, response.producer_epoch)
+
+    def end_as_older_client(self, producer: Producer, *, commit: bool = True) -> ErrorCode:
+        request = OlderEndTxnRequest(
+            transactional_id=self.transactional_id,
+            producer_id=producer.id,
+            producer_epoch=producer.epoch,
+            committed=commit,
+        )
+        code: ErrorCode = self.wire.call(request).error_code
+        return code
+
+    def write_marker(self, producer: Producer, topic: str, *partitions: int) -> list[ErrorCode]:
+        """As an administrator does who ends a transaction that hangs."""
+        marker = WritableTxnMarker(
+            producer_id=producer.id,
+            producer_epoch=producer.epoch,
+            transaction_result=False,
+            topics=(WritableTxnMarkerTopic(name=topic, partition_indexes=partitions),),
+            coordinator_epoch=0,
+        )
+        (result,) = self.wire.call(WriteTxnMarkersRequest(markers=(marker,))).markers
+        ((topic_result,),) = (result.topics,)
+        return [one.error_code for one in topic_result.partitions]
+
+    def describe_raw(self) -> None:
+        """Sends only: kio cannot read the answer of a transaction that has not begun."""
+        self.wire.send(DescribeTransactionsRequest(transactional_ids=(self.transactional_id,)))
+
+    def describe(self) -> Any:
+        request = DescribeTransactionsRequest(transactional_ids=(self.transactional_id,))
+        (described,) = self.wire.call(request).transaction_states
+        return described
+
+    def list(self, **filters: Any) -> Any:
+        return self.wire.call(ListTransactionsRequest(**filters))
+
+    def producers(self, topic: str, partition: int = 0) -> Any:
+        asked = TopicRequest(name=topic, partition_indexes=(partition,))
+        ((found,),) = (
+            one.partitions
+            for one in self.wire.call(DescribeProducersRequest(topics=(asked,))).topics
+        )
+        return found
