@@ -278,3 +278,35 @@ def test_a_restart_keeps_what_was_acknowledged(tmp_path: Path, crash: bool) -> N
                 again += values(poll(consumer))
             assert list(consumer.poll(0.5)) == []
     assert sorted(again) == ["b", "d"]
+
+
+@pytest.mark.parametrize(
+    ("isolation_level", "wanted"),
+    [("read_committed", ["b", "d"]), ("read_uncommitted", ["a", "b", "c", "d"])],
+)
+def test_aborted_transactions(
+    bootstrap: str,
+    create_topic: CreateTopic,
+    new_group: NewGroup,
+    isolation_level: str,
+    wanted: list[str],
+) -> None:
+    topic = create_topic()
+    group = new_group(**{"share.isolation.level": isolation_level})
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": topic})
+    producer.init_transactions(TIMEOUT_S)
+    for value in "abcd":
+        producer.begin_transaction()
+        producer.produce(topic, value)
+        producer.flush(TIMEOUT_S)
+        if value in "ac":
+            producer.abort_transaction(TIMEOUT_S)
+        else:
+            producer.commit_transaction(TIMEOUT_S)
+    with share_consumer(bootstrap, group, topic) as consumer:
+        got: list[str] = []
+        while len(got) < len(wanted):
+            got += values(poll(consumer))
+        consumer.commit_sync(TIMEOUT_S)
+        assert list(consumer.poll(0.3)) == []
+    assert got == wanted

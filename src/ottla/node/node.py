@@ -227,6 +227,7 @@ class Node:
             self._executor,
         )
         self._supervisor.start("dead letters", share.partitions.send_dead_letters())
+        self._supervisor.start("share state pruning", share.pruning.run())
         return share
 
     def _start_groups(self, share: ShareGroups) -> "Coordinators[GroupMachine]":

@@ -8,6 +8,7 @@ from ottla.controller.image import MetadataImage
 from ottla.groups.share.config import (
     GROUP_SHARE_MAX_SHARE_SESSIONS,
     SNAPSHOT_UPDATE_RECORDS_PER_SNAPSHOT,
+    STATE_TOPIC_PRUNE_INTERVAL_MS,
     ShareConfig,
 )
 from ottla.groups.share.sessions import ShareSessions
@@ -21,6 +22,7 @@ from ottla.replication.manager import ReplicaManager
 from ottla.replication.share_groups import ShareGroups
 from ottla.replication.share_partitions import SharePartitions
 from ottla.replication.share_persister import SharePersister
+from ottla.replication.share_state_pruning import ShareStatePruning
 from ottla.runtime.clock import Clock
 from ottla.runtime.controller_client import ControllerClient
 from ottla.runtime.supervisor import Supervisor
@@ -61,7 +63,9 @@ def make_share_groups(
     replicas.listen(coordinators.leadership_listener)
     replicas.listen(partitions.leadership_listener)
     sessions = ShareSessions(values[GROUP_SHARE_MAX_SHARE_SESSIONS])
-    return ShareGroups(coordinators, persister, partitions, sessions, config)
+    interval_ms = values[STATE_TOPIC_PRUNE_INTERVAL_MS]
+    pruning = ShareStatePruning(coordinators, replicas, image, interval_ms, loop, executor)
+    return ShareGroups(coordinators, persister, partitions, sessions, pruning, config)
 
 
 def _codec() -> RecordCodec:

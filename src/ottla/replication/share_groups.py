@@ -9,6 +9,7 @@ from ottla.groups.share.state_coordinator import ShareStateMachine
 from ottla.replication.coordinators import Coordinators
 from ottla.replication.share_partitions import SharePartitions
 from ottla.replication.share_persister import SharePersister
+from ottla.replication.share_state_pruning import ShareStatePruning
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,4 +18,5 @@ class ShareGroups:
     persister: SharePersister
     partitions: SharePartitions
     sessions: ShareSessions
+    pruning: ShareStatePruning
     config: Callable[[str], ShareConfig]  # What holds for a group.

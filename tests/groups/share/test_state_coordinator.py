@@ -1,5 +1,6 @@
 """The share coordinator: exact records, epochs, and what a new leader gets."""
 
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -207,3 +208,21 @@ def test_the_key_of_a_coordinator() -> None:
     for text in ("g", "g:t:1", "g:ABEiM0RVZneImaq7zN3u_w:x", ""):
         with pytest.raises(ApiError):
             parse_coordinator_key(text)
+
+
+def test_states_that_were_rewritten_need_no_older_records() -> None:
+    coordinator = initialized()
+    write(coordinator, StateBatch(10, 14, AVAILABLE, 1), start_offset=10)
+    coordinator.catalog.create("gone", 1)
+    gone = PLACE._replace(topic_id=coordinator.catalog.topics["gone"][0])
+    coordinator.run(coordinator.machine.initialize(gone, 1, 0, NOW_MS))
+    del coordinator.catalog.topics["gone"]
+    before = state(coordinator)
+    count = len(coordinator.log)
+    coordinator.run(coordinator.machine.rewrite(NOW_MS, list(coordinator.machine.places())))
+
+    coordinator.log = coordinator.log[count:]
+    coordinator.reload()
+
+    assert state(coordinator) == replace(before, snapshot_epoch=1, update_count=0)
+    assert list(coordinator.machine.places()) == [PLACE]

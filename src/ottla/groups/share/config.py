@@ -151,6 +151,13 @@ SNAPSHOT_UPDATE_RECORDS_PER_SNAPSHOT = ConfigKey(
     "How many changes of a share-partition are written before its whole state is.",
     validator=between(0, 500),
 )
+STATE_TOPIC_PRUNE_INTERVAL_MS = ConfigKey(
+    "share.coordinator.state.topic.prune.interval.ms",
+    ConfigType.INT,
+    300_000,
+    "How often what is no longer needed of __share_group_state is looked for.",
+    validator=between(1, _INT_MAX),
+)
 
 BROKER_KEYS: tuple[ConfigKey[Any], ...] = (
     *map(_broker_key, GROUP_KEYS),
@@ -160,6 +167,7 @@ BROKER_KEYS: tuple[ConfigKey[Any], ...] = (
     STATE_TOPIC_REPLICATION_FACTOR,
     STATE_TOPIC_SEGMENT_BYTES,
     SNAPSHOT_UPDATE_RECORDS_PER_SNAPSHOT,
+    STATE_TOPIC_PRUNE_INTERVAL_MS,
 )
 
 

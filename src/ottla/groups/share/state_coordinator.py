@@ -176,6 +176,26 @@ class ShareStateMachine:
             return Result(None)
         return Result(None, (Record(_snapshot_key(place), None),))
 
+    def places(self) -> Iterable[SharePartitionKey]:
+        return self._states.keys()
+
+    def rewrite(self, now_ms: int, places: Iterable[SharePartitionKey]) -> Result[None]:
+        """Write all of these states once more, so that older records of them can go.
+
+        The state of a topic that was deleted ends here.
+        """
+        records = []
+        for place in places:
+            state = self._states.get(place)
+            if state is None:
+                continue
+            if self._catalog.topic_name(place.topic_id) is None:
+                records.append(Record(_snapshot_key(place), None))
+            else:
+                anew = replace(state, snapshot_epoch=state.snapshot_epoch + 1)
+                records.append(_snapshot_record(place, anew, now_ms))
+        return Result(None, tuple(records))
+
     def _known(self, place: SharePartitionKey) -> ShareState:
         self._validate_place(place)
         state = self._states.get(place)

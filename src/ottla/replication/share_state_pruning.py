@@ -1,0 +1,65 @@
+"""Cuts off what `__share_group_state` no longer needs.
+
+Its records are changes of share-partitions, of which a later one does not replace an earlier one.
+So from time to time the whole state of every share-partition is written anew, and what lies before
+those records goes. Until they are committed nothing is removed.
+"""
+
+import asyncio
+import logging
+from asyncio import AbstractEventLoop
+from concurrent.futures import Executor
+from functools import partial
+from typing import Final
+
+from ottla.groups.share.state_coordinator import ShareStateMachine
+from ottla.machine.catalog import TopicCatalog
+from ottla.protocol.errors import ApiError
+from ottla.replication.coordinators import Coordinators
+from ottla.replication.manager import ReplicaManager
+from ottla.storage.errors import StorageError
+
+logger = logging.getLogger(__name__)
+
+RECORDS_MIN: Final = 1_000  # Fewer are not worth it.
+_STATES_PER_BATCH: Final = 10  # Each can have some ten thousand bytes.
+
+
+class ShareStatePruning:
+    def __init__(
+        self,
+        coordinators: Coordinators[ShareStateMachine],
+        replicas: ReplicaManager,
+        catalog: TopicCatalog,
+        interval_ms: int,
+        loop: AbstractEventLoop,
+        executor: Executor,
+    ) -> None:
+        self._coordinators = coordinators
+        self._replicas = replicas
+        self._catalog = catalog
+        self._interval_ms = interval_ms
+        self._loop = loop
+        self._executor = executor
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(self._interval_ms / 1000)
+            for index in range(self._catalog.partition_count(self._coordinators.topic) or 0):
+                try:
+                    await self.prune(index)
+                except (ApiError, StorageError) as error:
+                    logger.debug("share-group state %d is not pruned: %s", index, error)
+
+    async def prune(self, index: int, records_min: int = RECORDS_MIN) -> None:
+        """ApiError if the coordinator is not here, or not ready."""
+        runtime = self._coordinators.at(index)
+        log = self._replicas.find(self._coordinators.topic, index).log
+        if log.log_end_offset - log.log_start_offset < records_min:
+            return
+        start_offset = runtime.next_offset
+        places = list(runtime.machine.places())
+        for first in range(0, max(len(places), 1), _STATES_PER_BATCH):
+            chosen = places[first : first + _STATES_PER_BATCH]
+            await runtime.submit(partial(ShareStateMachine.rewrite, places=chosen))
+        await self._loop.run_in_executor(self._executor, log.delete_records_before, start_offset)

@@ -1,0 +1,107 @@
+"""What drives share groups on a broker: the state of share-partitions is written, lost, pruned."""
+
+import asyncio
+
+import pytest
+from tests.controller.test_topics import creation, topic
+from tests.handlers.brokers import Node
+
+from ottla.groups.partitions import TopicIdPartition
+from ottla.groups.share.delivery import Acknowledgement
+from ottla.groups.share.state_coordinator import SharePartitionKey
+from ottla.groups.share.taking import AcquiredRange, LogBatch
+from ottla.handlers.create_topics import handle_create_topics
+from ottla.handlers.internal_topics import create_internal_topic
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.topics import SHARE_GROUP_STATE_TOPIC
+
+ACCEPT = (1,)
+GROUP = "g"
+
+
+@pytest.fixture
+def node():
+    node = Node(share_coordinator_state_topic_num_partitions=1)
+    node.call(handle_create_topics, creation(topic("orders", 1, 1)))
+    node.replicas.append("orders", 0, *range(10))
+    node.run(create_internal_topic(node.broker, SHARE_GROUP_STATE_TOPIC))
+    node.run(node.share.persister.initialize(key(node), 1, 0))
+    yield node
+    node.close()
+
+
+def key(node):
+    return SharePartitionKey(GROUP, node.image.topic_id("orders"), 0)
+
+
+def find(node):
+    return node.run(node.share.partitions.find(GROUP, TopicIdPartition(*key(node)[1:])))
+
+
+def acquire(led, member, first, last):
+    batches = [LogBatch(offset, offset) for offset in range(first, last + 1)]
+    return led.acquire(member, first, batches, records_max=100, whole_batches=True)
+
+
+def summary(node):
+    return node.run(node.share.persister.read_summary(key(node)))
+
+
+def test_a_share_partition_is_loaded_once(node):
+    async def both():
+        place = TopicIdPartition(*key(node)[1:])
+        return await asyncio.gather(*(node.share.partitions.find(GROUP, place) for _ in range(2)))
+
+    first, second = node.run(both())
+    assert first is second
+
+
+def test_dropped_share_partitions_refuse_and_are_loaded_again(node):
+    led = find(node)
+    assert acquire(led, "a", 0, 3) == (AcquiredRange(0, 3, 1),)
+    node.run(led.acknowledge("a", [Acknowledgement(0, 1, ACCEPT)]))
+    node.share.partitions.drop(key(node))
+
+    with pytest.raises(ApiError) as refused:
+        led.fetch_offset()
+    assert refused.value.code is ErrorCode.not_leader_or_follower
+    again = find(node)
+    assert acquire(again, "b", 2, 3) == (AcquiredRange(2, 3, 2),)
+
+
+def test_a_state_that_was_made_anew_fences_the_one_in_memory(node):
+    led = find(node)
+    acquire(led, "a", 0, 3)
+    node.run(node.share.persister.initialize(key(node), 2, 5))
+
+    with pytest.raises(ApiError) as refused:
+        node.run(led.acknowledge("a", [Acknowledgement(0, 1, ACCEPT)]))
+
+    assert refused.value.code is ErrorCode.not_leader_or_follower
+    assert find(node).fetch_offset() == 5
+
+
+def test_a_share_partition_without_state_is_not_served(node):
+    with pytest.raises(ApiError) as refused:
+        node.run(node.share.partitions.find("other", TopicIdPartition(*key(node)[1:])))
+    assert refused.value.code is ErrorCode.unknown_topic_or_partition
+
+
+def test_pruning_keeps_the_state(node):
+    led = find(node)
+    for offset in range(8):
+        acquire(led, "a", offset, offset)
+        node.run(led.acknowledge("a", [Acknowledgement(offset, offset, ACCEPT)]))
+    acquire(led, "a", 8, 9)
+    before = summary(node)
+    log = node.replicas.find(SHARE_GROUP_STATE_TOPIC, 0).log
+    end_offset = log.log_end_offset
+
+    node.run(node.share.pruning.prune(0, records_min=1))
+
+    assert log.log_start_offset == end_offset
+    assert log.log_end_offset == end_offset + 1
+    assert summary(node).batches == before.batches
+    assert summary(node).start_offset == 8
+    node.run(led.acknowledge("a", [Acknowledgement(8, 9, ACCEPT)]))
+    assert summary(node).start_offset == 10
