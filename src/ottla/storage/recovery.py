@@ -92,7 +92,7 @@ def load_log(home: LogDirectory, request: LoadRequest) -> LoadedLog:
         names=names,
     )
     epochs = _load_epochs(filesystem, f"{request.directory}/{LEADER_EPOCH_CHECKPOINT}")
-    clean_shutdown = request.clean_shutdown and _has_indexes(segments, set(names))
+    clean_shutdown = request.clean_shutdown and _has_indexes(request, segments, set(names))
     log_end_offset = _load_cleanly(segments[-1]) if clean_shutdown else None
     log_start_offset = max(request.log_start_offset, segments[0].base_offset)
     if log_end_offset is None:
@@ -211,7 +211,7 @@ class _Recovery:
     def _validate_indexes(self, segment: Segment) -> None:
         segment.time_index.validate()
         segment.transaction_index.validate()
-        if segment.size > 2 * self._request.config.index_interval_bytes:
+        if segment.size > _unindexed_bytes_max(self._request.config):
             segment.offset_index.validate()
 
     def _check(self, segment: Segment) -> bool:
@@ -329,13 +329,21 @@ def _load_epochs(filesystem: Filesystem, path: str) -> LeaderEpochCache:
         return LeaderEpochCache(path, filesystem)
 
 
-def _has_indexes(segments: Iterable[Segment], names: set[str]) -> bool:
+def _has_indexes(request: LoadRequest, segments: Iterable[Segment], names: set[str]) -> bool:
     for segment in segments:
         stem = f"{segment.base_offset:020d}"
-        if segment.size and not {stem + OFFSET_INDEX_SUFFIX, stem + TIME_INDEX_SUFFIX} <= names:
+        required = {stem + TIME_INDEX_SUFFIX} if segment.size else set()
+        if segment.size > _unindexed_bytes_max(request.config):
+            required.add(stem + OFFSET_INDEX_SUFFIX)
+        if not required <= names:
             _logger.warning("%s has no indexes; they are made anew", segment.path)
             return False
     return True
+
+
+def _unindexed_bytes_max(config: LogConfig) -> int:
+    """A segment up to this size may have no offset index, or an empty one."""
+    return 2 * config.index_interval_bytes
 
 
 def _load_cleanly(active: Segment) -> int | None:
