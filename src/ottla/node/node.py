@@ -17,6 +17,7 @@ from uuid import uuid4
 
 from ottla.controller.config import BROKER_HEARTBEAT_INTERVAL_MS
 from ottla.controller.effective_configs import ConfigRules, EffectiveConfigs
+from ottla.controller.machine import ControllerMachine
 from ottla.groups.config import GroupConfig
 from ottla.handlers.api import claimed_versions
 from ottla.handlers.broker import Broker
@@ -47,6 +48,7 @@ from ottla.replication.share_groups import ShareGroups
 from ottla.runtime.clock import SystemClock
 from ottla.runtime.controller_client import ControllerClient
 from ottla.runtime.flusher import Flushable, Flusher
+from ottla.runtime.machine_runtime import MachineRuntime
 from ottla.runtime.producer_ids import ProducerIds
 from ottla.runtime.supervisor import Supervisor
 from ottla.storage.config import (
@@ -119,6 +121,7 @@ class Node:
         )
         self._server: Server | None = None
         self._metadata_log: PartitionLog | None = None
+        self._controller_runtime: MachineRuntime[ControllerMachine] | None = None
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
@@ -184,6 +187,10 @@ class Node:
         self._replicas.fail(ApiError(ErrorCode.not_leader_or_follower, "the broker stops"))
         if self._server is not None:
             await self._server.stop()
+        if self._controller_runtime is not None:
+            self._controller_runtime.unload(
+                ApiError(ErrorCode.not_controller, "the broker stops")
+            )  # Its timers would write to a log that is closed.
         await self._loop.run_in_executor(self._executor, self._close_storage)
         self._executor.shutdown()
         logger.info("node %d has stopped", self.node_id)
@@ -212,6 +219,7 @@ class Node:
             self._on_failure,
         )
         runtime.subscribe(self._feed.on_committed)
+        self._controller_runtime = runtime
         await runtime.load()
         return ControllerClient(runtime)
 

@@ -48,15 +48,16 @@ class IndexFile:
         finally:
             file.close()
 
-    def write(self, first_index: int, entries: Buffer) -> None:
-        """Put entries in their place, as the last of the file, and sync it."""
+    def write(self, first_index: int, entries: Buffer, *, sync: bool = True) -> None:
+        """Put entries in their place, as the last of the file."""
         file = self.filesystem.open(self.path, create=True)
         try:
             position = first_index * self.entry_size
             if file.size != position:
                 file.truncate(position)
             file.append(entries)
-            file.sync()
+            if sync:
+                file.sync()
         finally:
             file.close()
 
