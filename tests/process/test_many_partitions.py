@@ -68,6 +68,7 @@ def test_connections_never_take_the_files_of_logs(broker: BrokerProcess) -> None
     """More connections than there are descriptors; the logs go on."""
     with contextlib.ExitStack() as stack:
         with ClientBeside(broker.bootstrap) as beside:
+            beside.await_rounds(1)
             for _ in range(2 * OPEN_FILES_MAX):
                 stack.enter_context(Wire(broker.bootstrap))
             beside.await_rounds(20)
