@@ -53,6 +53,20 @@ groups.command(
 groups.command("ottla.cli.groups.delete:delete", help="Forget a group and its offsets.")
 app.command(groups)
 
+transactions = _group("transactions", "List, describe and abort transactions.")
+transactions.command(
+    "ottla.cli.transactions.list:list_transactions",
+    name="list",
+    help="List the transactional ids.",
+)
+transactions.command(
+    "ottla.cli.transactions.describe:describe", help="Show a transaction and its partitions."
+)
+transactions.command(
+    "ottla.cli.transactions.abort:abort", help="Abort the open transaction of a producer."
+)
+app.command(transactions)
+
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code."""

@@ -1,0 +1,53 @@
+"""`ottla transactions list`: the transactional ids, and what state each is in."""
+
+from kio.schema.list_transactions.v2.request import ListTransactionsRequest
+from kio.static.primitive import i64
+
+from ottla.cli.broker_call import check, every_broker
+from ottla.cli.connection import DEFAULT_CONNECTION, Connection
+from ottla.cli.errors import UsageError
+from ottla.cli.output import print_json, print_rows
+from ottla.cli.parameters import AsJson
+
+COLUMNS = ("transactional_id", "coordinator", "producer_id", "state")
+VERSION = 1
+
+
+def list_transactions(
+    *,
+    state: list[str] | None = None,
+    longer_than_ms: int | None = None,
+    connection: Connection = DEFAULT_CONNECTION,
+    as_json: AsJson = False,
+) -> None:
+    """List the transactional ids.
+
+    Args:
+        state: Only those in this state, such as Ongoing; may be repeated.
+        longer_than_ms: Only those whose last transaction began so long ago.
+    """
+    request = ListTransactionsRequest(
+        state_filters=tuple(state or ()),
+        duration_filter=i64(-1 if longer_than_ms is None else longer_than_ms),
+    )
+    rows = []
+    for broker in every_broker(connection):
+        with broker:
+            response = broker.call(request, VERSION)
+        check(response.error_code, f"broker {broker.node_id}")
+        if response.unknown_state_filters:
+            raise UsageError(f"{response.unknown_state_filters[0]} is not a state of transactions")
+        rows += [
+            {
+                "transactional_id": found.transactional_id,
+                "coordinator": broker.node_id,
+                "producer_id": found.producer_id,
+                "state": found.transaction_state,
+            }
+            for found in response.transaction_states
+        ]
+    rows.sort(key=lambda row: str(row["transactional_id"]))
+    if as_json:
+        print_json(rows)
+    else:
+        print_rows(COLUMNS, rows)

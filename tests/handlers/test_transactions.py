@@ -1,0 +1,120 @@
+"""What the driver of transactions does when a marker cannot be written at once."""
+
+import pytest
+from kio.schema.add_partitions_to_txn.v5.request import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+from kio.schema.delete_topics.v6.request import DeleteTopicsRequest, DeleteTopicState
+from kio.schema.describe_transactions.v0.request import DescribeTransactionsRequest
+from kio.schema.end_txn.v5.request import EndTxnRequest
+from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
+from kio.schema.init_producer_id.v6.request import InitProducerIdRequest
+from tests.controller.test_topics import creation, topic
+
+from ottla.handlers.add_partitions_to_txn import handle_add_partitions_to_txn
+from ottla.handlers.create_topics import handle_create_topics
+from ottla.handlers.delete_topics import handle_delete_topics
+from ottla.handlers.describe_transactions import handle_describe_transactions
+from ottla.handlers.end_txn import handle_end_txn
+from ottla.handlers.find_coordinator import handle_find_coordinator
+from ottla.handlers.init_producer_id import handle_init_producer_id
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.times import milliseconds
+
+
+@pytest.fixture
+def node(start_node):
+    node = start_node(transaction_state_log_num_partitions=1)
+    node.call(handle_create_topics, creation(topic("orders", 2, 1), topic("prices", 1, 1)))
+    node.call(handle_find_coordinator, FindCoordinatorRequest(key_type=1, coordinator_keys=("x",)))
+    return node
+
+
+def init(node):
+    request = InitProducerIdRequest(transactional_id="x", transaction_timeout=milliseconds(60_000))
+    while True:
+        response = node.call(handle_init_producer_id, request)
+        if response.error_code is not ErrorCode.coordinator_load_in_progress:
+            assert response.error_code is ErrorCode.none
+            return response
+
+
+def open_transaction(node, **topics):
+    producer = init(node)
+    transaction = AddPartitionsToTxnTransaction(
+        transactional_id="x",
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        topics=tuple(
+            AddPartitionsToTxnTopic(name=name, partitions=partitions)
+            for name, partitions in topics.items()
+        ),
+    )
+    request = AddPartitionsToTxnRequest(transactions=(transaction,))
+    response = node.call(handle_add_partitions_to_txn, request, api_version=3)
+    (result,) = response.results_by_transaction
+    assert all(
+        one.partition_error_code is ErrorCode.none
+        for found in result.topic_results
+        for one in found.results_by_partition
+    )
+    return producer
+
+
+def commit(node, producer):
+    request = EndTxnRequest(
+        transactional_id="x",
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        committed=True,
+    )
+    assert node.call(handle_end_txn, request, api_version=3).error_code is ErrorCode.none
+
+
+def state(node):
+    request = DescribeTransactionsRequest(transactional_ids=("x",))
+    (described,) = node.call(handle_describe_transactions, request).transaction_states
+    return described.transaction_state
+
+
+def end_offset(node, name, partition):
+    return node.replicas.find(name, partition).log.log_end_offset
+
+
+def wait(node, seconds):
+    node.run(node.completion.wait("x", seconds))
+
+
+def test_markers_are_written_to_every_partition(node):
+    commit(node, open_transaction(node, orders=(0, 1), prices=(0,)))
+    wait(node, 10)
+    assert state(node) == "CompleteCommit"
+    for name, partition in (("orders", 0), ("orders", 1), ("prices", 0)):
+        assert end_offset(node, name, partition) == 1
+
+
+def test_a_marker_is_tried_again_until_it_is_written(node):
+    partition = node.replicas.find("orders", 1)
+    in_sync, partition.in_sync_replicas = partition.in_sync_replicas, ()
+    commit(node, open_transaction(node, orders=(0, 1)))
+    wait(node, 0.1)  # In vain; the other partition gets its marker once.
+    assert state(node) == "PrepareCommit"
+    assert (end_offset(node, "orders", 0), end_offset(node, "orders", 1)) == (1, 0)
+    partition.in_sync_replicas = in_sync
+    wait(node, 10)
+    assert state(node) == "CompleteCommit"
+    assert (end_offset(node, "orders", 0), end_offset(node, "orders", 1)) == (1, 1)
+
+
+def test_a_deleted_topic_does_not_hold_up_the_others(node):
+    producer = open_transaction(node, orders=(0,), prices=(0,))
+    deletion = DeleteTopicsRequest(
+        topics=(DeleteTopicState(name="prices", topic_id=None),), timeout=milliseconds(1000)
+    )
+    node.call(handle_delete_topics, deletion)
+    commit(node, producer)
+    wait(node, 10)
+    assert state(node) == "CompleteCommit"
+    assert end_offset(node, "orders", 0) == 1
