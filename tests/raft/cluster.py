@@ -94,7 +94,7 @@ class Cluster:
 
     def _work(self) -> None:
         for replica in self.replicas.values():
-            if replica.leads:
+            if replica.leads and replica.paused_until_ms <= self.now_ms:
                 for _ in range(self.random.choice((1, 1, 3))):
                     replica.append(b"%d" % next(self._values))
         self.after(self.random.expovariate(1 / self.faults.work_ms), self._work)

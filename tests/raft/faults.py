@@ -55,6 +55,7 @@ class Faults:
 
     def stop(self) -> None:
         self.drop = self.duplicate = self.late = self.short_reign = 0
+        self.delay_ms_max, self.sync_ms_max = 2, 1
         self.work_ms = 100
 
 
@@ -70,7 +71,7 @@ class Nemesis:
         if self.stopped:
             return
         cluster, random = self._cluster, self._cluster.random
-        kinds = [self._crash, self._crash, self._partition, self._heal, self._resign]
+        kinds = [self._crash, self._crash, self._partition, self._heal, self._resign, self._pause]
         if cluster.faults.snapshots:
             kinds += [self._snapshot, self._snapshot]
         if cluster.faults.voter_changes:
@@ -86,7 +87,7 @@ class Nemesis:
 
     def on_commit(self, leader: "Replica") -> None:
         cluster = self._cluster
-        if cluster.random.random() < cluster.faults.short_reign / 2:
+        if cluster.random.random() < cluster.faults.short_reign:
             cluster.after(0, lambda: leader.leads and self._bring_down(leader))
 
     def _victim(self) -> "Replica | None":
@@ -106,6 +107,13 @@ class Nemesis:
         victim.crash()
         down_ms = self._cluster.random.uniform(1, self._cluster.faults.down_ms_max)
         self._cluster.after(down_ms, lambda: victim.is_up or victim.start())
+
+    def _pause(self) -> None:
+        victim = self._victim()
+        if victim is not None:
+            pause_ms = self._cluster.random.choice((20, 400))
+            victim.paused_until_ms = self._cluster.now_ms + pause_ms
+            self._cluster.trace(f"{victim} pauses for {pause_ms} ms")
 
     def _partition(self) -> None:
         cluster, victim = self._cluster, self._victim()

@@ -46,7 +46,7 @@ class Network:
             if life != receiver.life:
                 return
             message = replace(message, correlation_id=correlation_id)
-        receiver.step(message)
+        receiver.when_awake(lambda: receiver.step(message))
 
     def isolate(self, group: set[int], *, one_way: bool) -> None:
         others = set(self._cluster.replicas) - group

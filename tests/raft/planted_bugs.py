@@ -62,6 +62,20 @@ def _counts_observers(leadership: Leadership, state: Leader) -> int:
     return sorted(offsets, reverse=True)[majority - 1] if len(offsets) >= majority else -1
 
 
+# Leaders that crash as soon as they commit, and followers that take one batch at a time.
+_FIGURE_8 = {
+    "voters": 3,
+    "observers": 0,
+    "fetch_bytes_max": 1,
+    "voter_changes": False,
+    "snapshots": False,
+    "short_reign": 0.8,
+    "interval_ms": 250,
+    "work_ms": 25,
+    "drop": 0.1,
+    "sync_ms_max": 30,
+}
+
 BUGS = (
     Bug(
         "votes twice in an epoch",
@@ -75,7 +89,7 @@ BUGS = (
     Bug(
         "commits an older epoch by counting",
         ((Leadership, "is_of_own_epoch", lambda *_: True),),
-        faults={"voters": 3, "observers": 0, "fetch_bytes_max": 1, "voter_changes": False},
+        faults=_FIGURE_8,
     ),
     Bug("truncates below the high watermark", ((Following, "_truncate", _truncates_everything),)),
     Bug("counts an observer", ((Leadership, "majority_offset", _counts_observers),)),

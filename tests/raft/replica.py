@@ -33,6 +33,7 @@ class Replica:
         self.initial_voters = initial_voters
         self.clock_rate = clock_rate
         self.life = 0  # Counts restarts.
+        self.paused_until_ms = 0.0  # Nothing happens in it before, and it does not notice.
         self.disk = Disk()
         self.log = MemoryLog()
         self.node: RaftNode | None = None  # None while it is down.
@@ -84,7 +85,14 @@ class Replica:
         self.log = self.disk.crash(self.cluster.random)
         self._syncing = False
         self._wake_ms = None
+        self.paused_until_ms = 0
         self.cluster.trace(f"{self} crashes, log ends at {self.log.end_offset}")
+
+    def when_awake(self, action: Callable[[], None]) -> None:
+        if self.paused_until_ms <= self.cluster.now_ms:
+            action()
+        else:
+            self._later(0, action, self.paused_until_ms - self.cluster.now_ms)
 
     # Calls into the core.
 
@@ -191,14 +199,14 @@ class Replica:
             return replace(message, body=replace(body, unaligned_records=data))
         return message
 
-    def _later(self, most_ms: float, action: Callable[[], None]) -> None:
+    def _later(self, most_ms: float, action: Callable[[], None], least_ms: float = 0) -> None:
         life = self.life
 
         def act() -> None:
             if self.life == life and self.node is not None:
-                action()
+                self.when_awake(action)
 
-        self.cluster.after(self.cluster.random.uniform(0, most_ms), act)
+        self.cluster.after(least_ms + self.cluster.random.uniform(0, most_ms), act)
 
     def _schedule_tick(self) -> None:
         assert self.node is not None
@@ -214,7 +222,7 @@ class Replica:
     def _wake(self, life: int, wake_ms: float) -> None:
         if self.life == life and self._wake_ms == wake_ms:
             self._wake_ms = None
-            self.run(lambda node: None)
+            self.when_awake(lambda: self.run(lambda node: None))
 
 
 def _told(ready: Ready) -> list[str]:

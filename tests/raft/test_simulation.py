@@ -37,6 +37,7 @@ def test_the_runs_meet_what_they_are_made_for() -> None:
 
     for happening in (
         "crashes",
+        "pauses",
         "partition",
         "truncates",
         "installs snapshot",
