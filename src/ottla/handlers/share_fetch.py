@@ -163,6 +163,8 @@ async def _fetch(
         session.key.member_id, partitions, terms, broker.loop, broker.executor
     )
     session.abandon = fetch.abandon
+    if not broker.share.sessions.has(session):
+        fetch.abandon()  # Its connection broke while a share-partition was loaded.
     fetched = await fetch.run()
     return fetched, errors | fetch.errors
 

@@ -33,7 +33,9 @@ def test_a_closed_session_is_not_found() -> None:
     sessions = ShareSessions(10)
     session = sessions.open(KEY, "connection")
 
+    assert sessions.has(session)
     assert sessions.close(KEY) is session
+    assert not sessions.has(session)
     assert refusal(lambda: sessions.close(KEY)) is ErrorCode.share_session_not_found
     assert refusal(lambda: sessions.advance(KEY, 1)) is ErrorCode.share_session_not_found
 

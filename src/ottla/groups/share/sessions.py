@@ -74,6 +74,10 @@ class ShareSessions:
         self._owners.setdefault(owner, set()).add(key)
         return session
 
+    def has(self, session: ShareSession) -> bool:
+        """Whether the session has not ended."""
+        return self._sessions.get(session.key) is session
+
     def advance(self, key: SessionKey, epoch: int) -> ShareSession:
         session = self._find(key)
         expected = 1 if session.epoch == EPOCH_MAX else session.epoch + 1
