@@ -193,6 +193,7 @@ def test_records_of_a_consumer_that_was_killed_come_again(
     )
 
 
+@pytest.mark.usefixtures("own_broker")
 def test_a_lock_that_times_out_gives_the_record_to_another(
     bootstrap: str, create_topic: CreateTopic, new_group: NewGroup
 ) -> None:

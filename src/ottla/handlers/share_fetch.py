@@ -45,7 +45,7 @@ from ottla.replication.delayed_share_fetch import (
 )
 from ottla.replication.share_partitions import LedSharePartition
 
-_WHOLE_BATCHES, _RECORD_LIMIT = 0, 1
+_RECORD_LIMIT = 1  # Of the acquire modes; 0 is for whole batches.
 _UNKNOWN_LEADER = LeaderIdAndEpoch(leader_id=i32(-1), leader_epoch=i32(-1))
 _NOTHING = ShareFetched(b"", ())
 
