@@ -192,7 +192,8 @@ class RaftNode:
     def _on_response(self, message: Message, response: Any) -> None:
         quorum = self._quorum
         request = quorum.requests.take(message.source, message.correlation_id)
-        if request is None:
+        handle = self._responses.get(type(response))
+        if request is None or handle is None:
             return
         epoch = quorum.epoch
         # Who grants a vote does not hold to the leader that it names.
@@ -200,7 +201,7 @@ class RaftNode:
         leader_id = NOBODY if granted else response.leader_id
         quorum.learn(leader_id, response.leader_epoch, response.node_endpoints)
         if quorum.epoch == epoch:
-            self._responses[type(response)](message, request, response)
+            handle(message, request, response)
 
     def _go_on(self) -> None:
         """Whatever the call has made possible."""

@@ -1,0 +1,324 @@
+"""Responses of the quorum to the entities of the protocol and back.
+
+The wire has no listener name beside the leader's address; what is read has the name of the listener
+over which the replicas talk, which the caller gives. A request of another cluster is answered at
+the top of the response, without a partition.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from kio.schema.add_raft_voter.v1 import response as add
+from kio.schema.begin_quorum_epoch.v1 import response as begin
+from kio.schema.end_quorum_epoch.v1 import response as end
+from kio.schema.fetch.v18 import response as fetch
+from kio.schema.fetch_snapshot.v1 import response as snapshot
+from kio.schema.remove_raft_voter.v0 import response as remove
+from kio.schema.types import BrokerId
+from kio.schema.update_raft_voter.v0 import response as update
+from kio.schema.vote.v2 import response as vote
+from kio.static.primitive import Records, i32, i64, u16
+
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.times import NO_THROTTLE
+from ottla.raft.log import OffsetAndEpoch
+from ottla.raft.messages import (
+    NOBODY,
+    AddRaftVoterResponse,
+    BeginQuorumEpochResponse,
+    EndQuorumEpochResponse,
+    FetchResponse,
+    FetchSnapshotResponse,
+    RemoveRaftVoterResponse,
+    Response,
+    UpdateRaftVoterResponse,
+    VoteResponse,
+)
+from ottla.raft.voters import Endpoint
+from ottla.raft.wire_requests import (
+    METADATA_PARTITION,
+    METADATA_TOPIC,
+    METADATA_TOPIC_ID,
+    metadata_partition,
+)
+
+_NO_EPOCH = -1
+
+
+def response_to_wire(response: Response) -> object:
+    """The entity; ranges of a log or a snapshot have been replaced by their bytes."""
+    return _TO_WIRE[type(response)](response)
+
+
+def response_from_wire(entity: object, listener_name: str) -> Response:
+    return _FROM_WIRE[type(entity)](entity, listener_name)
+
+
+def _top_error(code: ErrorCode) -> ErrorCode | None:
+    return code if code is ErrorCode.inconsistent_cluster_id else None
+
+
+def _nodes(
+    endpoint_type: Callable[..., Any], leader_id: int, endpoints: Sequence[Endpoint]
+) -> tuple[Any, ...]:
+    return tuple(
+        endpoint_type(node_id=BrokerId(leader_id), host=host, port=u16(port))
+        for _, host, port in endpoints
+    )
+
+
+def _endpoints(entity: Any, name: str) -> tuple[Endpoint, ...]:
+    return tuple(Endpoint(name, node.host, node.port) for node in entity.node_endpoints)
+
+
+def _place(offset: int, epoch: int) -> OffsetAndEpoch | None:
+    return None if epoch == _NO_EPOCH else OffsetAndEpoch(offset, epoch)
+
+
+def _vote_to_wire(response: VoteResponse) -> vote.VoteResponse:
+    partition = vote.PartitionData(
+        partition_index=METADATA_PARTITION,
+        error_code=response.error_code,
+        leader_id=BrokerId(response.leader_id),
+        leader_epoch=i32(response.leader_epoch),
+        vote_granted=response.vote_granted,
+    )
+    topics = (vote.TopicData(topic_name=METADATA_TOPIC, partitions=(partition,)),)
+    top = _top_error(response.error_code)
+    return vote.VoteResponse(
+        error_code=top or ErrorCode.none,
+        topics=() if top else topics,
+        node_endpoints=_nodes(vote.NodeEndpoint, response.leader_id, response.node_endpoints),
+    )
+
+
+def _vote_from_wire(entity: vote.VoteResponse, name: str) -> VoteResponse:
+    if entity.error_code is not ErrorCode.none:
+        return VoteResponse(error_code=entity.error_code, leader_id=NOBODY, leader_epoch=_NO_EPOCH)
+    partition = metadata_partition(entity.topics)
+    return VoteResponse(
+        error_code=partition.error_code,
+        leader_id=partition.leader_id,
+        leader_epoch=partition.leader_epoch,
+        vote_granted=partition.vote_granted,
+        node_endpoints=_endpoints(entity, name),
+    )
+
+
+def _begin_to_wire(response: BeginQuorumEpochResponse) -> begin.BeginQuorumEpochResponse:
+    partition = begin.PartitionData(
+        partition_index=METADATA_PARTITION,
+        error_code=response.error_code,
+        leader_id=BrokerId(response.leader_id),
+        leader_epoch=i32(response.leader_epoch),
+    )
+    topics = (begin.TopicData(topic_name=METADATA_TOPIC, partitions=(partition,)),)
+    top = _top_error(response.error_code)
+    return begin.BeginQuorumEpochResponse(
+        error_code=top or ErrorCode.none,
+        topics=() if top else topics,
+        node_endpoints=_nodes(begin.NodeEndpoint, response.leader_id, response.node_endpoints),
+    )
+
+
+def _end_to_wire(response: EndQuorumEpochResponse) -> end.EndQuorumEpochResponse:
+    partition = end.PartitionData(
+        partition_index=METADATA_PARTITION,
+        error_code=response.error_code,
+        leader_id=BrokerId(response.leader_id),
+        leader_epoch=i32(response.leader_epoch),
+    )
+    topics = (end.TopicData(topic_name=METADATA_TOPIC, partitions=(partition,)),)
+    top = _top_error(response.error_code)
+    return end.EndQuorumEpochResponse(
+        error_code=top or ErrorCode.none,
+        topics=() if top else topics,
+        node_endpoints=_nodes(end.NodeEndpoint, response.leader_id, response.node_endpoints),
+    )
+
+
+def _epoch_fields(entity: Any, name: str) -> dict[str, Any]:
+    if entity.error_code is not ErrorCode.none:
+        return {
+            "error_code": entity.error_code,
+            "leader_id": NOBODY,
+            "leader_epoch": _NO_EPOCH,
+        }
+    partition = metadata_partition(entity.topics)
+    return {
+        "error_code": partition.error_code,
+        "leader_id": partition.leader_id,
+        "leader_epoch": partition.leader_epoch,
+        "node_endpoints": _endpoints(entity, name),
+    }
+
+
+def _begin_from_wire(entity: begin.BeginQuorumEpochResponse, name: str) -> BeginQuorumEpochResponse:
+    return BeginQuorumEpochResponse(**_epoch_fields(entity, name))
+
+
+def _end_from_wire(entity: end.EndQuorumEpochResponse, name: str) -> EndQuorumEpochResponse:
+    return EndQuorumEpochResponse(**_epoch_fields(entity, name))
+
+
+def _fetch_to_wire(response: FetchResponse) -> fetch.FetchResponse:
+    assert isinstance(response.records, bytes)
+    diverging = response.diverging_epoch or OffsetAndEpoch(_NO_EPOCH, _NO_EPOCH)
+    snapshot_id = response.snapshot_id or OffsetAndEpoch(_NO_EPOCH, _NO_EPOCH)
+    partition = fetch.PartitionData(
+        partition_index=METADATA_PARTITION,
+        error_code=response.error_code,
+        high_watermark=i64(response.high_watermark),
+        log_start_offset=i64(response.log_start_offset),
+        diverging_epoch=fetch.EpochEndOffset(
+            epoch=i32(diverging.epoch), end_offset=i64(diverging.offset)
+        ),
+        current_leader=fetch.LeaderIdAndEpoch(
+            leader_id=BrokerId(response.leader_id), leader_epoch=i32(response.leader_epoch)
+        ),
+        snapshot_id=fetch.SnapshotId(
+            end_offset=i64(snapshot_id.offset), epoch=i32(snapshot_id.epoch)
+        ),
+        aborted_transactions=None,
+        records=Records(response.records),
+    )
+    topics = (fetch.FetchableTopicResponse(topic_id=METADATA_TOPIC_ID, partitions=(partition,)),)
+    top = _top_error(response.error_code)
+    return fetch.FetchResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=top or ErrorCode.none,
+        responses=() if top else topics,
+        node_endpoints=_nodes(fetch.NodeEndpoint, response.leader_id, response.node_endpoints),
+    )
+
+
+def _fetch_from_wire(entity: fetch.FetchResponse, name: str) -> FetchResponse:
+    if entity.error_code is not ErrorCode.none:
+        return FetchResponse(error_code=entity.error_code, leader_id=NOBODY, leader_epoch=_NO_EPOCH)
+    partition = metadata_partition(entity.responses)
+    diverging, snapshot_id = partition.diverging_epoch, partition.snapshot_id
+    return FetchResponse(
+        error_code=partition.error_code,
+        leader_id=partition.current_leader.leader_id,
+        leader_epoch=partition.current_leader.leader_epoch,
+        high_watermark=partition.high_watermark,
+        log_start_offset=partition.log_start_offset,
+        diverging_epoch=_place(diverging.end_offset, diverging.epoch),
+        snapshot_id=_place(snapshot_id.end_offset, snapshot_id.epoch),
+        records=bytes(partition.records or b""),
+        node_endpoints=_endpoints(entity, name),
+    )
+
+
+def _snapshot_to_wire(response: FetchSnapshotResponse) -> snapshot.FetchSnapshotResponse:
+    assert isinstance(response.unaligned_records, bytes)
+    snapshot_id = response.snapshot_id or OffsetAndEpoch(_NO_EPOCH, _NO_EPOCH)
+    partition = snapshot.PartitionSnapshot(
+        index=METADATA_PARTITION,
+        error_code=response.error_code,
+        snapshot_id=snapshot.SnapshotId(
+            end_offset=i64(snapshot_id.offset), epoch=i32(snapshot_id.epoch)
+        ),
+        current_leader=snapshot.LeaderIdAndEpoch(
+            leader_id=BrokerId(response.leader_id), leader_epoch=i32(response.leader_epoch)
+        ),
+        size=i64(response.size),
+        position=i64(response.position),
+        unaligned_records=Records(response.unaligned_records),
+    )
+    topics = (snapshot.TopicSnapshot(name=METADATA_TOPIC, partitions=(partition,)),)
+    top = _top_error(response.error_code)
+    return snapshot.FetchSnapshotResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=top or ErrorCode.none,
+        topics=() if top else topics,
+        node_endpoints=_nodes(snapshot.NodeEndpoint, response.leader_id, response.node_endpoints),
+    )
+
+
+def _snapshot_from_wire(entity: snapshot.FetchSnapshotResponse, name: str) -> FetchSnapshotResponse:
+    if entity.error_code is not ErrorCode.none:
+        return FetchSnapshotResponse(
+            error_code=entity.error_code, leader_id=NOBODY, leader_epoch=_NO_EPOCH
+        )
+    partition = metadata_partition(entity.topics)
+    return FetchSnapshotResponse(
+        error_code=partition.error_code,
+        leader_id=partition.current_leader.leader_id,
+        leader_epoch=partition.current_leader.leader_epoch,
+        snapshot_id=_place(partition.snapshot_id.end_offset, partition.snapshot_id.epoch),
+        size=partition.size,
+        position=partition.position,
+        unaligned_records=bytes(partition.unaligned_records),
+        node_endpoints=_endpoints(entity, name),
+    )
+
+
+def _add_to_wire(response: AddRaftVoterResponse) -> add.AddRaftVoterResponse:
+    return add.AddRaftVoterResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=response.error_code,
+        error_message=response.error_message,
+    )
+
+
+def _add_from_wire(entity: add.AddRaftVoterResponse, _: str) -> AddRaftVoterResponse:
+    return AddRaftVoterResponse(error_code=entity.error_code, error_message=entity.error_message)
+
+
+def _remove_to_wire(response: RemoveRaftVoterResponse) -> remove.RemoveRaftVoterResponse:
+    return remove.RemoveRaftVoterResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=response.error_code,
+        error_message=response.error_message,
+    )
+
+
+def _remove_from_wire(entity: remove.RemoveRaftVoterResponse, _: str) -> RemoveRaftVoterResponse:
+    return RemoveRaftVoterResponse(error_code=entity.error_code, error_message=entity.error_message)
+
+
+def _update_to_wire(response: UpdateRaftVoterResponse) -> update.UpdateRaftVoterResponse:
+    _, host, port = response.node_endpoints[0] if response.node_endpoints else ("", "", 0)
+    return update.UpdateRaftVoterResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=response.error_code,
+        current_leader=update.CurrentLeader(
+            leader_id=BrokerId(response.leader_id),
+            leader_epoch=i32(response.leader_epoch),
+            host=host,
+            port=i32(port),
+        ),
+    )
+
+
+def _update_from_wire(entity: update.UpdateRaftVoterResponse, name: str) -> UpdateRaftVoterResponse:
+    leader = entity.current_leader
+    return UpdateRaftVoterResponse(
+        error_code=entity.error_code,
+        leader_id=leader.leader_id,
+        leader_epoch=leader.leader_epoch,
+        node_endpoints=(Endpoint(name, leader.host, leader.port),) if leader.host else (),
+    )
+
+
+_TO_WIRE: dict[type, Callable[[Any], object]] = {
+    VoteResponse: _vote_to_wire,
+    BeginQuorumEpochResponse: _begin_to_wire,
+    EndQuorumEpochResponse: _end_to_wire,
+    FetchResponse: _fetch_to_wire,
+    FetchSnapshotResponse: _snapshot_to_wire,
+    AddRaftVoterResponse: _add_to_wire,
+    RemoveRaftVoterResponse: _remove_to_wire,
+    UpdateRaftVoterResponse: _update_to_wire,
+}
+_FROM_WIRE: dict[type, Callable[[Any, str], Response]] = {
+    vote.VoteResponse: _vote_from_wire,
+    begin.BeginQuorumEpochResponse: _begin_from_wire,
+    end.EndQuorumEpochResponse: _end_from_wire,
+    fetch.FetchResponse: _fetch_from_wire,
+    snapshot.FetchSnapshotResponse: _snapshot_from_wire,
+    add.AddRaftVoterResponse: _add_from_wire,
+    remove.RemoveRaftVoterResponse: _remove_from_wire,
+    update.UpdateRaftVoterResponse: _update_from_wire,
+}
