@@ -20,14 +20,27 @@ GROUP = "g"
 
 
 @pytest.fixture
-def node():
-    node = Node(share_coordinator_state_topic_num_partitions=1)
-    node.call(handle_create_topics, creation(topic("orders", 1, 1)))
-    node.replicas.append("orders", 0, *range(10))
-    node.run(create_internal_topic(node.broker, SHARE_GROUP_STATE_TOPIC))
+def start_node_with():
+    nodes = []
+
+    def start(**config):
+        node = Node(share_coordinator_state_topic_num_partitions=1, **config)
+        nodes.append(node)
+        node.call(handle_create_topics, creation(topic("orders", 1, 1)))
+        node.replicas.append("orders", 0, *range(10))
+        node.run(create_internal_topic(node.broker, SHARE_GROUP_STATE_TOPIC))
+        return node
+
+    yield start
+    for node in nodes:
+        node.close()
+
+
+@pytest.fixture
+def node(start_node_with):
+    node = start_node_with()
     node.run(node.share.persister.initialize(key(node), 1, 0))
-    yield node
-    node.close()
+    return node
 
 
 def key(node):
@@ -85,6 +98,21 @@ def test_a_share_partition_without_state_is_not_served(node):
     with pytest.raises(ApiError) as refused:
         node.run(node.share.partitions.find("other", TopicIdPartition(*key(node)[1:])))
     assert refused.value.code is ErrorCode.unknown_topic_or_partition
+
+
+@pytest.mark.parametrize(
+    ("reset", "offset"),
+    [("earliest", 0), ("latest", 10), ("by_duration:PT1H", 10), ("by_duration:P36500D", 0)],
+)
+def test_where_a_group_begins_is_written_down(start_node_with, reset, offset):
+    node = start_node_with(group_share_auto_offset_reset=reset)
+    node.run(node.share.persister.initialize(key(node)._replace(group_id="new"), 1, -1))
+
+    led = node.run(node.share.partitions.find("new", TopicIdPartition(*key(node)[1:])))
+
+    assert led.fetch_offset() == offset
+    place = key(node)._replace(group_id="new")
+    assert node.run(node.share.persister.read_summary(place)).start_offset == offset
 
 
 def test_pruning_keeps_the_state(node):

@@ -11,7 +11,7 @@ from asyncio import AbstractEventLoop, Future, TimerHandle
 from collections.abc import Callable, Sequence
 
 from ottla.groups.partitions import TopicIdPartition
-from ottla.groups.share.config import ShareConfig
+from ottla.groups.share.config import ShareConfig, reset_duration_ms
 from ottla.groups.share.delivery import Acknowledgement, DeadLetter
 from ottla.groups.share.partition import Change, SharePartition
 from ottla.groups.share.state_coordinator import (
@@ -27,6 +27,7 @@ from ottla.replication.manager import LeadershipListener, ReplicaManager
 from ottla.replication.partition import Partition
 from ottla.replication.share_persister import SharePersister
 from ottla.runtime.clock import Clock
+from ottla.storage.errors import StorageError
 
 logger = logging.getLogger(__name__)
 
@@ -43,18 +44,17 @@ class LedSharePartition:
         key: SharePartitionKey,
         partition: Partition,
         persisted: ShareState,
+        start_offset: int,
         owner: "SharePartitions",
     ) -> None:
+        """`start_offset` is the persisted one, or where a group begins that has none yet."""
         self.key = key
         self.partition = partition
         self._owner = owner
         self._state_epoch = persisted.state_epoch
         self._leader_epoch = partition.leader_epoch
-        config = owner.config(key.group_id)
-        start_offset = persisted.start_offset
-        if start_offset == NO_OFFSET:
-            start_offset = _reset_offset(partition, config)
-        self._state = SharePartition(start_offset, persisted.batches, self._rules(config))
+        rules = self._rules(owner.config(key.group_id))
+        self._state = SharePartition(start_offset, persisted.batches, rules)
         self._waiters: set[Callable[[], None]] = set()
         self._timer: TimerHandle | None = None
         self._dropped = False
@@ -230,9 +230,14 @@ class LedSharePartition:
         self._wake()
 
 
-def _reset_offset(partition: Partition, config: ShareConfig) -> int:
+def _reset_offset(partition: Partition, config: ShareConfig, now_ms: int) -> int:
+    """Where a group begins that has never read the partition. May wait for the disk."""
     log = partition.log
-    return log.log_start_offset if config.auto_offset_reset == "earliest" else log.high_watermark
+    if config.auto_offset_reset == "earliest":
+        return log.log_start_offset
+    duration_ms = reset_duration_ms(config.auto_offset_reset)
+    found = None if duration_ms is None else log.offset_for_timestamp(now_ms - duration_ms)
+    return log.high_watermark if found is None else min(found.offset, log.high_watermark)
 
 
 class SharePartitions:
@@ -297,10 +302,20 @@ class SharePartitions:
             persisted = await self.persister.read(key, partition.leader_epoch)
         except ApiError as error:
             raise _fetch_error(error) from error
+        start_offset = persisted.start_offset
+        if start_offset == NO_OFFSET:
+            start_offset = await self._first_offset(key, partition)
         if not partition.is_leader:
             raise ApiError(ErrorCode.not_leader_or_follower)
-        led = self._led[key] = LedSharePartition(key, partition, persisted, self)
+        led = self._led[key] = LedSharePartition(key, partition, persisted, start_offset, self)
         return led
+
+    async def _first_offset(self, key: SharePartitionKey, partition: Partition) -> int:
+        config, now_ms = self.config(key.group_id), self.clock.now_ms()
+        try:
+            return await self.loop.run_in_executor(None, _reset_offset, partition, config, now_ms)
+        except (OSError, StorageError) as error:
+            raise ApiError(ErrorCode.kafka_storage_error, str(error)) from error
 
     def _on_resigning(self, partition: Partition) -> None:
         for key in [key for key, led in self._led.items() if led.partition is partition]:

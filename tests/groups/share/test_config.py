@@ -1,5 +1,14 @@
-from ottla.groups.share.config import BROKER_KEYS, GROUP_KEYS, ShareConfig
+import pytest
+
+from ottla.groups.share.config import (
+    BROKER_KEYS,
+    GROUP_KEYS,
+    SHARE_AUTO_OFFSET_RESET,
+    ShareConfig,
+    reset_duration_ms,
+)
 from ottla.protocol.config import ConfigValues
+from ottla.protocol.errors import ApiError
 
 
 def test_every_group_key_has_a_broker_key() -> None:
@@ -18,3 +27,22 @@ def test_values() -> None:
     assert ShareConfig.of(group, broker) == ShareConfig(
         max_size=3, delivery_count_limit=2, committed_only=True
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "duration_ms"),
+    [
+        ("by_duration:PT1H30M", 5_400_000),
+        ("by_duration:P2D", 172_800_000),
+        ("by_duration:P1DT0.5S", 86_400_500),
+    ],
+)
+def test_a_group_can_begin_some_time_ago(text: str, duration_ms: int) -> None:
+    assert reset_duration_ms(text) == duration_ms
+    assert SHARE_AUTO_OFFSET_RESET.parse(text) == text
+
+
+@pytest.mark.parametrize("text", ["by_duration:P", "by_duration:PT", "by_duration:1h", "none", ""])
+def test_no_place_to_begin(text: str) -> None:
+    with pytest.raises(ApiError):
+        SHARE_AUTO_OFFSET_RESET.parse(text)

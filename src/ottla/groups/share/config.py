@@ -4,6 +4,7 @@ A group has its own value of each group key (resource type GROUP), or that of th
 same name with `group.` before it.
 """
 
+import re
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -13,6 +14,24 @@ T = TypeVar("T")
 
 TOPIC_PLACEHOLDER = "{topic}"
 _INT_MAX = 2**31 - 1
+_BY_DURATION = re.compile(
+    r"by_duration:P(?=.)(?:(\d+)D)?(?:T(?=.)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?"
+)
+
+
+def reset_duration_ms(text: str) -> int | None:
+    """How far back `by_duration:PnDTnHnMn.nS` goes; None for the other words."""
+    matched = _BY_DURATION.fullmatch(text)
+    if matched is None:
+        return None
+    days, hours, minutes, seconds = (float(part or 0) for part in matched.groups())
+    return int((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000)
+
+
+def _reset_problem(text: str) -> str | None:
+    if text in {"latest", "earliest"} or reset_duration_ms(text) is not None:
+        return None
+    return "must be latest, earliest or by_duration: and a duration such as PT1H30M"
 
 
 def _broker_key(key: ConfigKey[T]) -> ConfigKey[T]:
@@ -65,8 +84,9 @@ SHARE_AUTO_OFFSET_RESET = _group_key(
     "share.auto.offset.reset",
     ConfigType.STRING,
     "latest",
-    "Where a share group begins in a partition: `latest` or `earliest`.",
-    one_of("latest", "earliest"),
+    "Where a share group begins in a partition: `latest`, `earliest`, or so long ago as"
+    " `by_duration:P1DT12H` says.",
+    _reset_problem,
 )
 SHARE_ISOLATION_LEVEL = _group_key(
     "share.isolation.level",
