@@ -64,7 +64,6 @@ class Nemesis:
 
     def __init__(self, cluster: "Cluster") -> None:
         self._cluster = cluster
-        self._next_directory = 1000
         self.stopped = False
 
     def act(self) -> None:

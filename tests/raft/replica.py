@@ -39,7 +39,6 @@ class Replica:
         self.node: RaftNode | None = None  # None while it is down.
         self.stepping: Message | None = None
         self._partial_snapshot = bytearray()
-        self._truncations = 0
         self._syncing = False
         self._wake_ms: float | None = None
 
@@ -133,7 +132,6 @@ class Replica:
             return
         self._save_quorum_state(ready)
         if ready.truncate_to is not None:
-            self._truncations += 1
             self.log.truncate_to(ready.truncate_to)
             self.disk.wrote(self.log)
         for batch in ready.appends:

@@ -11,6 +11,7 @@
     append 1 x y             batches of one record each
     slow 1, sync 1           a disk that syncs only when told; the sync
     crash 1, start 1         what was not synced is lost
+    replace-disk 1           of a node that is down
     resign 1
     snapshot 1               of what is committed; the log before it goes
     add 1 4, remove 1 2      node 1 is asked to change the voters
@@ -64,7 +65,7 @@ class Scenario:
 
     def _command(self, command: str) -> Iterator[str]:
         name, *words = command.split()
-        getattr(self, f"_on_{name}")(*words)
+        getattr(self, f"_on_{name.replace('-', '_')}")(*words)
         yield from self.lines
         self.lines = []
 
@@ -154,6 +155,9 @@ class Scenario:
             if message.destination != int(number) or isinstance(message.body, Request)
         ]
 
+    def _on_replace_disk(self, number: str) -> None:
+        self.nodes[int(number)].replace_disk()
+
     def _on_start(self, number: str) -> None:
         self.nodes[int(number)].start()
 
@@ -164,7 +168,7 @@ class Scenario:
         self.nodes[int(number)].take_snapshot()
 
     def _on_add(self, number: str, voter: str) -> None:
-        key = key_of(int(voter))
+        key = self.nodes[int(voter)].key
         self._ask(
             number,
             AddRaftVoterRequest(cluster_id="c", timeout_ms=5_000, voter=key, listeners=()),

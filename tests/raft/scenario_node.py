@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from tests.raft.faults import key_of
 from tests.raft.memory_log import Disk, MemoryLog, Snapshot
@@ -21,7 +22,7 @@ from ottla.raft.messages import (
 from ottla.raft.node import RaftNode
 from ottla.raft.quorum import Identity
 from ottla.raft.ready import Ready
-from ottla.raft.voters import VoterSet
+from ottla.raft.voters import ReplicaKey, VoterSet
 from ottla.records.builder import Record, build_batch
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class ScenarioNode:
     def __init__(self, scenario: "Scenario", number: int, initial_voters: VoterSet) -> None:
         self.scenario = scenario
         self.number = number
+        self.key = key_of(number)
         self.initial_voters = initial_voters
         self.now_ms = 0
         self.disk = Disk()
@@ -46,7 +48,7 @@ class ScenarioNode:
         assert self.node is None
         others = tuple(number for number in self.scenario.nodes if number != self.number)
         self.node = RaftNode(
-            Identity(cluster_id="c", key=key_of(self.number), bootstrap=others[:1]),
+            Identity(cluster_id="c", key=self.key, bootstrap=others[:1]),
             CONFIG,
             self.log,
             self.log.voters(self.initial_voters),
@@ -60,6 +62,12 @@ class ScenarioNode:
         self.node = None
         self.log = self.disk.crash(_Harsh())
         self.scenario.tell(f"{self.number} crashes, log ends at {self.log.end_offset}")
+
+    def replace_disk(self) -> None:
+        """With an empty one, which has another id; nobody has told it who votes."""
+        assert self.node is None
+        self.key = ReplicaKey(self.number, UUID(int=1000 + self.number))
+        self.disk, self.log, self.initial_voters = Disk(), MemoryLog(), VoterSet()
 
     def advance(self, duration_ms: int) -> None:
         self.now_ms += duration_ms

@@ -8,7 +8,7 @@ record off brings the set before it back.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
@@ -76,11 +76,6 @@ class VoterSet:
     def without_voter(self, key: ReplicaKey) -> "VoterSet":
         assert key in self
         return VoterSet.of(self._without(key.id))
-
-    def with_endpoints(self, key: ReplicaKey, endpoints: tuple[Endpoint, ...]) -> "VoterSet":
-        voter = self.voter(key.id)
-        assert voter is not None
-        return self.with_voter(replace(voter, endpoints=endpoints))
 
     def _without(self, node_id: int) -> Iterator[Voter]:
         return (voter for voter in self.voters if voter.key.id != node_id)
