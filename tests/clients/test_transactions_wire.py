@@ -1,9 +1,11 @@
 """The second version of transactions, and what no client does, on the wire."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 from tests.clients.conftest import CreateTopic
+from tests.clients.requests import fetch, fetched
 from tests.clients.transaction_requests import TransactionWire
 from tests.clients.transactional import values
 from tests.clients.wire import Wire
@@ -67,6 +69,24 @@ def test_writes_behind_the_first_keep_their_order(
     txn.committed(producer)
     txn.init()
     assert values(bootstrap, topic) == [b"0", b"1", b"2", b"3", b"4"]
+
+
+def test_aborted_transactions_are_listed_in_offset_order(
+    wire: Wire, new_name: Callable[[], str], topic: str
+) -> None:
+    """They begin in one order and end in the other."""
+    transactions = [TransactionWire(wire, new_name()) for _ in range(3)]
+    producers = [txn.producer() for txn in transactions]
+    for txn, producer in zip(transactions, producers, strict=True):
+        assert txn.produce(producer, topic, b"value").error_code is ErrorCode.none
+    for txn, producer in reversed([*zip(transactions, producers, strict=True)]):
+        txn.committed(producer, commit=False)
+        txn.init()
+    found = fetched(wire.call(replace(fetch(topic, 0), isolation_level=1)))
+    assert found.last_stable_offset == found.high_watermark == 6
+    assert [(one.producer_id, one.first_offset) for one in found.aborted_transactions] == [
+        (producer.id, offset) for offset, producer in enumerate(producers)
+    ]
 
 
 def test_the_end_of_a_transaction_fences_its_late_writes(

@@ -57,7 +57,8 @@ def _describe(broker: Broker, topic: str, index: i32) -> PartitionResponse:
     return PartitionResponse(
         partition_index=index,
         error_code=ErrorCode.none,
-        active_producers=tuple(_producer(entry) for entry in partition.log.producers),
+        # Taken at once, for others expire producers from a thread.
+        active_producers=tuple(_producer(entry) for entry in list(partition.log.producers)),
     )
 
 

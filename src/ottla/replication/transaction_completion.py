@@ -66,8 +66,11 @@ class TransactionCompletion:
         if transactional_id not in self._running:
             return
         done = self._loop.create_future()
-        self._waiters.setdefault(transactional_id, []).append(done)
+        waiters = self._waiters.setdefault(transactional_id, [])
+        waiters.append(done)
         await asyncio.wait((done,), timeout=timeout_s)
+        if not done.done():
+            waiters.remove(done)
 
     async def _complete_all(self, transactional_id: str) -> None:
         """Between the last look at what is decided and the end of the task nothing can come in."""
