@@ -5,6 +5,7 @@ tests talk to that broker instead: run against Apache Kafka they say whether a t
 """
 
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -14,6 +15,9 @@ EXTERNAL_BOOTSTRAP = os.environ.get("OTTLA_TEST_BOOTSTRAP")
 
 # A new group waits three seconds for more members before it starts, which a test need not.
 IMPATIENT = ("--set", "group.initial.rebalance.delay.ms=0")
+
+# A shell starts jobs in the background with ctrl-c ignored, and the commands under test inherit it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _running = pytest.StashKey[BrokerProcess | ExternalBroker]()
 
