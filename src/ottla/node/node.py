@@ -180,13 +180,16 @@ class Node:
         )
 
     async def stop(self) -> None:
-        """What was acknowledged is on the disk when this returns."""
-        await self._supervisor.stop()
+        """What was acknowledged is on the disk when this returns.
+
+        Sessions end before the tasks that would serve their requests.
+        """
         if self._server is not None:
             await self._server.stop_accepting()
         self._replicas.fail(ApiError(ErrorCode.not_leader_or_follower, "the broker stops"))
         if self._server is not None:
             await self._server.stop()
+        await self._supervisor.stop()
         if self._controller_runtime is not None:
             self._controller_runtime.unload(
                 ApiError(ErrorCode.not_controller, "the broker stops")
