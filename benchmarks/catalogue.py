@@ -4,12 +4,15 @@ from collections.abc import Callable
 
 from benchmarks.bench import Bench
 from benchmarks.scenarios.consume import consume, consume_raw
+from benchmarks.scenarios.coordinators import commits, many_members, rebalance, transactions
 from benchmarks.scenarios.guests import guests
 from benchmarks.scenarios.latency import latency
+from benchmarks.scenarios.loading import loading
 from benchmarks.scenarios.memory import idle_connections, memory
 from benchmarks.scenarios.produce import produce, produce_raw
 from benchmarks.scenarios.requests import requests
 from benchmarks.scenarios.scale import large_partition, many_topics
+from benchmarks.scenarios.share_groups import share_groups
 from benchmarks.scenarios.startup import startup
 
 SCENARIOS: dict[str, Callable[[Bench], None]] = {
@@ -23,6 +26,12 @@ SCENARIOS: dict[str, Callable[[Bench], None]] = {
     "produce-raw": produce_raw,
     "consume": consume,
     "consume-raw": consume_raw,
+    "commits": commits,
+    "rebalance": rebalance,
+    "many-members": many_members,
+    "transactions": transactions,
+    "share-groups": share_groups,
+    "loading": loading,
     "many-topics": many_topics,
     "large-partition": large_partition,
 }

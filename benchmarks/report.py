@@ -17,6 +17,7 @@ in brackets where there was more than one. The peers take turns within a round, 
 from a second process on the same machine; nothing is pinned to a core, broker and load share what
 there is. The ratio is the median of the ratios of each round, and above 1 Ottla is better, whatever
 the unit. The processor figure is the broker's user and system time per GB of message values.
+Where coordinators are measured, flush ack has no ratio: Kafka does not flush its own topics.
 """
 
 

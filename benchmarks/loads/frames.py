@@ -1,7 +1,8 @@
 """Requests as bytes, made once and sent many times, and the few response fields that are looked at.
 
-Produce 9 and Fetch 12 are the newest versions that name topics and not their ids, so a frame can be
-built without asking the broker. Topic names stay below 127 bytes: their length is one byte then.
+Produce 9, Fetch 12 and OffsetCommit 9 are the newest versions that name topics and not their ids,
+so a frame can be built without asking the broker. Topic names stay below 127 bytes: their length is
+one byte then.
 """
 
 import os
@@ -14,6 +15,7 @@ from crc32c import crc32c
 CLIENT_ID = b"benchmark"
 PRODUCE, PRODUCE_VERSION = 0, 9
 FETCH, FETCH_VERSION = 1, 12
+OFFSET_COMMIT, OFFSET_COMMIT_VERSION = 8, 9
 
 _BATCH = struct.Struct(">qiibIhiqqqhii")
 _LAST_OFFSET_DELTA_POSITION = 23
@@ -77,6 +79,30 @@ def fetch_frame(topic: str, partition: int, offset: int, size_max: int) -> bytes
         + b"\x00"
     )
     return frame(FETCH, FETCH_VERSION, body)
+
+
+def commit_frame(group: str, topic: str, partition: int, offset: int) -> bytes:
+    """A commit of a consumer that assigns itself: without a member or a generation."""
+    body = (
+        _compact_string(group)
+        + struct.pack(">i", -1)
+        + b"\x01"  # No member id.
+        + b"\x00"  # No group instance id.
+        + b"\x02"
+        + _compact_string(topic)
+        + b"\x02"
+        + struct.pack(">iqi", partition, offset, -1)
+        + b"\x01"  # Empty metadata.
+        + b"\x00\x00\x00"
+    )
+    return frame(OFFSET_COMMIT, OFFSET_COMMIT_VERSION, body)
+
+
+def commit_response_error_position(topic: str) -> int:
+    """Where the error code stands in the frame that answers one topic with one partition."""
+    size, correlation, tags, throttle, count = 4, 4, 1, 4, 1
+    before = size + correlation + tags + throttle + count
+    return before + len(_compact_string(topic)) + count + 4
 
 
 def fetched_records(response: memoryview, topic: str) -> memoryview:

@@ -47,6 +47,7 @@ class Ottla:
         version = subprocess.run(show, check=True, capture_output=True, text=True)
         return {
             "Ottla": f"{version.stdout.strip()}, one process, defaults",
+            "groups": "group.initial.rebalance.delay.ms=0 on every broker",
             "Ottla flush": f"flush.policy=ack|interval|os, flush.interval.ms={FLUSH_INTERVAL_MS}",
         }
 
@@ -69,6 +70,8 @@ class Ottla:
             f"flush.interval.ms={FLUSH_INTERVAL_MS}",
             "--set",
             "log.segment.delete.delay.ms=1000",
+            "--set",
+            "group.initial.rebalance.delay.ms=0",
         ]
 
     def topic_config(self, flush: Flush) -> dict[str, str]:

@@ -5,6 +5,7 @@ import struct
 from benchmarks.loads import frames
 from crc32c import crc32c
 from kio.schema.fetch.v12.request import FetchRequest
+from kio.schema.offset_commit.v9.request import OffsetCommitRequest
 from kio.schema.produce.v9.request import ProduceRequest
 from kio.serial import entity_reader
 
@@ -47,3 +48,14 @@ def test_varints_round_trip() -> None:
     for value in (0, 127, 128, 300, 1 << 20):
         encoded = memoryview(frames.unsigned_varint(value))
         assert frames.read_unsigned_varint(encoded, 0) == (value, len(encoded))
+
+
+def test_a_commit_frame_names_no_member() -> None:
+    frame = frames.commit_frame("billing", "orders", 3, 42)
+    request, size = entity_reader(OffsetCommitRequest)(frame, HEADER_SIZE)
+    assert HEADER_SIZE + size == len(frame)
+    assert (request.group_id, request.member_id) == ("billing", "")
+    assert request.generation_id_or_member_epoch == -1
+    committed = request.topics[0].partitions[0]
+    assert (request.topics[0].name, committed.partition_index) == ("orders", 3)
+    assert committed.committed_offset == 42

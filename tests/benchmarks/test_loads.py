@@ -1,28 +1,10 @@
 """Each load runs against a broker and reports what it did; nothing is timed."""
 
-import sys
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
-from benchmarks.bench import QUICK, Bench, LoadFailed, run_load, run_measured_load
-from benchmarks.peers.ottla import Ottla
+from benchmarks.bench import Bench, LoadFailed, run_load, run_measured_load
 from benchmarks.peers.peer import Flush, Server
 
 pytestmark = pytest.mark.process
-
-
-@pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    peer = Ottla(warm_seconds=0, python=Path(sys.executable))
-    bench = Bench([peer], [], QUICK, tmp_path_factory.mktemp("bench"), lambda _: None)
-    yield bench
-    bench.close()
-
-
-@pytest.fixture
-def server(bench: Bench) -> Server:
-    return bench.server(bench.peers[0], Flush.OS)
 
 
 def test_raw_requests_are_answered_and_can_be_fetched(bench: Bench, server: Server) -> None:
