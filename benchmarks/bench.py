@@ -83,15 +83,21 @@ class Bench:
     @contextmanager
     def topic(self, server: Server, flush: Flush, partitions: int = 1) -> Iterator[str]:
         """A new topic, deleted at the end."""
+        name = self.create_topic(server, flush, partitions)
+        try:
+            yield name
+        finally:
+            admin = AdminClient({"bootstrap.servers": server.address, "log_level": 4})
+            admin.delete_topics([name], operation_timeout=30)[name].result(60)
+
+    def create_topic(self, server: Server, flush: Flush, partitions: int = 1) -> str:
+        """The name of a new topic that stays as long as its server."""
         name = f"bench-{next(self._names)}"
         admin = AdminClient({"bootstrap.servers": server.address, "log_level": 4})
         config = server.peer.topic_config(flush)
         topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=config)
         admin.create_topics([topic], operation_timeout=30)[name].result(60)
-        try:
-            yield name
-        finally:
-            admin.delete_topics([name], operation_timeout=30)[name].result(60)
+        return name
 
     def in_turn(self, rounds: int) -> Iterator[Peer]:
         """Peers A B, B A, A B ...: each round all of them, none always first."""

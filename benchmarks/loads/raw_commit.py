@@ -27,7 +27,7 @@ def main(
     requests = [
         frames.commit_frame(group, topic, index % partitions, index) for index in range(in_flight)
     ]
-    _wait_until_accepted(address, group, requests[0], error_position)
+    wait_until_accepted(address, group, requests[0], error_position)
     pipes = [Pipe(frames.connect(address), requests, error_position) for _ in range(connections)]
     generator = Generator(pipes)
     generator.fill()
@@ -42,7 +42,8 @@ def main(
     )
 
 
-def _wait_until_accepted(address: str, group: str, request: bytes, error_position: int) -> None:
+def wait_until_accepted(address: str, group: str, request: bytes, error_position: int) -> None:
+    """Returns when the group's coordinator has answered the commit without an error."""
     with frames.connect(address) as connection:
         exchange.wait_for_coordinator(connection, group)
 

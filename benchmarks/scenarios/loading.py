@@ -1,7 +1,7 @@
 """How long a coordinator loads its partition: from the start of the process to the first answer.
 
-Every commit is a request of its own and all belong to one group, so that one partition of
-__consumer_offsets holds them all.
+One partition of __consumer_offsets holds all commits. Each is of another group or partition, so
+that it makes no difference whether the cleaner has been there.
 """
 
 import shutil
@@ -19,14 +19,13 @@ from kio.static.primitive import i32
 
 from benchmarks.bench import Bench, run_load, wait_until_ready
 from benchmarks.loads import exchange, frames
+from benchmarks.loads.fill_offsets import groups_of_one_coordinator
 from benchmarks.peers.peer import Flush, Peer, Server, spawn_server
 from benchmarks.results import SUBJECT, Better, Requirement, Row
 
 COMMITS = 1_000_000
-PARTITIONS = 1_000  # Each commits its own number as the offset.
+PARTITIONS = 1_000  # The offset that is committed for each is its own number.
 PROBED_PARTITION = 7
-FILL_SECONDS_MAX = 280
-GROUP = "loading"
 TEN_SECONDS = Requirement(value_max=10.0)
 
 
@@ -46,32 +45,17 @@ def _load_seconds(bench: Bench, peer: Peer, commits: int) -> float:
     server = spawn_server(peer, directory, Flush.OS)
     try:
         wait_until_ready(server)
-        with bench.topic(server, Flush.OS, PARTITIONS) as topic:
-            _fill(server, topic, commits)
-            server.stop()
-            start = time.perf_counter()
-            server = spawn_server(peer, directory, Flush.OS, server.port)
-            _wait_for_offset(server, topic)
-            return time.perf_counter() - start
+        topic = bench.create_topic(server, Flush.OS, PARTITIONS)
+        amount = {"partitions": PARTITIONS, "groups": commits // PARTITIONS}
+        run_load("fill_offsets", address=server.address, topic=topic, **amount)
+        server.stop()
+        start = time.perf_counter()
+        server = spawn_server(peer, directory, Flush.OS)
+        _wait_for_offset(server, topic)
+        return time.perf_counter() - start
     finally:
         server.stop()
         shutil.rmtree(directory)
-
-
-def _fill(server: Server, topic: str, commits: int) -> None:
-    filled = run_load(
-        "raw_commit",
-        address=server.address,
-        topic=topic,
-        group=GROUP,
-        partitions=PARTITIONS,
-        in_flight=PARTITIONS,
-        warm_seconds=0,
-        seconds=FILL_SECONDS_MAX,
-        count=commits,
-    )
-    if filled["commits"] < commits:
-        raise RuntimeError(f"only {filled['commits']:,} commits were answered in time")
 
 
 def _wait_for_offset(server: Server, topic: str) -> None:
@@ -79,7 +63,9 @@ def _wait_for_offset(server: Server, topic: str) -> None:
     server.wait_until_listening()
     partitions = (i32(PROBED_PARTITION),)
     asked = OffsetFetchRequestTopics(name=TopicName(topic), partition_indexes=partitions)
-    group = OffsetFetchRequestGroup(group_id=GroupId(GROUP), topics=(asked,))
+    group = OffsetFetchRequestGroup(
+        group_id=GroupId(next(groups_of_one_coordinator())), topics=(asked,)
+    )
     request = OffsetFetchRequest(groups=(group,))
     with frames.connect(server.address, exchange.COORDINATOR_SECONDS_MAX) as connection:
 

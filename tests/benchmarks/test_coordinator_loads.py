@@ -1,9 +1,14 @@
 """Each load of the coordinators runs against a broker and reports what it did; nothing is timed."""
 
+from itertools import islice
+
 import pytest
 from benchmarks.bench import Bench, LoadFailed, run_load
+from benchmarks.loads.fill_offsets import groups_of_one_coordinator
 from benchmarks.peers.peer import Flush, Server
 from benchmarks.scenarios import loading
+
+from ottla.machine.partitioning import partition_for
 
 pytestmark = pytest.mark.process
 
@@ -72,6 +77,11 @@ def test_a_share_group_delivers_every_record(bench: Bench, server: Server) -> No
         produced = run_load("confluent_produce", value_size=100, count=1_000, **common)
         outcome = run_load("share_consume", count=int(produced["messages"]), **common)
     assert outcome["deliveries"] == produced["messages"] >= 1_000
+
+
+def test_groups_of_one_coordinator_have_one_partition() -> None:
+    names = islice(groups_of_one_coordinator(), 20)
+    assert len({partition_for(name, 50) for name in names}) == 1
 
 
 def test_a_coordinator_that_was_stopped_knows_its_commits(
