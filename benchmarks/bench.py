@@ -36,7 +36,7 @@ class Effort(NamedTuple):
     heavy: bool  # Whether the scenarios that fill disks and tables run at full size.
 
 
-FULL = Effort(rounds=5, grid_rounds=2, seconds=3.0, idle_seconds=10.0, heavy=True)
+FULL = Effort(rounds=3, grid_rounds=1, seconds=2.0, idle_seconds=10.0, heavy=True)
 QUICK = Effort(rounds=1, grid_rounds=1, seconds=1.0, idle_seconds=2.0, heavy=False)
 
 
