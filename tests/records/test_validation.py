@@ -13,7 +13,7 @@ from ottla.records.errors import (
     RecordError,
     UnsupportedFormat,
 )
-from ottla.records.validation import validate_keys, validate_produced, validate_timestamps
+from ottla.records.validation import validate_keys, validate_produced
 
 LIMIT = 1 << 20
 
@@ -93,17 +93,6 @@ def test_append_time_from_a_client_is_refused() -> None:
     set_append_time(batch, 0, 5)
     with pytest.raises(InvalidTimestamp):
         validate_produced(memoryview(batch), max_batch_bytes=LIMIT)
-
-
-def test_timestamps_are_bounded_on_both_sides() -> None:
-    header = read_header(build_batch([Record(timestamp=900), Record(timestamp=1100)]))
-    validate_timestamps(header, now_ms=1000, before_max_ms=100, after_max_ms=100)
-    with pytest.raises(InvalidTimestamp, match="after"):
-        validate_timestamps(header, now_ms=1000, before_max_ms=100, after_max_ms=99)
-    with pytest.raises(InvalidTimestamp, match="before"):
-        validate_timestamps(header, now_ms=1000, before_max_ms=99, after_max_ms=100)
-    timeless = read_header(build_batch([Record()]))
-    validate_timestamps(timeless, now_ms=1000, before_max_ms=0, after_max_ms=0)
 
 
 @pytest.mark.parametrize("codec", range(5))

@@ -11,7 +11,6 @@ def test_it_finishes_when_every_append_is_safe() -> None:
     assert finished == []
     second(None)
     assert finished == ["done"]
-    assert produce.finished
 
 
 def test_appends_that_became_safe_before_the_start_are_enough() -> None:

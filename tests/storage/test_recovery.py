@@ -192,3 +192,13 @@ def test_a_damaged_index_hides_nothing_after_a_clean_shutdown(disk, suffix, dama
     assert log.offset_of_max_timestamp().offset == 11
     assert append(log, leader_epoch=20).first_offset == 12
     log.close()
+
+
+def test_orderly_stops_leave_one_producer_snapshot(disk):
+    for _ in range(4):
+        log = open_log(disk, clean_shutdown=True)
+        append(log, b"value")
+        log.close()
+    open_log(disk, clean_shutdown=True)
+    snapshots = [name for name in disk.list(DIRECTORY) if name.endswith(".snapshot")]
+    assert snapshots == ["00000000000000000004.snapshot"]

@@ -1,4 +1,4 @@
-"""This broker's membership of the cluster: registration, heartbeats, leaving."""
+"""This broker's membership of the cluster: registration and heartbeats."""
 
 import asyncio
 import logging
@@ -97,19 +97,13 @@ class Registration:
             AllocateProducerIdsRequest(broker_id=self._broker_id, broker_epoch=self._epoch)
         )
 
-    async def leave(self) -> None:
-        """Ask the controller to move what this broker leads, then let go."""
-        response = await self._heartbeat(want_shut_down=True)
-        while not response.should_shut_down:
-            response = await self._heartbeat(want_shut_down=True)
-
-    async def _heartbeat(self, *, want_shut_down: bool = False) -> BrokerHeartbeatResponse:
+    async def _heartbeat(self) -> BrokerHeartbeatResponse:
         return await self._registrar.broker_heartbeat(
             BrokerHeartbeatRequest(
                 broker_id=self._broker_id,
                 broker_epoch=self._epoch,
                 current_metadata_offset=i64(self._metadata_offset()),
                 want_fence=False,
-                want_shut_down=want_shut_down,
+                want_shut_down=False,
             )
         )

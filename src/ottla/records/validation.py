@@ -15,7 +15,6 @@ from ottla.records.batch import (
     HEADER_SIZE,
     LENGTH_END,
     MAGIC,
-    NO_TIMESTAMP,
     TRANSACTIONAL_FLAG,
     BatchHeader,
     read_header,
@@ -98,22 +97,6 @@ def _validate_attributes(header: BatchHeader) -> None:
         raise InvalidRecord("only compaction sets a delete horizon")
     if attributes & TRANSACTIONAL_FLAG and header.producer_id < 0:
         raise InvalidRecord("a transactional batch without a producer id")
-
-
-def validate_timestamps(
-    header: BatchHeader, *, now_ms: int, before_max_ms: int, after_max_ms: int
-) -> None:
-    """message.timestamp.before.max.ms and .after.max.ms, by the first and the greatest time."""
-    if header.max_timestamp > now_ms + after_max_ms:
-        raise InvalidTimestamp(
-            f"timestamp {header.max_timestamp} is more than {after_max_ms} ms after"
-            f" the broker's clock, {now_ms}"
-        )
-    if header.base_timestamp < now_ms - before_max_ms and header.base_timestamp != NO_TIMESTAMP:
-        raise InvalidTimestamp(
-            f"timestamp {header.base_timestamp} is more than {before_max_ms} ms before"
-            f" the broker's clock, {now_ms}"
-        )
 
 
 def validate_keys(records: memoryview, *, limit: int = DECOMPRESSED_BYTES_MAX) -> None:

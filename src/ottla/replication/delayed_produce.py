@@ -19,10 +19,6 @@ class DelayedProduce:
         self._outstanding: dict[int, OnFailure] = {}
         self._finish: Callable[[], None] | None = None
 
-    @property
-    def finished(self) -> bool:
-        return self._finish is None
-
     def expect(self, on_failure: OnFailure) -> Waiter:
         number = len(self._outstanding)
         self._outstanding[number] = on_failure

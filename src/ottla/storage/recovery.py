@@ -108,6 +108,7 @@ def load_log(home: LogDirectory, request: LoadRequest) -> LoadedLog:
         log_end_offset = log_start_offset
     epochs.truncate_from_end(log_end_offset)
     epochs.truncate_from_start(log_start_offset)
+    producers.remove_stray_snapshots(segment.base_offset for segment in segments)
     return LoadedLog(tuple(segments), log_start_offset, log_end_offset, epochs, producers)
 
 
