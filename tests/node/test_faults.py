@@ -1,6 +1,7 @@
 """A whole node on a disk that fails: real sockets, real handlers, a disk in memory."""
 
 import asyncio
+import dataclasses
 import errno
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -11,6 +12,7 @@ from kio.schema.types import TopicName
 from tests.node.wire_client import WireClient
 
 from ottla.node.config import load_config
+from ottla.node.environment import Environment
 from ottla.node.node import Node
 from ottla.node.settings import ServeSettings
 from ottla.protocol.errors import ErrorCode
@@ -31,7 +33,8 @@ async def client_of(node: Node) -> AsyncIterator[WireClient]:
 
 
 async def started(disk: FaultyFilesystem) -> Node:
-    node = Node(load_config(SETTINGS, {}), disk)
+    environment = dataclasses.replace(Environment.real(), filesystem=disk)
+    node = Node(load_config(SETTINGS, {}), environment)
     await node.start()
     return node
 

@@ -8,6 +8,8 @@ import asyncio
 import errno
 import socket
 import ssl
+from collections.abc import Callable
+from functools import partial
 
 from ottla.network.endpoints import Endpoint
 from ottla.network.hub import Hub, logger
@@ -23,15 +25,26 @@ FREE_PORT_ATTEMPTS = 10
 _OUT_OF_RESOURCES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 
+NewSocket = Callable[[socket.AddressFamily], socket.socket]  # For TCP.
+_Open = Callable[[str, int], socket.socket]  # One that listens on an address and a port.
+
+
 class ListenError(OSError):
     """The broker cannot listen there; the message is one sentence for the operator."""
 
 
 class Listener:
-    def __init__(self, hub: Hub, endpoint: Endpoint, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self,
+        hub: Hub,
+        endpoint: Endpoint,
+        tls: ssl.SSLContext | None = None,
+        new_socket: NewSocket = socket.socket,
+    ) -> None:
         self.endpoint = endpoint  # After `bind`, with the port that was bound.
         self._hub = hub
         self._tls = tls
+        self._new_socket = new_socket
         self._sockets: list[socket.socket] = []
         # Invariant: a plain connection's task is not cancelled, for then the transport would close
         # without telling its session. It ends by itself in the next turn.
@@ -40,9 +53,8 @@ class Listener:
 
     async def bind(self) -> None:
         """From now on clients can connect; they wait until `start`. Raises ListenError."""
-        self._sockets = _bind(
-            self.endpoint, await _resolve(self.endpoint), self._hub.config.listen_backlog
-        )
+        open_socket = partial(_bind_one, self._new_socket, self._hub.config.listen_backlog)
+        self._sockets = _bind(self.endpoint, await _resolve(self.endpoint), open_socket)
         self.endpoint = self.endpoint._replace(port=self._sockets[0].getsockname()[1])
 
     def start(self) -> None:
@@ -154,10 +166,10 @@ async def _resolve(endpoint: Endpoint) -> list[str]:
     return list(dict.fromkeys(str(item[4][0]) for item in found))
 
 
-def _bind(endpoint: Endpoint, addresses: list[str], backlog: int) -> list[socket.socket]:
+def _bind(endpoint: Endpoint, addresses: list[str], open_socket: _Open) -> list[socket.socket]:
     for _ in range(FREE_PORT_ATTEMPTS):
         try:
-            return _bind_all(endpoint.port, addresses, backlog)
+            return _bind_all(endpoint.port, addresses, open_socket)
         except OSError as error:
             # A free port of one address can be taken on the other: ask for another one.
             if endpoint.port == 0 and error.errno == errno.EADDRINUSE:
@@ -166,12 +178,12 @@ def _bind(endpoint: Endpoint, addresses: list[str], backlog: int) -> list[socket
     raise ListenError(f"cannot listen on {endpoint}: no port is free on all of its addresses")
 
 
-def _bind_all(port: int, addresses: list[str], backlog: int) -> list[socket.socket]:
+def _bind_all(port: int, addresses: list[str], open_socket: _Open) -> list[socket.socket]:
     sockets: list[socket.socket] = []
     try:
         for address in addresses:
             try:
-                sockets.append(_bind_one(address, port, backlog))
+                sockets.append(open_socket(address, port))
             except OSError as error:
                 if not sockets or error.errno not in {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}:
                     raise
@@ -185,9 +197,9 @@ def _bind_all(port: int, addresses: list[str], backlog: int) -> list[socket.sock
     return sockets
 
 
-def _bind_one(address: str, port: int, backlog: int) -> socket.socket:
+def _bind_one(new_socket: NewSocket, backlog: int, address: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening = new_socket(family)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:

@@ -1,6 +1,7 @@
 """All listeners of a broker, and the sweep that closes idle connections."""
 
 import asyncio
+import socket
 import ssl
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
@@ -9,7 +10,7 @@ from ottla.network.config import NetworkConfig
 from ottla.network.counters import NetworkCounters
 from ottla.network.endpoints import Endpoint
 from ottla.network.hub import Dispatch, Hub
-from ottla.network.listener import Listener
+from ottla.network.listener import Listener, NewSocket
 from ottla.network.session import Session
 
 SWEEPS_PER_IDLE_TIME = 4
@@ -28,6 +29,7 @@ class Server:
         executor: Executor | None = None,
         counters: NetworkCounters | None = None,
         tls: Mapping[str, ssl.SSLContext] | None = None,
+        new_socket: NewSocket = socket.socket,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._hub = Hub(
@@ -40,7 +42,7 @@ class Server:
         )
         contexts = tls or {}
         self._listeners = [
-            Listener(self._hub, endpoint, contexts.get(endpoint.listener_name))
+            Listener(self._hub, endpoint, contexts.get(endpoint.listener_name), new_socket)
             for endpoint in config.listeners
         ]
         self._sweep: asyncio.TimerHandle | None = None

@@ -7,18 +7,16 @@ starts faster without it.
 import asyncio
 import logging
 from collections.abc import Callable, Collection
-from concurrent.futures import Executor
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 from ottla.controller.image import MetadataImage
 from ottla.groups.config import GroupConfig
 from ottla.groups.share.config import ShareConfig
 from ottla.machine.contract import RecordCodec, Timers
 from ottla.machine.partitioning import partition_for
+from ottla.node.environment import Environment
 from ottla.protocol.topics import CONSUMER_OFFSETS_TOPIC
 from ottla.replication.coordinators import Coordinators
-from ottla.runtime.clock import Clock
 from ottla.runtime.supervisor import Supervisor
 
 if TYPE_CHECKING:
@@ -31,9 +29,8 @@ def group_coordinators(
     config: GroupConfig,
     share_config: Callable[[str], ShareConfig],
     image: MetadataImage,
-    clock: Clock,
+    environment: Environment,
     supervisor: Supervisor,
-    executor: Executor,
 ) -> "Coordinators[GroupMachine]":
     def create_machine(timers: Timers) -> "GroupMachine":
         from ottla.groups.coordinator import GroupMachine
@@ -42,7 +39,7 @@ def group_coordinators(
             config=config,
             catalog=image,
             timers=timers,
-            new_uuid=lambda: str(uuid4()),
+            new_uuid=lambda: str(environment.new_uuid()),
             share_config=share_config,
         )
 
@@ -57,10 +54,10 @@ def group_coordinators(
         partition_for,
         create_machine,
         create_codec,
-        clock,
+        environment.clock,
         supervisor,
         asyncio.get_running_loop(),
-        executor,
+        environment.executor,
     )
 
 

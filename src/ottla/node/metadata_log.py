@@ -1,18 +1,15 @@
 """The controller of this node: its machine over the metadata log in the first log directory."""
 
 import asyncio
-import random
 from collections.abc import Callable
-from concurrent.futures import Executor
-from uuid import uuid4
 
 from ottla.controller.effective_configs import ConfigRules
 from ottla.controller.machine import ControllerMachine, ControllerSettings
 from ottla.controller.record_codec import MetadataRecordCodec
+from ottla.node.environment import Environment
 from ottla.protocol.config import ConfigValues
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.topics import CLUSTER_METADATA_TOPIC, TopicPartition
-from ottla.runtime.clock import Clock
 from ottla.runtime.config import SNAPSHOT_BYTES
 from ottla.runtime.local_commit_log import LocalCommitLog
 from ottla.runtime.machine_runtime import MachineRuntime
@@ -39,33 +36,31 @@ def open_metadata_log(filesystem: Filesystem, data_directory: str, now_ms: int) 
 
 def controller_runtime(
     log: PartitionLog,
-    filesystem: Filesystem,
+    environment: Environment,
     rules: ConfigRules,
     cluster_id: str,
-    clock: Clock,
-    executor: Executor,
     on_failure: Callable[[BaseException], object],
 ) -> MachineRuntime[ControllerMachine]:
     loop = asyncio.get_running_loop()
     settings = ControllerSettings(
         cluster_id=cluster_id,
         config_rules=rules,
-        new_topic_id=uuid4,
-        placement_start=random.randrange,
+        new_topic_id=environment.new_uuid,
+        placement_start=environment.random.randrange,
     )
     commit_log = LocalCommitLog(
         log,
-        SnapshotStore(filesystem, log.directory),
+        SnapshotStore(environment.filesystem, log.directory),
         loop,
-        executor,
-        now_ms=clock.now_ms,
+        environment.executor,
+        now_ms=environment.clock.now_ms,
         snapshot_bytes=ConfigValues(rules.static)[SNAPSHOT_BYTES],
     )
     return MachineRuntime(
         lambda timers: ControllerMachine(settings, timers),
         MetadataRecordCodec(),
         commit_log,
-        clock,
+        environment.clock,
         loop,
         on_failure=on_failure,
         not_ready=ErrorCode.not_controller,

@@ -7,13 +7,9 @@ up as the metadata says, sockets are bound, the broker joins the cluster, client
 import asyncio
 import dataclasses
 import logging
-import random
-import socket
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 from ottla.controller.config import BROKER_HEARTBEAT_INTERVAL_MS
 from ottla.controller.effective_configs import ConfigRules, EffectiveConfigs
@@ -29,6 +25,7 @@ from ottla.network.server import Server
 from ottla.node.config import BROKER_RACK, BROKER_SCHEMA, GROUP_SCHEMA, NODE_ID, TOPIC_SCHEMA
 from ottla.node.deleted_topics import DeletedTopics
 from ottla.node.descriptors import descriptor_limit, share_descriptors
+from ottla.node.environment import Environment
 from ottla.node.group_coordinators import group_coordinators, remove_offsets_of_topics
 from ottla.node.housekeeping import Housekeeping
 from ottla.node.metadata_feed import MetadataFeed
@@ -45,7 +42,6 @@ from ottla.replication.manager import ReplicaManager
 from ottla.replication.partition import FlushPolicy
 from ottla.replication.pending_writes import PendingWrites
 from ottla.replication.share_groups import ShareGroups
-from ottla.runtime.clock import SystemClock
 from ottla.runtime.controller_client import ControllerClient
 from ottla.runtime.flusher import Flushable, Flusher
 from ottla.runtime.machine_runtime import MachineRuntime
@@ -60,8 +56,6 @@ from ottla.storage.config import (
 )
 from ottla.storage.directory_identity import WrongDirectory
 from ottla.storage.errors import CorruptLog, StorageError
-from ottla.storage.filesystem import Filesystem
-from ottla.storage.local_filesystem import LocalFilesystem
 from ottla.storage.log import PartitionLog
 from ottla.storage.manager import LogManager
 from ottla.transactions.config import TransactionConfig
@@ -70,8 +64,6 @@ if TYPE_CHECKING:
     from ottla.groups.coordinator import GroupMachine
 
 logger = logging.getLogger(__name__)
-
-DISK_THREADS = 8
 
 
 class StartError(Exception):
@@ -84,19 +76,22 @@ class Node:
     It belongs to the event loop in which it is made.
     """
 
-    def __init__(self, values: Mapping[str, object], filesystem: Filesystem | None = None) -> None:
+    def __init__(
+        self, values: Mapping[str, object], environment: Environment | None = None
+    ) -> None:
         self.values = ConfigValues(values)
         self.node_id = self.values[NODE_ID]
         self.directories = [str(Path(path).absolute()) for path in self.values[LOG_DIRS]]
         self.failed = asyncio.Event()
         self._loop = asyncio.get_running_loop()
-        self._clock = SystemClock()
+        self._environment = environment = environment or Environment.real()
+        self._clock = environment.clock
         self._rules = ConfigRules(TOPIC_SCHEMA, BROKER_SCHEMA, values, topic_defaults, GROUP_SCHEMA)
         self._feed = MetadataFeed()
         self._configs = EffectiveConfigs(self._feed.image, self._rules, self.node_id)
-        self._executor = ThreadPoolExecutor(DISK_THREADS, "ottla-disk")
+        self._executor = environment.executor
         self._supervisor = Supervisor(self._loop, self._on_failure)
-        self._filesystem = filesystem or LocalFilesystem()
+        self._filesystem = environment.filesystem
         self._network = NetworkConfig.of(self.values)
         self._shares = share_descriptors(
             descriptor_limit(),
@@ -110,6 +105,8 @@ class Node:
             broker=ConfigValues({**values, LOG_OPEN_FILES_MAX.name: self._shares.log_files}),
             config_of_topic=self._log_config,
             on_failure=self._on_directory_failure,
+            new_id=environment.new_uuid,
+            new_threads=environment.new_threads,
         )
         self._replicas = ReplicaManager(
             self.node_id,
@@ -117,7 +114,9 @@ class Node:
             self._log_config,
             FlushPolicy(self.values[FLUSH_POLICY]),
             Flusher(self._loop, self._executor, self._on_flush_failure),
-            FetchSessions(self.values[FETCH_SESSION_SLOTS_MAX], random.randrange(1, 2**30)),
+            FetchSessions(
+                self.values[FETCH_SESSION_SLOTS_MAX], environment.random.randrange(1, 2**30)
+            ),
         )
         self._server: Server | None = None
         self._metadata_log: PartitionLog | None = None
@@ -147,7 +146,7 @@ class Node:
             controller,
             self.node_id,
             self._logs.cluster_id,
-            uuid4(),
+            self._environment.new_uuid(),
             lambda: self._feed.offset,
             self.values[BROKER_HEARTBEAT_INTERVAL_MS],
         )
@@ -163,6 +162,7 @@ class Node:
             ),
             monotonic_ms=self._clock.monotonic_ms,
             executor=self._executor,
+            new_socket=self._environment.new_socket,
         )
         await self._server.bind()
         await self._join(registration)
@@ -214,11 +214,9 @@ class Node:
         self._metadata_log = log
         runtime = controller_runtime(
             log,
-            self._filesystem,
+            self._environment,
             self._rules,
             self._logs.cluster_id,
-            self._clock,
-            self._executor,
             self._on_failure,
         )
         runtime.subscribe(self._feed.on_committed)
@@ -247,9 +245,8 @@ class Node:
             GroupConfig.of(self.values),
             share.config,
             self._feed.image,
-            self._clock,
+            self._environment,
             self._supervisor,
-            self._executor,
         )
         self._replicas.listen(groups.leadership_listener)
         deleted = DeletedTopics(self._loop, lambda names: remove_offsets_of_topics(groups, names))
@@ -272,7 +269,7 @@ class Node:
 
     async def _join(self, registration: Registration) -> None:
         advertised = advertised_endpoints(
-            self.endpoints, self._network.advertised_listeners, socket.gethostname()
+            self.endpoints, self._network.advertised_listeners, self._environment.host_name
         )
         await registration.join(advertised, self.values[BROKER_RACK] or None)
         self._supervisor.start("heartbeats", registration.keep_alive())

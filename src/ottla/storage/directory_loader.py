@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 from typing import NamedTuple
 
 from ottla.protocol.topics import CLUSTER_METADATA_TOPIC, TopicPartition
@@ -47,8 +47,8 @@ class DirectoryLoader:
         self._log_starts: dict[TopicPartition, int] = {}
         self._high_watermarks: dict[TopicPartition, int] = {}
 
-    def load(self, threads_count: int) -> LoadedDirectory:
-        """OSError and StorageError are of the whole directory."""
+    def load(self, threads: Executor) -> LoadedDirectory:
+        """In parallel. OSError and StorageError are of the whole directory."""
         home = self._home
         filesystem = home.filesystem
         self._clean_shutdown = read_clean_shutdown(filesystem, home.path) is not None
@@ -57,13 +57,12 @@ class DirectoryLoader:
         self._log_starts = self._read_offsets(LOG_START_CHECKPOINT)
         self._high_watermarks = self._read_offsets(REPLICATION_CHECKPOINT)
         loaded = LoadedDirectory([], {})
-        with ThreadPoolExecutor(threads_count, "load-logs") as threads:
-            for log in threads.map(self._load_partition, self._partitions()):
-                if isinstance(log, PartitionLog):
-                    loaded.logs.append(log)
-                else:
-                    topic_partition, error = log
-                    loaded.corrupt[topic_partition] = error
+        for log in threads.map(self._load_partition, self._partitions()):
+            if isinstance(log, PartitionLog):
+                loaded.logs.append(log)
+            else:
+                topic_partition, error = log
+                loaded.corrupt[topic_partition] = error
         if not self._clean_shutdown and loaded.logs:
             _logger.info(
                 "%s was not closed in order; %d partitions were checked and recovered",

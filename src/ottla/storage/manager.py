@@ -10,7 +10,7 @@ A directory whose disk fails goes offline with its logs; the others go on.
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
 from typing import NamedTuple
 from uuid import UUID, uuid4
@@ -74,6 +74,7 @@ class LogManager:
         config_of_topic: Callable[[str], LogConfig] = _default_config,
         on_failure: Callable[[StorageError], object] | None = None,
         new_id: Callable[[], UUID] = uuid4,
+        new_threads: Callable[[int, str], Executor] = ThreadPoolExecutor,
     ) -> None:
         """`on_failure` hears, in any thread, of directories that go offline."""
         assert directories
@@ -83,6 +84,7 @@ class LogManager:
         self._clock_ms = clock_ms
         self._config_of_topic = config_of_topic
         self._new_id = new_id
+        self._new_threads = new_threads
         self._threads_count = values[NUM_RECOVERY_THREADS_PER_DATA_DIR]
         self._producer_expiration_ms = values[PRODUCER_ID_EXPIRATION_MS]
         open_files_max = max(1, values[LOG_OPEN_FILES_MAX] // len(directories))
@@ -120,7 +122,7 @@ class LogManager:
         self.cluster_id = cluster_id or self._find_cluster_id() or str(self._new_id())
         for home in self._homes:
             self._take_up(home, lambda home: self._identify(home, node_id))
-        with ThreadPoolExecutor(len(self._homes), "load-directories") as threads:
+        with self._new_threads(len(self._homes), "load-directories") as threads:
             list(threads.map(lambda home: self._take_up(home, self._load), self._homes))
         failures = [home.failure for home in self._homes if home.failure is not None]
         if len(failures) == len(self._homes):
@@ -282,7 +284,7 @@ class LogManager:
         """Close every log; the next start finds a clean shutdown where all went well."""
         self._stopping.set()
         count = max(self._threads_count, _CLOSING_THREADS_MIN) * len(self._homes)
-        with ThreadPoolExecutor(count, "close-logs") as threads:
+        with self._new_threads(count, "close-logs") as threads:
             failed = set(filter(None, threads.map(self._close, self.logs())))
         for home in self._homes:
             if home.failure is None:
@@ -327,7 +329,8 @@ class LogManager:
         loader = DirectoryLoader(
             home, self._config_of_topic, self._clock_ms(), self._producer_expiration_ms
         )
-        logs, corrupt = loader.load(self._threads_count)
+        with self._new_threads(self._threads_count, "load-logs") as threads:
+            logs, corrupt = loader.load(threads)
         self._corrupt |= corrupt
         for log in logs:
             if log.topic_id is None:

@@ -1,0 +1,45 @@
+"""The world that a node lives in: its disk, its time, its chance, its threads, its sockets.
+
+Nothing below `node` has another source of these, so that a simulator which replaces them runs the
+same node again from the same seed. The event loop is the one in which the node is made.
+"""
+
+import random
+import socket
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
+from uuid import UUID, uuid4
+
+from ottla.runtime.clock import Clock, SystemClock
+from ottla.storage.filesystem import Filesystem
+from ottla.storage.local_filesystem import LocalFilesystem
+
+DISK_THREADS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """Of one life of one node: `executor` is shut down when the node stops."""
+
+    filesystem: Filesystem
+    clock: Clock
+    random: random.Random
+    new_uuid: Callable[[], UUID]
+    executor: Executor  # For what waits for the disk.
+    new_threads: Callable[[int, str], Executor]  # Count and name; one job divides its work.
+    new_socket: Callable[[socket.AddressFamily], socket.socket]  # For TCP.
+    host_name: str
+
+    @staticmethod
+    def real() -> "Environment":
+        return Environment(
+            filesystem=LocalFilesystem(),
+            clock=SystemClock(),
+            random=random.Random(),
+            new_uuid=uuid4,
+            executor=ThreadPoolExecutor(DISK_THREADS, "ottla-disk"),
+            new_threads=ThreadPoolExecutor,
+            new_socket=socket.socket,
+            host_name=socket.gethostname(),
+        )
