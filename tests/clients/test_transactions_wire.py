@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 from tests.clients.conftest import CreateTopic
-from tests.clients.requests import fetch, fetched
+from tests.clients.requests import fetch, fetched, milliseconds
 from tests.clients.transaction_requests import TransactionWire
 from tests.clients.transactional import values
 from tests.clients.wire import Wire
@@ -87,6 +87,19 @@ def test_aborted_transactions_are_listed_in_offset_order(
     assert [(one.producer_id, one.first_offset) for one in found.aborted_transactions] == [
         (producer.id, offset) for offset, producer in enumerate(producers)
     ]
+
+
+def test_no_late_transaction_stays_open(
+    wire: Wire, new_name: Callable[[], str], topic: str
+) -> None:
+    """However the time at which each began falls between the ticks of the broker's timers."""
+    transactions = [TransactionWire(wire, new_name()) for _ in range(40)]
+    for timeout_ms, txn in enumerate(transactions, 1):
+        producer = txn.producer(transaction_timeout=milliseconds(timeout_ms))
+        assert txn.add(producer, topic, 0) == [ErrorCode.none]
+    for txn in transactions:
+        while txn.describe().transaction_state != "CompleteAbort":
+            pass
 
 
 def test_the_end_of_a_transaction_fences_its_late_writes(

@@ -51,7 +51,7 @@ def fired():
 
 @pytest.fixture
 def timers(loop, fired):
-    return LoopTimers(loop, loop.clock, lambda expiry: fired.append(expiry))
+    return LoopTimers(loop, loop.clock, lambda expiry, due_ms: fired.append(expiry))
 
 
 def test_a_timer_fires_once_at_its_deadline(loop, timers, fired):
@@ -110,7 +110,7 @@ def test_a_step_of_the_wall_clock_does_not_end_sessions(loop, fired):
             return super().now_ms() + self.step_ms
 
     loop.clock = clock = SteppedClock(0)
-    timers = LoopTimers(loop, clock, lambda expiry: fired.append(expiry))
+    timers = LoopTimers(loop, clock, lambda expiry, due_ms: fired.append(expiry))
     timers.schedule("session", 100, "expiry")
     timers.schedule("session", 110, "expiry")
     clock.step_ms = 1_000_000
@@ -118,3 +118,15 @@ def test_a_step_of_the_wall_clock_does_not_end_sessions(loop, fired):
     handle = loop.handles.pop()
     handle.callback(*handle.arguments)
     assert fired == []
+
+
+def test_who_is_called_is_told_the_deadline(loop):
+    due = []
+    timers = LoopTimers(loop, loop.clock, lambda expiry, due_ms: due.append((expiry, due_ms)))
+    timers.schedule("session", 100, "of a")
+    timers.schedule("session", 150, "of a")
+    timers.schedule("join", 120, "of b")
+    timers.schedule("join", 110, "of b")
+    loop.advance(130)
+    loop.advance(130)
+    assert due == [("of b", 110), ("of a", 150)]

@@ -202,6 +202,16 @@ def test_a_timer_is_an_operation(bench):
     assert bench.runtime.machine.words == ["at 100"]
 
 
+def test_a_timer_is_told_its_deadline_if_the_clock_is_behind_it(bench):
+    """The loop rounds delays, and the clock can be set back; a machine must not wait forever."""
+    timers = bench.runtime.machine.timers
+    timers.schedule("later", 101, lambda now_ms: Result(None, (f"at {now_ms}",)))
+    while not bench.runtime.machine.words:
+        bench.rounds()
+    assert bench.clock.now_ms() == 100
+    assert bench.runtime.machine.words == ["at 101"]
+
+
 def test_a_timer_that_is_scheduled_again_or_cancelled_does_not_fire(bench):
     timers = bench.runtime.machine.timers
     timers.schedule("replaced", 100, lambda now_ms: Result(None, ("first",)))

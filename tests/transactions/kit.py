@@ -201,6 +201,10 @@ class Coordinator:
     def state(self, transactional_id: str = "x") -> TransactionState:
         return self.transaction(transactional_id).state
 
+    def states(self) -> list[TransactionState]:
+        """Of all transactional ids."""
+        return [one.state for one in recorded(self.machine.snapshot()) if one is not None]
+
     def _with_id(self, operation: Callable[[int, int | None], Result[R]]) -> R:
         try:
             return self.run(lambda now_ms: operation(now_ms, None))

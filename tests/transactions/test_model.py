@@ -28,7 +28,7 @@ from ottla.storage.config import LogConfig
 from ottla.storage.faulty_filesystem import FaultyFilesystem
 from ottla.storage.log import PartitionLog
 from ottla.transactions.ending import PendingMarkers
-from ottla.transactions.state import DECIDED
+from ottla.transactions.state import DECIDED, IDLE
 from ottla.transactions.transaction import Producer
 
 PARTITIONS = (T0, T1)
@@ -242,6 +242,7 @@ class TransactionModel(RuleBasedStateMachine):
         self.coordinator.advance(60_000)
         self._drive(set(PARTITIONS))
         assert all("open" not in found for found in self.partitions.outcomes().values())
+        assert all(state in IDLE for state in self.coordinator.states())
 
     @invariant()
     def transactions_are_whole(self) -> None:

@@ -28,7 +28,8 @@ class RecordCodec(Protocol):
         """Raises ValueError when the bytes are not a record of this machine."""
 
 
-Expiry = Callable[[int], Result[None]]  # Called with now_ms; an operation like any other.
+# Called with now_ms, which is never before the deadline; an operation like any other.
+Expiry = Callable[[int], Result[None]]
 
 
 class Timers(Protocol):

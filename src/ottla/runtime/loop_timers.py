@@ -3,6 +3,10 @@
 Members of groups put their deadline off with every heartbeat, so that must cost next to nothing: a
 deadline that moves later is only written down, and the loop's timer of that key, when it fires, is
 set again for what is left.
+
+A deadline is a time of the wall clock, the waiting is done by the monotonic one. So the wall clock
+may not have come to the deadline when the timer fires: it was set back meanwhile, or the loop has
+rounded the delay down, as uvloop does. Whoever is called is told the deadline too.
 """
 
 from asyncio import AbstractEventLoop, TimerHandle
@@ -13,9 +17,10 @@ from ottla.runtime.clock import Clock
 
 
 class _Timer:
-    __slots__ = ("deadline_ms", "expiry", "handle", "wakes_ms")
+    __slots__ = ("deadline_ms", "due_ms", "expiry", "handle", "wakes_ms")
 
-    def __init__(self, deadline_ms: float, expiry: Expiry) -> None:
+    def __init__(self, due_ms: int, deadline_ms: float, expiry: Expiry) -> None:
+        self.due_ms = due_ms  # Of the wall clock, as it was asked for.
         self.deadline_ms = deadline_ms  # Of the monotonic clock: steps of the wall clock are void.
         self.expiry = expiry
         self.wakes_ms = deadline_ms  # Invariant: not after deadline_ms.
@@ -26,7 +31,7 @@ class LoopTimers:
     """Implements `machine.contract.Timers`."""
 
     def __init__(
-        self, loop: AbstractEventLoop, clock: Clock, expire: Callable[[Expiry], None]
+        self, loop: AbstractEventLoop, clock: Clock, expire: Callable[[Expiry, int], None]
     ) -> None:
         self._loop = loop
         self._clock = clock
@@ -38,9 +43,10 @@ class LoopTimers:
         deadline = clock.monotonic_ms() + (deadline_ms - clock.now_ms())
         timer = self._timers.get(key)
         if timer is None:
-            timer = self._timers[key] = _Timer(deadline, expiry)
+            timer = self._timers[key] = _Timer(deadline_ms, deadline, expiry)
             self._wake_later(key, timer)
             return
+        timer.due_ms = deadline_ms
         timer.deadline_ms = deadline
         timer.expiry = expiry
         if deadline < timer.wakes_ms:
@@ -67,4 +73,4 @@ class LoopTimers:
             self._wake_later(key, timer)
             return
         del self._timers[key]
-        self._expire(timer.expiry)
+        self._expire(timer.expiry, timer.due_ms)

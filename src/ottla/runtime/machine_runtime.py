@@ -202,8 +202,10 @@ class MachineRuntime(Generic[M]):
         ):
             log.write_snapshot(list(self._machine.snapshot()), self._codec)
 
-    def _expire(self, expiry: Expiry) -> None:
-        self.submit(lambda _, now_ms: expiry(now_ms)).add_done_callback(_log_failed_expiry)
+    def _expire(self, expiry: Expiry, due_ms: int) -> None:
+        """A machine that was told an earlier time would find that nothing is due, and wait on."""
+        expired = self.submit(lambda _, now_ms: expiry(max(now_ms, due_ms)))
+        expired.add_done_callback(_log_failed_expiry)
 
     def _on_log_failed(self, error: BaseException) -> None:
         if not self._unloaded:

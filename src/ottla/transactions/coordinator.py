@@ -84,7 +84,7 @@ class TransactionMachine:
             self._timers.schedule(
                 key,
                 deadline_ms,
-                lambda now_ms: ending.abort_if_late(self._store, transactional_id, now_ms),
+                lambda now_ms: ending.abort_late(self._store, transactional_id, now_ms),
             )
         if transaction is not None and transaction.state in DECIDED:
             self._on_decided(transactional_id)

@@ -69,13 +69,12 @@ def end_txn(
     return Result(_response(following.client), (record,))
 
 
-def abort_if_late(store: TransactionStore, transactional_id: str, now_ms: int) -> Result[None]:
-    """The producer is fenced: whatever it still sends belongs to what was aborted."""
-    transaction = store.get(transactional_id)
-    deadline_ms = None if transaction is None else transaction.deadline_ms
-    if transaction is None or deadline_ms is None or deadline_ms > now_ms:
-        return Result(None)
-    following = transaction.fenced(by_itself=False, now_ms=now_ms)
+def abort_late(store: TransactionStore, transactional_id: str, now_ms: int) -> Result[None]:
+    """The time of an open transaction is up.
+
+    The producer is fenced: whatever it still sends belongs to what was aborted.
+    """
+    following = store.known(transactional_id).fenced(by_itself=False, now_ms=now_ms)
     return Result(None, (TransactionRecord(transactional_id, following),))
 
 
