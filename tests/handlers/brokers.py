@@ -129,12 +129,13 @@ class FakeSession:
 
     def __init__(self):
         self.sent = []
+        self.answered = asyncio.Event()
         self.client_id = None
         self.client_software_name = None
         self.client_software_version = None
 
     def send_now(self, data):
-        self.sent.append(data)
+        self.send((data,))
 
     def reply(self):
         return self
@@ -144,6 +145,7 @@ class FakeSession:
 
     def send(self, parts):
         self.sent.extend(parts)
+        self.answered.set()
 
 
 class Node:

@@ -11,7 +11,7 @@ from tests.controller.test_topics import creation, topic
 from tests.handlers.brokers import Node
 from tests.handlers.test_metadata import asking
 
-from ottla.handlers.api import ColdApi, HotApi, claimed_versions
+from ottla.handlers.api import HotApi, claimed_versions
 from ottla.handlers.dispatch import make_dispatch
 from ottla.handlers.table import API_TABLE
 from ottla.network.config import NetworkConfig
@@ -167,49 +167,59 @@ def test_a_body_that_is_no_request_closes_the_connection(served):
     served.run(scenario)
 
 
-def failing(error, *, later):
-    def fail_now(broker, context, request):
-        raise error
+def fail_now(error):
+    raise error
 
-    async def fail_later(broker, context, request):
-        raise error
 
+async def fail_in_a_task(error):
+    raise error
+
+
+def fail_by_a_future(error):
+    future = asyncio.get_running_loop().create_future()
+    future.set_exception(error)
+    return future
+
+
+each_way = pytest.mark.parametrize("fail", [fail_now, fail_in_a_task, fail_by_a_future])
+
+
+def failing(error, fail):
     real = API_TABLE[DESCRIBE_CLUSTER]
-    handle = fail_later if later else fail_now
-    broken = ColdApi(real.key, real.name, real.low, real.high, handle, real.error_response)
+    broken = dataclasses.replace(real, handle=lambda broker, context, request: fail(error))
     return API_TABLE | {DESCRIBE_CLUSTER: broken}
 
 
-@pytest.mark.parametrize("later", [False, True])
-def test_a_refusal_is_answered(served, later):
+@each_way
+def test_a_refusal_is_answered(served, fail):
     async def scenario(client):
         response = await client.ask(DESCRIBE_CLUSTER, 2, CLUSTER)
         assert response.error_code is ErrorCode.not_controller
         assert response.error_message == "ask another"
 
-    served.run(scenario, failing(ApiError(ErrorCode.not_controller, "ask another"), later=later))
+    served.run(scenario, failing(ApiError(ErrorCode.not_controller, "ask another"), fail))
 
 
-@pytest.mark.parametrize("later", [False, True])
-def test_a_bug_in_a_handler_is_logged_and_the_connection_goes_on(served, caplog, later):
+@each_way
+def test_a_bug_in_a_handler_is_logged_and_the_connection_goes_on(served, caplog, fail):
     async def scenario(client):
         response = await client.ask(DESCRIBE_CLUSTER, 2, CLUSTER)
         assert response.error_code is ErrorCode.unknown_server_error
         assert (await client.ask(API_VERSIONS, 3, SOFTWARE)).error_code is ErrorCode.none
 
     with caplog.at_level(logging.ERROR):
-        served.run(scenario, failing(KeyError("oops"), later=later))
+        served.run(scenario, failing(KeyError("oops"), fail))
     assert "DescribeCluster of 127.0.0.1" in caplog.text
     assert "oops" in caplog.text
 
 
-@pytest.mark.parametrize("later", [False, True])
-def test_what_cannot_be_answered_closes_the_connection_and_nothing_else(served, caplog, later):
+@each_way
+def test_what_cannot_be_answered_closes_the_connection_and_nothing_else(served, caplog, fail):
     async def scenario(client):
         client.send(DESCRIBE_CLUSTER, 2, CLUSTER)
         assert await client.reader.read() == b""
 
-    table = failing(KeyError("oops"), later=later)
+    table = failing(KeyError("oops"), fail)
     broken = dataclasses.replace(
         table[DESCRIBE_CLUSTER], error_response=lambda request, error: "no response"
     )

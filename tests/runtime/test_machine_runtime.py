@@ -3,10 +3,11 @@ import asyncio
 import pytest
 from tests.runtime.machines import ManualCommitLog, TextCodec, Words
 
-from ottla.machine.result import Result
+from ottla.machine.result import Completion, Deferred, Result
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.runtime.clock import ManualClock
 from ottla.runtime.machine_runtime import MachineRuntime
+from ottla.storage.errors import StorageError
 
 
 class Bench:
@@ -52,6 +53,43 @@ def test_records_are_replayed_at_once_and_answered_when_committed(bench):
     assert not reply.done()
     bench.log.commit()
     assert reply.result() == 2
+
+
+def test_a_call_is_answered_at_once_when_all_is_committed(bench):
+    assert bench.runtime.call(lambda machine, now_ms: machine.count()) == 0
+
+
+def test_a_call_whose_records_are_not_committed_is_answered_later(bench):
+    reply = bench.runtime.call(lambda machine, now_ms: machine.add("a"))
+    assert not reply.done()
+    bench.log.commit()
+    assert reply.result() == 1
+
+
+def test_a_call_that_is_refused_raises(bench):
+    with pytest.raises(ApiError):
+        bench.runtime.call(lambda machine, now_ms: machine.refuse())
+
+
+def test_a_call_whose_append_fails_raises(bench):
+    bench.log.append_error = StorageError("/data", "gone")
+    with pytest.raises(ApiError) as refusal:
+        bench.runtime.call(lambda machine, now_ms: machine.add("a"))
+    assert refusal.value.code is ErrorCode.kafka_storage_error
+    bench.rounds()
+
+
+def test_a_call_that_waits_for_another_is_answered_by_it(bench):
+    waiter = bench.runtime.call(lambda machine, now_ms: machine.wait())
+    bench.add("a")
+    bench.log.commit()
+    assert waiter.result() == "a"
+
+
+def test_a_call_that_settles_what_it_waits_for_is_answered_at_once(bench):
+    settled = Deferred()
+    result = Result(settled, completions=(Completion(settled, "a"),))
+    assert bench.runtime.call(lambda machine, now_ms: result) == "a"
 
 
 def test_a_read_waits_for_the_state_that_it_saw(bench):

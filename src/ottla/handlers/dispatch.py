@@ -1,15 +1,17 @@
 """From a frame to its handler, and from what that returns to an answer.
 
 Hot APIs get the frame as it is. For the others the request is read, the handler called, and its
-response written: at once if it is there, otherwise by a task that waits for it. A handler that
+response written: at once if it is there, otherwise when its future has it; a coroutine gets a task
+that waits for it. A handler that
 raises ApiError has refused the request; any other exception is a bug, which is logged and answered
 with UNKNOWN_SERVER_ERROR. An API or version that is not in the table ends the connection, as in
 Kafka, except for ApiVersions.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-from inspect import isawaitable
+from asyncio import Future
+from collections.abc import Callable, Coroutine, Mapping
+from types import CoroutineType
 from typing import Any, NamedTuple
 
 from ottla.handlers.api import Api, ColdApi, HotApi
@@ -38,21 +40,30 @@ def make_dispatch(broker: Broker, table: Mapping[int, Api]) -> Dispatch:
     return dispatch
 
 
+_BROKER_FAILED = ApiError(ErrorCode.unknown_server_error, "the broker failed; see its log")
+
+
 class _Call(NamedTuple):
     api: ColdApi
     header: RequestHeader
     session: Session
     request: Any
 
-    def write(self, response: object) -> bytes:
+    def frame_of(self, outcome: object) -> bytes:
+        """Of a response, or of the error that there is instead."""
+        try:
+            if isinstance(outcome, Exception):
+                raise outcome
+            return self._write(outcome)
+        except ApiError as error:
+            return self._write(self.api.error_response(self.request, error))
+        except Exception:
+            logger.exception("%s of %s failed", self.api.name, self.session)
+            return self._write(self.api.error_response(self.request, _BROKER_FAILED))
+
+    def _write(self, response: object) -> bytes:
         header = self.header
         return write_response(header.api_key, header.api_version, header.correlation_id, response)
-
-    def write_error(self, error: Exception) -> bytes:
-        if not isinstance(error, ApiError):
-            logger.error("%s of %s failed", self.api.name, self.session, exc_info=error)
-            error = ApiError(ErrorCode.unknown_server_error, "the broker failed; see its log")
-        return self.write(self.api.error_response(self.request, error))
 
 
 def _refuse(session: Session, header: RequestHeader, api: Api | None) -> None:
@@ -74,22 +85,33 @@ def _handle(broker: Broker, call: _Call) -> None:
     session.client_id = header.client_id
     context = RequestContext(header.api_version, header.client_id, session.listener_name, session)
     try:
-        response = call.api.handle(broker, context, call.request)
-        frame = None if isawaitable(response) else call.write(response)
+        outcome = call.api.handle(broker, context, call.request)
     except Exception as error:
-        frame = call.write_error(error)
-    if frame is not None:
-        session.send_now(frame)
-    elif isawaitable(response):
-        broker.supervisor.start(call.api.name, _answer_later(call, session.reply(), response))
+        outcome = error
+    if isinstance(outcome, Future):
+        reply = session.reply()
+        outcome.add_done_callback(
+            lambda done: _answer(call, reply, done.exception() or done.result())
+        )
+    elif isinstance(outcome, CoroutineType):
+        broker.supervisor.start(call.api.name, _answer_later(call, session.reply(), outcome))
+    else:
+        session.send_now(call.frame_of(outcome))
 
 
-async def _answer_later(call: _Call, reply: Reply, response: Awaitable[object]) -> None:
+async def _answer_later(
+    call: _Call, reply: Reply, response: Coroutine[object, object, object]
+) -> None:
     try:
-        try:
-            frame = call.write(await response)
-        except Exception as error:
-            frame = call.write_error(error)
+        outcome = await response
+    except Exception as error:
+        outcome = error
+    _answer(call, reply, outcome)
+
+
+def _answer(call: _Call, reply: Reply, outcome: object) -> None:
+    try:
+        frame = call.frame_of(outcome)
     except Exception:
         logger.exception("closing the connection of %s: it cannot be answered", call.session)
         call.session.close("its request cannot be answered")

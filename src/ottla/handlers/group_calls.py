@@ -27,9 +27,8 @@ def submit(broker: Broker, group_id: str, operation: Operation[R]) -> "Future[R]
 
 
 def call(broker: Broker, group_id: str, operation: Operation[R]) -> R | Awaitable[R]:
-    """The answer, at once where nothing has to be written."""
-    future = submit(broker, group_id, operation)
-    return future.result() if future.done() else future
+    """The answer, at once where nothing has to be waited for."""
+    return broker.groups.find(group_id).call(operation)
 
 
 async def call_each(

@@ -4,6 +4,7 @@ A handler module is imported when its API is first called: a broker starts in th
 to import everything, and most brokers never see most APIs.
 """
 
+import functools
 import importlib
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ def _cold(key: int, module: str, low: int, high: int) -> ColdApi:
     The name is the module's in Kafka's spelling: `list_offsets` is ListOffsets.
     """
 
+    @functools.cache
     def function(name: str) -> Any:
         return getattr(importlib.import_module(f"ottla.handlers.{module}"), name)
 

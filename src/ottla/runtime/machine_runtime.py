@@ -118,32 +118,41 @@ class MachineRuntime(Generic[M]):
         machine.on_loaded(self._clock.now_ms())
         self._maybe_write_snapshot()
 
-    def submit(self, operation: Operation[M, R]) -> "Future[R]":
-        """Run the operation now; the future has its response once that is true."""
-        reply: Future[R] = self._loop.create_future()
-        machine = self._machine
-        if machine is None:
-            reply.set_exception(self._not_ready_error())
-            return reply
+    def call(self, operation: Operation[M, R]) -> "R | Future[R]":
+        """Run the operation now: its response if that is true already, else the future of it.
+
+        Raises ApiError when it is refused. Without a future to make, an answer costs far less.
+        """
+        machine = self.machine
         now_ms = self._clock.now_ms()
+        result = operation(machine, now_ms)
+        if result.records:
+            self._append(machine, result.records, now_ms)
+        offset = self._log.next_offset
+        if offset > self._log.committed_offset:
+            reply = self._new_reply()
+            self._parked.append(_Parked(offset, result, reply))
+            return reply
+        _complete(result)
+        response = result.response
+        if isinstance(response, Deferred):
+            reply = self._new_reply()
+            self._answer_when_settled(response, reply)
+            return reply.result() if reply.done() else reply
+        return response
+
+    def submit(self, operation: Operation[M, R]) -> "Future[R]":
+        """Like `call`, always with a future, also of a refusal."""
         try:
-            result = operation(machine, now_ms)
+            response = self.call(operation)
         except ApiError as error:
+            reply: Future[R] = self._loop.create_future()
             reply.set_exception(error)
             return reply
-        self._unanswered.add(reply)
-        reply.add_done_callback(self._unanswered.discard)
-        records = result.records
-        try:
-            if records:
-                self._append(machine, records, now_ms)
-        except (ApiError, StorageError) as error:
-            if isinstance(error, ApiError) and _is_of_producer(records):
-                reply.set_exception(error)
-            else:
-                self._drop(error)
-            return reply
-        self._park(_Parked(self._log.next_offset, result, reply))
+        if isinstance(response, Future):
+            return response
+        reply = self._loop.create_future()
+        reply.set_result(response)
         return reply
 
     def unload(self, error: ApiError) -> None:
@@ -161,7 +170,12 @@ class MachineRuntime(Generic[M]):
 
     def _append(self, machine: M, records: tuple[object, ...], now_ms: int) -> None:
         first_offset = self._log.next_offset
-        self._log.append(encode_batch(records, self._codec, now_ms))
+        try:
+            self._log.append(encode_batch(records, self._codec, now_ms))
+        except (ApiError, StorageError) as error:
+            if isinstance(error, ApiError) and _is_of_producer(records):
+                raise
+            raise self._drop(error) from None
         self._drops_count = 0
         try:
             for offset, record in enumerate(records, first_offset):
@@ -172,11 +186,30 @@ class MachineRuntime(Generic[M]):
             self._drop(error)  # A bug; but the log is right, and the machine is made from it again.
             raise
 
-    def _park(self, parked: _Parked) -> None:
-        if parked.offset <= self._log.committed_offset:
-            _settle(parked)
+    def _new_reply(self) -> "Future[Any]":
+        reply: Future[Any] = self._loop.create_future()
+        self._unanswered.add(reply)
+        return reply
+
+    def _settle(self, parked: _Parked) -> None:
+        _complete(parked.result)
+        response = parked.result.response
+        if isinstance(response, Deferred):
+            self._answer_when_settled(response, parked.reply)
         else:
-            self._parked.append(parked)
+            self._answer(parked.reply, response)
+
+    def _answer_when_settled(self, response: Deferred[Any], reply: "Future[Any]") -> None:
+        response.when_settled(lambda outcome: self._answer(reply, outcome))
+
+    def _answer(self, reply: "Future[Any]", outcome: object) -> None:
+        self._unanswered.discard(reply)
+        if reply.done():
+            return
+        if isinstance(outcome, ApiError):
+            reply.set_exception(outcome)
+        else:
+            reply.set_result(outcome)
 
     def _on_committed(self) -> None:
         committed = self._log.committed_offset
@@ -186,7 +219,7 @@ class MachineRuntime(Generic[M]):
         self._published_offset = max(self._published_offset, committed)
         parked = self._parked
         while parked and parked[0].offset <= committed:
-            _settle(parked.popleft())
+            self._settle(parked.popleft())
         self._maybe_write_snapshot()
 
     def _publish(self, record: object, offset: int) -> None:
@@ -211,7 +244,8 @@ class MachineRuntime(Generic[M]):
         if not self._unloaded:
             self._drop(error)
 
-    def _drop(self, error: BaseException) -> None:
+    def _drop(self, error: BaseException) -> ApiError:
+        """Returns what whoever waits is told."""
         logger.error("the log of a machine failed; it is loaded again: %s", error)
         if not isinstance(error, ApiError):
             error = ApiError(ErrorCode.kafka_storage_error, str(error))
@@ -221,6 +255,7 @@ class MachineRuntime(Generic[M]):
             self._drops_count += 1
             self._reloading = self._loop.create_task(self._reload(delay_s))
             self._reloading.add_done_callback(self._on_reloaded)
+        return error
 
     async def _reload(self, delay_s: float) -> None:
         if delay_s:
@@ -237,7 +272,8 @@ class MachineRuntime(Generic[M]):
         self._timers.cancel_all()
         self._parked.clear()
         self._uncommitted.clear()
-        for reply in list(self._unanswered):
+        unanswered, self._unanswered = self._unanswered, set()
+        for reply in unanswered:
             if not reply.done():
                 reply.set_exception(error)
 
@@ -249,23 +285,9 @@ def _is_of_producer(records: tuple[object, ...]) -> bool:
     return isinstance(records[0], Transactional | TransactionMarker)
 
 
-def _settle(parked: _Parked) -> None:
-    for completion in parked.result.completions:
+def _complete(result: Result[Any]) -> None:
+    for completion in result.completions:
         completion.deferred.settle(completion.outcome)
-    response = parked.result.response
-    if isinstance(response, Deferred):
-        response.when_settled(lambda outcome: _answer(parked.reply, outcome))
-    else:
-        _answer(parked.reply, response)
-
-
-def _answer(reply: "Future[Any]", outcome: object) -> None:
-    if reply.done():
-        return
-    if isinstance(outcome, ApiError):
-        reply.set_exception(outcome)
-    else:
-        reply.set_result(outcome)
 
 
 def _log_failed_expiry(reply: "Future[None]") -> None:
