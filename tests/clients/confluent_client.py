@@ -123,7 +123,21 @@ class ConfluentClient:
         self.alter(topic, AlterConfigOpType.SET, key, value)
 
     def alter(self, topic: str, operation: AlterConfigOpType, key: str, value: str | None) -> None:
-        resource = ConfigResource(ResourceType.TOPIC, topic)
+        self._alter(ConfigResource(ResourceType.TOPIC, topic), operation, key, value)
+
+    def alter_brokers(self, operation: AlterConfigOpType, key: str, value: str | None) -> None:
+        """Each of them."""
+        for broker_id in self.admin.list_topics(timeout=TIMEOUT_S).brokers:
+            resource = ConfigResource(ResourceType.BROKER, str(broker_id))
+            self._alter(resource, operation, key, value)
+
+    def _alter(
+        self,
+        resource: ConfigResource,
+        operation: AlterConfigOpType,
+        key: str,
+        value: str | None,
+    ) -> None:
         resource.add_incremental_config(ConfigEntry(key, value, incremental_operation=operation))
         self.wait(self.admin.incremental_alter_configs([resource])[resource])
 

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
+from confluent_kafka.admin import AlterConfigOpType
+from tests.clients.confluent_client import ConfluentClient
 from tests.clients.conftest import CreateTopic
 from tests.clients.requests import fetch, fetched, milliseconds
 from tests.clients.transaction_requests import TransactionWire
@@ -125,6 +127,54 @@ def test_an_older_client_adds_its_partitions_itself(
     assert txn.end_as_older_client(producer) is ErrorCode.none
     late = txn.produce(producer, topic, b"late", sequence=1, version=11)
     assert late.error_code in {ErrorCode.transaction_abortable, ErrorCode.not_enough_replicas}
+
+
+@pytest.fixture
+def without_verification(confluent: ConfluentClient) -> Iterator[None]:
+    key = "transaction.partition.verification.enable"
+    confluent.alter_brokers(AlterConfigOpType.SET, key, "false")
+    yield
+    confluent.alter_brokers(AlterConfigOpType.DELETE, key, None)
+
+
+@pytest.mark.usefixtures("without_verification")
+def test_without_verification_older_clients_write_outside_a_transaction(
+    txn: TransactionWire, producer: Producer, topic: str
+) -> None:
+    while (produced := txn.produce(producer, topic, b"value", version=11)).error_code:
+        assert produced.error_code is ErrorCode.transaction_abortable  # Kafka takes a moment.
+    (open_here,) = txn.producers(topic).active_producers
+    assert open_here.current_txn_start_offset == 0
+    ended_by_nobody = txn.end_as_older_client(producer)
+    assert ended_by_nobody is ErrorCode.invalid_txn_state
+    assert txn.write_marker(producer, topic, 0) == [ErrorCode.none]
+
+
+@pytest.mark.usefixtures("without_verification")
+def test_without_verification_older_clients_commit_offsets_outside_a_transaction(
+    txn: TransactionWire, producer: Producer, topic: str
+) -> None:
+    group = f"{topic}-group"
+    txn.add_offsets(producer, group)
+    assert txn.end_as_older_client(producer, commit=False) is ErrorCode.none
+    retried = {ErrorCode.concurrent_transactions, ErrorCode.coordinator_load_in_progress}
+    while code := txn.commit_offset(producer, group, topic, 3, version=4):
+        assert code in retried | {ErrorCode.transaction_abortable}
+    unstable = txn.committed_offset(group, topic, require_stable=True)
+    assert unstable is ErrorCode.unstable_offset_commit
+
+
+@pytest.mark.usefixtures("without_verification")
+def test_without_verification_the_writes_of_newer_clients_are_in_their_transaction(
+    txn: TransactionWire, producer: Producer, bootstrap: str, topic: str
+) -> None:
+    assert txn.produce(producer, topic, b"value").error_code is ErrorCode.none
+    following = txn.committed(producer)
+    txn.init()
+    assert values(bootstrap, topic) == [b"value"]
+    late = txn.produce(producer, topic, b"late", sequence=1)
+    assert late.error_code is ErrorCode.invalid_producer_epoch
+    assert following.epoch == producer.epoch + 1
 
 
 def test_records_of_another_producer_are_refused(

@@ -22,11 +22,8 @@ from kio.schema.offset_fetch.v8.request import (
 )
 from kio.schema.produce.v11 import request as produce_v11
 from kio.schema.produce.v12 import request as produce_v12
-from kio.schema.txn_offset_commit.v5.request import (
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
-    TxnOffsetCommitRequestTopic,
-)
+from kio.schema.txn_offset_commit.v4 import request as commit_v4
+from kio.schema.txn_offset_commit.v5 import request as commit_v5
 from kio.schema.write_txn_markers.v2.request import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
@@ -165,17 +162,18 @@ class TransactionWire:
         return code
 
     def commit_offset(
-        self, producer: Producer, group_id: str, topic: str, offset: int
+        self, producer: Producer, group_id: str, topic: str, offset: int, *, version: int = 5
     ) -> ErrorCode:
-        partition = TxnOffsetCommitRequestPartition(
+        module: Any = commit_v5 if version == 5 else commit_v4
+        partition = module.TxnOffsetCommitRequestPartition(
             partition_index=0, committed_offset=offset, committed_metadata=""
         )
-        request = TxnOffsetCommitRequest(
+        request = module.TxnOffsetCommitRequest(
             transactional_id=self.transactional_id,
             group_id=group_id,
             producer_id=producer.id,
             producer_epoch=producer.epoch,
-            topics=(TxnOffsetCommitRequestTopic(name=topic, partitions=(partition,)),),
+            topics=(module.TxnOffsetCommitRequestTopic(name=topic, partitions=(partition,)),),
         )
         ((committed,),) = (one.partitions for one in self.wire.call(request).topics)
         code: ErrorCode = committed.error_code

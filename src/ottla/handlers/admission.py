@@ -77,7 +77,9 @@ class Admission:
         try:
             if self._refusal is not None:
                 raise self._refusal
-            validate_in_transaction(self._broker, write, abortable=self._abortable)
+            validate_in_transaction(
+                self._broker, write, abortable=self._abortable, added_here=self._adds
+            )
         except ApiError as error:
             raise self._for_produce(error) from error
 

@@ -42,9 +42,15 @@ async def handle_txn_offset_commit(
         Producer(request.producer_id, request.producer_epoch),
         (TopicPartition(broker.groups.topic, partition),),
     )
-    if context.api_version >= _ADDED_HERE_SINCE:
+    added_here = context.api_version >= _ADDED_HERE_SINCE
+    if added_here:
         await add_to_transaction(broker, write)
-    validate_in_transaction(broker, write, abortable=context.api_version >= _ABORTABLE_SINCE)
+    validate_in_transaction(
+        broker,
+        write,
+        abortable=context.api_version >= _ABORTABLE_SINCE,
+        added_here=added_here,
+    )
     caller = caller_of(context)
     return await runtime.submit(
         lambda machine, now_ms: machine.commit_transactional_offsets(request, caller, now_ms)

@@ -34,6 +34,15 @@ TRANSACTION_TWO_PHASE_COMMIT_ENABLE = ConfigKey(
     "Whether a producer may ask for transactions that never time out, which another system decides"
     " (KIP-939).",
 )
+TRANSACTION_PARTITION_VERIFICATION_ENABLE = ConfigKey(
+    "transaction.partition.verification.enable",
+    ConfigType.BOOLEAN,
+    True,
+    "Whether a partition takes the records of a transaction only if it was added to that (KIP-890)."
+    " Without, a write of an older client that comes late opens a transaction which nobody ends."
+    " Newer clients, whose writes add the partition, are not concerned.",
+    dynamic=True,
+)
 TRANSACTION_STATE_LOG_NUM_PARTITIONS = _integer(
     "transaction.state.log.num.partitions",
     50,
@@ -63,6 +72,7 @@ BROKER_KEYS: tuple[ConfigKey[Any], ...] = (
     TRANSACTIONAL_ID_EXPIRATION_MS,
     TRANSACTION_REMOVE_EXPIRED_INTERVAL_MS,
     TRANSACTION_TWO_PHASE_COMMIT_ENABLE,
+    TRANSACTION_PARTITION_VERIFICATION_ENABLE,
     TRANSACTION_STATE_LOG_NUM_PARTITIONS,
     TRANSACTION_STATE_LOG_REPLICATION_FACTOR,
     TRANSACTION_STATE_LOG_MIN_ISR,
