@@ -46,8 +46,9 @@ from ottla.runtime.machine_runtime import MachineRuntime
 from ottla.runtime.producer_ids import ProducerIds
 from ottla.runtime.snapshots import SnapshotStore
 from ottla.runtime.supervisor import Supervisor
-from ottla.storage.config import BROKER_KEYS as STORAGE_KEYS
-from ottla.storage.config import TOPIC_KEYS, LogConfig, topic_defaults
+from ottla.storage.broker_config import BROKER_KEYS as STORAGE_KEYS
+from ottla.storage.broker_config import topic_defaults
+from ottla.storage.config import TOPIC_KEYS, LogConfig
 from ottla.storage.faulty_filesystem import FaultyFilesystem
 from ottla.storage.log import PartitionLog
 from ottla.transactions.config import BROKER_KEYS as TRANSACTION_KEYS

@@ -7,7 +7,7 @@ from ottla.node.config import BROKER_SCHEMA, NODE_ID, ConfigError, environment_n
 from ottla.node.config_reference import config_reference
 from ottla.node.settings import ServeSettings
 from ottla.protocol.config import ConfigValues
-from ottla.storage.config import LOG_DIRS, LOG_RETENTION_MS
+from ottla.storage.broker_config import LOG_DIRS, LOG_RETENTION_MS
 
 
 def load(environment: dict[str, str] | None = None, **settings: object) -> ConfigValues:

@@ -2,7 +2,8 @@ import pytest
 
 from ottla.protocol.config import ConfigSchema, ConfigValues
 from ottla.protocol.errors import ApiError
-from ottla.storage.config import BROKER_KEYS, TOPIC_KEYS, LogConfig, topic_defaults
+from ottla.storage.broker_config import BROKER_KEYS, topic_defaults
+from ottla.storage.config import TOPIC_KEYS, LogConfig
 
 TOPIC = ConfigSchema(TOPIC_KEYS)
 BROKER = ConfigSchema(BROKER_KEYS)

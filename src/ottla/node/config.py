@@ -20,8 +20,9 @@ from ottla.protocol.config import ConfigKey, ConfigSchema, ConfigType, ConfigVal
 from ottla.protocol.errors import ApiError
 from ottla.replication.config import BROKER_KEYS as REPLICATION_KEYS
 from ottla.runtime.config import BROKER_KEYS as RUNTIME_KEYS
-from ottla.storage.config import BROKER_KEYS as STORAGE_KEYS
-from ottla.storage.config import LOG_DIRS, TOPIC_KEYS
+from ottla.storage.broker_config import BROKER_KEYS as STORAGE_KEYS
+from ottla.storage.broker_config import LOG_DIRS
+from ottla.storage.config import TOPIC_KEYS
 from ottla.transactions.config import BROKER_KEYS as TRANSACTION_KEYS
 
 ENVIRONMENT_PREFIX = "OTTLA_"

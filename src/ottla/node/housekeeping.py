@@ -9,7 +9,7 @@ from ottla.replication.manager import ReplicaManager
 from ottla.replication.partition import FlushPolicy
 from ottla.runtime.clock import Clock
 from ottla.runtime.supervisor import Supervisor
-from ottla.storage.config import (
+from ottla.storage.broker_config import (
     FLUSH_INTERVAL_MS,
     FLUSH_POLICY,
     LOG_CLEANER_BACKOFF_MS,

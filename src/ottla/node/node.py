@@ -47,13 +47,8 @@ from ottla.runtime.flusher import Flushable, Flusher
 from ottla.runtime.machine_runtime import MachineRuntime
 from ottla.runtime.producer_ids import ProducerIds
 from ottla.runtime.supervisor import Supervisor
-from ottla.storage.config import (
-    FLUSH_POLICY,
-    LOG_DIRS,
-    LOG_OPEN_FILES_MAX,
-    LogConfig,
-    topic_defaults,
-)
+from ottla.storage.broker_config import FLUSH_POLICY, LOG_DIRS, LOG_OPEN_FILES_MAX, topic_defaults
+from ottla.storage.config import LogConfig
 from ottla.storage.directory_identity import WrongDirectory
 from ottla.storage.errors import CorruptLog, StorageError
 from ottla.storage.log import PartitionLog

@@ -18,6 +18,14 @@ from uuid import UUID, uuid4
 from ottla.protocol.config import ConfigValues
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.topics import TopicPartition
+from ottla.storage.broker_config import (
+    LOG_CLEANER_DEDUPE_BUFFER_SIZE,
+    LOG_CLEANER_IO_BUFFER_SIZE,
+    LOG_CLEANER_IO_MAX_BYTES_PER_SECOND,
+    LOG_OPEN_FILES_MAX,
+    NUM_RECOVERY_THREADS_PER_DATA_DIR,
+    PRODUCER_ID_EXPIRATION_MS,
+)
 from ottla.storage.checkpoints import (
     LOG_START_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
@@ -26,15 +34,7 @@ from ottla.storage.checkpoints import (
     write_offsets,
 )
 from ottla.storage.cleaner import LogCleaner
-from ottla.storage.config import (
-    LOG_CLEANER_DEDUPE_BUFFER_SIZE,
-    LOG_CLEANER_IO_BUFFER_SIZE,
-    LOG_CLEANER_IO_MAX_BYTES_PER_SECOND,
-    LOG_OPEN_FILES_MAX,
-    NUM_RECOVERY_THREADS_PER_DATA_DIR,
-    PRODUCER_ID_EXPIRATION_MS,
-    LogConfig,
-)
+from ottla.storage.config import LogConfig
 from ottla.storage.directory_identity import identify_directory, lock_directory, read_identity
 from ottla.storage.directory_loader import DirectoryLoader, log_starts
 from ottla.storage.errors import CorruptLog, StorageError

@@ -1,0 +1,214 @@
+"""What a broker can set for its logs, with Kafka's names and defaults.
+
+These are the keys that the log manager obeys, and the defaults of the topic keys: `topic_defaults`
+turns a broker's values into the layer below a topic's own.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ottla.protocol.config import ConfigKey, ConfigType, at_least, between, one_of
+from ottla.storage.config import RETENTION_MS, SEGMENT_MS, TOPIC_KEYS
+
+_HOUR_MS = 3_600_000
+_DAY_MS = 24 * _HOUR_MS
+
+
+def _long_or_unset(name: str, doc: str) -> ConfigKey[int | None]:
+    return ConfigKey(name, ConfigType.LONG, None, doc)
+
+
+LOG_DIRS = ConfigKey(
+    "log.dirs",
+    ConfigType.LIST,
+    ("data",),
+    "The directories that hold the partitions.",
+    lambda directories: None if directories else "must name at least one directory",
+)
+FLUSH_POLICY = ConfigKey(
+    "flush.policy",
+    ConfigType.STRING,
+    "ack",
+    "When appended records are synced: before they are acknowledged (ack), every "
+    "flush.interval.ms (interval), or when the operating system likes (os).",
+    one_of("ack", "interval", "os"),
+)
+FLUSH_INTERVAL_MS = ConfigKey(
+    "flush.interval.ms",
+    ConfigType.LONG,
+    1000,
+    "The time between syncs with flush.policy=interval.",
+    at_least(1),
+)
+LOG_RETENTION_CHECK_INTERVAL_MS = ConfigKey(
+    "log.retention.check.interval.ms",
+    ConfigType.LONG,
+    300_000,
+    "How often logs are searched for segments to remove.",
+    at_least(1),
+)
+LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS = ConfigKey(
+    "log.flush.offset.checkpoint.interval.ms",
+    ConfigType.LONG,
+    60_000,
+    "How often the offset up to which each log is synced is written down.",
+    at_least(1),
+)
+LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS = ConfigKey(
+    "log.flush.start.offset.checkpoint.interval.ms",
+    ConfigType.LONG,
+    60_000,
+    "How often the offset at which each log starts is written down.",
+    at_least(1),
+)
+NUM_RECOVERY_THREADS_PER_DATA_DIR = ConfigKey(
+    "num.recovery.threads.per.data.dir",
+    ConfigType.INT,
+    2,
+    "Threads for each log directory that load logs at start and flush them at shutdown.",
+    at_least(1),
+)
+LOG_OPEN_FILES_MAX = ConfigKey(
+    "log.open.files.max",
+    ConfigType.INT,
+    2000,
+    "Files of segments that are kept open at the same time.",
+    at_least(16),
+)
+LOG_CLEANER_ENABLE = ConfigKey(
+    "log.cleaner.enable", ConfigType.BOOLEAN, True, "Whether logs are compacted."
+)
+LOG_CLEANER_THREADS = ConfigKey(
+    "log.cleaner.threads", ConfigType.INT, 1, "Threads that compact logs.", at_least(0)
+)
+LOG_CLEANER_BACKOFF_MS = ConfigKey(
+    "log.cleaner.backoff.ms",
+    ConfigType.LONG,
+    15_000,
+    "The pause when there is nothing to compact.",
+    at_least(0),
+)
+LOG_CLEANER_DEDUPE_BUFFER_SIZE = ConfigKey(
+    "log.cleaner.dedupe.buffer.size",
+    ConfigType.LONG,
+    128 << 20,
+    "Memory for the keys of the records that are being compacted, for all threads.",
+    at_least(1 << 20),
+)
+LOG_CLEANER_IO_BUFFER_SIZE = ConfigKey(
+    "log.cleaner.io.buffer.size",
+    ConfigType.INT,
+    512 << 10,
+    "Memory for the reads and writes of compaction, for all threads.",
+    at_least(0),
+)
+LOG_CLEANER_IO_MAX_BYTES_PER_SECOND = ConfigKey(
+    "log.cleaner.io.max.bytes.per.second",
+    ConfigType.DOUBLE,
+    float("inf"),
+    "The most that compaction reads and writes in a second.",
+)
+PRODUCER_ID_EXPIRATION_MS = ConfigKey(
+    "producer.id.expiration.ms",
+    ConfigType.INT,
+    _DAY_MS,
+    "How long the last sequences of a silent producer are remembered.",
+    at_least(1),
+)
+PRODUCER_ID_EXPIRATION_CHECK_INTERVAL_MS = ConfigKey(
+    "producer.id.expiration.check.interval.ms",
+    ConfigType.INT,
+    600_000,
+    "How often silent producers are forgotten.",
+    at_least(1),
+)
+LOG_RETENTION_MS = _long_or_unset(
+    "log.retention.ms", "The default of retention.ms; log.retention.minutes if unset."
+)
+LOG_RETENTION_MINUTES = _long_or_unset(
+    "log.retention.minutes", "The default of retention.ms in minutes; log.retention.hours if unset."
+)
+LOG_RETENTION_HOURS = ConfigKey(
+    "log.retention.hours", ConfigType.INT, 168, "The default of retention.ms in hours."
+)
+LOG_ROLL_MS = _long_or_unset("log.roll.ms", "The default of segment.ms; log.roll.hours if unset.")
+LOG_ROLL_HOURS = ConfigKey(
+    "log.roll.hours",
+    ConfigType.INT,
+    168,
+    "The default of segment.ms in hours.",
+    between(1, 2**31 - 1),
+)
+
+_UNIT_KEYS: tuple[ConfigKey[Any], ...] = (
+    LOG_RETENTION_MS,
+    LOG_RETENTION_MINUTES,
+    LOG_RETENTION_HOURS,
+    LOG_ROLL_MS,
+    LOG_ROLL_HOURS,
+)
+
+
+def _broker_key(key: ConfigKey[Any]) -> ConfigKey[Any]:
+    assert key.synonym is not None
+    return ConfigKey(
+        key.synonym,
+        key.type,
+        key.default,
+        f"The default of the topic key {key.name}. {key.doc}",
+        key.validator,
+        dynamic=True,
+    )
+
+
+BROKER_KEYS: tuple[ConfigKey[Any], ...] = (
+    LOG_DIRS,
+    FLUSH_POLICY,
+    FLUSH_INTERVAL_MS,
+    LOG_RETENTION_CHECK_INTERVAL_MS,
+    LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS,
+    LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS,
+    NUM_RECOVERY_THREADS_PER_DATA_DIR,
+    LOG_OPEN_FILES_MAX,
+    LOG_CLEANER_ENABLE,
+    LOG_CLEANER_THREADS,
+    LOG_CLEANER_BACKOFF_MS,
+    LOG_CLEANER_DEDUPE_BUFFER_SIZE,
+    LOG_CLEANER_IO_BUFFER_SIZE,
+    LOG_CLEANER_IO_MAX_BYTES_PER_SECOND,
+    PRODUCER_ID_EXPIRATION_MS,
+    PRODUCER_ID_EXPIRATION_CHECK_INTERVAL_MS,
+    *_UNIT_KEYS,
+    *(
+        _broker_key(key)
+        for key in TOPIC_KEYS
+        if key.synonym and key.synonym not in {unit.name for unit in _UNIT_KEYS}
+    ),
+)
+
+_UNIT_SYNONYMS: dict[str, tuple[tuple[str, int], ...]] = {
+    RETENTION_MS.name: (
+        (LOG_RETENTION_MS.name, 1),
+        (LOG_RETENTION_MINUTES.name, 60_000),
+        (LOG_RETENTION_HOURS.name, _HOUR_MS),
+    ),
+    SEGMENT_MS.name: ((LOG_ROLL_MS.name, 1), (LOG_ROLL_HOURS.name, _HOUR_MS)),
+}
+
+
+def _milliseconds(value: Any, unit_ms: int) -> int:
+    """A negative time is no limit, whatever the unit."""
+    return -1 if value < 0 else value * unit_ms
+
+
+def topic_defaults(broker: Mapping[str, object]) -> dict[str, object]:
+    """What the broker's parsed values say about topic keys, by topic key."""
+    defaults: dict[str, object] = {}
+    for key in TOPIC_KEYS:
+        for name, unit_ms in _UNIT_SYNONYMS.get(key.name, ()):
+            if broker.get(name) is not None:
+                defaults[key.name] = _milliseconds(broker[name], unit_ms)
+                break
+        if key.synonym and key.synonym in broker and key.name not in _UNIT_SYNONYMS:
+            defaults[key.name] = broker[key.synonym]
+    return defaults
