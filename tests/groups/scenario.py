@@ -27,8 +27,9 @@ from tests.groups.kit import ALL_GROUPS, Coordinator, Reply, subscription
 
 from ottla.groups.classic.records import GroupMetadataKey
 from ottla.groups.consumer import records as consumer
-from ottla.groups.consumer.member import MemberState, from_topic_partitions
+from ottla.groups.consumer.member import MemberState
 from ottla.groups.consumer_protocol import parse_assignment, write_assignment
+from ottla.groups.modern.records import TopicPartitions, from_topic_partitions
 from ottla.groups.offsets.records import OffsetCommitKey
 from ottla.groups.partitions import by_topic
 from ottla.groups.record import Record
@@ -230,7 +231,7 @@ def _places(places: set[tuple[str, int]]) -> str:
     return ",".join(f"{topic}-{partition}" for topic, partition in sorted(places)) or "-"
 
 
-def _topics(topics: tuple[consumer.TopicPartitions, ...]) -> str:
+def _topics(topics: tuple[TopicPartitions, ...]) -> str:
     names = {1: "t", 2: "u"}
     return (
         ",".join(

@@ -12,6 +12,7 @@ from ottla.groups.classic.records import (
     group_tombstone,
 )
 from ottla.groups.consumer import records as consumer
+from ottla.groups.modern import records as modern
 from ottla.groups.offsets.records import (
     OffsetCommitKey,
     OffsetCommitValue,
@@ -168,14 +169,14 @@ def test_present_classic_member_metadata_is_marked() -> None:
         ),
         Record(
             consumer.ConsumerGroupPartitionMetadataKey(group_id="g"),
-            consumer.ConsumerGroupPartitionMetadataValue(
+            modern.PartitionMetadataValue(
                 topics=(
-                    consumer.TopicMetadata(
+                    modern.TopicMetadata(
                         topic_id=TOPIC_ID,
                         topic_name="t",
                         num_partitions=2,
                         partition_metadata=(
-                            consumer.PartitionMetadata(partition=0, racks=("a", "b")),
+                            modern.PartitionMetadata(partition=0, racks=("a", "b")),
                         ),
                     ),
                 )
@@ -189,12 +190,12 @@ def test_present_classic_member_metadata_is_marked() -> None:
         ),
         Record(
             consumer.ConsumerGroupTargetAssignmentMetadataKey(group_id="g"),
-            consumer.ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=3),
+            modern.TargetAssignmentMetadataValue(assignment_epoch=3),
         ),
         Record(
             consumer.ConsumerGroupTargetAssignmentMemberKey(group_id="g", member_id="m"),
-            consumer.ConsumerGroupTargetAssignmentMemberValue(
-                topic_partitions=(consumer.TopicPartitions(topic_id=TOPIC_ID, partitions=(0, 2)),)
+            modern.TargetAssignmentMemberValue(
+                topic_partitions=(modern.TopicPartitions(topic_id=TOPIC_ID, partitions=(0, 2)),)
             ),
         ),
         Record(
@@ -203,7 +204,7 @@ def test_present_classic_member_metadata_is_marked() -> None:
                 member_epoch=4,
                 previous_member_epoch=3,
                 state=1,
-                assigned_partitions=(consumer.TopicPartitions(topic_id=TOPIC_ID, partitions=(0,)),),
+                assigned_partitions=(modern.TopicPartitions(topic_id=TOPIC_ID, partitions=(0,)),),
                 partitions_pending_revocation=(),
             ),
         ),
@@ -254,14 +255,14 @@ def test_the_first_name_of_the_offset_family() -> None:
 def test_share_group_bytes() -> None:
     metadata = Record(
         share.ShareGroupMetadataKey(group_id="g"),
-        share.ShareGroupMetadataValue(epoch=2, metadata_hash=3),
+        modern.EpochValue(epoch=2, metadata_hash=3),
     )
     current = Record(
         share.ShareGroupCurrentMemberAssignmentKey(group_id="g", member_id="m"),
         share.ShareGroupCurrentMemberAssignmentValue(
             member_epoch=2,
             previous_member_epoch=1,
-            assigned_partitions=(consumer.TopicPartitions(topic_id=TOPIC_ID, partitions=(5,)),),
+            assigned_partitions=(modern.TopicPartitions(topic_id=TOPIC_ID, partitions=(5,)),),
         ),
     )
 

@@ -9,6 +9,7 @@ A reply may be a Deferred: JoinGroup and SyncGroup wait for other members.
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from functools import partial
+from typing import Any, TypeVar
 
 from kio.schema.consumer_group_describe.v1.response import (
     DescribedGroup as DescribedConsumerGroup,
@@ -50,8 +51,9 @@ from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.heartbeat import ConsumerHeartbeat
 from ottla.groups.consumer.migration import Migration
 from ottla.groups.consumer.progress import Progress
-from ottla.groups.consumer.records import CONSUMER_KEYS, ConsumerGroupMetadataKey
+from ottla.groups.consumer.records import CONSUMER_KEYS
 from ottla.groups.consumer.sessions import ConsumerSessions
+from ottla.groups.modern.group import ModernGroup
 from ottla.groups.offsets import removal
 from ottla.groups.offsets.commit import OffsetCommits
 from ottla.groups.offsets.fetch import fetch_offsets
@@ -63,7 +65,7 @@ from ottla.groups.share import state_partitions
 from ottla.groups.share.config import ShareConfig
 from ottla.groups.share.group import ShareGroup
 from ottla.groups.share.heartbeat import ShareHeartbeat
-from ottla.groups.share.records import SHARE_KEYS, ShareGroupMetadataKey
+from ottla.groups.share.records import SHARE_KEYS
 from ottla.groups.state import CoordinatorState
 from ottla.machine.catalog import TopicCatalog
 from ottla.machine.contract import Timers
@@ -72,6 +74,8 @@ from ottla.machine.transactional import Transactional, TransactionMarker
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from ottla.protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
+
+G = TypeVar("G", bound=ModernGroup[Any])
 
 _EXPIRE_OFFSETS_KEY = "offsets/expire"
 
@@ -126,9 +130,11 @@ class GroupMachine:
             case TransactionMarker():
                 self._state.offsets.replay_marker(record)
             case Record(key=key) if isinstance(key, CONSUMER_KEYS):
-                self._replay_consumer(key.group_id, record)
+                self._replay_modern(
+                    self._state.consumer_groups, ConsumerGroup, key.group_id, record
+                )
             case Record(key=key) if isinstance(key, SHARE_KEYS):
-                self._replay_share(key.group_id, record)
+                self._replay_modern(self._state.share_groups, ShareGroup, key.group_id, record)
             case UnknownRecord():
                 pass
             case _:
@@ -140,28 +146,17 @@ class GroupMachine:
         if group is not None:
             group.transition_to(ClassicState.DEAD, timestamp_ms)
 
-    def _replay_consumer(self, group_id: str, record: Record) -> None:
-        """Tombstones of members that are not known come from compaction and change nothing."""
-        groups = self._state.consumer_groups
+    def _replay_modern(
+        self, groups: dict[str, G], create: Callable[[str], G], group_id: str, record: Record
+    ) -> None:
+        """Tombstones of groups that are not known come from compaction and change nothing."""
         group = groups.get(group_id)
         if group is None:
             if record.value is None:
                 return
-            group = groups.setdefault(group_id, ConsumerGroup(group_id))
+            group = groups.setdefault(group_id, create(group_id))
         group.replay(record)
-        if isinstance(record.key, ConsumerGroupMetadataKey) and record.value is None:
-            del groups[group_id]
-            self._state.topics_seen.pop(group_id, None)
-
-    def _replay_share(self, group_id: str, record: Record) -> None:
-        groups = self._state.share_groups
-        group = groups.get(group_id)
-        if group is None:
-            if record.value is None:
-                return
-            group = groups.setdefault(group_id, ShareGroup(group_id))
-        group.replay(record)
-        if isinstance(record.key, ShareGroupMetadataKey) and record.value is None:
+        if isinstance(record.key, group.FAMILIES.epoch) and record.value is None:
             del groups[group_id]
             self._state.topics_seen.pop(group_id, None)
 

@@ -44,6 +44,7 @@ class KeyLayout:
     """Keys are never flexible, and a family has one layout of key for ever."""
 
     __slots__ = ()
+    RECORD_TYPE: ClassVar[int]
     __type__: ClassVar = EntityType.data
     __version__: ClassVar[int] = 0
     __flexible__: ClassVar[bool] = False

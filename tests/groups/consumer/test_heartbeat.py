@@ -15,8 +15,9 @@ from kio.static.primitive import i32
 from tests.groups.kit import ALL_GROUPS, CALLER, START_MS, Catalog, Coordinator
 
 from ottla.groups.consumer import records
-from ottla.groups.consumer.subscription import metadata_hash
 from ottla.groups.duration import NO_THROTTLE, of_ms
+from ottla.groups.modern import records as modern
+from ottla.groups.modern.subscription import metadata_hash
 from ottla.groups.record import Record
 from ottla.protocol.errors import ErrorCode
 
@@ -43,7 +44,7 @@ def epoch_record(epoch: int, topics_hash: int = T_HASH) -> Record:
 def assignment_epoch_record(epoch: int) -> Record:
     return Record(
         records.ConsumerGroupTargetAssignmentMetadataKey(group_id="g"),
-        records.ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=epoch),
+        modern.TargetAssignmentMetadataValue(assignment_epoch=epoch),
     )
 
 
@@ -60,15 +61,15 @@ def member_record(member_id: str, **changes: Any) -> Record:
     )
 
 
-def topic(partitions: Iterable[int]) -> tuple[records.TopicPartitions, ...]:
+def topic(partitions: Iterable[int]) -> tuple[modern.TopicPartitions, ...]:
     found = tuple(sorted(partitions))
-    return (records.TopicPartitions(topic_id=T_ID, partitions=found),) if found else ()
+    return (modern.TopicPartitions(topic_id=T_ID, partitions=found),) if found else ()
 
 
 def target_record(member_id: str, *partitions: int) -> Record:
     return Record(
         records.ConsumerGroupTargetAssignmentMemberKey(group_id="g", member_id=member_id),
-        records.ConsumerGroupTargetAssignmentMemberValue(topic_partitions=topic(partitions)),
+        modern.TargetAssignmentMemberValue(topic_partitions=topic(partitions)),
     )
 
 

@@ -14,9 +14,9 @@ from kio.schema.types import GroupId, TopicName
 from kio.static.primitive import i32
 from tests.groups.kit import ALL_GROUPS, CALLER, START_MS, Coordinator
 
-from ottla.groups.consumer.records import TopicPartitions as TopicPartitionsValue
-from ottla.groups.consumer.subscription import metadata_hash
 from ottla.groups.duration import NO_THROTTLE, of_ms
+from ottla.groups.modern import records as modern
+from ottla.groups.modern.subscription import metadata_hash
 from ottla.groups.partitions import TopicIdPartition
 from ottla.groups.record import Record
 from ottla.groups.share import records
@@ -75,30 +75,30 @@ def joined(*member_ids: str) -> tuple[Coordinator, dict[str, int]]:
     return coordinator, epochs
 
 
-def values(partitions: Iterable[int]) -> tuple[TopicPartitionsValue, ...]:
+def values(partitions: Iterable[int]) -> tuple[modern.TopicPartitions, ...]:
     found = tuple(partitions)
-    return (TopicPartitionsValue(topic_id=T_ID, partitions=found),) if found else ()
+    return (modern.TopicPartitions(topic_id=T_ID, partitions=found),) if found else ()
 
 
 def epoch_record(epoch: int, count: int) -> Record:
     topics_hash = metadata_hash({T_ID: count} if count else {})
     return Record(
         records.ShareGroupMetadataKey(group_id="g"),
-        records.ShareGroupMetadataValue(epoch=epoch, metadata_hash=topics_hash),
+        modern.EpochValue(epoch=epoch, metadata_hash=topics_hash),
     )
 
 
 def target_record(*partitions: int, member_id: str = "a") -> Record:
     return Record(
         records.ShareGroupTargetAssignmentMemberKey(group_id="g", member_id=member_id),
-        records.ShareGroupTargetAssignmentMemberValue(topic_partitions=values(partitions)),
+        modern.TargetAssignmentMemberValue(topic_partitions=values(partitions)),
     )
 
 
 def assignment_epoch_record(epoch: int) -> Record:
     return Record(
         records.ShareGroupTargetAssignmentMetadataKey(group_id="g"),
-        records.ShareGroupTargetAssignmentMetadataValue(assignment_epoch=epoch),
+        modern.TargetAssignmentMetadataValue(assignment_epoch=epoch),
     )
 
 

@@ -34,6 +34,7 @@ from ottla.groups.consumer.sessions import ConsumerSessions
 from ottla.groups.consumer_protocol import Subscription, parse_subscription, write_assignment
 from ottla.groups.duration import NO_THROTTLE, in_ms
 from ottla.groups.effects import Effects
+from ottla.groups.modern.target import write_member
 from ottla.groups.state import CoordinatorState
 from ottla.machine.result import Result
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -66,7 +67,7 @@ class ClassicMembers:
         draft = Draft(group)
         before = self._find(draft, request, member_id)
         member = _updated(before, request, subscription, caller)
-        changed = self._progress.update(draft, member)
+        changed = write_member(draft, member)
         owned = to_ids(subscription.owned_partitions, self._state.catalog)
         member = self._progress.advance(draft, member, owned, now_ms, subscription_changed=changed)
         effects = Effects()

@@ -34,6 +34,7 @@ from ottla.groups.consumer.validation import (
 )
 from ottla.groups.duration import NO_THROTTLE, in_ms, of_ms
 from ottla.groups.effects import Effects
+from ottla.groups.modern.target import write_member
 from ottla.groups.partitions import NOTHING, Assignment, assignment_of, by_topic
 from ottla.groups.state import CoordinatorState
 from ottla.machine.result import Result
@@ -65,7 +66,7 @@ class ConsumerHeartbeat:
         owned = _owned(request)
         before = self._find(draft, request, member_id, owned)
         member = _updated(before, request, caller)
-        subscription_changed = self._progress.update(draft, member)
+        subscription_changed = write_member(draft, member)
         member = self._progress.advance(
             draft, member, owned, now_ms, subscription_changed=subscription_changed
         )

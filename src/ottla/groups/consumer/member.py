@@ -9,10 +9,11 @@ from ottla.groups.consumer.records import (
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataKey,
     ConsumerGroupMemberMetadataValue,
-    TopicPartitions,
 )
-from ottla.groups.partitions import NOTHING, Assignment, assignment_of, by_topic
-from ottla.groups.record import Record
+from ottla.groups.modern.member import ModernMember, Subscription
+from ottla.groups.modern.records import from_topic_partitions, to_topic_partitions
+from ottla.groups.partitions import NOTHING, Assignment
+from ottla.groups.record import Record, RecordValue
 
 LEFT_TEMPORARILY_EPOCH = -2  # A static member that will come back under the same instance id.
 
@@ -35,22 +36,17 @@ class MemberState(enum.IntEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerMember:
-    member_id: str
-    instance_id: str | None = None
-    rack_id: str | None = None
-    client_id: str = ""
-    client_host: str = ""
-    subscribed_topic_names: tuple[str, ...] = ()  # In ascending order.
+class ConsumerMember(ModernMember):
     subscribed_topic_regex: str | None = None
     rebalance_timeout_ms: int = -1
     server_assignor: str | None = None
     classic: ClassicMemberMetadata | None = None  # While it speaks the classic protocol.
-    epoch: int = 0
-    previous_epoch: int = -1
     state: MemberState = MemberState.STABLE
-    assigned: Assignment = NOTHING
     pending_revocation: Assignment = NOTHING
+
+    @property
+    def subscription(self) -> Subscription:
+        return Subscription(self.subscribed_topic_names, self.subscribed_topic_regex)
 
     @property
     def held(self) -> Assignment:
@@ -85,7 +81,8 @@ class ConsumerMember:
             classic_member_metadata=self.classic,
         )
 
-    def with_metadata(self, value: ConsumerGroupMemberMetadataValue) -> "ConsumerMember":
+    def with_metadata(self, value: RecordValue) -> "ConsumerMember":
+        assert isinstance(value, ConsumerGroupMemberMetadataValue)
         return replace(
             self,
             instance_id=value.instance_id,
@@ -111,12 +108,10 @@ class ConsumerMember:
             ),
         )
 
-    def with_assignment(
-        self, value: ConsumerGroupCurrentMemberAssignmentValue | None
-    ) -> "ConsumerMember":
-        """None: the member is in the group, but was never given anything."""
+    def with_assignment(self, value: RecordValue | None) -> "ConsumerMember":
         if value is None:
             return self.without_assignment()
+        assert isinstance(value, ConsumerGroupCurrentMemberAssignmentValue)
         return replace(
             self,
             epoch=value.member_epoch,
@@ -135,14 +130,3 @@ class ConsumerMember:
             assigned=NOTHING,
             pending_revocation=NOTHING,
         )
-
-
-def to_topic_partitions(assignment: Assignment) -> tuple[TopicPartitions, ...]:
-    return tuple(
-        TopicPartitions(topic_id=topic_id, partitions=partitions)
-        for topic_id, partitions in by_topic(assignment).items()
-    )
-
-
-def from_topic_partitions(topics: tuple[TopicPartitions, ...]) -> Assignment:
-    return assignment_of((topic.topic_id, topic.partitions) for topic in topics)

@@ -6,18 +6,12 @@
 3. The member takes a step towards its target.
 """
 
-from collections.abc import Mapping
-from uuid import UUID
-
 from ottla.groups.consumer.current_assignment import CurrentAssignmentBuilder
 from ottla.groups.consumer.draft import Draft
 from ottla.groups.consumer.member import ConsumerMember
-from ottla.groups.consumer.subscription import (
-    metadata_hash,
-    partition_counts,
-    resolve_expressions,
-)
+from ottla.groups.consumer.subscription import resolve_expressions
 from ottla.groups.consumer.target import write_target
+from ottla.groups.modern.subscription import subscribed_hash
 from ottla.groups.partitions import Assignment
 from ottla.groups.state import CoordinatorState
 
@@ -25,18 +19,6 @@ from ottla.groups.state import CoordinatorState
 class Progress:
     def __init__(self, state: CoordinatorState) -> None:
         self._state = state
-
-    def update(self, draft: Draft, member: ConsumerMember) -> bool:
-        """Write what is new about the member; whether its subscription is."""
-        known = draft.group.members.get(member.member_id)
-        if known is not None and known.metadata() == member.metadata():
-            return False
-        draft.write(member.metadata_record(draft.group.group_id))
-        return (
-            known is None
-            or known.subscribed_topic_names != member.subscribed_topic_names
-            or known.subscribed_topic_regex != member.subscribed_topic_regex
-        )
 
     def advance(
         self,
@@ -51,7 +33,7 @@ class Progress:
         self._maybe_begin_epoch(draft, now_ms, subscription_changed=subscription_changed)
         if draft.group.epoch > draft.group.assignment_epoch:
             default_assignor = self._state.config.consumer_assignors[0]
-            write_target(draft, self._state.catalog, self._counts(draft), default_assignor)
+            write_target(draft, self._state.catalog, default_assignor)
         group = draft.group
         builder = CurrentAssignmentBuilder(
             target_epoch=group.assignment_epoch,
@@ -69,10 +51,7 @@ class Progress:
         if not subscription_changed and self._state.topics_seen.get(group_id) == version:
             return
         resolved_anew = resolve_expressions(draft, self._state.catalog, now_ms)
-        topics_hash = metadata_hash(self._counts(draft))
+        topics_hash = subscribed_hash(draft.group, self._state.catalog)
         if subscription_changed or resolved_anew or topics_hash != draft.group.metadata_hash:
             draft.write(draft.group.epoch_record(draft.group.epoch + 1, topics_hash))
         self._state.topics_seen[group_id] = version
-
-    def _counts(self, draft: Draft) -> Mapping[UUID, int]:
-        return partition_counts(draft.group, self._state.catalog)

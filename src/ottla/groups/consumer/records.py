@@ -9,10 +9,16 @@
 16 the topics that a subscribed regular expression resolves to
 """
 
-import uuid
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from ottla.groups.modern.records import (
+    EpochValue,
+    PartitionMetadataValue,
+    TargetAssignmentMemberValue,
+    TargetAssignmentMetadataValue,
+    TopicPartitions,
+)
 from ottla.groups.record import GroupKey, KeyLayout, MemberKey, ValueLayout, wire
 
 
@@ -22,34 +28,13 @@ class ConsumerGroupMetadataKey(GroupKey):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerGroupMetadataValue(ValueLayout):
-    epoch: int = field(metadata=wire("int32"))
-    # Of the subscribed topics and their partition counts when the epoch began (KIP-1101).
+class ConsumerGroupMetadataValue(EpochValue):
     metadata_hash: int = field(metadata=wire("int64", tag=0), default=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroupPartitionMetadataKey(GroupKey):
     RECORD_TYPE: ClassVar[int] = 4
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionMetadata(ValueLayout):
-    partition: int = field(metadata=wire("int32"))
-    racks: tuple[str, ...] = field(metadata=wire("string"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicMetadata(ValueLayout):
-    topic_id: uuid.UUID | None = field(metadata=wire("uuid"))
-    topic_name: str = field(metadata=wire("string"))
-    num_partitions: int = field(metadata=wire("int32"))
-    partition_metadata: tuple[PartitionMetadata, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerGroupPartitionMetadataValue(ValueLayout):
-    topics: tuple[TopicMetadata, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,24 +77,8 @@ class ConsumerGroupTargetAssignmentMetadataKey(GroupKey):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerGroupTargetAssignmentMetadataValue(ValueLayout):
-    assignment_epoch: int = field(metadata=wire("int32"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicPartitions(ValueLayout):
-    topic_id: uuid.UUID | None = field(metadata=wire("uuid"))
-    partitions: tuple[int, ...] = field(metadata=wire("int32"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroupTargetAssignmentMemberKey(MemberKey):
     RECORD_TYPE: ClassVar[int] = 7
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerGroupTargetAssignmentMemberValue(ValueLayout):
-    topic_partitions: tuple[TopicPartitions, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,10 +111,10 @@ class ConsumerGroupRegularExpressionValue(ValueLayout):
 
 CONSUMER_FAMILIES: tuple[tuple[type[Any], type[Any]], ...] = (
     (ConsumerGroupMetadataKey, ConsumerGroupMetadataValue),
-    (ConsumerGroupPartitionMetadataKey, ConsumerGroupPartitionMetadataValue),
+    (ConsumerGroupPartitionMetadataKey, PartitionMetadataValue),
     (ConsumerGroupMemberMetadataKey, ConsumerGroupMemberMetadataValue),
-    (ConsumerGroupTargetAssignmentMetadataKey, ConsumerGroupTargetAssignmentMetadataValue),
-    (ConsumerGroupTargetAssignmentMemberKey, ConsumerGroupTargetAssignmentMemberValue),
+    (ConsumerGroupTargetAssignmentMetadataKey, TargetAssignmentMetadataValue),
+    (ConsumerGroupTargetAssignmentMemberKey, TargetAssignmentMemberValue),
     (ConsumerGroupCurrentMemberAssignmentKey, ConsumerGroupCurrentMemberAssignmentValue),
     (ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue),
 )

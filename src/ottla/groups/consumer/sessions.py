@@ -15,8 +15,8 @@ from ottla.groups.consumer.draft import Draft
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.member import ConsumerMember, MemberState
 from ottla.groups.consumer.migration import Migration
-from ottla.groups.consumer.subscription import metadata_hash, partition_counts
 from ottla.groups.effects import Effects
+from ottla.groups.modern.subscription import subscribed_hash
 from ottla.groups.state import CoordinatorState
 from ottla.machine.result import Result
 
@@ -103,8 +103,8 @@ class ConsumerSessions:
         for member_id in member_ids:
             draft.write(*group.member_tombstones(member_id))
             self.end(group.group_id, member_id)
-        counts = partition_counts(draft.group, self._state.catalog)
-        draft.write(draft.group.epoch_record(draft.group.epoch + 1, metadata_hash(counts)))
+        topics_hash = subscribed_hash(draft.group, self._state.catalog)
+        draft.write(draft.group.epoch_record(draft.group.epoch + 1, topics_hash))
         if self._migration.maybe_downgrade(draft, now_ms, effects):
             self.end_all(group)
         else:

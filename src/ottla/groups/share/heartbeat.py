@@ -21,6 +21,7 @@ from kio.static.primitive import i32
 
 from ottla.groups.caller import Caller
 from ottla.groups.duration import NO_THROTTLE, of_ms
+from ottla.groups.modern.target import write_member
 from ottla.groups.partitions import Assignment, by_topic
 from ottla.groups.record import Record
 from ottla.groups.share.group import ShareGroup
@@ -52,7 +53,7 @@ class ShareHeartbeat:
         draft = Draft(self._open(request))
         before = self._find(draft.group, request)
         member = _updated(before, request, caller)
-        subscription_changed = self._update(draft, member)
+        subscription_changed = write_member(draft, member)
         self._maybe_begin_epoch(draft, subscription_changed=subscription_changed)
         member = self._advance(draft, member)
         self._keep_alive(request.group_id, member.member_id, now_ms)
@@ -102,14 +103,6 @@ class ShareHeartbeat:
             )
 
     # Steps.
-
-    def _update(self, draft: Draft, member: ShareMember) -> bool:
-        """Write what is new about the member; whether its subscription is."""
-        known = draft.group.members.get(member.member_id)
-        if known is not None and known.metadata() == member.metadata():
-            return False
-        draft.write(member.metadata_record(draft.group.group_id))
-        return known is None or known.subscribed_topic_names != member.subscribed_topic_names
 
     def _maybe_begin_epoch(self, draft: Draft, *, subscription_changed: bool) -> None:
         group_id, version = draft.group.group_id, self._state.catalog.topics_version

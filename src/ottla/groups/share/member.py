@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass, replace
 
-from ottla.groups.consumer.member import from_topic_partitions, to_topic_partitions
+from ottla.groups.modern.member import ModernMember
+from ottla.groups.modern.records import from_topic_partitions, to_topic_partitions
 from ottla.groups.partitions import NOTHING, Assignment
-from ottla.groups.record import Record
+from ottla.groups.record import Record, RecordValue
 from ottla.groups.share.records import (
     ShareGroupCurrentMemberAssignmentKey,
     ShareGroupCurrentMemberAssignmentValue,
@@ -14,16 +15,7 @@ from ottla.groups.share.records import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShareMember:
-    member_id: str
-    rack_id: str | None = None
-    client_id: str = ""
-    client_host: str = ""
-    subscribed_topic_names: tuple[str, ...] = ()  # In ascending order.
-    epoch: int = 0
-    previous_epoch: int = -1
-    assigned: Assignment = NOTHING
-
+class ShareMember(ModernMember):
     def moved_to(self, epoch: int, assigned: Assignment) -> "ShareMember":
         if (epoch, assigned) == (self.epoch, self.assigned):
             return self
@@ -45,7 +37,8 @@ class ShareMember:
             subscribed_topic_names=self.subscribed_topic_names,
         )
 
-    def with_metadata(self, value: ShareGroupMemberMetadataValue) -> "ShareMember":
+    def with_metadata(self, value: RecordValue) -> "ShareMember":
+        assert isinstance(value, ShareGroupMemberMetadataValue)
         return replace(
             self,
             rack_id=value.rack_id,
@@ -64,12 +57,10 @@ class ShareMember:
             ),
         )
 
-    def with_assignment(
-        self, value: ShareGroupCurrentMemberAssignmentValue | None
-    ) -> "ShareMember":
-        """None: the member is in the group, but was never given anything."""
+    def with_assignment(self, value: RecordValue | None) -> "ShareMember":
         if value is None:
             return replace(self, epoch=0, previous_epoch=-1, assigned=NOTHING)
+        assert isinstance(value, ShareGroupCurrentMemberAssignmentValue)
         return replace(
             self,
             epoch=value.member_epoch,

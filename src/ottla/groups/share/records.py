@@ -13,18 +13,19 @@ import uuid
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from ottla.groups.consumer.records import TopicMetadata, TopicPartitions
+from ottla.groups.modern.records import (
+    EpochValue,
+    PartitionMetadataValue,
+    TargetAssignmentMemberValue,
+    TargetAssignmentMetadataValue,
+    TopicPartitions,
+)
 from ottla.groups.record import GroupKey, MemberKey, ValueLayout, wire
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareGroupPartitionMetadataKey(GroupKey):
     RECORD_TYPE: ClassVar[int] = 9
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShareGroupPartitionMetadataValue(ValueLayout):
-    topics: tuple[TopicMetadata, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,29 +47,13 @@ class ShareGroupMetadataKey(GroupKey):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShareGroupMetadataValue(ValueLayout):
-    epoch: int = field(metadata=wire("int32"))
-    metadata_hash: int = field(metadata=wire("int64"), default=0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ShareGroupTargetAssignmentMetadataKey(GroupKey):
     RECORD_TYPE: ClassVar[int] = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShareGroupTargetAssignmentMetadataValue(ValueLayout):
-    assignment_epoch: int = field(metadata=wire("int32"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ShareGroupTargetAssignmentMemberKey(MemberKey):
     RECORD_TYPE: ClassVar[int] = 13
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShareGroupTargetAssignmentMemberValue(ValueLayout):
-    topic_partitions: tuple[TopicPartitions, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,11 +96,11 @@ class ShareGroupStatePartitionMetadataValue(ValueLayout):
 
 
 SHARE_FAMILIES: tuple[tuple[type[Any], type[Any]], ...] = (
-    (ShareGroupPartitionMetadataKey, ShareGroupPartitionMetadataValue),
+    (ShareGroupPartitionMetadataKey, PartitionMetadataValue),
     (ShareGroupMemberMetadataKey, ShareGroupMemberMetadataValue),
-    (ShareGroupMetadataKey, ShareGroupMetadataValue),
-    (ShareGroupTargetAssignmentMetadataKey, ShareGroupTargetAssignmentMetadataValue),
-    (ShareGroupTargetAssignmentMemberKey, ShareGroupTargetAssignmentMemberValue),
+    (ShareGroupMetadataKey, EpochValue),
+    (ShareGroupTargetAssignmentMetadataKey, TargetAssignmentMetadataValue),
+    (ShareGroupTargetAssignmentMemberKey, TargetAssignmentMemberValue),
     (ShareGroupCurrentMemberAssignmentKey, ShareGroupCurrentMemberAssignmentValue),
     (ShareGroupStatePartitionMetadataKey, ShareGroupStatePartitionMetadataValue),
 )

@@ -1,0 +1,1 @@
+"""What consumer groups and share groups have in common: the coordinator assigns partitions."""

@@ -1,0 +1,47 @@
+"""What members of consumer groups and of share groups have in common."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+from ottla.groups.partitions import NOTHING, Assignment
+from ottla.groups.record import Record, RecordValue
+
+
+class Subscription(NamedTuple):
+    names: tuple[str, ...]  # In ascending order.
+    regex: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModernMember(ABC):
+    member_id: str
+    instance_id: str | None = None  # Of a static member; share groups have none.
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    subscribed_topic_names: tuple[str, ...] = ()  # In ascending order.
+    epoch: int = 0
+    previous_epoch: int = -1
+    assigned: Assignment = NOTHING
+
+    @property
+    def subscription(self) -> Subscription:
+        return Subscription(self.subscribed_topic_names)
+
+    @abstractmethod
+    def metadata(self) -> RecordValue:
+        """All but the epoch and the assignment."""
+
+    @abstractmethod
+    def metadata_record(self, group_id: str) -> Record: ...
+
+    @abstractmethod
+    def assignment_record(self, group_id: str) -> Record: ...
+
+    @abstractmethod
+    def with_metadata(self, value: RecordValue) -> Self: ...
+
+    @abstractmethod
+    def with_assignment(self, value: RecordValue | None) -> Self:
+        """None: the member is in the group, but was never given anything."""

@@ -1,0 +1,60 @@
+"""Layouts of record values that consumer groups and share groups have in common."""
+
+import uuid
+from dataclasses import dataclass, field
+
+from ottla.groups.partitions import Assignment, assignment_of, by_topic
+from ottla.groups.record import ValueLayout, wire
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionMetadata(ValueLayout):
+    partition: int = field(metadata=wire("int32"))
+    racks: tuple[str, ...] = field(metadata=wire("string"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicMetadata(ValueLayout):
+    topic_id: uuid.UUID | None = field(metadata=wire("uuid"))
+    topic_name: str = field(metadata=wire("string"))
+    num_partitions: int = field(metadata=wire("int32"))
+    partition_metadata: tuple[PartitionMetadata, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionMetadataValue(ValueLayout):
+    topics: tuple[TopicMetadata, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochValue(ValueLayout):
+    epoch: int = field(metadata=wire("int32"))
+    # Of the subscribed topics and their partition counts when the epoch began (KIP-1101).
+    metadata_hash: int = field(metadata=wire("int64"), default=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetAssignmentMetadataValue(ValueLayout):
+    assignment_epoch: int = field(metadata=wire("int32"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicPartitions(ValueLayout):
+    topic_id: uuid.UUID | None = field(metadata=wire("uuid"))
+    partitions: tuple[int, ...] = field(metadata=wire("int32"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetAssignmentMemberValue(ValueLayout):
+    topic_partitions: tuple[TopicPartitions, ...]
+
+
+def to_topic_partitions(assignment: Assignment) -> tuple[TopicPartitions, ...]:
+    return tuple(
+        TopicPartitions(topic_id=topic_id, partitions=partitions)
+        for topic_id, partitions in by_topic(assignment).items()
+    )
+
+
+def from_topic_partitions(topics: tuple[TopicPartitions, ...]) -> Assignment:
+    return assignment_of((topic.topic_id, topic.partitions) for topic in topics)
