@@ -42,6 +42,7 @@ from ottla.replication.transaction_markers import TransactionMarkers
 from ottla.runtime.clock import SystemClock
 from ottla.runtime.controller_client import ControllerClient
 from ottla.runtime.local_commit_log import LocalCommitLog
+from ottla.runtime.local_controller import LocalController
 from ottla.runtime.machine_runtime import MachineRuntime
 from ottla.runtime.producer_ids import ProducerIds
 from ottla.runtime.snapshots import SnapshotStore
@@ -199,7 +200,7 @@ class Node:
         self.image = MetadataImage()
         runtime.subscribe(self._on_committed)
         self.runtime = runtime
-        self.controller = ControllerClient(runtime)
+        self.controller = ControllerClient(LocalController(runtime).call)
         self.replicas = LedPartitions(self.image, disk)
         supervisor = Supervisor(self.loop, self.failures.append)
         self.groups = Coordinators(

@@ -44,6 +44,7 @@ from ottla.replication.pending_writes import PendingWrites
 from ottla.replication.share_groups import ShareGroups
 from ottla.runtime.controller_client import ControllerClient
 from ottla.runtime.flusher import Flushable, Flusher
+from ottla.runtime.local_controller import LocalController
 from ottla.runtime.machine_runtime import MachineRuntime
 from ottla.runtime.producer_ids import ProducerIds
 from ottla.runtime.supervisor import Supervisor
@@ -217,7 +218,7 @@ class Node:
         runtime.subscribe(self._feed.on_committed)
         self._controller_runtime = runtime
         await runtime.load()
-        return ControllerClient(runtime)
+        return ControllerClient(LocalController(runtime).call)
 
     def _start_share_groups(self, controller: ControllerClient) -> ShareGroups:
         share = make_share_groups(

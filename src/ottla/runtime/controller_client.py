@@ -1,6 +1,11 @@
-"""The controller as the rest of a node calls it, while it runs in the same process."""
+"""The controller as the rest of a node calls it, whichever node it runs on.
 
-from collections.abc import Awaitable
+A method stands for one request. What is called is `LocalController.call` where this node leads the
+quorum; the operations are listed there.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 from kio.schema.allocate_producer_ids.v0.request import AllocateProducerIdsRequest
 from kio.schema.allocate_producer_ids.v0.response import AllocateProducerIdsResponse
@@ -21,55 +26,51 @@ from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterCon
 from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
 from kio.schema.unregister_broker.v0.response import UnregisterBrokerResponse
 
-from ottla.controller.machine import ControllerMachine
-from ottla.runtime.machine_runtime import MachineRuntime
+# The newest request entity in, the newest response entity out; ApiError when all is refused.
+Call = Callable[[Any], Awaitable[Any]]
 
 
 class ControllerClient:
     """Each call is answered when it is committed, and this node's image has it by then."""
 
-    def __init__(self, runtime: MachineRuntime[ControllerMachine]) -> None:
-        self._runtime = runtime
+    def __init__(self, call: Call) -> None:
+        self._call = call
 
     def create_topics(self, request: CreateTopicsRequest) -> Awaitable[CreateTopicsResponse]:
-        return self._runtime.submit(lambda machine, _: machine.create_topics(request))
+        return self._call(request)
 
     def delete_topics(self, request: DeleteTopicsRequest) -> Awaitable[DeleteTopicsResponse]:
-        return self._runtime.submit(lambda machine, _: machine.delete_topics(request))
+        return self._call(request)
 
     def create_partitions(
         self, request: CreatePartitionsRequest
     ) -> Awaitable[CreatePartitionsResponse]:
-        return self._runtime.submit(lambda machine, _: machine.create_partitions(request))
+        return self._call(request)
 
     def alter_configs(self, request: AlterConfigsRequest) -> Awaitable[AlterConfigsResponse]:
-        return self._runtime.submit(lambda machine, _: machine.alter_configs(request))
+        return self._call(request)
 
     def incremental_alter_configs(
         self, request: IncrementalAlterConfigsRequest
     ) -> Awaitable[IncrementalAlterConfigsResponse]:
-        return self._runtime.submit(lambda machine, _: machine.incremental_alter_configs(request))
+        return self._call(request)
 
     def register_broker(
         self, request: BrokerRegistrationRequest
     ) -> Awaitable[BrokerRegistrationResponse]:
-        return self._runtime.submit(
-            lambda machine, _: machine.register_broker(request, self._runtime.next_offset)
-        )
+        return self._call(request)
 
     def broker_heartbeat(
         self, request: BrokerHeartbeatRequest
     ) -> Awaitable[BrokerHeartbeatResponse]:
-        return self._runtime.submit(
-            lambda machine, now_ms: machine.broker_heartbeat(request, now_ms)
-        )
+        return self._call(request)
 
     def unregister_broker(
         self, request: UnregisterBrokerRequest
     ) -> Awaitable[UnregisterBrokerResponse]:
-        return self._runtime.submit(lambda machine, _: machine.unregister_broker(request))
+        return self._call(request)
 
     def allocate_producer_ids(
         self, request: AllocateProducerIdsRequest
     ) -> Awaitable[AllocateProducerIdsResponse]:
-        return self._runtime.submit(lambda machine, _: machine.allocate_producer_ids(request))
+        return self._call(request)

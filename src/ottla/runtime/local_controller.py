@@ -1,0 +1,58 @@
+"""The controller's operations, by request, on the node where its machine runs."""
+
+from asyncio import Future
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from kio.schema.allocate_producer_ids.v0.request import AllocateProducerIdsRequest
+from kio.schema.alter_configs.v2.request import AlterConfigsRequest
+from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
+from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
+from kio.schema.create_partitions.v3.request import CreatePartitionsRequest
+from kio.schema.create_topics.v7.request import CreateTopicsRequest
+from kio.schema.delete_topics.v6.request import DeleteTopicsRequest
+from kio.schema.incremental_alter_configs.v1.request import IncrementalAlterConfigsRequest
+from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
+
+from ottla.controller.machine import ControllerMachine
+from ottla.machine.result import Result
+from ottla.runtime.machine_runtime import MachineRuntime
+
+
+class At(NamedTuple):
+    """When an operation runs."""
+
+    now_ms: int
+    next_offset: int  # Of its first record.
+
+
+OPERATIONS: Final[dict[type, Callable[[ControllerMachine, Any, At], Result[Any]]]] = {
+    AllocateProducerIdsRequest: lambda machine, request, _: machine.allocate_producer_ids(request),
+    AlterConfigsRequest: lambda machine, request, _: machine.alter_configs(request),
+    BrokerHeartbeatRequest: lambda machine, request, at: machine.broker_heartbeat(
+        request, at.now_ms
+    ),
+    BrokerRegistrationRequest: lambda machine, request, at: machine.register_broker(
+        request, at.next_offset
+    ),
+    CreatePartitionsRequest: lambda machine, request, _: machine.create_partitions(request),
+    CreateTopicsRequest: lambda machine, request, _: machine.create_topics(request),
+    DeleteTopicsRequest: lambda machine, request, _: machine.delete_topics(request),
+    IncrementalAlterConfigsRequest: lambda machine, request, _: machine.incremental_alter_configs(
+        request
+    ),
+    UnregisterBrokerRequest: lambda machine, request, _: machine.unregister_broker(request),
+}
+
+
+class LocalController:
+    def __init__(self, runtime: MachineRuntime[ControllerMachine]) -> None:
+        self._runtime = runtime
+
+    def call(self, request: object) -> "Future[Any]":
+        """The future has the response once it is committed; ApiError when all is refused."""
+        operation = OPERATIONS[type(request)]
+        runtime = self._runtime
+        return runtime.submit(
+            lambda machine, now_ms: operation(machine, request, At(now_ms, runtime.next_offset))
+        )
