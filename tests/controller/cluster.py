@@ -1,12 +1,17 @@
 """A controller machine as the tests of the controller drive it: no log, no clock, no threads."""
 
+from dataclasses import replace
 from itertools import count
 from uuid import UUID
 
 from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
 from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest, Listener
 
-from ottla.controller.config import BROKER_KEYS
+from ottla.controller.config import (
+    BROKER_KEYS,
+    MIN_INSYNC_REPLICAS,
+    UNCLEAN_LEADER_ELECTION_ENABLE,
+)
 from ottla.controller.effective_configs import ConfigRules
 from ottla.controller.machine import ControllerMachine, ControllerSettings
 from ottla.protocol.config import ConfigKey, ConfigSchema, ConfigType, at_least, each_of
@@ -24,10 +29,14 @@ CLEANUP_POLICY = ConfigKey(
     each_of("delete", "compact"),
     "log.cleanup.policy",
 )
-TOPIC_SCHEMA = ConfigSchema((RETENTION_MS, CLEANUP_POLICY))
+TOPIC_SCHEMA = ConfigSchema(
+    (RETENTION_MS, CLEANUP_POLICY, MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION_ENABLE)
+)
 BROKER_SCHEMA = ConfigSchema(
     (
         *BROKER_KEYS,
+        replace(MIN_INSYNC_REPLICAS, dynamic=True),
+        replace(UNCLEAN_LEADER_ELECTION_ENABLE, dynamic=True),
         ConfigKey("node.id", ConfigType.INT, 1, "The id."),
         ConfigKey("log.retention.ms", ConfigType.LONG, 1000, "How long.", dynamic=True),
         ConfigKey(
@@ -88,10 +97,13 @@ class Cluster:
 
     def apply(self, result):
         """Replay what the runtime would have appended; gives the response."""
-        for record in result.records:
-            self.machine.replay(record, self.now_ms)
-        self.records.extend(result.records)
+        self.replay(*result.records)
         return result.response
+
+    def replay(self, *records):
+        for record in records:
+            self.machine.replay(record, self.now_ms)
+        self.records.extend(records)
 
     def register(self, broker_id, incarnation=None, rack=None, cluster_id=CLUSTER_ID):
         request = BrokerRegistrationRequest(

@@ -182,14 +182,24 @@ def test_a_broker_shuts_down_when_it_leads_nothing_any_more():
     assert cluster.heartbeat(1, want_shut_down=True).should_shut_down
 
 
-def test_an_unregistered_broker_leads_nothing():
+def unregister(cluster, broker_id):
+    return cluster.machine.unregister_broker(UnregisterBrokerRequest(broker_id=broker_id))
+
+
+def test_a_broker_that_stopped_is_unregistered():
     cluster = with_orders()
+    cluster.expire_session(1)
     epoch = cluster.image.brokers[1].broker_epoch
-    cluster.apply(cluster.machine.unregister_broker(UnregisterBrokerRequest(broker_id=1)))
-    assert new_records(cluster) == [
-        change(isr=(2,), leader=2),
+    assert unregister(cluster, 1).records == (
         UnregisterBrokerRecord(broker_id=1, broker_epoch=epoch),
-    ]
+    )
+    cluster.apply(unregister(cluster, 1))
     with pytest.raises(ApiError) as caught:
-        cluster.machine.unregister_broker(UnregisterBrokerRequest(broker_id=1))
+        unregister(cluster, 1)
     assert caught.value.code is ErrorCode.broker_id_not_registered
+
+
+def test_a_running_broker_is_not_unregistered():
+    with pytest.raises(ApiError) as caught:
+        unregister(with_orders(), 1)
+    assert caught.value.code is ErrorCode.invalid_request

@@ -54,6 +54,12 @@ def topic(name, partitions=-1, replication=-1, configs=None, assignments=None):
     )
 
 
+def config(name, value, source=5):
+    return CreatableTopicConfigs(
+        name=name, value=value, read_only=False, config_source=source, is_sensitive=False
+    )
+
+
 def create_one(cluster, *args, **kwargs):
     result = cluster.machine.create_topics(creation(topic(*args, **kwargs)))
     (answer,) = result.response.topics
@@ -84,20 +90,10 @@ def test_a_topic_is_created_with_exact_records_and_response():
                 num_partitions=2,
                 replication_factor=2,
                 configs=(
-                    CreatableTopicConfigs(
-                        name="retention.ms",
-                        value="5",
-                        read_only=False,
-                        config_source=1,
-                        is_sensitive=False,
-                    ),
-                    CreatableTopicConfigs(
-                        name="cleanup.policy",
-                        value="delete",
-                        read_only=False,
-                        config_source=5,
-                        is_sensitive=False,
-                    ),
+                    config("retention.ms", "5", source=1),
+                    config("cleanup.policy", "delete"),
+                    config("min.insync.replicas", "1"),
+                    config("unclean.leader.election.enable", "false"),
                 ),
             ),
         ),

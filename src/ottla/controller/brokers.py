@@ -127,6 +127,11 @@ class BrokerControl:
             raise ApiError(
                 ErrorCode.broker_id_not_registered, f"broker {request.broker_id} is not registered"
             )
+        if not broker.fenced:
+            raise ApiError(
+                ErrorCode.invalid_request,
+                f"broker {broker.broker_id} is running; stop it before it is unregistered",
+            )
         response = UnregisterBrokerResponse(
             throttle_time=NO_THROTTLE, error_code=ErrorCode.none, error_message=None
         )

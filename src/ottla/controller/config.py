@@ -1,4 +1,4 @@
-"""Broker keys that the controller obeys."""
+"""Keys that the controller obeys."""
 
 from typing import Any, Final
 
@@ -48,6 +48,22 @@ BROKER_HEARTBEAT_INTERVAL_MS: Final = ConfigKey(
     "How often a broker sends a heartbeat to the controller.",
     validator=at_least(1),
 )
+MIN_INSYNC_REPLICAS: Final = ConfigKey(
+    "min.insync.replicas",
+    ConfigType.INT,
+    1,
+    "In-sync replicas that acks=all needs; with fewer, writes are refused.",
+    at_least(1),
+    "min.insync.replicas",
+)
+UNCLEAN_LEADER_ELECTION_ENABLE: Final = ConfigKey(
+    "unclean.leader.election.enable",
+    ConfigType.BOOLEAN,
+    False,
+    "Elect a replica that is not in sync when no other is left; acknowledged records can be lost.",
+    synonym="unclean.leader.election.enable",
+)
+
 BROKER_KEYS: Final[tuple[ConfigKey[Any], ...]] = (
     NUM_PARTITIONS,
     DEFAULT_REPLICATION_FACTOR,

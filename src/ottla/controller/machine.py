@@ -13,6 +13,8 @@ from kio.schema.allocate_producer_ids.v0.request import AllocateProducerIdsReque
 from kio.schema.allocate_producer_ids.v0.response import AllocateProducerIdsResponse
 from kio.schema.alter_configs.v2.request import AlterConfigsRequest
 from kio.schema.alter_configs.v2.response import AlterConfigsResponse
+from kio.schema.alter_partition.v3.request import AlterPartitionRequest
+from kio.schema.alter_partition.v3.response import AlterPartitionResponse
 from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
 from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
 from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
@@ -33,6 +35,9 @@ from ottla.controller.config import BROKER_SESSION_TIMEOUT_MS
 from ottla.controller.configs import ConfigControl
 from ottla.controller.effective_configs import ConfigRules
 from ottla.controller.image import MetadataImage
+from ottla.controller.in_sync import InSyncControl
+from ottla.controller.leadership import Leadership
+from ottla.controller.partition_index import PartitionIndex
 from ottla.controller.producer_ids import ProducerIdControl
 from ottla.controller.topics import TopicControl
 from ottla.machine.contract import Timers
@@ -54,6 +59,8 @@ class ControllerMachine:
     def __init__(self, settings: ControllerSettings, timers: Timers) -> None:
         rules = settings.config_rules
         self.image = MetadataImage()
+        self._index = PartitionIndex(self.image)
+        leadership = Leadership(self.image, rules)
         self._topics = TopicControl(
             self.image, rules, settings.new_topic_id, settings.placement_start
         )
@@ -64,11 +71,12 @@ class ControllerMachine:
             ConfigValues(rules.static)[BROKER_SESSION_TIMEOUT_MS],
             timers,
         )
+        self._in_sync = InSyncControl(self.image, leadership)
         self._producer_ids = ProducerIdControl(self.image)
 
     def replay(self, record: object, timestamp_ms: int) -> None:
         del timestamp_ms
-        self.image.replay(record)
+        self._index.replay(record)
 
     def snapshot(self) -> Iterable[object]:
         return self.image.snapshot()
@@ -109,6 +117,9 @@ class ControllerMachine:
         self, request: UnregisterBrokerRequest
     ) -> Result[UnregisterBrokerResponse]:
         return self._brokers.unregister_broker(request)
+
+    def alter_partition(self, request: AlterPartitionRequest) -> Result[AlterPartitionResponse]:
+        return self._in_sync.alter_partition(request)
 
     def allocate_producer_ids(
         self, request: AllocateProducerIdsRequest

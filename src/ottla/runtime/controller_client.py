@@ -11,6 +11,8 @@ from kio.schema.allocate_producer_ids.v0.request import AllocateProducerIdsReque
 from kio.schema.allocate_producer_ids.v0.response import AllocateProducerIdsResponse
 from kio.schema.alter_configs.v2.request import AlterConfigsRequest
 from kio.schema.alter_configs.v2.response import AlterConfigsResponse
+from kio.schema.alter_partition.v3.request import AlterPartitionRequest
+from kio.schema.alter_partition.v3.response import AlterPartitionResponse
 from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
 from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
 from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
@@ -73,4 +75,7 @@ class ControllerClient:
     def allocate_producer_ids(
         self, request: AllocateProducerIdsRequest
     ) -> Awaitable[AllocateProducerIdsResponse]:
+        return self._call(request)
+
+    def alter_partition(self, request: AlterPartitionRequest) -> Awaitable[AlterPartitionResponse]:
         return self._call(request)

@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from kio.schema.allocate_producer_ids.v0.request import AllocateProducerIdsRequest
 from kio.schema.alter_configs.v2.request import AlterConfigsRequest
+from kio.schema.alter_partition.v3.request import AlterPartitionRequest
 from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
 from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
 from kio.schema.create_partitions.v3.request import CreatePartitionsRequest
@@ -29,6 +30,7 @@ class At(NamedTuple):
 OPERATIONS: Final[dict[type, Callable[[ControllerMachine, Any, At], Result[Any]]]] = {
     AllocateProducerIdsRequest: lambda machine, request, _: machine.allocate_producer_ids(request),
     AlterConfigsRequest: lambda machine, request, _: machine.alter_configs(request),
+    AlterPartitionRequest: lambda machine, request, _: machine.alter_partition(request),
     BrokerHeartbeatRequest: lambda machine, request, at: machine.broker_heartbeat(
         request, at.now_ms
     ),

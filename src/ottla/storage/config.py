@@ -6,6 +6,7 @@ A key that a topic does not set takes the value of its broker synonym; see `brok
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
+from ottla.controller.config import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION_ENABLE
 from ottla.protocol.config import (
     ConfigKey,
     ConfigType,
@@ -157,14 +158,6 @@ MIN_COMPACTION_LAG_MS = _topic_key(
     "The shortest time that a record stays uncompacted.",
     at_least(0),
 )
-MIN_INSYNC_REPLICAS = _topic_key(
-    "min.insync.replicas",
-    ConfigType.INT,
-    1,
-    "min.insync.replicas",
-    "In-sync replicas that acks=all needs; with fewer, writes are refused.",
-    at_least(1),
-)
 PREALLOCATE = _topic_key(
     "preallocate",
     ConfigType.BOOLEAN,
@@ -219,13 +212,6 @@ SEGMENT_MS = _topic_key(
     "log.roll.ms",
     "The age at which a new segment is begun.",
     at_least(1),
-)
-UNCLEAN_LEADER_ELECTION_ENABLE = _topic_key(
-    "unclean.leader.election.enable",
-    ConfigType.BOOLEAN,
-    False,
-    "unclean.leader.election.enable",
-    "Elect a replica that is not in sync when no other is left; acknowledged records can be lost.",
 )
 LEADER_REPLICATION_THROTTLED_REPLICAS = _topic_key(
     "leader.replication.throttled.replicas",

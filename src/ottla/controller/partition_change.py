@@ -1,0 +1,178 @@
+"""What becomes of one partition: its leader, in-sync replicas and eligible leaders (KIP-966).
+
+A `PartitionChange` starts from the partition as it is; the caller says what is wanted; `record`
+gives the record that brings it about, or None when there is nothing to change.
+
+- A replica can lead if it is active and in sync. While nobody is in sync, eligible leader replicas
+  can: they have everything up to the high watermark, for that rests while the in-sync set is
+  smaller than min.insync.replicas.
+- Who leaves an in-sync set that is too small then becomes an eligible leader replica, unless its
+  disk may have lost something. The eligible ones are forgotten when the set is large enough again.
+- The last replica that has everything stays, whatever became of it, except when its disk is lost:
+  then only an unclean election gives the partition a leader.
+- A reassignment is complete when all replicas that it wants are in sync.
+"""
+
+import enum
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kio.schema.types import BrokerId
+from kio.static.primitive import i8
+
+from ottla.controller.records import NO_LEADER, PartitionChangeRecord, PartitionRecord
+
+RECOVERED: Final = i8(0)
+RECOVERING: Final = i8(1)  # Its leader was elected uncleanly and has not said that it is ready.
+
+Replicas = tuple[BrokerId, ...]
+
+
+class Election(enum.Enum):
+    PREFERRED = enum.auto()  # The first replica leads if it can; otherwise as with ONLINE.
+    ONLINE = enum.auto()  # The leader stays if it can; otherwise the first replica that can.
+    UNCLEAN = enum.auto()  # As with ONLINE; and if none can, any active replica.
+
+
+class Departure(enum.Enum):
+    """What is known of the disk of a broker that is in sync no longer."""
+
+    INTACT = enum.auto()
+    UNCLEAN = enum.auto()  # It crashed: the ends of its logs may be gone.
+    LOST = enum.auto()
+
+
+@dataclass(slots=True)
+class PartitionChange:
+    partition: PartitionRecord
+    is_active: Callable[[int], bool]
+    min_isr: int
+    has_eligible_leaders: bool  # False: the feature is off; the last one in sync stays in sync.
+    election: Election
+    isr: Replicas
+    replicas: Replicas
+    removing: Replicas
+    adding: Replicas
+    recovery_state: i8
+    gone: int = NO_LEADER
+    departure: Departure = Departure.INTACT
+
+    @classmethod
+    def of(
+        cls,
+        partition: PartitionRecord,
+        is_active: Callable[[int], bool],
+        min_isr: int,
+        *,
+        has_eligible_leaders: bool = True,
+        election: Election = Election.ONLINE,
+    ) -> "PartitionChange":
+        return cls(
+            partition,
+            is_active,
+            min(min_isr, len(partition.replicas)),
+            has_eligible_leaders,
+            election,
+            partition.isr,
+            partition.replicas,
+            partition.removing_replicas,
+            partition.adding_replicas,
+            partition.leader_recovery_state,
+        )
+
+    def remove(self, broker_id: int, departure: Departure) -> None:
+        """The broker leads no longer, nor is it in sync."""
+        self.isr = _without(self.isr, (broker_id,))
+        self.gone, self.departure = broker_id, departure
+
+    def record(self) -> PartitionChangeRecord | None:
+        self._maybe_complete_reassignment()
+        if not self.isr and not self.has_eligible_leaders and self.departure is not Departure.LOST:
+            self.isr = self.partition.isr
+        eligible = self._eligible()
+        leader, is_clean = self._elect(eligible)
+        if leader != NO_LEADER and leader not in self.isr:
+            self.isr = (leader,)
+            eligible = _without(eligible, self.isr) if is_clean else ()
+        if not is_clean:
+            self.recovery_state = RECOVERING
+        return self._difference(leader, eligible)
+
+    def _maybe_complete_reassignment(self) -> None:
+        if not self.removing and not self.adding:
+            return
+        isr = _without(self.isr, self.removing)
+        replicas = _without(self.replicas, self.removing)
+        if isr and replicas and set(replicas) <= set(isr):
+            self.isr, self.replicas, self.removing, self.adding = isr, replicas, (), ()
+
+    def _eligible(self) -> Replicas:
+        if not self.has_eligible_leaders or len(self.isr) >= self.min_isr:
+            return ()
+        partition = self.partition
+        known = dict.fromkeys((*(partition.eligible_leader_replicas or ()), *partition.isr))
+        left = tuple(one for one in known if one in self.replicas and one not in self.isr)
+        if self.departure is Departure.INTACT:
+            return left
+        trusted = _without(left, (self.gone,))
+        if not trusted and not self.isr and self.departure is Departure.UNCLEAN:
+            return left
+        return trusted
+
+    def _elect(self, eligible: Replicas) -> tuple[BrokerId, bool]:
+        """The leader, and whether it has everything."""
+        candidates = self.isr or eligible
+        leader = self.partition.leader
+        preferred = (self.replicas[0],) if self.election is Election.PREFERRED else ()
+        for replica in (*preferred, leader, *self.replicas):
+            if replica in candidates and self._can_lead(replica):
+                return replica, True
+        if self.election is Election.UNCLEAN:
+            # Who led last is likely to have most.
+            for replica in (*(self.partition.last_known_elr or ()), *self.replicas):
+                if replica in self.replicas and self._can_lead(replica):
+                    return replica, False
+        return NO_LEADER, True
+
+    def _can_lead(self, replica: int) -> bool:
+        return replica != self.gone and self.is_active(replica)
+
+    def _difference(self, leader: BrokerId, eligible: Replicas) -> PartitionChangeRecord | None:
+        partition = self.partition
+        changes: dict[str, Any] = {}
+        if leader != partition.leader or not set(partition.replicas) <= set(self.replicas):
+            # Naming the leader raises its epoch: a replica that was taken away is fenced by it.
+            changes["leader"] = leader
+        if self.isr != partition.isr:
+            changes["isr"] = self.isr
+        if eligible != (partition.eligible_leader_replicas or ()):
+            changes["eligible_leader_replicas"] = eligible
+        last_known = self._last_known(leader)
+        if last_known != (partition.last_known_elr or ()):
+            changes["last_known_elr"] = last_known
+        if self.replicas != partition.replicas:
+            changes["replicas"] = self.replicas
+        if self.removing != partition.removing_replicas:
+            changes["removing_replicas"] = self.removing
+        if self.adding != partition.adding_replicas:
+            changes["adding_replicas"] = self.adding
+        if self.recovery_state != partition.leader_recovery_state:
+            changes["leader_recovery_state"] = self.recovery_state
+        if not changes:
+            return None
+        return PartitionChangeRecord(
+            partition_id=partition.partition_id, topic_id=partition.topic_id, **changes
+        )
+
+    def _last_known(self, leader: BrokerId) -> Replicas:
+        """Who led last, while nobody does and nobody is in sync."""
+        if leader != NO_LEADER:
+            return ()
+        if self.isr or self.partition.leader == NO_LEADER:
+            return self.partition.last_known_elr or ()
+        return (self.partition.leader,)
+
+
+def _without(replicas: Replicas, gone: Collection[int]) -> Replicas:
+    return tuple(replica for replica in replicas if replica not in gone)

@@ -1,0 +1,28 @@
+"""BrokerHeartbeat (63): v0-v2.
+
+A broker is alive, and says how far it has read the metadata and whether it wants to stop.
+
+v1  log directories that failed (ignored)
+v2  log directories that take no new replicas (ignored)
+"""
+
+from collections.abc import Awaitable
+
+from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
+from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
+
+from ottla.handlers.broker import Broker, RequestContext
+from ottla.protocol.errors import ApiError
+from ottla.protocol.times import NO_THROTTLE
+
+
+def handle_broker_heartbeat(
+    broker: Broker, _: RequestContext, request: BrokerHeartbeatRequest
+) -> Awaitable[BrokerHeartbeatResponse]:
+    return broker.controller.broker_heartbeat(request)
+
+
+def error_response(_: BrokerHeartbeatRequest, error: ApiError) -> BrokerHeartbeatResponse:
+    return BrokerHeartbeatResponse(
+        throttle_time=NO_THROTTLE, error_code=error.code, should_shut_down=False
+    )

@@ -1,0 +1,157 @@
+from uuid import UUID
+
+import pytest
+from kio.schema.alter_partition.v3.request import (
+    AlterPartitionRequest,
+    BrokerState,
+    PartitionData,
+    TopicData,
+)
+from tests.controller.cluster import Cluster
+from tests.controller.test_topics import creation, topic
+
+from ottla.controller.records import PartitionChangeRecord
+from ottla.protocol.errors import ApiError, ErrorCode
+
+ORDERS = UUID(int=1)
+
+
+@pytest.fixture
+def cluster():
+    cluster = Cluster(brokers=3)
+    cluster.apply(cluster.machine.create_topics(creation(topic("orders", 1, 3))))
+    return cluster
+
+
+def alteration(cluster, isr, broker_id=1, topic_id=ORDERS, index=0, **fields):
+    """Of the present epochs, unless they are given; brokers in `isr` may have an epoch."""
+    partition = cluster.image.partition("orders", 0)
+    states = (one if isinstance(one, tuple) else (one, -1) for one in isr)
+    wanted = PartitionData(
+        partition_index=index,
+        new_isr_with_epochs=tuple(
+            BrokerState(broker_id=broker, broker_epoch=epoch) for broker, epoch in states
+        ),
+        **(
+            {
+                "leader_epoch": partition.leader_epoch,
+                "partition_epoch": partition.partition_epoch,
+            }
+            | fields
+        ),
+    )
+    return AlterPartitionRequest(
+        broker_id=broker_id,
+        broker_epoch=cluster.image.brokers[broker_id].broker_epoch,
+        topics=(TopicData(topic_id=topic_id, partitions=(wanted,)),),
+    )
+
+
+def alter(cluster, isr, **fields):
+    return cluster.machine.alter_partition(alteration(cluster, isr, **fields))
+
+
+def answer(result):
+    (topic_data,) = result.response.topics
+    (partition,) = topic_data.partitions
+    return partition
+
+
+def test_the_leader_shrinks_the_in_sync_set(cluster):
+    result = alter(cluster, (1, 2))
+    assert result.records == (PartitionChangeRecord(partition_id=0, topic_id=ORDERS, isr=(1, 2)),)
+    got = answer(result)
+    assert (got.error_code, got.leader_id, got.leader_epoch) == (ErrorCode.none, 1, 0)
+    assert (got.isr, got.partition_epoch) == ((1, 2), 1)
+
+
+def test_the_leader_expands_the_in_sync_set_with_the_epochs_that_it_saw(cluster):
+    cluster.apply(alter(cluster, (1,)))
+    epoch = cluster.image.brokers[3].broker_epoch
+    cluster.apply(alter(cluster, (1, (3, epoch))))
+    assert cluster.image.partition("orders", 0).isr == (1, 3)
+
+
+def test_a_repeated_request_is_refused_by_the_partition_epoch(cluster):
+    request = alteration(cluster, (1, 2))
+    cluster.apply(cluster.machine.alter_partition(request))
+    again = cluster.machine.alter_partition(request)
+    assert answer(again).error_code is ErrorCode.invalid_update_version
+    assert again.records == ()
+
+
+def test_what_is_already_so_is_no_record(cluster):
+    result = alter(cluster, (1, 2, 3))
+    assert result.records == ()
+    assert answer(result).error_code is ErrorCode.none
+
+
+def test_a_partition_named_twice_is_altered_once(cluster):
+    request = alteration(cluster, (1, 2))
+    (asked,) = request.topics
+    twice = AlterPartitionRequest(
+        broker_id=1, broker_epoch=request.broker_epoch, topics=(asked, asked)
+    )
+    result = cluster.machine.alter_partition(twice)
+    assert len(result.records) == 1
+    codes = [one.partitions[0].error_code for one in result.response.topics]
+    assert codes == [ErrorCode.none, ErrorCode.invalid_request]
+
+
+def test_the_end_of_an_unclean_recovery_is_recorded(cluster):
+    cluster.replay(
+        PartitionChangeRecord(
+            partition_id=0, topic_id=ORDERS, isr=(1,), leader=1, leader_recovery_state=1
+        )
+    )
+    refused = alter(cluster, (1, 2), leader_recovery_state=1)
+    assert answer(refused).error_code is ErrorCode.invalid_request
+    result = alter(cluster, (1, 2), leader_recovery_state=0)
+    assert result.records == (
+        PartitionChangeRecord(partition_id=0, topic_id=ORDERS, isr=(1, 2), leader_recovery_state=0),
+    )
+
+
+@pytest.mark.parametrize(
+    ("isr", "fields", "code"),
+    [
+        ((1,), {"topic_id": UUID(int=9)}, ErrorCode.unknown_topic_id),
+        ((1,), {"topic_id": None}, ErrorCode.unknown_topic_id),
+        ((1,), {"index": 5}, ErrorCode.unknown_topic_or_partition),
+        ((1,), {"leader_epoch": 1}, ErrorCode.not_controller),
+        ((1,), {"partition_epoch": 1}, ErrorCode.not_controller),
+        ((1,), {"leader_epoch": -1}, ErrorCode.fenced_leader_epoch),
+        ((1,), {"partition_epoch": -1}, ErrorCode.invalid_update_version),
+        ((2,), {"broker_id": 2}, ErrorCode.invalid_request),
+        ((2, 3), {}, ErrorCode.invalid_request),
+        ((1, 1), {}, ErrorCode.invalid_request),
+        ((1, 9), {}, ErrorCode.invalid_request),
+        ((), {}, ErrorCode.invalid_request),
+        ((1,), {"leader_recovery_state": 1}, ErrorCode.invalid_request),
+        ((1,), {"leader_recovery_state": 7}, ErrorCode.invalid_request),
+        ((1, (2, 99)), {}, ErrorCode.ineligible_replica),
+    ],
+)
+def test_a_wrong_alteration_is_refused(cluster, isr, fields, code):
+    result = alter(cluster, isr, **fields)
+    assert answer(result).error_code is code
+    assert result.records == ()
+
+
+def test_a_fenced_broker_is_not_in_sync(cluster):
+    cluster.expire_session(3)
+    assert answer(alter(cluster, (1, 2, 3))).error_code is ErrorCode.ineligible_replica
+
+
+def test_a_broker_in_controlled_shutdown_is_not_in_sync(cluster):
+    cluster.heartbeat(2, want_shut_down=True)
+    assert answer(alter(cluster, (1, 2))).error_code is ErrorCode.ineligible_replica
+
+
+def test_a_leader_of_an_earlier_life_is_refused(cluster):
+    request = alteration(cluster, (1, 2))
+    cluster.expire_session(1)
+    cluster.register(1, incarnation=5)
+    with pytest.raises(ApiError) as caught:
+        cluster.machine.alter_partition(request)
+    assert caught.value.code is ErrorCode.stale_broker_epoch
