@@ -41,6 +41,7 @@ from ottla.replication.transaction_completion import TransactionCompletion
 from ottla.replication.transaction_markers import TransactionMarkers
 from ottla.runtime.clock import SystemClock
 from ottla.runtime.controller_client import ControllerClient
+from ottla.runtime.flusher import Flusher
 from ottla.runtime.local_commit_log import LocalCommitLog
 from ottla.runtime.local_controller import LocalController
 from ottla.runtime.machine_runtime import MachineRuntime
@@ -70,9 +71,10 @@ TOPIC_SCHEMA = ConfigSchema(TOPIC_KEYS)
 class LedPartitions:
     """The partitions of the image, each with a log from its first use on."""
 
-    def __init__(self, image, disk):
+    def __init__(self, image, disk, flusher):
         self.image = image
         self.disk = disk
+        self.flusher = flusher
         self.partitions = {}
 
     def listen(self, listener):
@@ -91,7 +93,8 @@ class LedPartitions:
             self.disk.make_directory(directory)
             now_ms = SystemClock().now_ms()
             log = PartitionLog.open(directory, name, None, LogConfig(), self.disk, now_ms)
-            self.partitions[name] = Partition(log, FlushPolicy.OS, None)
+            policy = FlushPolicy.OS if self.flusher is None else FlushPolicy.ACK
+            self.partitions[name] = Partition(log, policy, self.flusher)
             self.partitions[name].become_leader(0, (1,))
         return self.partitions[name]
 
@@ -150,10 +153,25 @@ class FakeSession:
         self.answered.set()
 
 
-class Node:
-    """Broker 1, registered with two listeners, on a loop of its own."""
+class RecordingFlusher(Flusher):
+    """Remembers the syncs that it was asked for."""
 
-    def __init__(self, api_versions=None, **static):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.synced = []
+
+    def request(self, log, callback):
+        self.synced.append(log.topic_partition.topic)
+        super().request(log, callback)
+
+
+class Node:
+    """Broker 1, registered with two listeners, on a loop of its own.
+
+    With `flushes` what is appended is synced before it is acknowledged.
+    """
+
+    def __init__(self, api_versions=None, *, flushes=False, **static):
         self.loop = asyncio.new_event_loop()
         self.executor = ThreadPoolExecutor(1)
         self.failures = []
@@ -201,7 +219,10 @@ class Node:
         runtime.subscribe(self._on_committed)
         self.runtime = runtime
         self.controller = ControllerClient(LocalController(runtime).call)
-        self.replicas = LedPartitions(self.image, disk)
+        self.flusher = (
+            RecordingFlusher(self.loop, self.executor, self.failures.append) if flushes else None
+        )
+        self.replicas = LedPartitions(self.image, disk, self.flusher)
         supervisor = Supervisor(self.loop, self.failures.append)
         self.groups = Coordinators(
             CONSUMER_OFFSETS_TOPIC,

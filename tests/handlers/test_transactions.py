@@ -26,7 +26,11 @@ from ottla.protocol.times import milliseconds
 
 @pytest.fixture
 def node(start_node):
-    node = start_node(transaction_state_log_num_partitions=1)
+    return start_with_topics(start_node)
+
+
+def start_with_topics(start_node, **arguments):
+    node = start_node(transaction_state_log_num_partitions=1, **arguments)
     node.call(handle_create_topics, creation(topic("orders", 2, 1), topic("prices", 1, 1)))
     node.call(handle_find_coordinator, FindCoordinatorRequest(key_type=1, coordinator_keys=("x",)))
     return node
@@ -43,6 +47,11 @@ def init(node):
 
 def open_transaction(node, **topics):
     producer = init(node)
+    add(node, producer, **topics)
+    return producer
+
+
+def add(node, producer, **topics):
     transaction = AddPartitionsToTxnTransaction(
         transactional_id="x",
         producer_id=producer.producer_id,
@@ -60,7 +69,6 @@ def open_transaction(node, **topics):
         for found in result.topic_results
         for one in found.results_by_partition
     )
-    return producer
 
 
 def commit(node, producer):
@@ -118,3 +126,16 @@ def test_a_deleted_topic_does_not_hold_up_the_others(node):
     wait(node, 10)
     assert state(node) == "CompleteCommit"
     assert end_offset(node, "orders", 0) == 1
+
+
+def test_each_step_of_a_transaction_is_one_sync(start_node):
+    """The end of one and the beginning of the next, which waits for it, share theirs."""
+    node = start_with_topics(start_node, flushes=True)
+    producer = init(node)
+    node.flusher.synced.clear()
+    for _ in range(3):
+        add(node, producer, orders=(0,))
+        commit(node, producer)
+    add(node, producer, orders=(0,))
+    begin, decide, mark = "__transaction_state", "__transaction_state", "orders"
+    assert node.flusher.synced == [begin, decide, mark] * 3 + [begin]

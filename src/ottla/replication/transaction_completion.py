@@ -68,8 +68,10 @@ class TransactionCompletion:
         done = self._loop.create_future()
         waiters = self._waiters.setdefault(transactional_id, [])
         waiters.append(done)
-        await asyncio.wait((done,), timeout=timeout_s)
-        if not done.done():
+        try:
+            async with asyncio.timeout(timeout_s):
+                await done
+        except TimeoutError:
             waiters.remove(done)
 
     async def _complete_all(self, transactional_id: str) -> None:
@@ -107,11 +109,12 @@ class TransactionCompletion:
         if pending is None:
             return
         await self._write_markers(transactional_id, pending, written)
-        completed = runtime.submit(
+        # Released first, the next transaction begins right behind this end, before a sync of the
+        # log can start: so one covers both, and what begins does not wait for the end to be synced.
+        self._release(transactional_id)
+        await runtime.submit(
             lambda machine, now_ms: machine.complete(transactional_id, pending, now_ms)
         )
-        self._release(transactional_id)  # The next transaction can begin; it is committed later.
-        await completed
 
     async def _write_markers(
         self, transactional_id: str, pending: "PendingMarkers", written: set[TopicPartition]
