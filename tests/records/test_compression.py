@@ -99,3 +99,15 @@ def test_zstd_without_content_size_is_read() -> None:
     data = b"hello " * 5000
     compressor = zstandard.ZstdCompressor(write_content_size=False)
     assert decompress(compressor.compress(data), Compression.ZSTD) == data
+
+
+@pytest.mark.parametrize("size", [0, 100, 70_000, 5_000_000])
+def test_lz4_frames_of_another_library(size: int) -> None:
+    data = bytes(range(256)) * (size // 256)
+    frame = bytes(cramjam.lz4.compress(data))
+    assert bytes(decompress(frame, Compression.LZ4, limit=size)) == data
+
+
+def test_lz4_frames_behind_one_another() -> None:
+    frames = compress(b"a" * 100, Compression.LZ4) + compress(b"b" * 100, Compression.LZ4)
+    assert bytes(decompress(frames, Compression.LZ4)) == b"a" * 100 + b"b" * 100

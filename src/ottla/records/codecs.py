@@ -30,6 +30,9 @@ _LZ4_BLOCK_BYTES = 64 * 1024
 _LZ4_STORED_FLAG = 0x80000000
 _LZ4_END = bytes(4)
 _LZ4_RATIO_MAX = 255
+_LZ4_BLOCK_CHECKSUM = 0x10
+_LZ4_CONTENT_SIZE = 0x08
+_LZ4_CONTENT_CHECKSUM = 0x04
 _LITTLE_ENDIAN_SIZE = struct.Struct("<I")
 
 
@@ -119,7 +122,7 @@ def _compress_lz4(data: bytes) -> bytes:
 def _decompress_lz4(data: Buffer, limit: int) -> bytes:
     # The library has no limit of its own but stops at the end of the buffer that it is given, and
     # does not say why: one byte more than the limit tells "too large" from "corrupt".
-    bound = min(limit + 1, len(data) * _LZ4_RATIO_MAX)
+    bound = min(limit + 1, _lz4_bound(memoryview(data)))
     output = bytearray(bound)
     try:
         size = cramjam.lz4.decompress_into(data, output)
@@ -130,6 +133,26 @@ def _decompress_lz4(data: Buffer, limit: int) -> bytes:
     if size > limit:
         raise _too_large(limit)
     return bytes(memoryview(output)[:size])
+
+
+def _lz4_bound(data: memoryview) -> int:
+    """No fewer bytes than the frame holds: as many as its blocks can, or any of that length."""
+    if len(data) < len(_LZ4_HEADER):
+        return len(data) * _LZ4_RATIO_MAX
+    flags = data[4]
+    block_bytes = 1 << (2 * (data[5] >> 4 & 7) + 8)
+    checksum_bytes = 4 if flags & _LZ4_BLOCK_CHECKSUM else 0
+    position = len(_LZ4_HEADER) + (8 if flags & _LZ4_CONTENT_SIZE else 0)
+    blocks = 0
+    while position + 4 <= len(data):
+        (size,) = _LITTLE_ENDIAN_SIZE.unpack_from(data, position)
+        if not size:
+            break
+        position += 4 + (size & ~_LZ4_STORED_FLAG) + checksum_bytes
+        blocks += 1
+    if position + 4 + (4 if flags & _LZ4_CONTENT_CHECKSUM else 0) != len(data):
+        return len(data) * _LZ4_RATIO_MAX
+    return blocks * block_bytes
 
 
 def _compress_zstd(data: bytes) -> bytes:

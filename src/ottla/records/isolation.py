@@ -1,0 +1,82 @@
+"""Which batches of a fetched stretch of a log a reader gets to see.
+
+A broker sends batches as they lie in its log. Control batches are for the reader itself, and one
+that wants committed records only leaves out those of aborted transactions: the broker lists the
+transactions, and the abort marker in the log ends each. The list of one response is complete for
+its batches, so nothing is kept from one response to the next.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from ottla.records.batch import BatchHeader, Buffer, iterate_headers, validate_checksum
+from ottla.records.decoder import ControlType, control_type, iterate_records
+
+
+class AbortedTransaction(NamedTuple):
+    producer_id: int
+    first_offset: int
+
+
+class FoundBatch(NamedTuple):
+    position: int  # In the buffer that was scanned.
+    header: BatchHeader
+
+
+class Scan(NamedTuple):
+    batches: list[FoundBatch]
+    next_offset: int  # Where to read on: behind every whole batch, seen or not.
+
+
+def scan_batches(
+    buffer: Buffer,
+    start_offset: int,
+    end_offset: int,
+    aborted: Iterable[AbortedTransaction] = (),
+) -> Scan:
+    """The batches with records in `[start_offset, end_offset)` that the reader may see.
+
+    `aborted` is empty for a reader of uncommitted records. Every batch has its checksum checked;
+    CorruptBatch if one is damaged.
+    """
+    batches = []
+    next_offset = start_offset
+    transactions = _AbortedTransactions(sorted(aborted, key=_by_first_offset))
+    for position, header in iterate_headers(buffer):
+        validate_checksum(buffer, position, header)
+        if header.next_offset <= start_offset:
+            continue
+        if header.base_offset >= end_offset:
+            next_offset = end_offset
+            break
+        next_offset = header.next_offset
+        if transactions.allow(buffer, position, header) and header.records_count:
+            batches.append(FoundBatch(position, header))
+    return Scan(batches, next_offset)
+
+
+def _by_first_offset(transaction: AbortedTransaction) -> int:
+    return transaction.first_offset
+
+
+class _AbortedTransactions:
+    """Follows the transactions while batches are passed in the order of the log."""
+
+    def __init__(self, ordered: Sequence[AbortedTransaction]) -> None:
+        self._waiting = list(reversed(ordered))
+        self._open: set[int] = set()
+
+    def allow(self, buffer: Buffer, position: int, header: BatchHeader) -> bool:
+        while self._waiting and self._waiting[-1].first_offset <= header.last_offset:
+            self._open.add(self._waiting.pop().producer_id)
+        if header.is_control:
+            if header.producer_id in self._open and _is_abort(buffer, position):
+                self._open.discard(header.producer_id)
+            return False
+        return not (header.is_transactional and header.producer_id in self._open)
+
+
+def _is_abort(buffer: Buffer, position: int) -> bool:
+    return any(
+        control_type(record) == ControlType.ABORT for record in iterate_records(buffer, position)
+    )
