@@ -1,11 +1,13 @@
 """Consumer groups under honest clients, lost responses, crashes and changes of coordinator.
 
 A client owns what it was last assigned until it has revoked it, and gives everything up when it is
-fenced. Whatever happens, no two clients own the same partition, epochs only grow, and a commit that
-was acknowledged stays.
+fenced. Whatever happens, no two clients own the same partition, epochs only grow, a commit that was
+acknowledged stays, and in the end the clients that are left own every partition that one of them
+subscribes to.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -20,9 +22,11 @@ from hypothesis.stateful import (
 from kio.schema.consumer_group_heartbeat.v1.response import ConsumerGroupHeartbeatResponse
 from tests.groups.kit import Coordinator
 
+from ottla.groups.config import DEFAULT_PACE
 from ottla.protocol.errors import ApiError, ErrorCode
 
 Place = tuple[str, int]
+SETTLING_ROUNDS = 8  # More than partitions need to change hands twice.
 RARELY = st.integers(0, 4).map(lambda number: number == 4)
 
 
@@ -54,10 +58,11 @@ class Client:
 
 class ConsumerGroupModel(RuleBasedStateMachine):
     clients = Bundle("clients")
+    config: ClassVar[dict[str, Any]] = {}
 
     @initialize()
     def start(self) -> None:
-        self.coordinator = Coordinator()
+        self.coordinator = Coordinator(**self.config)
         self.all: list[Client] = []
         self.group_epoch = 0
         self.committed: dict[Place, int] = {}
@@ -228,8 +233,36 @@ class ConsumerGroupModel(RuleBasedStateMachine):
         if hasattr(self, "coordinator"):
             assert self.coordinator.offsets() == self.committed
 
+    def teardown(self) -> None:
+        if not hasattr(self, "coordinator"):
+            return
+        self.time_passes(rarely=True)
+        for _ in range(SETTLING_ROUNDS):
+            self.coordinator.advance(10)
+            for client in self.all:
+                self._heartbeat(client, lost=False, revoked=True)
+        alive = [client for client in self.all if client.alive]
+        owned = set().union(*(client.owned for client in alive))
+        assert owned == {
+            (topic, partition)
+            for client in alive
+            for topic in client.topics
+            for partition in range(self.coordinator.catalog.topics[topic][1])
+        }
 
-ConsumerGroupModel.TestCase.settings = settings(
-    max_examples=60, stateful_step_count=40, deadline=None
-)
+
+class BatchedConsumerGroupModel(ConsumerGroupModel):
+    """Targets are made seldom, so that members meet those of an older group epoch."""
+
+    config: ClassVar[dict[str, Any]] = {
+        "consumer_pace": replace(
+            DEFAULT_PACE, assignment_interval_ms=3, assignment_us_per_member=1_000_000
+        )
+    }
+
+
+MODEL_SETTINGS = settings(max_examples=60, stateful_step_count=40, deadline=None)
+ConsumerGroupModel.TestCase.settings = MODEL_SETTINGS
+BatchedConsumerGroupModel.TestCase.settings = MODEL_SETTINGS
 TestConsumerGroupModel = ConsumerGroupModel.TestCase
+TestBatchedConsumerGroupModel = BatchedConsumerGroupModel.TestCase

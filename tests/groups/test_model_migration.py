@@ -4,7 +4,8 @@ Classic clients are eager, giving up all that they own before they rejoin, or co
 only what they are told to. Whatever happens, no two clients own the same partition.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -19,6 +20,7 @@ from hypothesis.stateful import (
 from kio.schema.join_group.v9.response import JoinGroupResponse, JoinGroupResponseMember
 from tests.groups.kit import Coordinator, Reply, subscription
 
+from ottla.groups.config import DEFAULT_PACE
 from ottla.groups.consumer_protocol import parse_assignment, parse_subscription, write_assignment
 from ottla.protocol.errors import ApiError, ErrorCode
 
@@ -53,11 +55,12 @@ class Client:
 class MigrationModel(RuleBasedStateMachine):
     classic = Bundle("classic")
     consumers = Bundle("consumers")
+    config: ClassVar[dict[str, Any]] = {}
 
     @initialize(cooperative=st.booleans())
     def start(self, cooperative: bool) -> None:
         self.cooperative = cooperative
-        self.coordinator = Coordinator(initial_rebalance_delay_ms=0)
+        self.coordinator = Coordinator(initial_rebalance_delay_ms=0, **self.config)
         self.all: list[Client] = []
 
     @rule(target=classic)
@@ -250,5 +253,18 @@ def _dealt_out(members: tuple[JoinGroupResponseMember, ...]) -> dict[str, bytes]
     }
 
 
-MigrationModel.TestCase.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
+class BatchedMigrationModel(MigrationModel):
+    """Targets are made seldom, so that members of both protocols meet older ones."""
+
+    config: ClassVar[dict[str, Any]] = {
+        "consumer_pace": replace(
+            DEFAULT_PACE, assignment_interval_ms=3, assignment_us_per_member=1_000_000
+        )
+    }
+
+
+MODEL_SETTINGS = settings(max_examples=80, stateful_step_count=40, deadline=None)
+MigrationModel.TestCase.settings = MODEL_SETTINGS
+BatchedMigrationModel.TestCase.settings = MODEL_SETTINGS
 TestMigrationModel = MigrationModel.TestCase
+TestBatchedMigrationModel = BatchedMigrationModel.TestCase

@@ -190,7 +190,7 @@ def test_present_classic_member_metadata_is_marked() -> None:
         ),
         Record(
             consumer.ConsumerGroupTargetAssignmentMetadataKey(group_id="g"),
-            modern.TargetAssignmentMetadataValue(assignment_epoch=3),
+            modern.TargetAssignmentMetadataValue(assignment_epoch=3, assignment_timestamp=7),
         ),
         Record(
             consumer.ConsumerGroupTargetAssignmentMemberKey(group_id="g", member_id="m"),

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from ottla.groups.modern.pace import Pace
 from ottla.protocol.config import (
     ConfigKey,
     ConfigType,
@@ -107,6 +108,32 @@ GROUP_CONSUMER_MAX_HEARTBEAT_INTERVAL_MS = _integer(
     15_000,
     "The longest heartbeat interval that a consumer group can be given.",
 )
+GROUP_CONSUMER_REBALANCE_HEARTBEAT_INTERVAL_MS = _integer(
+    "group.consumer.rebalance.heartbeat.interval.ms",
+    200,
+    "How often the members of a consumer group are told to send a heartbeat for some time after a"
+    " change of the group, so that partitions change hands soon. Groups of more than 40 members"
+    " take longer, and none takes longer than group.consumer.heartbeat.interval.ms.",
+)
+GROUP_CONSUMER_ASSIGNMENT_INTERVAL_MS = _integer(
+    "group.consumer.assignment.interval.ms",
+    1_000,
+    "The longest that a consumer group waits after an assignment of partitions before it makes the"
+    " next one. It waits 0.1 ms for each member, so that a small group does not wait.",
+    low=0,
+)
+GROUP_CONSUMER_MIN_ASSIGNMENT_INTERVAL_MS = _integer(
+    "group.consumer.min.assignment.interval.ms",
+    0,
+    "The shortest assignment interval that a consumer group can be given.",
+    low=0,
+)
+GROUP_CONSUMER_MAX_ASSIGNMENT_INTERVAL_MS = _integer(
+    "group.consumer.max.assignment.interval.ms",
+    15_000,
+    "The longest assignment interval that a consumer group can be given.",
+    low=0,
+)
 GROUP_CONSUMER_MAX_SIZE = _integer(
     "group.consumer.max.size", _INT_MAX, "The most members that a consumer group can have."
 )
@@ -142,10 +169,25 @@ BROKER_KEYS: tuple[ConfigKey[Any], ...] = (
     GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS,
     GROUP_CONSUMER_MIN_HEARTBEAT_INTERVAL_MS,
     GROUP_CONSUMER_MAX_HEARTBEAT_INTERVAL_MS,
+    GROUP_CONSUMER_REBALANCE_HEARTBEAT_INTERVAL_MS,
+    GROUP_CONSUMER_ASSIGNMENT_INTERVAL_MS,
+    GROUP_CONSUMER_MIN_ASSIGNMENT_INTERVAL_MS,
+    GROUP_CONSUMER_MAX_ASSIGNMENT_INTERVAL_MS,
     GROUP_CONSUMER_MAX_SIZE,
     GROUP_CONSUMER_ASSIGNORS,
     GROUP_CONSUMER_MIGRATION_POLICY,
 )
+
+
+def _pace(values: ConfigValues) -> Pace:
+    return Pace(
+        assignment_interval_ms=values[GROUP_CONSUMER_ASSIGNMENT_INTERVAL_MS],
+        heartbeat_interval_ms=values[GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS],
+        rebalance_heartbeat_interval_ms=values[GROUP_CONSUMER_REBALANCE_HEARTBEAT_INTERVAL_MS],
+    )
+
+
+DEFAULT_PACE = _pace(ConfigValues())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +202,7 @@ class GroupConfig:
     offsets_retention_check_interval_ms: int = OFFSETS_RETENTION_CHECK_INTERVAL_MS.default
     offset_metadata_max_bytes: int = OFFSET_METADATA_MAX_BYTES.default
     consumer_session_timeout_ms: int = GROUP_CONSUMER_SESSION_TIMEOUT_MS.default
-    consumer_heartbeat_interval_ms: int = GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS.default
+    consumer_pace: Pace = DEFAULT_PACE
     consumer_max_size: int = GROUP_CONSUMER_MAX_SIZE.default
     consumer_assignors: tuple[str, ...] = GROUP_CONSUMER_ASSIGNORS.default
     consumer_migration_policy: str = GROUP_CONSUMER_MIGRATION_POLICY.default
@@ -179,6 +221,12 @@ class GroupConfig:
             GROUP_CONSUMER_MIN_HEARTBEAT_INTERVAL_MS,
             GROUP_CONSUMER_MAX_HEARTBEAT_INTERVAL_MS,
         )
+        _validate_range(
+            values,
+            GROUP_CONSUMER_ASSIGNMENT_INTERVAL_MS,
+            GROUP_CONSUMER_MIN_ASSIGNMENT_INTERVAL_MS,
+            GROUP_CONSUMER_MAX_ASSIGNMENT_INTERVAL_MS,
+        )
         return cls(
             min_session_timeout_ms=values[GROUP_MIN_SESSION_TIMEOUT_MS],
             max_session_timeout_ms=values[GROUP_MAX_SESSION_TIMEOUT_MS],
@@ -188,7 +236,7 @@ class GroupConfig:
             offsets_retention_check_interval_ms=values[OFFSETS_RETENTION_CHECK_INTERVAL_MS],
             offset_metadata_max_bytes=values[OFFSET_METADATA_MAX_BYTES],
             consumer_session_timeout_ms=values[GROUP_CONSUMER_SESSION_TIMEOUT_MS],
-            consumer_heartbeat_interval_ms=values[GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS],
+            consumer_pace=_pace(values),
             consumer_max_size=values[GROUP_CONSUMER_MAX_SIZE],
             consumer_assignors=values[GROUP_CONSUMER_ASSIGNORS],
             consumer_migration_policy=values[GROUP_CONSUMER_MIGRATION_POLICY],

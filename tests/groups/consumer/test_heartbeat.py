@@ -44,7 +44,7 @@ def epoch_record(epoch: int, topics_hash: int = T_HASH) -> Record:
 def assignment_epoch_record(epoch: int) -> Record:
     return Record(
         records.ConsumerGroupTargetAssignmentMetadataKey(group_id="g"),
-        modern.TargetAssignmentMetadataValue(assignment_epoch=epoch),
+        modern.TargetAssignmentMetadataValue(assignment_epoch=epoch, assignment_timestamp=START_MS),
     )
 
 
@@ -125,7 +125,7 @@ def test_the_first_member_gets_everything() -> None:
         error_code=ErrorCode.none,
         member_id="m",
         member_epoch=i32(1),
-        heartbeat_interval=of_ms(5_000),
+        heartbeat_interval=of_ms(200),
         assignment=Assignment(
             topic_partitions=(TopicPartitions(topic_id=T_ID, partitions=tuple(map(i32, range(4)))),)
         ),

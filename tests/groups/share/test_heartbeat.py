@@ -98,7 +98,7 @@ def target_record(*partitions: int, member_id: str = "a") -> Record:
 def assignment_epoch_record(epoch: int) -> Record:
     return Record(
         records.ShareGroupTargetAssignmentMetadataKey(group_id="g"),
-        modern.TargetAssignmentMetadataValue(assignment_epoch=epoch),
+        modern.TargetAssignmentMetadataValue(assignment_epoch=epoch, assignment_timestamp=START_MS),
     )
 
 
@@ -123,7 +123,7 @@ def test_joining_before_there_is_state_assigns_nothing() -> None:
         error_code=ErrorCode.none,
         member_id="a",
         member_epoch=i32(1),
-        heartbeat_interval=of_ms(5_000),
+        heartbeat_interval=of_ms(200),
         assignment=Assignment(topic_partitions=()),
     )
     assert list(coordinator.last_records) == [

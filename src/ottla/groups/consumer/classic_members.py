@@ -110,7 +110,7 @@ class ClassicMembers:
         protocol = member.classic.supported_protocols[0]
         _validate_protocol(request.protocol_type, CONSUMER_PROTOCOL_TYPE)
         _validate_protocol(request.protocol_name, protocol.name)
-        if group.epoch > member.epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
+        if self._has_newer_target(group, member, now_ms) and not _has_to_revoke(member):
             self._sessions.expect_rejoin(group.group_id, member, now_ms)
             return Result(sync_error(ErrorCode.rebalance_in_progress))
         self._sessions.on_synced(group.group_id, member.member_id)
@@ -135,10 +135,16 @@ class ClassicMembers:
         )
         self._sessions.keep_alive(group.group_id, member, now_ms)
         error = ErrorCode.none
-        if _has_a_step_to_take(group, member):
+        if self._has_newer_target(group, member, now_ms) or _has_a_step_to_take(group, member):
             self._sessions.expect_rejoin(group.group_id, member, now_ms)
             error = ErrorCode.rebalance_in_progress
         return Result(HeartbeatResponse(throttle_time=NO_THROTTLE, error_code=error))
+
+    def _has_newer_target(self, group: ConsumerGroup, member: ConsumerMember, now_ms: int) -> bool:
+        """Or there would be one if the member joined now."""
+        if member.epoch < group.assignment_epoch:
+            return True
+        return self._state.config.consumer_pace.is_target_due(group, now_ms)
 
     def leave_group(
         self, group: ConsumerGroup, request: LeaveGroupRequest, now_ms: int
@@ -237,8 +243,12 @@ def _validate_protocol(claimed: str | None, actual: str) -> None:
         )
 
 
+def _has_to_revoke(member: ConsumerMember) -> bool:
+    return member.state is MemberState.UNREVOKED_PARTITIONS
+
+
 def _has_a_step_to_take(group: ConsumerGroup, member: ConsumerMember) -> bool:
-    if member.epoch < group.epoch or member.state is MemberState.UNREVOKED_PARTITIONS:
+    if _has_to_revoke(member):
         return True
     wanted = group.target(member.member_id) - member.assigned
     return any(group.holder(partition) is None for partition in wanted)

@@ -18,16 +18,18 @@ class CurrentAssignmentBuilder:
     target: Assignment
     owned: Assignment | None  # What the member says it owns; None when it does not say.
     holder: Callable[[TopicIdPartition], str | None]  # The member that has a partition now.
+    target_is_old: bool = False  # The member may have unsubscribed since; `target` is without that.
 
     def build(self, member: ConsumerMember) -> ConsumerMember:
         """The member after the step; the same one when there is nothing to do."""
-        if member.is_reconciled_to(self.target_epoch):
+        has_more = self.target_is_old and not member.assigned <= self.target
+        if member.is_reconciled_to(self.target_epoch) and not has_more:
             return member
         if member.state is not MemberState.UNREVOKED_PARTITIONS:
             return self._next(member, member.epoch)
         if self._still_owns(member.pending_revocation):
             return member
-        return self._next(member, member.epoch + 1)
+        return self._next(member, min(member.epoch + 1, self.target_epoch))
 
     def _still_owns(self, partitions: Assignment) -> bool:
         return self.owned is None or not self.owned.isdisjoint(partitions)

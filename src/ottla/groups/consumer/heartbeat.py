@@ -76,7 +76,7 @@ class ConsumerHeartbeat:
             self._migration.close(classic, effects)
         effects.records.extend(draft.records)
         tell = _is_full(request) or member.assigned != before.assigned
-        return effects.result(self._response(member, tell_assignment=tell))
+        return effects.result(self._response(draft.group, member, now_ms, tell_assignment=tell))
 
     # The group.
 
@@ -186,14 +186,15 @@ class ConsumerHeartbeat:
         )
 
     def _response(
-        self, member: ConsumerMember, *, tell_assignment: bool
+        self, group: ConsumerGroup, member: ConsumerMember, now_ms: int, *, tell_assignment: bool
     ) -> ConsumerGroupHeartbeatResponse:
+        pace = self._state.config.consumer_pace
         return ConsumerGroupHeartbeatResponse(
             throttle_time=NO_THROTTLE,
             error_code=ErrorCode.none,
             member_id=member.member_id,
             member_epoch=i32(member.epoch),
-            heartbeat_interval=of_ms(self._state.config.consumer_heartbeat_interval_ms),
+            heartbeat_interval=of_ms(pace.next_heartbeat_ms(group, now_ms)),
             assignment=_assignment(member) if tell_assignment else None,
         )
 

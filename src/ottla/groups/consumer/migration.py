@@ -154,7 +154,7 @@ def _draft_of(classic: ClassicGroup, members: list[ConsumerMember]) -> Draft:
         taken |= assigned
         draft.write(draft.group.target_record(member.member_id, assigned))
         records.append(replace(member, assigned=assigned).assignment_record(group_id))
-    draft.write(draft.group.assignment_epoch_record(epoch), *records)
+    draft.write(draft.group.assignment_epoch_record(epoch, 0), *records)
     return draft
 
 

@@ -2,16 +2,17 @@
 
 1. The topics that members subscribe to are looked up, when a subscription or the catalog changed.
    What came out differently begins a new group epoch.
-2. A group epoch that has no target assignment yet gets one.
-3. The member takes a step towards its target.
+2. A group epoch that has no target assignment yet gets one, if it is time for that.
+3. The member takes a step towards its target, which may be one of an older group epoch.
 """
 
 from ottla.groups.consumer.current_assignment import CurrentAssignmentBuilder
 from ottla.groups.consumer.draft import Draft
+from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.member import ConsumerMember
 from ottla.groups.consumer.subscription import resolve_expressions
 from ottla.groups.consumer.target import write_target
-from ottla.groups.modern.subscription import subscribed_hash
+from ottla.groups.modern.subscription import partition_counts, subscribed_hash
 from ottla.groups.partitions import Assignment
 from ottla.groups.state import CoordinatorState
 
@@ -31,13 +32,16 @@ class Progress:
     ) -> ConsumerMember:
         """`member` may differ from the draft's in what it holds: it came back with nothing."""
         self._maybe_begin_epoch(draft, now_ms, subscription_changed=subscription_changed)
-        if draft.group.epoch > draft.group.assignment_epoch:
+        if self._state.config.consumer_pace.is_target_due(draft.group, now_ms):
             default_assignor = self._state.config.consumer_assignors[0]
-            write_target(draft, self._state.catalog, default_assignor)
+            write_target(draft, self._state.catalog, default_assignor, now_ms)
         group = draft.group
+        target_is_old = group.epoch > group.assignment_epoch
+        target = group.target(member.member_id)
         builder = CurrentAssignmentBuilder(
             target_epoch=group.assignment_epoch,
-            target=group.target(member.member_id),
+            target=self._subscribed(group, member, target) if target_is_old else target,
+            target_is_old=target_is_old,
             owned=owned,
             holder=group.holder,
         )
@@ -45,6 +49,13 @@ class Progress:
         if moved != group.members[member.member_id]:
             draft.write(moved.assignment_record(group.group_id))
         return moved
+
+    def _subscribed(
+        self, group: ConsumerGroup, member: ConsumerMember, target: Assignment
+    ) -> Assignment:
+        """Without the topics that the member wants no longer."""
+        topics = partition_counts(group.topics_of(member.subscription), self._state.catalog)
+        return frozenset(each for each in target if each.topic_id in topics)
 
     def _maybe_begin_epoch(self, draft: Draft, now_ms: int, *, subscription_changed: bool) -> None:
         group_id, version = draft.group.group_id, self._state.catalog.topics_version

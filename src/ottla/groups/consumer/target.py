@@ -12,6 +12,6 @@ from ottla.machine.catalog import TopicCatalog
 ASSIGNORS: Mapping[str, Assignor] = {"uniform": assign_uniform, "range": assign_range}
 
 
-def write_target(draft: Draft, catalog: TopicCatalog, default_assignor: str) -> None:
+def write_target(draft: Draft, catalog: TopicCatalog, default_assignor: str, now_ms: int) -> None:
     assign = ASSIGNORS[draft.group.preferred_assignor(default_assignor)]
-    target.write_target(draft, assign(target.group_spec(draft.group, catalog)))
+    target.write_target(draft, assign(target.group_spec(draft.group, catalog)), now_ms)

@@ -47,6 +47,7 @@ class ModernGroup(ABC, Generic[M]):
         self.epoch = 0
         self.metadata_hash = 0
         self.assignment_epoch = 0  # Invariant: assignment_epoch <= epoch.
+        self.assignment_timestamp_ms = 0  # When the target assignment was made.
         self.members: dict[str, M] = {}
         self.targets: dict[str, Assignment] = {}
         self._subscriptions: Counter[Subscription] = Counter()  # How many members have each.
@@ -104,10 +105,12 @@ class ModernGroup(ABC, Generic[M]):
         value = self.FAMILIES.epoch_value(epoch=epoch, metadata_hash=metadata_hash)
         return Record(self.FAMILIES.epoch(group_id=self.group_id), value)
 
-    def assignment_epoch_record(self, epoch: int) -> Record:
+    def assignment_epoch_record(self, epoch: int, timestamp_ms: int) -> Record:
         return Record(
             self.FAMILIES.assignment_epoch(group_id=self.group_id),
-            TargetAssignmentMetadataValue(assignment_epoch=epoch),
+            TargetAssignmentMetadataValue(
+                assignment_epoch=epoch, assignment_timestamp=timestamp_ms
+            ),
         )
 
     def target_record(self, member_id: str, target: Assignment) -> Record:
@@ -136,7 +139,7 @@ class ModernGroup(ABC, Generic[M]):
         yield self.epoch_record(self.epoch, self.metadata_hash)
         for member_id, target in self.targets.items():
             yield self.target_record(member_id, target)
-        yield self.assignment_epoch_record(self.assignment_epoch)
+        yield self.assignment_epoch_record(self.assignment_epoch, self.assignment_timestamp_ms)
         for member in self.members.values():
             yield member.assignment_record(self.group_id)
 
@@ -166,6 +169,7 @@ class ModernGroup(ABC, Generic[M]):
         elif isinstance(key, families.assignment_epoch):
             assert isinstance(value, TargetAssignmentMetadataValue | None)
             self.assignment_epoch = value.assignment_epoch if value else 0
+            self.assignment_timestamp_ms = value.assignment_timestamp if value else 0
         else:
             self._replay_more(record)
 

@@ -36,6 +36,7 @@ class EpochValue(ValueLayout):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetAssignmentMetadataValue(ValueLayout):
     assignment_epoch: int = field(metadata=wire("int32"))
+    assignment_timestamp: int = field(metadata=wire("int64", tag=0), default=0)  # KIP-1263.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,14 +31,14 @@ def group_spec(group: ModernGroup[Any], catalog: TopicCatalog) -> GroupSpec:
     return GroupSpec(members, counts)
 
 
-def write_target(draft: GroupDraft[G], targets: Mapping[str, Assignment]) -> None:
+def write_target(draft: GroupDraft[G], targets: Mapping[str, Assignment], now_ms: int) -> None:
     """Only what differs from the last target is written."""
     group = draft.group
     for member_id in sorted(group.members):
         target = targets.get(member_id, NOTHING)
         if group.targets.get(member_id) != target:
             draft.write(group.target_record(member_id, target))
-    draft.write(group.assignment_epoch_record(group.epoch))
+    draft.write(group.assignment_epoch_record(group.epoch, now_ms))
 
 
 def write_member(draft: GroupDraft[G], member: ModernMember) -> bool:

@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from ottla.groups.modern.pace import Pace
 from ottla.protocol.config import ConfigKey, ConfigType, ConfigValues, Validator, between, one_of
 
 T = TypeVar("T")
@@ -58,6 +59,14 @@ SHARE_HEARTBEAT_INTERVAL_MS = _group_key(
     5_000,
     "How often the members of a share group are told to send a heartbeat.",
     between(1, _INT_MAX),
+)
+SHARE_ASSIGNMENT_INTERVAL_MS = _group_key(
+    "share.assignment.interval.ms",
+    ConfigType.INT,
+    1_000,
+    "The longest that a share group waits after an assignment of partitions before it makes the"
+    " next one. It waits 0.1 ms for each member, so that a small group does not wait.",
+    between(0, _INT_MAX),
 )
 SHARE_RECORD_LOCK_DURATION_MS = _group_key(
     "share.record.lock.duration.ms",
@@ -119,6 +128,7 @@ SHARE_DEAD_LETTER_COPY_RECORD = _group_key(
 GROUP_KEYS: tuple[ConfigKey[Any], ...] = (
     SHARE_SESSION_TIMEOUT_MS,
     SHARE_HEARTBEAT_INTERVAL_MS,
+    SHARE_ASSIGNMENT_INTERVAL_MS,
     SHARE_RECORD_LOCK_DURATION_MS,
     SHARE_DELIVERY_COUNT_LIMIT,
     SHARE_PARTITION_MAX_RECORD_LOCKS,
@@ -129,6 +139,15 @@ GROUP_KEYS: tuple[ConfigKey[Any], ...] = (
     SHARE_DEAD_LETTER_COPY_RECORD,
 )
 
+GROUP_SHARE_REBALANCE_HEARTBEAT_INTERVAL_MS = ConfigKey(
+    "group.share.rebalance.heartbeat.interval.ms",
+    ConfigType.INT,
+    200,
+    "How often the members of a share group are told to send a heartbeat for some time after a"
+    " change of the group. Groups of more than 40 members take longer, and none takes longer than"
+    " its heartbeat interval.",
+    validator=between(1, _INT_MAX),
+)
 GROUP_SHARE_MAX_SIZE = ConfigKey(
     "group.share.max.size",
     ConfigType.INT,
@@ -181,6 +200,7 @@ STATE_TOPIC_PRUNE_INTERVAL_MS = ConfigKey(
 
 BROKER_KEYS: tuple[ConfigKey[Any], ...] = (
     *map(_broker_key, GROUP_KEYS),
+    GROUP_SHARE_REBALANCE_HEARTBEAT_INTERVAL_MS,
     GROUP_SHARE_MAX_SIZE,
     GROUP_SHARE_MAX_SHARE_SESSIONS,
     STATE_TOPIC_NUM_PARTITIONS,
@@ -191,12 +211,23 @@ BROKER_KEYS: tuple[ConfigKey[Any], ...] = (
 )
 
 
+def _pace(group: ConfigValues, broker: ConfigValues) -> Pace:
+    return Pace(
+        assignment_interval_ms=group[SHARE_ASSIGNMENT_INTERVAL_MS],
+        heartbeat_interval_ms=group[SHARE_HEARTBEAT_INTERVAL_MS],
+        rebalance_heartbeat_interval_ms=broker[GROUP_SHARE_REBALANCE_HEARTBEAT_INTERVAL_MS],
+    )
+
+
+DEFAULT_PACE = _pace(ConfigValues(), ConfigValues())
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareConfig:
     """What holds for one share group."""
 
     session_timeout_ms: int = SHARE_SESSION_TIMEOUT_MS.default
-    heartbeat_interval_ms: int = SHARE_HEARTBEAT_INTERVAL_MS.default
+    pace: Pace = DEFAULT_PACE
     max_size: int = GROUP_SHARE_MAX_SIZE.default
     record_lock_duration_ms: int = SHARE_RECORD_LOCK_DURATION_MS.default
     delivery_count_limit: int = SHARE_DELIVERY_COUNT_LIMIT.default
@@ -212,7 +243,7 @@ class ShareConfig:
         """`group` has values of group keys, with those of the broker's synonyms below them."""
         return cls(
             session_timeout_ms=group[SHARE_SESSION_TIMEOUT_MS],
-            heartbeat_interval_ms=group[SHARE_HEARTBEAT_INTERVAL_MS],
+            pace=_pace(group, broker),
             max_size=broker[GROUP_SHARE_MAX_SIZE],
             record_lock_duration_ms=group[SHARE_RECORD_LOCK_DURATION_MS],
             delivery_count_limit=group[SHARE_DELIVERY_COUNT_LIMIT],

@@ -21,6 +21,7 @@ from kio.static.primitive import i32
 
 from ottla.groups.caller import Caller
 from ottla.groups.duration import NO_THROTTLE, of_ms
+from ottla.groups.modern.pace import Pace
 from ottla.groups.modern.target import write_member
 from ottla.groups.partitions import Assignment, by_topic
 from ottla.groups.record import Record
@@ -55,10 +56,10 @@ class ShareHeartbeat:
         member = _updated(before, request, caller)
         subscription_changed = write_member(draft, member)
         self._maybe_begin_epoch(draft, subscription_changed=subscription_changed)
-        member = self._advance(draft, member)
+        member = self._advance(draft, member, now_ms)
         self._keep_alive(request.group_id, member.member_id, now_ms)
         tell = request.subscribed_topic_names is not None or member.assigned != before.assigned
-        response = self._response(request.group_id, member, tell_assignment=tell)
+        response = self._response(draft.group, member, now_ms, tell_assignment=tell)
         return Result(response, tuple(draft.records))
 
     def on_loaded(self, group: ShareGroup, now_ms: int) -> None:
@@ -113,9 +114,9 @@ class ShareHeartbeat:
             draft.write(draft.group.epoch_record(draft.group.epoch + 1, topics_hash))
         self._state.topics_seen[group_id] = version
 
-    def _advance(self, draft: Draft, member: ShareMember) -> ShareMember:
-        if draft.group.epoch > draft.group.assignment_epoch:
-            write_target(draft, self._state.catalog, self._assignable(draft.group))
+    def _advance(self, draft: Draft, member: ShareMember, now_ms: int) -> ShareMember:
+        if self._pace(draft.group).is_target_due(draft.group, now_ms):
+            write_target(draft, self._state.catalog, self._assignable(draft.group), now_ms)
         group = draft.group
         moved = member.moved_to(group.assignment_epoch, group.target(member.member_id))
         if moved != group.members[member.member_id]:
@@ -166,15 +167,18 @@ class ShareHeartbeat:
             return Result(None)
         return Result(None, tuple(self._removal(group, member_id)))
 
+    def _pace(self, group: ShareGroup) -> Pace:
+        return self._state.share_config(group.group_id).pace
+
     def _response(
-        self, group_id: str, member: ShareMember, *, tell_assignment: bool
+        self, group: ShareGroup, member: ShareMember, now_ms: int, *, tell_assignment: bool
     ) -> ShareGroupHeartbeatResponse:
         return ShareGroupHeartbeatResponse(
             throttle_time=NO_THROTTLE,
             error_code=ErrorCode.none,
             member_id=member.member_id,
             member_epoch=i32(member.epoch),
-            heartbeat_interval=of_ms(self._state.share_config(group_id).heartbeat_interval_ms),
+            heartbeat_interval=of_ms(self._pace(group).next_heartbeat_ms(group, now_ms)),
             assignment=_assignment(member) if tell_assignment else None,
         )
 

@@ -22,6 +22,6 @@ def assignable_hash(assignable: Assignment) -> int:
     return metadata_hash({topic_id: len(found) for topic_id, found in by_topic(assignable).items()})
 
 
-def write_target(draft: Draft, catalog: TopicCatalog, assignable: Assignment) -> None:
+def write_target(draft: Draft, catalog: TopicCatalog, assignable: Assignment, now_ms: int) -> None:
     spec = target.group_spec(draft.group, catalog)
-    target.write_target(draft, assign_simple(spec, assignable))
+    target.write_target(draft, assign_simple(spec, assignable), now_ms)

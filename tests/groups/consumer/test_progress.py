@@ -1,0 +1,115 @@
+"""A consumer group whose target assignment may be older than the group (KIP-1263)."""
+
+from kio.schema.consumer_group_describe.v1.response import DescribedGroup
+from tests.groups.kit import Coordinator, subscription
+
+from ottla.groups.config import DEFAULT_PACE
+from ottla.groups.modern.pace import Pace
+from ottla.protocol.errors import ErrorCode
+
+ALL_OF_T = {("t", partition) for partition in range(4)}
+WAIT_MS = 1_000
+# A tenth of a millisecond per member would not hold up the few members of a test.
+SLOW = Pace(
+    assignment_interval_ms=WAIT_MS,
+    assignment_us_per_member=1_000_000,
+    heartbeat_interval_ms=DEFAULT_PACE.heartbeat_interval_ms,
+    rebalance_heartbeat_interval_ms=DEFAULT_PACE.rebalance_heartbeat_interval_ms,
+)
+
+
+def new_coordinator() -> Coordinator:
+    return Coordinator(consumer_pace=SLOW)
+
+
+def epochs(coordinator: Coordinator) -> tuple[str, int, int]:
+    """The state of the group, its epoch and that of its target."""
+    (group,) = coordinator.run(lambda _: coordinator.machine.describe_consumer_groups(["g"])).value
+    assert isinstance(group, DescribedGroup)
+    return group.group_state, group.group_epoch, group.assignment_epoch
+
+
+def test_many_that_join_get_one_target() -> None:
+    coordinator = new_coordinator()
+    assert coordinator.assigned(coordinator.beat("a")) == ALL_OF_T
+
+    for name in ("b", "c", "d"):
+        joined = coordinator.beat(name)
+        assert (joined.member_epoch, coordinator.assigned(joined)) == (1, set())
+    assert epochs(coordinator) == ("Assigning", 4, 1)
+
+    coordinator.advance(WAIT_MS - 1)
+    coordinator.beat("b", 1)
+    assert coordinator.last_records == ()
+    coordinator.advance(1)
+    assert coordinator.beat("b", 1).member_epoch == 4
+    assert epochs(coordinator) == ("Reconciling", 4, 4)
+
+
+def test_a_coordinator_that_takes_over_waits_no_longer_than_the_one_before() -> None:
+    coordinator = new_coordinator()
+    coordinator.beat("a")
+    coordinator.beat("b")
+    coordinator.advance(WAIT_MS - 1)
+
+    coordinator.reload()
+
+    assert coordinator.beat("b", 1).member_epoch == 1
+    coordinator.advance(1)
+    assert coordinator.beat("b", 1).member_epoch == 2
+
+
+def test_what_a_member_left_behind_waits_for_the_next_target() -> None:
+    coordinator = new_coordinator()
+    coordinator.beat("a")
+    coordinator.beat("a", -1)
+
+    assert coordinator.assigned(coordinator.beat("b")) == set()
+    coordinator.advance(WAIT_MS)
+    assert coordinator.assigned(coordinator.beat("b", 1)) == ALL_OF_T
+
+
+def test_a_member_gives_up_what_it_unsubscribed_from_before_the_next_target() -> None:
+    coordinator = new_coordinator()
+    both = coordinator.beat("a", topics=("t", "u"))
+    owned = coordinator.assigned(both)
+    assert owned == ALL_OF_T | {("u", 0), ("u", 1)}
+
+    told = coordinator.beat("a", 1, topics=("u",), owned=owned, rebalance_ms=60_000)
+    assert (told.member_epoch, coordinator.assigned(told)) == (1, {("u", 0), ("u", 1)})
+    still = coordinator.beat("a", 1, owned=owned)
+    assert coordinator.assigned(still) is None
+    done = coordinator.beat("a", 1, owned={("u", 0), ("u", 1)})
+    assert done.member_epoch == 1
+    assert epochs(coordinator) == ("Assigning", 2, 1)
+
+    coordinator.advance(WAIT_MS)
+    assert coordinator.beat("a", 1).member_epoch == 2
+    assert epochs(coordinator) == ("Stable", 2, 2)
+
+
+def test_partitions_that_were_added_wait_for_the_next_target() -> None:
+    coordinator = new_coordinator()
+    coordinator.beat("a")
+    coordinator.catalog.topics["t"] = (coordinator.catalog.topics["t"][0], 5)
+    coordinator.catalog.topics_version += 1
+
+    assert coordinator.assigned(coordinator.beat("a", 1)) is None
+    assert epochs(coordinator) == ("Assigning", 2, 1)
+    coordinator.advance(WAIT_MS)
+    assert coordinator.assigned(coordinator.beat("a", 1)) == ALL_OF_T | {("t", 4)}
+
+
+def test_classic_members_rejoin_only_for_a_newer_target() -> None:
+    coordinator = new_coordinator()
+    coordinator.beat("new")
+    old = coordinator.join("old", protocols={"range": subscription("t")}, version=3).value
+    assert old.generation_id == 1
+    assert coordinator.sync("old", 1).value.error_code is ErrorCode.none
+    assert coordinator.heartbeat("old", 1).error_code is ErrorCode.none
+
+    coordinator.advance(WAIT_MS)
+
+    assert coordinator.heartbeat("old", 1).error_code is ErrorCode.rebalance_in_progress
+    assert coordinator.join("old", version=3).value.generation_id == 2
+    assert coordinator.beat("new", 1).member_epoch == 1  # It has to give up half first.
