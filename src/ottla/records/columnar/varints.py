@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from ottla.records.batch import Buffer
 
@@ -89,3 +90,52 @@ def _read_long(words: _Words, positions: Integers) -> tuple[Integers, Integers]:
         numbers = (numbers & low) | ((numbers & high) >> shift)
     sizes = np.bitwise_count(used).astype(np.int64) >> 3
     return unzigzag(numbers), positions + sizes
+
+
+def varint_sizes(numbers: Integers) -> Integers:
+    """How many bytes each takes."""
+    unsigned = _zigzag(numbers)
+    sizes = np.ones(len(numbers), np.int64)
+    limit = 0x80
+    largest = int(unsigned.max()) if len(unsigned) else 0
+    while limit <= largest:
+        sizes += unsigned >= np.uint64(limit)
+        limit <<= 7
+    return sizes
+
+
+def encode_varints(*columns: Integers) -> Any:
+    """An Arrow array of byte strings: the numbers of each row, one behind the other."""
+    sizes = [varint_sizes(numbers) for numbers in columns]
+    ends = np.cumsum(sum(sizes))
+    offsets = np.zeros(len(ends) + 1, np.int32)
+    offsets[1:] = ends
+    data = np.empty(int(offsets[-1]), np.uint8)
+    position = offsets[:-1].astype(np.int64)
+    for numbers, size in zip(columns, sizes, strict=True):
+        _scatter(data, position, _zigzag(numbers), size)
+        position += size
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.binary(), len(ends), buffers, null_count=0)
+
+
+def _zigzag(numbers: Integers) -> _Words:
+    encoded: _Words = ((numbers << 1) ^ (numbers >> 63)).view(np.uint64)
+    return encoded
+
+
+def _scatter(
+    data: npt.NDArray[np.uint8], position: Integers, unsigned: _Words, sizes: Integers
+) -> None:
+    """Writes the lowest seven bits of each, then the next seven of those that have more."""
+    while len(position):
+        is_long = sizes > 1
+        low = (unsigned & _LOW_BYTE).astype(np.uint8)
+        data[position] = low | (is_long.view(np.uint8) << np.uint8(7))
+        if not is_long.any():
+            return
+        position, unsigned, sizes = (
+            position[is_long] + 1,
+            unsigned[is_long] >> np.uint64(7),
+            sizes[is_long] - 1,
+        )
