@@ -185,6 +185,7 @@ def test_records_of_groups(ottla: Ottla, tmp_path: Path) -> None:
     batch = build_batch([Record(key=key, value=None), Record(key=b"\x00\x63", value=b"")])
     (directory / f"{NAME}.log").write_bytes(batch)
     _, deleted, unknown = ottla("dump", directory, "--deep").output.splitlines()
-    assert '"type": "OffsetCommitKey", "group": "grp", "topic": "orders", "partition": 0' in deleted
+    assert '"type": "OffsetCommitRecord", "group_id": "grp"' in deleted
+    assert '"type": "TopicPartition", "topic": "orders", "partition": 0' in deleted
     assert '"value": null' in deleted
     assert "99" in unknown

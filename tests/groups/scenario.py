@@ -30,7 +30,7 @@ from ottla.groups.consumer import records as consumer
 from ottla.groups.consumer.member import MemberState
 from ottla.groups.consumer_protocol import parse_assignment, write_assignment
 from ottla.groups.modern.records import TopicPartitions, from_topic_partitions
-from ottla.groups.offsets.records import OffsetCommitKey
+from ottla.groups.offsets.records import OffsetCommitRecord
 from ottla.groups.partitions import by_topic
 from ottla.groups.record import Record
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -244,11 +244,12 @@ def _topics(topics: tuple[TopicPartitions, ...]) -> str:
 
 
 def _show(record: object) -> str:
+    if isinstance(record, OffsetCommitRecord):
+        group, place, commit = record
+        return f"offset {group} {place} = {commit.offset if commit else 'gone'}"
     assert isinstance(record, Record)
     value: Any = record.value
     match record.key:
-        case OffsetCommitKey(group=group, topic=topic, partition=partition):
-            return f"offset {group} {topic}-{partition} = {value.offset if value else 'gone'}"
         case GroupMetadataKey(group=group):
             if value is None:
                 return f"group {group} gone"

@@ -23,7 +23,11 @@ from tests.groups.kit import ALL_GROUPS, CALLER, START_MS, Coordinator, Reply, s
 from ottla.groups.classic.records import group_tombstone
 from ottla.groups.duration import NO_THROTTLE
 from ottla.groups.offsets import removal
-from ottla.groups.offsets.records import OffsetCommitValue, offset_commit, offset_tombstone
+from ottla.groups.offsets.records import (
+    OffsetCommitRecord,
+    OffsetCommitValue,
+    offset_tombstone,
+)
 from ottla.machine.transactional import Transactional, TransactionMarker
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.offset_commit import OffsetCommitResponse, OffsetCommitResponseTopic
@@ -109,7 +113,7 @@ def test_a_commit_without_a_group_stores_the_offset() -> None:
 
     response = coordinator.commit({("t", 0): 42})
 
-    assert coordinator.last_records == (offset_commit("g", TopicPartition("t", 0), value(42)),)
+    assert coordinator.last_records == (OffsetCommitRecord("g", TopicPartition("t", 0), value(42)),)
     assert response == OffsetCommitResponse(
         throttle_time=NO_THROTTLE,
         topics=(
@@ -315,7 +319,7 @@ def test_offsets_of_a_transaction_count_when_it_commits() -> None:
 
     transactional_commit(coordinator, 0, 9)
 
-    record = offset_commit("g", TopicPartition("t", 0), value(9))
+    record = OffsetCommitRecord("g", TopicPartition("t", 0), value(9))
     assert coordinator.last_records == (Transactional(5, 1, record),)
     assert coordinator.offsets(("t", 0)) == {("t", 0): 1}
     end_transaction(coordinator, committed=True)

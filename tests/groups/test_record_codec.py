@@ -14,9 +14,8 @@ from ottla.groups.classic.records import (
 from ottla.groups.consumer import records as consumer
 from ottla.groups.modern import records as modern
 from ottla.groups.offsets.records import (
-    OffsetCommitKey,
+    OffsetCommitRecord,
     OffsetCommitValue,
-    offset_commit,
     offset_tombstone,
 )
 from ottla.groups.record import Record, UnknownRecord
@@ -33,7 +32,7 @@ def test_offset_commit_bytes() -> None:
     value = OffsetCommitValue(
         offset=5, leader_epoch=2, metadata="m", commit_timestamp=7, topic_id=TOPIC_ID
     )
-    record = offset_commit("g", TopicPartition("t", 3), value)
+    record = OffsetCommitRecord("g", TopicPartition("t", 3), value)
 
     assert codec.encode(record) == (
         bytes.fromhex("0001 0001 67 0001 74 00000003"),
@@ -46,14 +45,14 @@ def test_offset_commit_bytes() -> None:
 
 def test_offset_commit_without_topic_id_has_no_tagged_field() -> None:
     value = OffsetCommitValue(offset=5, metadata="", commit_timestamp=7)
-    encoded = codec.encode(offset_commit("g", TopicPartition("t", 0), value))[1]
+    encoded = codec.encode(OffsetCommitRecord("g", TopicPartition("t", 0), value))[1]
 
     assert encoded == bytes.fromhex("0004 0000000000000005 ffffffff 01 0000000000000007 00")
 
 
 def test_an_offset_with_its_own_expiry_is_written_as_version_1() -> None:
     value = OffsetCommitValue(offset=5, metadata="", commit_timestamp=7, expire_timestamp=9)
-    encoded = codec.encode(offset_commit("g", TopicPartition("t", 0), value))[1]
+    encoded = codec.encode(OffsetCommitRecord("g", TopicPartition("t", 0), value))[1]
 
     assert encoded == bytes.fromhex("0001 0000000000000005 0000 0000000000000007 0000000000000009")
 
@@ -78,7 +77,7 @@ def test_an_offset_with_its_own_expiry_is_written_as_version_1() -> None:
 def test_older_offset_commits_are_read(encoded: str, value: OffsetCommitValue) -> None:
     key = bytes.fromhex("0000 0001 67 0001 74 00000003")
 
-    assert codec.decode(key, bytes.fromhex(encoded)) == offset_commit(
+    assert codec.decode(key, bytes.fromhex(encoded)) == OffsetCommitRecord(
         "g", TopicPartition("t", 3), value
     )
 
@@ -249,7 +248,7 @@ def test_malformed_records_are_refused(key: bytes | None, value: bytes | None) -
 def test_the_first_name_of_the_offset_family() -> None:
     decoded = codec.decode(bytes.fromhex("0000 0001 67 0001 74 00000003"), None)
 
-    assert decoded == Record(OffsetCommitKey(group="g", topic="t", partition=3), None)
+    assert decoded == offset_tombstone("g", TopicPartition("t", 3))
 
 
 def test_share_group_bytes() -> None:

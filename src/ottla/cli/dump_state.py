@@ -37,6 +37,9 @@ def _fields(decoded: object) -> object:
             for field in dataclasses.fields(decoded)
         }
         return {"type": type(decoded).__name__, **fields}
+    if isinstance(decoded, tuple) and hasattr(decoded, "_asdict"):
+        fields = {name: _fields(value) for name, value in decoded._asdict().items()}
+        return {"type": type(decoded).__name__, **fields}
     if isinstance(decoded, list | tuple):
         return [_fields(item) for item in decoded]
     return decoded

@@ -57,7 +57,7 @@ from ottla.groups.modern.group import ModernGroup
 from ottla.groups.offsets import removal
 from ottla.groups.offsets.commit import OffsetCommits
 from ottla.groups.offsets.fetch import fetch_offsets
-from ottla.groups.offsets.records import OffsetCommitKey, OffsetCommitValue
+from ottla.groups.offsets.records import OffsetCommitRecord
 from ottla.groups.partitions import Assignment
 from ottla.groups.record import Record, UnknownRecord
 from ottla.groups.share import describe as share_describe
@@ -116,17 +116,14 @@ class GroupMachine:
 
     def replay(self, record: object, timestamp_ms: int) -> None:
         match record:
-            case Record(key=OffsetCommitKey() as key, value=OffsetCommitValue() | None as value):
-                self._state.offsets.replay(key, value)
+            case OffsetCommitRecord():
+                self._state.offsets.replay(record)
             case Record(key=GroupMetadataKey(group=id), value=GroupMetadataValue() as value):
                 self._state.classic_records[id] = value
             case Record(key=GroupMetadataKey(group=id), value=None):
                 self._replay_classic_tombstone(id, timestamp_ms)
-            case Transactional(
-                producer_id, epoch, Record(key=OffsetCommitKey() as key, value=value)
-            ):
-                assert isinstance(value, OffsetCommitValue)
-                self._state.offsets.replay_pending(producer_id, epoch, key, value)
+            case Transactional(producer_id, epoch, OffsetCommitRecord() as commit):
+                self._state.offsets.replay_pending(producer_id, epoch, commit)
             case TransactionMarker():
                 self._state.offsets.replay_marker(record)
             case Record(key=key) if isinstance(key, CONSUMER_KEYS):

@@ -17,11 +17,11 @@ from kio.static.constants import EntityType
 from ottla.groups.classic.records import GroupMetadataKey, GroupMetadataValue
 from ottla.groups.consumer.records import CONSUMER_FAMILIES
 from ottla.groups.offsets.record_codec import (
-    OFFSET_COMMIT_PREFIX,
+    OFFSET_COMMIT_FAMILIES,
     decode_offset_commit,
     encode_offset_commit,
 )
-from ottla.groups.offsets.records import OffsetCommitKey, OffsetCommitValue
+from ottla.groups.offsets.records import OffsetCommitRecord
 from ottla.groups.record import Record, RecordKey, RecordValue, UnknownRecord
 from ottla.groups.share.records import SHARE_FAMILIES
 from ottla.protocol.errors import ProtocolError
@@ -33,8 +33,6 @@ _VERSION = struct.Struct(">h")
 Families = Mapping[int, tuple[type[Any], type[Any]]]  # Classes of key and value by record type.
 
 _GROUP_FAMILIES: Families = {
-    0: (OffsetCommitKey, OffsetCommitValue),
-    OffsetCommitKey.RECORD_TYPE: (OffsetCommitKey, OffsetCommitValue),
     GroupMetadataKey.RECORD_TYPE: (GroupMetadataKey, GroupMetadataValue),
     **{key.RECORD_TYPE: (key, value) for key, value in (*CONSUMER_FAMILIES, *SHARE_FAMILIES)},
 }
@@ -54,7 +52,9 @@ class FamilyCodec:
         version = record.value.version_written
         return key, _encode(version, _layout(type(record.value), version), record.value)
 
-    def decode(self, key: bytes | None, value: bytes | None) -> Record | UnknownRecord:
+    def decode(
+        self, key: bytes | None, value: bytes | None
+    ) -> Record | OffsetCommitRecord | UnknownRecord:
         if key is None:
             raise ValueError("a record of a coordinator has a key")
         record_type = _version_of(key)
@@ -68,24 +68,21 @@ class FamilyCodec:
 
 
 class GroupRecordCodec(FamilyCodec):
-    """Of `__consumer_offsets`."""
+    """Of `__consumer_offsets`. Committed offsets have a codec of their own."""
 
     def __init__(self) -> None:
         super().__init__(_GROUP_FAMILIES)
 
     def encode(self, record: object) -> tuple[bytes, bytes | None]:
-        assert isinstance(record, Record)
-        if isinstance(record.key, OffsetCommitKey) and isinstance(record.value, OffsetCommitValue):
-            encoded = encode_offset_commit(record.key, record.value)
-            if encoded is not None:
-                return encoded
+        if isinstance(record, OffsetCommitRecord):
+            return encode_offset_commit(record)
         return super().encode(record)
 
-    def decode(self, key: bytes | None, value: bytes | None) -> Record | UnknownRecord:
-        if key is not None and key.startswith(OFFSET_COMMIT_PREFIX):
-            record = decode_offset_commit(key, value)
-            if record is not None:
-                return record
+    def decode(
+        self, key: bytes | None, value: bytes | None
+    ) -> Record | OffsetCommitRecord | UnknownRecord:
+        if key is not None and key.startswith(OFFSET_COMMIT_FAMILIES):
+            return decode_offset_commit(key, value)
         return super().decode(key, value)
 
 

@@ -1,17 +1,49 @@
-"""The fast codec of offsets against the general one."""
+"""The codec of offsets against the general one, which goes by the layouts of each version."""
 
+import uuid
+from dataclasses import dataclass, field
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kio.static.constants import EntityType
 
 from ottla.groups import record_codec as general
 from ottla.groups.offsets.record_codec import decode_offset_commit, encode_offset_commit
-from ottla.groups.offsets.records import OffsetCommitKey, OffsetCommitValue
-from ottla.groups.record import Record
+from ottla.groups.offsets.records import (
+    OffsetCommitRecord,
+    OffsetCommitValue,
+    offset_tombstone,
+)
+from ottla.groups.record import wire
+from ottla.protocol.topics import TopicPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyLayout:
+    __type__ = EntityType.data
+    __version__ = 0
+    __flexible__ = False
+    group: str = field(metadata=wire("string"))
+    topic: str = field(metadata=wire("string"))
+    partition: int = field(metadata=wire("int32"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueLayout:
+    FLEXIBLE_SINCE = 4
+    offset: int = field(metadata=wire("int64"))
+    leader_epoch: int = field(metadata=wire("int32", since=3), default=-1)
+    metadata: str = field(metadata=wire("string"))
+    commit_timestamp: int = field(metadata=wire("int64"))
+    expire_timestamp: int = field(metadata=wire("int64", since=1, until=1), default=-1)
+    topic_id: uuid.UUID | None = field(metadata=wire("uuid", since=4, tag=0), default=None)
+
 
 int64 = st.integers(-(2**63), 2**63 - 1)
 int32 = st.integers(-(2**31), 2**31 - 1)
-texts = st.text(max_size=40) | st.sampled_from(["", "x" * 126, "x" * 127, "é" * 64])
-keys = st.builds(OffsetCommitKey, group=texts, topic=texts, partition=int32)
+texts = st.text(max_size=40) | st.sampled_from(["", "x" * 126, "x" * 127, "é" * 64, "x" * 600])
+places = st.builds(TopicPartition, topic=texts, partition=int32)
 values = st.builds(
     OffsetCommitValue,
     offset=int64,
@@ -21,36 +53,82 @@ values = st.builds(
     expire_timestamp=st.just(-1) | int64,
     topic_id=st.none() | st.uuids(),
 )
+records = st.builds(OffsetCommitRecord, group_id=texts, place=places, value=values)
 
 
-def by_general_codec(key, value):
-    version = value.version_written
+def by_general_codec(record, version, family=1):
+    key = KeyLayout(
+        group=record.group_id, topic=record.place.topic, partition=record.place.partition
+    )
+    layout = general._layout(ValueLayout, version)
     return (
-        general._encode(OffsetCommitKey.RECORD_TYPE, OffsetCommitKey, key),
-        general._encode(version, general._layout(OffsetCommitValue, version), value),
+        general._encode(family, KeyLayout, key),
+        general._encode(version, layout, ValueLayout(**record.value._asdict())),
     )
 
 
-@given(keys, values)
-def test_bytes_are_those_of_the_general_codec(key, value):
-    expected = by_general_codec(key, value)
-    assert encode_offset_commit(key, value) in (expected, None)
-    assert general.GroupRecordCodec().encode(Record(key, value)) == expected
+def in_version(value, version):
+    """What is left of a value in the bytes of this version."""
+    return value._replace(
+        leader_epoch=value.leader_epoch if version >= 3 else -1,
+        expire_timestamp=value.expire_timestamp if version == 1 else -1,
+        topic_id=value.topic_id if version >= 4 else None,
+    )
 
 
-@given(keys, values)
-def test_what_was_written_is_read(key, value):
-    encoded_key, encoded_value = by_general_codec(key, value)
-    decoded = general.GroupRecordCodec().decode(encoded_key, encoded_value)
-    general_value = general._decode_value(OffsetCommitValue, encoded_value)
-    assert decoded == Record(key, general_value)
-    fast = decode_offset_commit(encoded_key, encoded_value)
-    assert fast in (decoded, None)
-    assert decode_offset_commit(encoded_key, None) == Record(key, None)
+@given(records)
+def test_bytes_are_those_of_the_general_codec(record):
+    version = 4 if record.value.expire_timestamp < 0 else 1
+    assert encode_offset_commit(record) == by_general_codec(record, version)
 
 
-@given(keys, values, st.data())
-def test_damage_is_left_to_the_general_codec(key, value, data):
-    encoded_key, encoded_value = by_general_codec(key, value)
-    cut = data.draw(st.integers(0, len(encoded_value) - 1))
-    assert decode_offset_commit(encoded_key, encoded_value[:cut]) is None
+@given(records, st.sampled_from([0, 1]))
+def test_every_version_is_read(record, family):
+    for version in range(5):
+        read = decode_offset_commit(*by_general_codec(record, version, family))
+        assert read == record._replace(value=in_version(record.value, version))
+
+
+@given(records)
+def test_a_tombstone_is_read(record):
+    tombstone = offset_tombstone(record.group_id, record.place)
+    key, value = encode_offset_commit(tombstone)
+    assert value is None
+    assert decode_offset_commit(key, None) == tombstone
+
+
+def test_unknown_tagged_fields_are_skipped():
+    record = OffsetCommitRecord("g", TopicPartition("t", 1), OffsetCommitValue(5, "", 7))
+    key, value = encode_offset_commit(record)
+    assert decode_offset_commit(key, value[:-1] + b"\x01\x09\x02ab") == record
+
+
+@given(records, st.integers(0, 4), st.data())
+def test_a_value_that_is_cut_short_is_refused(record, version, data):
+    key, value = by_general_codec(record, version)
+    cut = data.draw(st.integers(0, len(value) - 1))
+    with pytest.raises(ValueError, match="not the record of an offset"):
+        decode_offset_commit(key, value[:cut])
+
+
+@given(records, st.data())
+def test_a_key_that_is_cut_short_is_refused(record, data):
+    key, value = by_general_codec(record, 4)
+    cut = data.draw(st.integers(0, len(key) - 1))
+    with pytest.raises(ValueError, match="not the record of an offset"):
+        decode_offset_commit(key[:cut], value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "0005" + "00" * 24,
+        "ffff" + "00" * 24,
+        "0004 0000000000000005 00000002 01 0000000000000007 01 00 02 1234",
+        "0003 0000000000000005 00000002 ffff 0000000000000007",
+    ],
+)
+def test_a_value_that_no_version_has_is_refused(value):
+    key, _ = encode_offset_commit(offset_tombstone("g", TopicPartition("t", 1)))
+    with pytest.raises(ValueError, match="not the record of an offset"):
+        decode_offset_commit(key, bytes.fromhex(value))

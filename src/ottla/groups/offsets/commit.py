@@ -25,8 +25,7 @@ from ottla.groups.classic.rebalance import ClassicRebalance
 from ottla.groups.classic.state import ClassicState
 from ottla.groups.duration import NO_THROTTLE, in_ms
 from ottla.groups.group import Group
-from ottla.groups.offsets.records import OffsetCommitValue, offset_commit
-from ottla.groups.record import Record
+from ottla.groups.offsets.records import OffsetCommitRecord, OffsetCommitValue
 from ottla.groups.state import CoordinatorState
 from ottla.machine.result import Result
 from ottla.machine.transactional import Transactional, TransactionMarker
@@ -76,7 +75,7 @@ class OffsetCommits:
             )
         retention_ms = in_ms(request.retention_time)
         moment = _Moment(now_ms, -1 if retention_ms < 0 else now_ms + retention_ms)
-        records: list[Record] = []
+        records: list[OffsetCommitRecord] = []
         topics = tuple(
             self._commit_topic(request.group_id, topic, moment, records) for topic in request.topics
         )
@@ -89,7 +88,7 @@ class OffsetCommits:
         group_id: str,
         topic: OffsetCommitRequestTopic,
         moment: _Moment,
-        records: list[Record],
+        records: list[OffsetCommitRecord],
     ) -> OffsetCommitResponseTopic:
         name = topic.name
         if not name and topic.topic_id is not None:
@@ -108,7 +107,7 @@ class OffsetCommits:
         self, request: TxnOffsetCommitRequest, caller: Caller, now_ms: int
     ) -> Result[TxnOffsetCommitResponse]:
         self._validate_transactional(request, caller)
-        records: list[Record] = []
+        records: list[OffsetCommitRecord] = []
         topics = []
         for topic in request.topics:
             errors = self._commit(
@@ -174,7 +173,7 @@ class OffsetCommits:
         topic: str,
         partitions: Iterable[CommittedPartition],
         moment: _Moment,
-        records: list[Record],
+        records: list[OffsetCommitRecord],
     ) -> list[ErrorCode]:
         """Adds a record for each partition that can be committed; an error code for each."""
         count = self._state.catalog.partition_count(topic) or 0
@@ -193,7 +192,7 @@ class OffsetCommits:
                     topic_id=topic_id,
                 )
                 place = TopicPartition(topic, partition.partition_index)
-                records.append(offset_commit(group_id, place, value))
+                records.append(OffsetCommitRecord(group_id, place, value))
         return errors
 
     def _error_of(self, partition: CommittedPartition, partition_count: int) -> ErrorCode:

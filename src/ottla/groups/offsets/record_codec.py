@@ -1,118 +1,173 @@
-"""Committed offsets to bytes and back, fast: they are nearly all that a coordinator stores.
+"""Records of committed offsets to bytes and back, fast: a coordinator stores little else.
 
-The layout is that of `record_codec`, which has the general rules and reads what is not usual here:
-other versions, long metadata, damage.
+The key is the family (int16), group and topic (strings), and the partition (int32). The value is
+its version (int16), and then
+
+    offset            int64
+    leader epoch      int32    since version 3
+    metadata          string
+    commit timestamp  int64
+    expire timestamp  int64    version 1 only
+    topic id          uuid     since version 4, which is flexible, as tagged field 0
+
+Every version is read. Version 4 is written, or 1 where an offset says itself when it expires.
 """
 
 import struct
 import uuid
+from typing import Final
 
-from ottla.groups.offsets.records import OffsetCommitKey, OffsetCommitValue
-from ottla.groups.record import Record
-from ottla.protocol.wire import decoded_strings, decoded_uuids
+from ottla.groups.offsets.records import OffsetCommitRecord, OffsetCommitValue
+from ottla.protocol.errors import ProtocolError
+from ottla.protocol.topics import TopicPartition
+from ottla.protocol.wire import (
+    MALFORMED,
+    Cache,
+    compact_string,
+    decoded_uuids,
+    legacy_names,
+    legacy_string,
+    read_string,
+    read_tags,
+)
 
-OFFSET_COMMIT_PREFIX = struct.pack(">h", OffsetCommitKey.RECORD_TYPE)
+OFFSET_COMMIT_FAMILIES: Final = (b"\x00\x00", b"\x00\x01")  # The first bytes of a key.
+_VERSIONS_READ: Final = range(5)
+_FLEXIBLE_SINCE: Final = 4
+_LEADER_EPOCH_SINCE: Final = 3
+_EXPIRE_VERSION: Final = 1
+_TOPIC_ID_TAG: Final = 0
 
-_TYPE_AND_SIZE = struct.Struct(">hh")
-_SIZE = struct.Struct(">h")
-_PARTITION = struct.Struct(">i")
-_VALUE_START = struct.Struct(">hqiB")  # Version, offset, leader epoch, size of the metadata and 1.
+_VERSION = struct.Struct(">h")
+_OFFSET = struct.Struct(">hq")  # Version and offset.
+_OFFSET_AND_EPOCH = struct.Struct(">hqi")
 _TIMESTAMP = struct.Struct(">q")
-_USUAL_VALUE = struct.Struct(">hqiBq3s16s")  # Without metadata, with a topic id.
-_VERSION = 4
-_METADATA_BYTES_MAX = 126  # Longer ones have a size of two bytes.
+_TIMESTAMPS = struct.Struct(">qq")
+_PARTITION = struct.Struct(">i")
+_PARTITION_SIZE = _PARTITION.size
+_NAMES_CACHED_BYTES_MAX = 512
 
+# Version 4 without metadata and with a topic id, as nearly every commit is.
+_USUAL = struct.Struct(">hqiBq3s16s")
+_USUAL_SIZE = _USUAL.size
+_NO_METADATA = 1  # The size of the string, and 1.
 _NO_TAGS = b"\x00"
-_TOPIC_ID_TAG = b"\x01\x00\x10"  # One tagged field, number 0, of 16 bytes.
+_TOPIC_ID = b"\x01\x00\x10"  # One tagged field, number 0, of 16 bytes.
+
+_unpack_partition = _PARTITION.unpack_from
+_unpack_usual = _USUAL.unpack
+_new_tuple = tuple.__new__
 
 
-def encode_offset_commit(
-    key: OffsetCommitKey, value: OffsetCommitValue
-) -> tuple[bytes, bytes] | None:
-    """None for a value that needs the general codec."""
-    metadata = value.metadata.encode()
-    if value.expire_timestamp >= 0 or len(metadata) > _METADATA_BYTES_MAX:
-        return None
-    return encode_offset_key(key), b"".join(
+def encode_offset_commit(record: OffsetCommitRecord) -> tuple[bytes, bytes | None]:
+    group_id, place, value = record
+    key = b"".join(
         (
-            _VALUE_START.pack(_VERSION, value.offset, value.leader_epoch, len(metadata) + 1),
-            metadata,
-            _TIMESTAMP.pack(value.commit_timestamp),
-            _NO_TAGS if value.topic_id is None else _TOPIC_ID_TAG + value.topic_id.bytes,
+            OFFSET_COMMIT_FAMILIES[1],
+            legacy_string(group_id),
+            legacy_names[place.topic],
+            _PARTITION.pack(place.partition),
         )
     )
+    return key, None if value is None else _encode_value(value)
 
 
-def encode_offset_key(key: OffsetCommitKey) -> bytes:
-    group, topic = key.group.encode(), key.topic.encode()
+def _encode_value(value: OffsetCommitValue) -> bytes:
+    offset, metadata, timestamp, leader_epoch, expire_timestamp, topic_id = value
+    if expire_timestamp < 0 and not metadata and topic_id is not None:
+        return _USUAL.pack(
+            _FLEXIBLE_SINCE,
+            offset,
+            leader_epoch,
+            _NO_METADATA,
+            timestamp,
+            _TOPIC_ID,
+            topic_id.bytes,
+        )
+    if expire_timestamp >= 0:
+        return b"".join(
+            (
+                _OFFSET.pack(_EXPIRE_VERSION, offset),
+                legacy_string(metadata),
+                _TIMESTAMPS.pack(timestamp, expire_timestamp),
+            )
+        )
     return b"".join(
         (
-            _TYPE_AND_SIZE.pack(OffsetCommitKey.RECORD_TYPE, len(group)),
-            group,
-            _SIZE.pack(len(topic)),
-            topic,
-            _PARTITION.pack(key.partition),
+            _OFFSET_AND_EPOCH.pack(_FLEXIBLE_SINCE, offset, leader_epoch),
+            compact_string(metadata),
+            _TIMESTAMP.pack(timestamp),
+            _NO_TAGS if topic_id is None else _TOPIC_ID + topic_id.bytes,
         )
     )
 
 
-def decode_offset_commit(key: bytes, value: bytes | None) -> Record | None:
-    """None for what the general codec must read."""
+def decode_offset_commit(key: bytes, value: bytes | None) -> OffsetCommitRecord:
+    """Raises ValueError when the bytes are not such a record."""
     try:
-        decoded_key = _decode_key(key)
-        decoded_value = None if value is None else _decode_value(value)
-    except (struct.error, UnicodeDecodeError):
-        return None
-    if decoded_key is None or (decoded_value is None and value is not None):
-        return None
-    return Record(decoded_key, decoded_value)
+        start = key[:-_PARTITION_SIZE]
+        short = len(start) <= _NAMES_CACHED_BYTES_MAX
+        group_id, topic = _names[start] if short else _read_names(start)
+        (partition,) = _unpack_partition(key, len(key) - _PARTITION_SIZE)
+        place = _new_tuple(TopicPartition, (topic, partition))
+        decoded = None if value is None else _decode_value(value)
+    except (*MALFORMED, ProtocolError) as error:
+        raise ValueError(f"not the record of an offset: {error}") from None
+    return _new_tuple(OffsetCommitRecord, (group_id, place, decoded))
 
 
-def _decode_key(key: bytes) -> OffsetCommitKey | None:
-    _, size = _TYPE_AND_SIZE.unpack_from(key)
-    end = 4 + max(size, 0)
-    (topic_size,) = _SIZE.unpack_from(key, end)
-    if size < 0 or topic_size < 0:
-        return None
-    topic_end = end + 2 + topic_size
-    (partition,) = _PARTITION.unpack_from(key, topic_end)
-    return OffsetCommitKey(
-        group=decoded_strings[key[4:end]],
-        topic=decoded_strings[key[end + 2 : topic_end]],
-        partition=partition,
-    )
+def _read_names(start: bytes) -> tuple[str, str]:
+    """The group and the topic of a key that starts with these bytes, up to the partition."""
+    view = memoryview(start)
+    group_id, position = read_string(view, _VERSION.size, flexible=False)
+    topic, position = read_string(view, position, flexible=False)
+    if position != len(start):
+        raise ProtocolError(f"{len(start) - position} bytes too many in a key")
+    return group_id, topic
 
 
-def _decode_value(value: bytes) -> OffsetCommitValue | None:
-    if len(value) == _USUAL_VALUE.size:
-        version, offset, epoch, metadata_size, timestamp, tag, topic_id = _USUAL_VALUE.unpack(value)
-        if version == _VERSION and metadata_size == 1 and tag == _TOPIC_ID_TAG:
-            return OffsetCommitValue(
-                offset=offset,
-                leader_epoch=epoch,
-                metadata="",
-                commit_timestamp=timestamp,
-                topic_id=decoded_uuids[topic_id],
+_names: Cache[bytes, tuple[str, str]] = Cache(_read_names)
+
+
+def _decode_value(value: bytes) -> OffsetCommitValue:
+    if len(value) == _USUAL_SIZE:
+        version, offset, epoch, metadata_size, timestamp, tag, topic_id = _unpack_usual(value)
+        if version == _FLEXIBLE_SINCE and metadata_size == _NO_METADATA and tag == _TOPIC_ID:
+            return _new_tuple(
+                OffsetCommitValue, (offset, "", timestamp, epoch, -1, decoded_uuids[topic_id])
             )
-    return _decode_any_value(value)
+    return _decode_any_value(memoryview(value))
 
 
-def _decode_any_value(value: bytes) -> OffsetCommitValue | None:
-    version, offset, leader_epoch, metadata_size = _VALUE_START.unpack_from(value)
-    if version != _VERSION or not 1 <= metadata_size <= _METADATA_BYTES_MAX + 1:
-        return None
-    end = _VALUE_START.size + metadata_size - 1
-    (commit_timestamp,) = _TIMESTAMP.unpack_from(value, end)
-    tags = value[end + _TIMESTAMP.size :]
-    topic_id: uuid.UUID | None = None
-    if tags != _NO_TAGS:
-        if len(tags) != 19 or not tags.startswith(_TOPIC_ID_TAG):
-            return None
-        topic_id = decoded_uuids[tags[3:]]
+def _decode_any_value(value: memoryview) -> OffsetCommitValue:
+    version, offset = _OFFSET.unpack_from(value)
+    if version not in _VERSIONS_READ:
+        raise ProtocolError(f"version {version} is not known")
+    position = _OFFSET.size
+    leader_epoch = expire_timestamp = -1
+    if version >= _LEADER_EPOCH_SINCE:
+        _, _, leader_epoch = _OFFSET_AND_EPOCH.unpack_from(value)
+        position = _OFFSET_AND_EPOCH.size
+    metadata, position = read_string(value, position, flexible=version >= _FLEXIBLE_SINCE)
+    (commit_timestamp,) = _TIMESTAMP.unpack_from(value, position)
+    position += _TIMESTAMP.size
+    if version == _EXPIRE_VERSION:
+        (expire_timestamp,) = _TIMESTAMP.unpack_from(value, position)
+    topic_id = _read_topic_id(value, position) if version >= _FLEXIBLE_SINCE else None
     return OffsetCommitValue(
         offset=offset,
-        leader_epoch=leader_epoch,
-        metadata=value[_VALUE_START.size : end].decode() if metadata_size > 1 else "",
+        metadata=metadata,
         commit_timestamp=commit_timestamp,
+        leader_epoch=leader_epoch,
+        expire_timestamp=expire_timestamp,
         topic_id=topic_id,
     )
+
+
+def _read_topic_id(value: memoryview, position: int) -> uuid.UUID | None:
+    for tag, start, end in read_tags(value, position)[0]:
+        if tag == _TOPIC_ID_TAG:
+            if end - start != 16:
+                raise ProtocolError(f"a topic id of {end - start} bytes")
+            return decoded_uuids[bytes(value[start:end])]
+    return None

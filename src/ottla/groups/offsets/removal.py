@@ -14,7 +14,11 @@ from kio.schema.types import GroupId
 
 from ottla.groups.duration import NO_THROTTLE
 from ottla.groups.group import Group
-from ottla.groups.offsets.records import OffsetCommitValue, offset_tombstone
+from ottla.groups.offsets.records import (
+    OffsetCommitRecord,
+    OffsetCommitValue,
+    offset_tombstone,
+)
 from ottla.groups.record import Record
 from ottla.groups.state import CoordinatorState
 from ottla.machine.result import Result
@@ -29,7 +33,7 @@ def delete_offsets(
 ) -> Result[OffsetDeleteResponse]:
     group = _existing_group(state, request.group_id)
     group.validate_offset_delete()
-    records: list[Record] = []
+    records: list[OffsetCommitRecord] = []
     topics = tuple(
         OffsetDeleteResponseTopic(
             name=topic.name, partitions=tuple(_delete_topic(state, group, topic, records))
@@ -46,7 +50,7 @@ def _delete_topic(
     state: CoordinatorState,
     group: Group,
     topic: OffsetDeleteRequestTopic,
-    records: list[Record],
+    records: list[OffsetCommitRecord],
 ) -> Iterable[OffsetDeleteResponsePartition]:
     count = state.catalog.partition_count(topic.name) or 0
     subscribed = group.is_subscribed_to(topic.name)
@@ -68,7 +72,7 @@ def _delete_topic(
 def delete_groups(
     state: CoordinatorState, group_ids: Iterable[str]
 ) -> Result[tuple[DeletableGroupResult, ...]]:
-    records: list[Record] = []
+    records: list[Record | OffsetCommitRecord] = []
     results = []
     for group_id in group_ids:
         error = ErrorCode.none
@@ -103,7 +107,7 @@ def expire_offsets(state: CoordinatorState, now_ms: int) -> tuple[Result[None], 
     About as much as fits one batch; whether more may be left. A share group stays until it is
     deleted: its state is elsewhere.
     """
-    records: list[Record] = []
+    records: list[Record | OffsetCommitRecord] = []
     for group_id in tuple(state.group_ids()):
         if len(records) >= BATCH_RECORDS_MAX:
             return Result(None, tuple(records)), True

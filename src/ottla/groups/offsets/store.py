@@ -8,12 +8,7 @@ one was pending and its marker comes last.
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from ottla.groups.offsets.records import (
-    OffsetCommitKey,
-    OffsetCommitValue,
-    offset_commit,
-)
-from ottla.groups.record import Record
+from ottla.groups.offsets.records import OffsetCommitRecord, OffsetCommitValue
 from ottla.machine.transactional import Transactional, TransactionMarker
 from ottla.protocol.topics import TopicPartition
 
@@ -22,6 +17,8 @@ class Committed(NamedTuple):
     value: OffsetCommitValue
     order: int  # The place among all commits, in the order of the log.
 
+
+_new_tuple = tuple.__new__
 
 GroupOffsets = dict[TopicPartition, Committed]
 
@@ -83,26 +80,25 @@ class OffsetStore:
 
     # Replaying.
 
-    def replay(self, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
-        place = TopicPartition(key.topic, key.partition)
+    def replay(self, record: OffsetCommitRecord) -> None:
+        group_id, place, value = record
         if value is None:
-            self._remove(key.group, place)
-        else:
-            self._committed.setdefault(key.group, {})[place] = self._next(value)
+            self._remove(group_id, place)
+            return
+        offsets = self._committed.get(group_id)
+        if offsets is None:
+            offsets = self._committed[group_id] = {}
+        offsets[place] = self._next(value)
 
     def replay_pending(
-        self,
-        producer_id: int,
-        producer_epoch: int,
-        key: OffsetCommitKey,
-        value: OffsetCommitValue | None,
+        self, producer_id: int, producer_epoch: int, record: OffsetCommitRecord
     ) -> None:
+        group_id, place, value = record
         assert value is not None, "a transaction never removes an offset"
         transaction = self._open.setdefault(producer_id, OpenTransaction(producer_epoch))
         transaction.producer_epoch = producer_epoch
-        place = TopicPartition(key.topic, key.partition)
-        transaction.groups.setdefault(key.group, {})[place] = self._next(value)
-        self._producers.setdefault(key.group, set()).add(producer_id)
+        transaction.groups.setdefault(group_id, {})[place] = self._next(value)
+        self._producers.setdefault(group_id, set()).add(producer_id)
 
     def replay_marker(self, marker: TransactionMarker) -> None:
         transaction = self._open.pop(marker.producer_id, None)
@@ -128,7 +124,7 @@ class OffsetStore:
 
     def _next(self, value: OffsetCommitValue) -> Committed:
         self._commit_count += 1
-        return Committed(value, self._commit_count)
+        return _new_tuple(Committed, (value, self._commit_count))
 
     def _remove(self, group_id: str, place: TopicPartition) -> None:
         """A removed offset does not come back by a marker either."""
@@ -139,9 +135,9 @@ class OffsetStore:
             if group_id not in groups:
                 self._forget_producer(group_id, producer_id)
 
-    def snapshot(self) -> Iterator[Record | Transactional]:
-        entries: list[tuple[int, Record | Transactional]] = [
-            (offset.order, offset_commit(group_id, place, offset.value))
+    def snapshot(self) -> Iterator[OffsetCommitRecord | Transactional]:
+        entries: list[tuple[int, OffsetCommitRecord | Transactional]] = [
+            (offset.order, OffsetCommitRecord(group_id, place, offset.value))
             for group_id, offsets in self._committed.items()
             for place, offset in offsets.items()
         ]
@@ -152,7 +148,7 @@ class OffsetStore:
                     Transactional(
                         producer_id,
                         transaction.producer_epoch,
-                        offset_commit(group_id, place, offset.value),
+                        OffsetCommitRecord(group_id, place, offset.value),
                     ),
                 )
                 for group_id, offsets in transaction.groups.items()
