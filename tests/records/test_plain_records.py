@@ -5,41 +5,82 @@ from tests.records.strategies import codecs, record_lists
 from ottla.records.batch import TimestampType, read_header
 from ottla.records.builder import Record, build_batch
 from ottla.records.decoder import iterate_records
-from ottla.records.errors import RecordError
-from ottla.records.plain_records import read_records
+from ottla.records.plain_records import read_plain_run
 
+PLAIN = bytes(build_batch([Record(0, 5, b"key", b"value"), Record(1, 6, b"key2", None)]))
 sizes = st.sampled_from([0, 1, 62, 63, 64, 65, 126, 127, 128, 129, 8190, 8191, 8192, 20_000])
+damaged_bytes = st.dictionaries(st.integers(0, len(PLAIN) - 1), st.integers(0, 255), max_size=3)
 
 
-@given(record_lists, codecs, st.sampled_from(TimestampType), st.integers(0, 2**40))
-def test_it_reads_what_the_decoder_reads(records, compression, timestamp_type, base_offset):
-    batch = b"before" + build_batch(
-        records, base_offset=base_offset, compression=compression, timestamp_type=timestamp_type
+def run_of(content, start=0, from_offset=-(2**64)):
+    records = []
+    return records, read_plain_run(bytes(content), start, from_offset, records)
+
+
+@given(
+    record_lists,
+    codecs,
+    st.sampled_from(TimestampType),
+    st.booleans(),
+    st.integers(0, 2**40),
+)
+def test_it_reads_what_the_decoder_reads_or_leaves_it(
+    records, compression, timestamp_type, transactional, base_offset
+):
+    batch = bytes(
+        build_batch(
+            records,
+            base_offset=base_offset,
+            compression=compression,
+            timestamp_type=timestamp_type,
+            transactional=transactional,
+        )
     )
-    header = read_header(batch, 6)
-    assert read_records(batch, 6, header) == list(iterate_records(batch, 6))
+    read = run_of(b"before" + batch, 6)
+    assert read in ((list(iterate_records(batch)), 6 + len(batch)), ([], 6))
+
+
+@given(sizes.filter(lambda size: size < 64), st.none() | sizes.filter(lambda size: size < 8000))
+def test_the_usual_sizes_are_read(key_size, value_size):
+    record = Record(0, 5, b"k" * key_size, None if value_size is None else b"v" * value_size)
+    batch = build_batch([record])
+    assert run_of(batch) == ([record], len(batch))
 
 
 @given(sizes, st.none() | sizes)
 def test_sizes_of_any_length(key_size, value_size):
     record = Record(0, 5, b"k" * key_size, None if value_size is None else b"v" * value_size)
-    batch = bytes(build_batch([record]))
-    assert read_records(batch, 0, read_header(batch)) == [record]
+    batch = build_batch([record])
+    assert run_of(batch) in (([record], len(batch)), ([], 0))
 
 
-@given(st.data())
-def test_damage_is_what_the_decoder_says(data):
-    batch = build_batch([Record(0, 5, b"key", b"value"), Record(1, 6, b"key2", None)])
-    position = data.draw(st.integers(61, len(batch) - 1))
-    batch[position] = data.draw(st.integers(0, 255))
-    damaged = bytes(batch)
+def test_it_stops_before_what_is_not_plain():
+    transactional = build_batch([Record(timestamp=5)], producer_id=1, transactional=True)
+    assert run_of(PLAIN + transactional + PLAIN) == (list(iterate_records(PLAIN)), len(PLAIN))
 
-    def outcome(read):
-        try:
-            return read()
-        except RecordError as error:
-            return type(error), str(error)
 
-    assert outcome(lambda: read_records(damaged, 0, read_header(damaged))) == outcome(
-        lambda: list(iterate_records(damaged))
+def test_it_stops_before_a_batch_that_is_not_whole():
+    for cut in (1, 30, len(PLAIN) - 1):
+        assert run_of(PLAIN + PLAIN[:cut]) == (list(iterate_records(PLAIN)), len(PLAIN))
+
+
+def test_batches_before_the_offset_are_left_out():
+    later = bytes(build_batch([Record(2, 7, b"key", b"later")], base_offset=2))
+    assert run_of(PLAIN + later, from_offset=2) == (
+        list(iterate_records(later)),
+        len(PLAIN + later),
     )
+    assert run_of(PLAIN + later, from_offset=1)[0][0].offset == 0
+
+
+@given(damaged_bytes)
+def test_damage_is_left_to_the_decoder(damage):
+    batch = bytearray(PLAIN)
+    for position, byte in damage.items():
+        batch[position] = byte
+    records, end = run_of(batch)
+    if end:
+        assert end == read_header(batch).size
+        assert records == list(iterate_records(bytes(batch)))
+    else:
+        assert records == []

@@ -1,74 +1,92 @@
-"""Reads the records of uncompressed batches in place, at half the cost of `decoder`.
+"""Reads the records of uncompressed batches in place, at a third of the cost of `decoder`.
 
 A coordinator reads every record of its log before it can serve, and most of its batches hold one
 record. Numbers of one or two bytes, which nearly all are, are read without a call. What is unusual
-(headers, append time, long numbers) or damaged is left to `decoder`, which says what is wrong.
+(transactions, headers, append time, long numbers) or damaged is left to `decoder`, which says what
+is wrong.
 """
 
 from ottla.records.batch import (
     APPEND_TIME_FLAG,
     COMPRESSION_MASK,
+    CONTROL_FLAG,
+    HEADER,
     HEADER_SIZE,
-    BatchHeader,
+    LENGTH_END,
+    MAGIC,
+    TRANSACTIONAL_FLAG,
 )
 from ottla.records.builder import Record
-from ottla.records.decoder import iterate_records
 
-_UNUSUAL = COMPRESSION_MASK | APPEND_TIME_FLAG
+_UNUSUAL = COMPRESSION_MASK | APPEND_TIME_FLAG | TRANSACTIONAL_FLAG | CONTROL_FLAG
+_LENGTH_MIN = HEADER_SIZE - LENGTH_END
 
-
-def read_records(content: bytes, position: int, header: BatchHeader) -> list[Record]:
-    """All records of the whole batch at the position, whose header this is."""
-    if not header.attributes & _UNUSUAL:
-        try:
-            records = _read_plain(content, position, header)
-        except IndexError:
-            records = None
-        if records is not None:
-            return records
-    return list(iterate_records(content, position))
+_unpack_header = HEADER.unpack_from
+_new_tuple = tuple.__new__
 
 
-def _read_plain(content: bytes, position: int, header: BatchHeader) -> list[Record] | None:
-    base_offset = header.base_offset
-    base_timestamp = header.base_timestamp
-    stop = position + header.size
-    position += HEADER_SIZE
-    records = []
-    for _ in range(header.records_count):
-        size = content[position]
-        position += 1
-        if size >= 0x80:
-            size += (content[position] << 7) - 0x80
+def read_plain_run(content: bytes, start: int, from_offset: int, records: list[Record]) -> int:
+    """Adds the records of the plain batches from `start` on; returns where they end.
+
+    There the content ends, or a batch begins that is not whole or needs the decoder. Batches that
+    end before `from_offset` are left out.
+    """
+    content_size = len(content)
+    while start + HEADER_SIZE <= content_size:
+        header = _unpack_header(content, start)
+        base_offset, length, _, magic, _, attributes, last_offset_delta, base_timestamp = header[:8]
+        stop = start + LENGTH_END + length
+        if attributes & _UNUSUAL or magic != MAGIC or length < _LENGTH_MIN or stop > content_size:
+            break
+        if base_offset + last_offset_delta >= from_offset:
+            batch = content[start + HEADER_SIZE : stop]
+            read = _read_batch(batch, header[12], base_offset, base_timestamp)
+            if read is None:
+                break
+            records += read
+        start = stop
+    return start
+
+
+def _read_batch(
+    body: bytes, count: int, base_offset: int, base_timestamp: int
+) -> list[Record] | None:
+    """None for what the decoder has to look at."""
+    records: list[Record] = []
+    position = 0
+    try:
+        for _ in range(count):
+            size = body[position]
             position += 1
-        end = position + (size >> 1)
-        timestamp_delta = content[position + 1]
-        offset_delta = content[position + 2]
-        key_size = content[position + 3]
-        if (timestamp_delta | offset_delta | key_size) & 0x81 or size & 0x4001:
-            return None  # Long or negative numbers.
-        key_end = position + 4 + (key_size >> 1)
-        value_size = content[key_end]
-        value_start = key_end + 1
-        if value_size >= 0x80:
-            value_size += (content[value_start] << 7) - 0x80
-            value_start += 1
-        value: bytes | None = None
-        value_end = value_start
-        if value_size != 1:  # That is -1, for null.
-            if value_size & 0x4001:
+            if size >= 0x80:
+                size += (body[position] << 7) - 0x80
+                position += 1
+            end = position + (size >> 1)
+            timestamp_delta = body[position + 1]
+            offset_delta = body[position + 2]
+            key_size = body[position + 3]
+            if (timestamp_delta | offset_delta | key_size) & 0x81 or size & 0x4001:
+                return None  # Long or negative numbers.
+            key_end = position + 4 + (key_size >> 1)
+            value_size = body[key_end]
+            value_start = key_end + 1
+            if value_size >= 0x80:
+                value_size += (body[value_start] << 7) - 0x80
+                value_start += 1
+            value: bytes | None = None
+            value_end = value_start
+            if value_size != 1:  # That is -1, for null.
+                if value_size & 0x4001:
+                    return None
+                value_end += value_size >> 1
+                value = body[value_start:value_end]
+            if value_end != end - 1 or body[value_end]:
                 return None
-            value_end += value_size >> 1
-            value = content[value_start:value_end]
-        if value_end != end - 1 or content[value_end] or end > stop:
-            return None
-        records.append(
-            Record(
-                base_offset + (offset_delta >> 1),
-                base_timestamp + (timestamp_delta >> 1),
-                content[position + 4 : key_end],
-                value,
-            )
-        )
-        position = end
-    return records if position == stop else None
+            key = body[position + 4 : key_end]
+            offset = base_offset + (offset_delta >> 1)
+            timestamp = base_timestamp + (timestamp_delta >> 1)
+            records.append(_new_tuple(Record, (offset, timestamp, key, value, ())))
+            position = end
+    except IndexError:
+        return None
+    return records if position == len(body) else None

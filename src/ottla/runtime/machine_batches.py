@@ -17,8 +17,14 @@ from ottla.records.batch import (
     iterate_headers,
 )
 from ottla.records.builder import Record, build_batch
-from ottla.records.decoder import ControlType, Marker, build_marker, parse_marker
-from ottla.records.plain_records import read_records
+from ottla.records.decoder import (
+    ControlType,
+    Marker,
+    build_marker,
+    iterate_records,
+    parse_marker,
+)
+from ottla.records.plain_records import read_plain_run
 
 NOT_PLAIN = TRANSACTIONAL_FLAG | CONTROL_FLAG
 
@@ -48,26 +54,24 @@ def encode_batch(records: Sequence[object], codec: RecordCodec, now_ms: int) -> 
 def stored_batches(content: bytes, from_offset: int) -> list[StoredBatch]:
     """The batches in bytes of a log, from the one that has `from_offset` on.
 
-    Neighbours without a transaction come as one: there is nothing to tell them apart by.
+    Neighbours without a transaction may come as one: there is nothing to tell them apart by.
     """
     batches: list[StoredBatch] = []
-    plain: list[Record] = []
-    for position, header in iterate_headers(content):
-        if header.last_offset < from_offset:
-            continue
-        records = read_records(content, position, header)
-        if not header.attributes & NOT_PLAIN:
-            plain += records
-            continue
+    position = 0
+    while True:
+        plain: list[Record] = []
+        position = read_plain_run(content, position, from_offset, plain)
         if plain:
             batches.append(StoredBatch(plain))
-            plain = []
-        batches.append(
-            StoredBatch(records, header.attributes, header.producer_id, header.producer_epoch)
-        )
-    if plain:
-        batches.append(StoredBatch(plain))
-    return batches
+        found = next(iterate_headers(content, position), None)
+        if found is None:
+            return batches
+        position, header = found
+        if header.last_offset >= from_offset:
+            records = list(iterate_records(content, position))
+            producer_id, producer_epoch = header.producer_id, header.producer_epoch
+            batches.append(StoredBatch(records, header.attributes, producer_id, producer_epoch))
+        position += header.size
 
 
 def decode_batch(batch: StoredBatch, codec: RecordCodec) -> Iterator[tuple[object, Record]]:
