@@ -256,7 +256,10 @@ class BatchedConsumerGroupModel(ConsumerGroupModel):
 
     config: ClassVar[dict[str, Any]] = {
         "consumer_pace": replace(
-            DEFAULT_PACE, assignment_interval_ms=3, assignment_us_per_member=1_000_000
+            DEFAULT_PACE,
+            assignment_interval_ms=3,
+            assignment_us_each=1_000_000,
+            assignment_waits_above=0,
         )
     }
 

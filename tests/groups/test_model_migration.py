@@ -258,7 +258,10 @@ class BatchedMigrationModel(MigrationModel):
 
     config: ClassVar[dict[str, Any]] = {
         "consumer_pace": replace(
-            DEFAULT_PACE, assignment_interval_ms=3, assignment_us_per_member=1_000_000
+            DEFAULT_PACE,
+            assignment_interval_ms=3,
+            assignment_us_each=1_000_000,
+            assignment_waits_above=0,
         )
     }
 

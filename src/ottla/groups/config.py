@@ -119,7 +119,7 @@ GROUP_CONSUMER_ASSIGNMENT_INTERVAL_MS = _integer(
     "group.consumer.assignment.interval.ms",
     1_000,
     "The longest that a consumer group waits after an assignment of partitions before it makes the"
-    " next one. It waits 0.1 ms for each member, so that a small group does not wait.",
+    " next one. It waits 0.1 ms for each member and partition, but not below 100 of them.",
     low=0,
 )
 GROUP_CONSUMER_MIN_ASSIGNMENT_INTERVAL_MS = _integer(

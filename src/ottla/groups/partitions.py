@@ -1,6 +1,8 @@
 """Sets of partitions, named by topic id, as assignments are made of them."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from itertools import repeat
 from typing import NamedTuple
 from uuid import UUID
 
@@ -17,23 +19,30 @@ NOTHING: Assignment = frozenset()
 
 def assignment_of(topics: Iterable[tuple[UUID | None, Iterable[int]]]) -> Assignment:
     """A topic without an id names nothing."""
-    return frozenset(
-        TopicIdPartition(topic_id, partition)
-        for topic_id, partitions in topics
-        if topic_id is not None
-        for partition in partitions
-    )
+    found: set[TopicIdPartition] = set()
+    for topic_id, partitions in topics:
+        if topic_id is not None:
+            found.update(_of_topic(topic_id, partitions))
+    return frozenset(found)
 
 
 def by_topic(assignment: Assignment) -> Mapping[UUID, tuple[int, ...]]:
     """Topics and the partitions of each in ascending order."""
     topics: dict[UUID, list[int]] = {}
+    last: UUID | None = None
     for topic_id, partition in sorted(assignment):
-        topics.setdefault(topic_id, []).append(partition)
+        if topic_id is not last:
+            last = topic_id
+            partitions = topics.setdefault(topic_id, [])
+        partitions.append(partition)
     return {topic_id: tuple(partitions) for topic_id, partitions in topics.items()}
 
 
 def all_partitions(counts: Mapping[UUID, int]) -> Iterator[TopicIdPartition]:
     for topic_id, count in counts.items():
-        for partition in range(count):
-            yield TopicIdPartition(topic_id, partition)
+        yield from _of_topic(topic_id, range(count))
+
+
+def _of_topic(topic_id: UUID, partitions: Iterable[int]) -> Iterator[TopicIdPartition]:
+    """Large groups have many: this is several times as fast as one call for each."""
+    return map(partial(tuple.__new__, TopicIdPartition), zip(repeat(topic_id), partitions))

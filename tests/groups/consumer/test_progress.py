@@ -1,20 +1,21 @@
 """A consumer group whose target assignment may be older than the group (KIP-1263)."""
 
+from dataclasses import replace
+
 from kio.schema.consumer_group_describe.v1.response import DescribedGroup
 from tests.groups.kit import Coordinator, subscription
 
 from ottla.groups.config import DEFAULT_PACE
-from ottla.groups.modern.pace import Pace
 from ottla.protocol.errors import ErrorCode
 
 ALL_OF_T = {("t", partition) for partition in range(4)}
 WAIT_MS = 1_000
-# A tenth of a millisecond per member would not hold up the few members of a test.
-SLOW = Pace(
+# So few members and partitions would not have to wait.
+SLOW = replace(
+    DEFAULT_PACE,
     assignment_interval_ms=WAIT_MS,
-    assignment_us_per_member=1_000_000,
-    heartbeat_interval_ms=DEFAULT_PACE.heartbeat_interval_ms,
-    rebalance_heartbeat_interval_ms=DEFAULT_PACE.rebalance_heartbeat_interval_ms,
+    assignment_us_each=1_000_000,
+    assignment_waits_above=0,
 )
 
 

@@ -1,12 +1,14 @@
 """When a group gets its next target assignment, and how often its members are to be heard of."""
 
 from dataclasses import replace
+from uuid import UUID
 
 import pytest
 
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.member import ConsumerMember
 from ottla.groups.modern.pace import Pace
+from ottla.groups.partitions import NOTHING, all_partitions
 
 PACE = Pace(
     assignment_interval_ms=1_000, heartbeat_interval_ms=5_000, rebalance_heartbeat_interval_ms=200
@@ -26,7 +28,7 @@ def group_of(member_count: int, *, epoch: int = 2, assignment_epoch: int = 1) ->
 
 @pytest.mark.parametrize(
     ("member_count", "wait_ms"),
-    [(1, 0), (9, 0), (10, 1), (100, 10), (1_000, 100), (20_000, 1_000)],
+    [(1, 0), (100, 0), (110, 11), (1_000, 100), (20_000, 1_000)],
 )
 def test_a_target_waits_for_more_changes_as_long_as_the_group_is_large(
     member_count: int, wait_ms: int
@@ -35,6 +37,17 @@ def test_a_target_waits_for_more_changes_as_long_as_the_group_is_large(
 
     assert PACE.is_target_due(group, ASSIGNED_MS + wait_ms)
     assert not wait_ms or not PACE.is_target_due(group, ASSIGNED_MS + wait_ms - 1)
+
+
+def test_partitions_count_as_much_as_members() -> None:
+    group = group_of(10)
+    partitions = frozenset(all_partitions({UUID(int=1): 200}))
+    group.replay(group.target_record("m0", partitions))
+    group.replay(group.target_record("m1", partitions))
+    group.replay(group.target_record("m1", NOTHING))
+
+    assert PACE.is_target_due(group, ASSIGNED_MS + 21)
+    assert not PACE.is_target_due(group, ASSIGNED_MS + 20)
 
 
 def test_a_target_that_is_up_to_date_is_not_due() -> None:

@@ -7,6 +7,7 @@ subscriber of it has at least two fewer.
 
 from uuid import UUID
 
+from ottla.groups.assignors.least_loaded import LeastLoaded
 from ottla.groups.assignors.spec import GroupSpec
 from ottla.groups.partitions import Assignment, TopicIdPartition, all_partitions
 
@@ -16,82 +17,65 @@ _Owned = dict[str, set[TopicIdPartition]]
 def assign_uniform(spec: GroupSpec) -> dict[str, Assignment]:
     if not spec.members:
         return {}
-    owned = _kept(spec)
     subscriptions = {member.topic_ids for member in spec.members.values()}
-    if len(subscriptions) == 1:
-        _level(spec, owned)
-    else:
-        _balance(spec, owned)
+    owned = _levelled(spec, *subscriptions) if len(subscriptions) == 1 else _balanced(spec)
     return {member_id: frozenset(partitions) for member_id, partitions in owned.items()}
 
 
-def _kept(spec: GroupSpec) -> _Owned:
-    """What the members had before, as far as it still exists and they still want it."""
-    taken: set[TopicIdPartition] = set()
+def _take_previous(spec: GroupSpec, free: set[TopicIdPartition]) -> _Owned:
+    """What the members had before and still want, out of what is free."""
     owned: _Owned = {}
     for member_id, member in sorted(spec.members.items()):
-        kept = {
-            partition
-            for partition in member.previous
-            if partition.topic_id in member.topic_ids
-            and partition.partition < spec.partition_counts.get(partition.topic_id, 0)
-            and partition not in taken
-        }
+        kept = free.intersection(member.previous)
+        if len(member.topic_ids) < len(spec.partition_counts):
+            kept = {each for each in kept if each.topic_id in member.topic_ids}
         owned[member_id] = kept
-        taken |= kept
+        free -= kept
     return owned
-
-
-def _unassigned(spec: GroupSpec, owned: _Owned) -> list[TopicIdPartition]:
-    taken = set().union(*owned.values())
-    return [each for each in sorted(all_partitions(spec.partition_counts)) if each not in taken]
 
 
 # Equal subscriptions.
 
 
-def _level(spec: GroupSpec, owned: _Owned) -> None:
+def _levelled(spec: GroupSpec, topic_ids: frozenset[UUID]) -> _Owned:
     """Those that had most may keep the larger shares, so that the least has to move."""
-    (topic_ids,) = {member.topic_ids for member in spec.members.values()}
-    total = sum(spec.partition_counts[topic_id] for topic_id in topic_ids)
-    share, extra = divmod(total, len(owned))
+    counts = {topic_id: spec.partition_counts[topic_id] for topic_id in topic_ids}
+    free = set(all_partitions(counts))
+    share, extra = divmod(len(free), len(spec.members))
+    owned = _take_previous(spec, free)
     order = sorted(owned, key=lambda member_id: (-len(owned[member_id]), member_id))
     quotas = {member_id: share + (rank < extra) for rank, member_id in enumerate(order)}
     for member_id, quota in quotas.items():
-        owned[member_id].difference_update(sorted(owned[member_id])[quota:])
-    free = [each for each in _unassigned(spec, owned) if each.topic_id in topic_ids]
-    free.reverse()
-    for member_id in sorted(owned):
-        while len(owned[member_id]) < quotas[member_id]:
-            owned[member_id].add(free.pop())
+        kept = owned[member_id]
+        if len(kept) > quota:
+            surplus = sorted(kept)[quota:]
+            kept.difference_update(surplus)
+            free.update(surplus)
+    waiting = sorted(free, reverse=True)
+    for member_id, kept in owned.items():
+        for _ in range(quotas[member_id] - len(kept)):
+            kept.add(waiting.pop())
+    return owned
 
 
 # Different subscriptions.
 
 
-def _balance(spec: GroupSpec, owned: _Owned) -> None:
-    subscribers = _subscribers(spec)
-    waiting = [each for each in _unassigned(spec, owned) if subscribers[each.topic_id]]
+def _balanced(spec: GroupSpec) -> _Owned:
+    free = set(all_partitions(spec.partition_counts))
+    owned = _take_previous(spec, free)
+    least = LeastLoaded(spec.members, owned)
     # Partitions that few can take go first, while those few are not yet loaded with others.
-    for partition in sorted(waiting, key=lambda each: (len(subscribers[each.topic_id]), each)):
-        owned[_least(subscribers[partition.topic_id], owned)].add(partition)
-    while _improve(subscribers, owned):
+    scarcity = {topic_id: least.subscriber_count(topic_id) for topic_id in spec.partition_counts}
+    for partition in sorted(free, key=lambda each: (scarcity[each.topic_id], each)):
+        if scarcity[partition.topic_id]:
+            owned[least.subscriber(partition.topic_id)].add(partition)
+    while _improve(least, owned):
         pass
+    return owned
 
 
-def _subscribers(spec: GroupSpec) -> dict[UUID, list[str]]:
-    found: dict[UUID, list[str]] = {topic_id: [] for topic_id in spec.partition_counts}
-    for member_id, member in sorted(spec.members.items()):
-        for topic_id in member.topic_ids:
-            found[topic_id].append(member_id)
-    return found
-
-
-def _least(candidates: list[str], owned: _Owned) -> str:
-    return min(candidates, key=lambda member_id: (len(owned[member_id]), member_id))
-
-
-def _improve(subscribers: dict[UUID, list[str]], owned: _Owned) -> bool:
+def _improve(least: LeastLoaded, owned: _Owned) -> bool:
     """Move partitions to members that have at least two fewer. False when there is no such move.
 
     Each move lowers the sum of the squares of the loads, so this comes to an end.
@@ -99,12 +83,14 @@ def _improve(subscribers: dict[UUID, list[str]], owned: _Owned) -> bool:
     moved = False
     least_load = min(map(len, owned.values()))
     for member_id in sorted(owned, key=lambda each: (-len(owned[each]), each)):
-        if len(owned[member_id]) - least_load < 2:
+        mine = owned[member_id]
+        if len(mine) - least_load < 2:
             break
-        for partition in sorted(owned[member_id]):
-            target = _least(subscribers[partition.topic_id], owned)
-            if len(owned[member_id]) - len(owned[target]) >= 2:
-                owned[member_id].discard(partition)
-                owned[target].add(partition)
+        for partition in sorted(mine):
+            other_id = least.subscriber(partition.topic_id)
+            if len(mine) - len(owned[other_id]) >= 2:
+                mine.discard(partition)
+                owned[other_id].add(partition)
+                least.on_fewer(member_id)
                 moved = True
     return moved

@@ -55,7 +55,10 @@ def _moved(
     assigned: Assignment,
     pending_revocation: Assignment,
 ) -> ConsumerMember:
-    moved = replace(
+    before = (member.state, member.epoch, member.assigned, member.pending_revocation)
+    if before == (state, epoch, assigned, pending_revocation):
+        return member
+    return replace(
         member,
         state=state,
         epoch=epoch,
@@ -63,5 +66,3 @@ def _moved(
         assigned=assigned,
         pending_revocation=pending_revocation,
     )
-    unchanged = replace(moved, previous_epoch=member.previous_epoch) == member
-    return member if unchanged else moved

@@ -7,7 +7,7 @@ Stable       all members do
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, MutableMapping
 from typing import Self
 
 from ottla.groups.consumer.member import ConsumerMember
@@ -23,6 +23,7 @@ from ottla.groups.consumer.records import (
 )
 from ottla.groups.modern.group import Families, ModernGroup
 from ottla.groups.modern.member import Subscription
+from ottla.groups.modern.overlay import Overlay
 from ottla.groups.partitions import TopicIdPartition
 from ottla.groups.record import Record
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -45,14 +46,14 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
     def __init__(self, group_id: str) -> None:
         super().__init__(group_id)
         self.resolved: dict[str, ConsumerGroupRegularExpressionValue] = {}  # By expression.
-        self.static_members: dict[str, str] = {}  # Instance id to member id.
-        self._holders: dict[TopicIdPartition, str] = {}
+        self.static_members: MutableMapping[str, str] = {}  # Instance id to member id.
+        self._holders: MutableMapping[TopicIdPartition, str] = {}
 
-    def copy(self) -> Self:
-        other = super().copy()
+    def drafted(self) -> Self:
+        other = super().drafted()
         other.resolved = self.resolved.copy()
-        other.static_members = self.static_members.copy()
-        other._holders = self._holders.copy()
+        other.static_members = Overlay(self.static_members)
+        other._holders = Overlay(self._holders)
         return other
 
     # What the group is.

@@ -7,6 +7,7 @@ nothing but what it was assigned, for it may not have got the last response.
 """
 
 from dataclasses import replace
+from typing import Any
 
 from kio.schema.consumer_group_heartbeat.v1.request import ConsumerGroupHeartbeatRequest
 from kio.schema.consumer_group_heartbeat.v1.response import (
@@ -250,26 +251,25 @@ def _updated(
     """What the request leaves out stays as it was; an empty expression means that there is none."""
     names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
     rebalance_timeout_ms = in_ms(request.rebalance_timeout)
-    return replace(
-        member,
-        instance_id=_given(request.instance_id, member.instance_id),
-        rack_id=_given(request.rack_id, member.rack_id),
-        client_id=caller.client_id,
-        client_host=caller.client_host,
-        subscribed_topic_names=(
-            member.subscribed_topic_names if names is None else tuple(sorted(set(names)))
-        ),
-        subscribed_topic_regex=_given(regex, member.subscribed_topic_regex) or None,
-        rebalance_timeout_ms=(
-            member.rebalance_timeout_ms if rebalance_timeout_ms < 0 else rebalance_timeout_ms
-        ),
-        server_assignor=_given(request.server_assignor, member.server_assignor),
-        classic=None,
-    )
-
-
-def _given(value: str | None, before: str | None) -> str | None:
-    return before if value is None else value
+    said: dict[str, Any] = {
+        "instance_id": request.instance_id,
+        "rack_id": request.rack_id,
+        "client_id": caller.client_id,
+        "client_host": caller.client_host,
+        "subscribed_topic_names": None if names is None else tuple(sorted(set(names))),
+        "rebalance_timeout_ms": None if rebalance_timeout_ms < 0 else rebalance_timeout_ms,
+        "server_assignor": request.server_assignor,
+    }
+    changes = {
+        name: value
+        for name, value in said.items()
+        if value is not None and value != getattr(member, name)
+    }
+    if regex is not None and (regex or None) != member.subscribed_topic_regex:
+        changes["subscribed_topic_regex"] = regex or None
+    if member.classic is not None:
+        changes["classic"] = None
+    return replace(member, **changes) if changes else member
 
 
 def _is_full(request: ConsumerGroupHeartbeatRequest) -> bool:

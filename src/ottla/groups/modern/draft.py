@@ -1,8 +1,8 @@
 """A group as an operation would leave it.
 
 An operation writes records one after the other and looks at what each of them makes of the group:
-every record is replayed into a copy at once, by the same code that will replay it into the group
-when it has been appended. A heartbeat that changes nothing makes no copy.
+every record is replayed at once, by the same code that will replay it into the group when it has
+been appended, but into a group that rests on that one. A heartbeat that changes nothing makes none.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from ottla.groups.record import Record
 class Replayed(Protocol):
     """A group that replay alone changes."""
 
-    def copy(self) -> Self: ...
+    def drafted(self) -> Self: ...
 
     def replay(self, record: Record) -> None: ...
 
@@ -27,12 +27,12 @@ class GroupDraft(Generic[G]):
         """`records` are those of other groups that have to come first, and are not replayed."""
         self.group = group
         self.records: list[Record] = list(records)
-        self._copied = False
+        self._drafted = False
 
     def write(self, *records: Record) -> None:
-        if not self._copied:
-            self.group = self.group.copy()
-            self._copied = True
+        if not self._drafted:
+            self.group = self.group.drafted()
+            self._drafted = True
         for record in records:
             self.records.append(record)
             self.group.replay(record)

@@ -7,11 +7,11 @@ made for it. Each member's epoch follows the assignment epoch as it takes over i
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Collection, Iterable
-from copy import copy
+from collections.abc import Collection, Iterable, MutableMapping
 from typing import ClassVar, Generic, NamedTuple, Self, TypeVar
 
 from ottla.groups.modern.member import ModernMember, Subscription
+from ottla.groups.modern.overlay import Overlay
 from ottla.groups.modern.records import (
     EpochValue,
     TargetAssignmentMemberValue,
@@ -48,15 +48,24 @@ class ModernGroup(ABC, Generic[M]):
         self.metadata_hash = 0
         self.assignment_epoch = 0  # Invariant: assignment_epoch <= epoch.
         self.assignment_timestamp_ms = 0  # When the target assignment was made.
-        self.members: dict[str, M] = {}
-        self.targets: dict[str, Assignment] = {}
+        self.members: MutableMapping[str, M] = {}
+        self.targets: MutableMapping[str, Assignment] = {}
+        self.target_partition_count = 0  # In all targets.
         self._subscriptions: Counter[Subscription] = Counter()  # How many members have each.
 
-    def copy(self) -> Self:
-        """For an operation to work on; members and assignments are immutable."""
-        other = copy(self)
-        other.members = self.members.copy()
-        other.targets = self.targets.copy()
+    def drafted(self) -> Self:
+        """One for an operation to work on. It rests on this one, which must not change meanwhile.
+
+        Members and assignments are immutable.
+        """
+        other = self.__class__(self.group_id)
+        other.epoch = self.epoch
+        other.metadata_hash = self.metadata_hash
+        other.assignment_epoch = self.assignment_epoch
+        other.assignment_timestamp_ms = self.assignment_timestamp_ms
+        other.members = Overlay(self.members)
+        other.targets = Overlay(self.targets)
+        other.target_partition_count = self.target_partition_count
         other._subscriptions = self._subscriptions.copy()
         return other
 
@@ -180,10 +189,12 @@ class ModernGroup(ABC, Generic[M]):
     def _new_member(self, member_id: str) -> M: ...
 
     def _replay_target(self, member_id: str, value: TargetAssignmentMemberValue | None) -> None:
+        self.target_partition_count -= len(self.target(member_id))
         if value is None:
             self.targets.pop(member_id, None)
         else:
-            self.targets[member_id] = from_topic_partitions(value.topic_partitions)
+            self.targets[member_id] = target = from_topic_partitions(value.topic_partitions)
+            self.target_partition_count += len(target)
 
     def _replay_member(self, member_id: str, value: RecordValue | None) -> None:
         member = None

@@ -1,8 +1,8 @@
 """How often a group gets a new target assignment, and its members are to send heartbeats.
 
-A target assignment costs time for every member, so that a group of many that all join would spend
-its time on assignments for all but the last of them. It gets the next one only some time after the
-last (KIP-1263): the more members, the later, so that a small group never waits.
+A target assignment costs time for every member and partition, so that a group of many that all join
+would spend its time on assignments for all but the last of them. It gets the next one only some
+time after the last (KIP-1263): the larger it is the later, and a small group never waits.
 
 Partitions change hands in heartbeats only. For some time after a change members are therefore told
 to send them more often than in a quiet group; the more members, the less so.
@@ -17,7 +17,9 @@ from ottla.groups.modern.group import ModernGroup
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
     assignment_interval_ms: int  # The longest that a group waits for its next target.
-    assignment_us_per_member: int = 100
+    # The size of a group is the number of its members, and of the partitions of its last target.
+    assignment_us_each: int = 100
+    assignment_waits_above: int = 100
     heartbeat_interval_ms: int
     rebalance_heartbeat_interval_ms: int
     rebalance_heartbeat_ms_per_member: int = 5
@@ -26,10 +28,11 @@ class Pace:
         """A clock that was set back must not stop the group."""
         if group.epoch == group.assignment_epoch:
             return False
-        patience_ms = len(group.members) * self.assignment_us_per_member // 1000
-        waited_ms = now_ms - group.assignment_timestamp_ms
-        waits = 0 <= waited_ms < min(patience_ms, self.assignment_interval_ms)
-        return not waits or group.assignment_epoch == 0
+        size = len(group.members) + group.target_partition_count
+        if size <= self.assignment_waits_above or group.assignment_epoch == 0:
+            return True
+        patience_ms = min(size * self.assignment_us_each // 1000, self.assignment_interval_ms)
+        return not 0 <= now_ms - group.assignment_timestamp_ms < patience_ms
 
     def next_heartbeat_ms(self, group: ModernGroup[Any], now_ms: int) -> int:
         quiet_ms = now_ms - group.assignment_timestamp_ms

@@ -44,7 +44,7 @@ def write_target(draft: GroupDraft[G], targets: Mapping[str, Assignment], now_ms
 def write_member(draft: GroupDraft[G], member: ModernMember) -> bool:
     """Write what is new about the member; whether its subscription is."""
     known = draft.group.members.get(member.member_id)
-    if known is not None and known.metadata() == member.metadata():
+    if known is member or (known is not None and known.metadata() == member.metadata()):
         return False
     draft.write(member.metadata_record(draft.group.group_id))
     return known is None or known.subscription != member.subscription

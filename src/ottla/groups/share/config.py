@@ -65,7 +65,7 @@ SHARE_ASSIGNMENT_INTERVAL_MS = _group_key(
     ConfigType.INT,
     1_000,
     "The longest that a share group waits after an assignment of partitions before it makes the"
-    " next one. It waits 0.1 ms for each member, so that a small group does not wait.",
+    " next one. It waits 0.1 ms for each member and partition, but not below 100 of them.",
     between(0, _INT_MAX),
 )
 SHARE_RECORD_LOCK_DURATION_MS = _group_key(

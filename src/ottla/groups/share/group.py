@@ -7,6 +7,7 @@ Only partitions whose state the share coordinator has (`initialized`) are assign
 """
 
 from collections.abc import Iterable
+from typing import Self
 
 from ottla.groups.modern.group import Families, ModernGroup
 from ottla.groups.modern.records import EpochValue
@@ -41,6 +42,12 @@ class ShareGroup(ModernGroup[ShareMember]):
         super().__init__(group_id)
         self.state_partitions = ShareGroupStatePartitionMetadataValue()
         self.initialized: Assignment = NOTHING
+
+    def drafted(self) -> Self:
+        other = super().drafted()
+        other.state_partitions = self.state_partitions
+        other.initialized = self.initialized
+        return other
 
     @property
     def state_name(self) -> str:
