@@ -2,10 +2,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.records.strategies import codecs, record_lists
 
-from ottla.records.batch import TimestampType, read_header
+from ottla.records.batch import TRANSACTIONAL_FLAG, TimestampType, read_header
 from ottla.records.builder import Record, build_batch
 from ottla.records.decoder import iterate_records
-from ottla.records.plain_records import read_plain_run
+from ottla.records.plain_records import build_plain_batch, read_plain_run
 
 PLAIN = bytes(build_batch([Record(0, 5, b"key", b"value"), Record(1, 6, b"key2", None)]))
 sizes = st.sampled_from([0, 1, 62, 63, 64, 65, 126, 127, 128, 129, 8190, 8191, 8192, 20_000])
@@ -15,6 +15,19 @@ damaged_bytes = st.dictionaries(st.integers(0, len(PLAIN) - 1), st.integers(0, 2
 def run_of(content, start=0, from_offset=-(2**64)):
     records = []
     return records, read_plain_run(bytes(content), start, from_offset, records)
+
+
+contents = st.none() | sizes.map(lambda size: b"x" * size) | st.binary(max_size=20)
+pairs = st.lists(st.tuples(contents, contents), min_size=1, max_size=150)
+
+
+@given(pairs, st.integers(0, 2**62))
+def test_it_builds_what_the_builder_builds(pairs, timestamp_ms):
+    records = [Record(timestamp=timestamp_ms, key=key, value=value) for key, value in pairs]
+    assert build_plain_batch(pairs, timestamp_ms) == build_batch(records)
+    assert build_plain_batch(
+        pairs, timestamp_ms, attributes=TRANSACTIONAL_FLAG, producer_id=7, producer_epoch=2
+    ) == build_batch(records, transactional=True, producer_id=7, producer_epoch=2)
 
 
 @given(

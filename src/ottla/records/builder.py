@@ -117,23 +117,20 @@ def _encode_records(
         record = bytearray(1)  # The attributes of a record, of which none is in use.
         record += varint(timestamp - base_timestamp)
         record += varint(delta)
-        _append_bytes(record, key)
-        _append_bytes(record, value)
+        record += sized(key)
+        record += sized(value)
         record += varint(len(headers))
         for name, header_value in headers:
-            _append_bytes(record, name.encode())
-            _append_bytes(record, header_value)
+            record += sized(name.encode())
+            record += sized(header_value)
         body += varint(len(record))
         body += record
     return body, delta
 
 
-def _append_bytes(record: bytearray, data: bytes | None) -> None:
-    if data is None:
-        record += _NULL_LENGTH
-    else:
-        record += varint(len(data))
-        record += data
+def sized(data: bytes | None) -> bytes:
+    """A key or a value behind its length."""
+    return _NULL_LENGTH if data is None else varint(len(data)) + data
 
 
 def varint(value: int) -> bytes:
@@ -141,6 +138,8 @@ def varint(value: int) -> bytes:
     unsigned = value << 1 if value >= 0 else ~(value << 1)
     if unsigned < 0x80:
         return _ONE_BYTE[unsigned]
+    if unsigned < 0x4000:
+        return bytes((unsigned & 0x7F | 0x80, unsigned >> 7))
     encoded = bytearray()
     while unsigned >= 0x80:
         encoded.append(unsigned & 0x7F | 0x80)

@@ -1,28 +1,71 @@
-"""Reads the records of uncompressed batches in place, at a third of the cost of `decoder`.
+"""The batches of coordinators: uncompressed, without headers, most of them with one record.
 
-A coordinator reads every record of its log before it can serve, and most of its batches hold one
-record. Numbers of one or two bytes, which nearly all are, are read without a call. What is unusual
-(transactions, headers, append time, long numbers) or damaged is left to `decoder`, which says what
-is wrong.
+They are built and read at a third of what `builder` and `decoder` cost, for each commit makes one,
+and a coordinator reads every record of its log before it can serve. Numbers of one or two bytes,
+which nearly all are, are read without a call. What is unusual (transactions, headers, append time,
+long numbers) or damaged is left to `decoder`, which says what is wrong.
 """
+
+import struct
+from collections.abc import Iterable
+
+from crc32c import crc32c
 
 from ottla.records.batch import (
     APPEND_TIME_FLAG,
     COMPRESSION_MASK,
     CONTROL_FLAG,
+    CRC_START,
     HEADER,
     HEADER_SIZE,
     LENGTH_END,
     MAGIC,
+    NO_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
     TRANSACTIONAL_FLAG,
 )
-from ottla.records.builder import Record
+from ottla.records.builder import Record, sized, varint
 
 _UNUSUAL = COMPRESSION_MASK | APPEND_TIME_FLAG | TRANSACTIONAL_FLAG | CONTROL_FLAG
 _LENGTH_MIN = HEADER_SIZE - LENGTH_END
 
 _unpack_header = HEADER.unpack_from
+_pack_start = struct.Struct(">qiibI").pack  # The header up to its checksum, and what that covers.
+_pack_checked = struct.Struct(">hiqqqhii").pack
 _new_tuple = tuple.__new__
+
+
+def build_plain_batch(
+    pairs: Iterable[tuple[bytes | None, bytes | None]],
+    timestamp_ms: int,
+    *,
+    attributes: int = 0,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+) -> bytearray:
+    """A batch of records with these keys and values, all of the same time."""
+    parts = [b""]
+    count = 0
+    for key, value in pairs:
+        # No attributes, no difference to the batch's time; no headers.
+        record = b"\x00\x00" + varint(count) + sized(key) + sized(value) + b"\x00"
+        parts += (varint(len(record)), record)
+        count += 1
+    parts[0] = _pack_checked(
+        attributes,
+        count - 1,
+        timestamp_ms,
+        timestamp_ms,
+        producer_id,
+        producer_epoch,
+        NO_SEQUENCE,
+        count,
+    )
+    checked = b"".join(parts)
+    length = len(checked) + CRC_START - LENGTH_END
+    return bytearray(_pack_start(0, length, NO_LEADER_EPOCH, MAGIC, crc32c(checked)) + checked)
 
 
 def read_plain_run(content: bytes, start: int, from_offset: int, records: list[Record]) -> int:

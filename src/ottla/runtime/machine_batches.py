@@ -16,7 +16,7 @@ from ottla.records.batch import (
     TRANSACTIONAL_FLAG,
     iterate_headers,
 )
-from ottla.records.builder import Record, build_batch
+from ottla.records.builder import Record
 from ottla.records.decoder import (
     ControlType,
     Marker,
@@ -24,7 +24,7 @@ from ottla.records.decoder import (
     iterate_records,
     parse_marker,
 )
-from ottla.records.plain_records import read_plain_run
+from ottla.records.plain_records import build_plain_batch, read_plain_run
 
 NOT_PLAIN = TRANSACTIONAL_FLAG | CONTROL_FLAG
 
@@ -42,13 +42,14 @@ def encode_batch(records: Sequence[object], codec: RecordCodec, now_ms: int) -> 
         assert len(records) == 1, "a marker is a batch of its own"
         return _marker_batch(first, now_ms)
     if isinstance(first, Transactional):
-        return build_batch(
-            [_encode(_of_transaction(record, first), codec, now_ms) for record in records],
+        return build_plain_batch(
+            [codec.encode(_of_transaction(record, first)) for record in records],
+            now_ms,
+            attributes=TRANSACTIONAL_FLAG,
             producer_id=first.producer_id,
             producer_epoch=first.producer_epoch,
-            transactional=True,
         )
-    return build_batch([_encode(record, codec, now_ms) for record in records])
+    return build_plain_batch(map(codec.encode, records), now_ms)
 
 
 def stored_batches(content: bytes, from_offset: int) -> list[StoredBatch]:
@@ -115,11 +116,6 @@ def _decode(record: Record, batch: StoredBatch, codec: RecordCodec) -> object | 
     return Transactional(
         batch.producer_id, batch.producer_epoch, codec.decode(record.key, record.value)
     )
-
-
-def _encode(record: object, codec: RecordCodec, now_ms: int) -> Record:
-    key, value = codec.encode(record)
-    return Record(timestamp=now_ms, key=key, value=value)
 
 
 def _of_transaction(record: object, first: Transactional) -> object:
