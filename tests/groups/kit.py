@@ -21,11 +21,10 @@ from kio.schema.join_group.v9.response import JoinGroupResponse
 from kio.schema.leave_group.v5.request import LeaveGroupRequest, MemberIdentity
 from kio.schema.leave_group.v5.response import LeaveGroupResponse
 from kio.schema.list_groups.v5.request import ListGroupsRequest
-from kio.schema.offset_commit.v10.request import OffsetCommitRequestPartition
 from kio.schema.sync_group.v5.request import SyncGroupRequest, SyncGroupRequestAssignment
 from kio.schema.sync_group.v5.response import SyncGroupResponse
 from kio.schema.types import GroupId, TopicName
-from kio.static.primitive import i32, i32Timedelta, i64
+from kio.static.primitive import i32, i32Timedelta
 
 from ottla.groups.caller import Caller
 from ottla.groups.config import GroupConfig
@@ -36,10 +35,11 @@ from ottla.machine.contract import Expiry
 from ottla.machine.result import Deferred, Result
 from ottla.machine.transactional import Transactional
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.protocol.messages.offset_commit import (
+from ottla.protocol.hot_offset_commit import (
+    CommittedPartition,
+    CommittedTopic,
     OffsetCommitRequest,
-    OffsetCommitRequestTopic,
-    OffsetCommitResponse,
+    TopicResult,
 )
 from ottla.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
@@ -350,32 +350,24 @@ class Coordinator:
         version: int = 9,
         topic_ids: bool = False,
         retention_ms: int = -1,
-    ) -> OffsetCommitResponse:
+    ) -> list[TopicResult]:
         request = OffsetCommitRequest(
-            group_id=GroupId(group),
-            generation_id_or_member_epoch=i32(generation),
+            group_id=group,
+            generation_id_or_member_epoch=generation,
             member_id=member_id,
             group_instance_id=instance,
-            retention_time=timedelta(milliseconds=retention_ms),
-            topics=tuple(
-                OffsetCommitRequestTopic(
-                    name=topic if topic_ids is False else "",
+            retention_ms=retention_ms,
+            topics=[
+                CommittedTopic(
+                    topic="" if topic_ids else topic,
                     topic_id=self.catalog.topic_id(topic) if topic_ids else None,
-                    partitions=(
-                        OffsetCommitRequestPartition(
-                            partition_index=i32(partition),
-                            committed_offset=i64(offset),
-                            committed_leader_epoch=i32(7),
-                            committed_metadata=metadata,
-                        ),
-                    ),
+                    partitions=[CommittedPartition(partition, offset, 7, metadata)],
                 )
                 for (topic, partition), offset in offsets.items()
-            ),
+            ],
         )
-        caller = Caller(api_version=version, client_id="client", client_host="/host")
-        reply = self.run(lambda now_ms: self.machine.commit_offsets(request, caller, now_ms))
-        assert isinstance(reply.value, OffsetCommitResponse)
+        reply = self.run(lambda now_ms: self.machine.commit_offsets(request, version, now_ms))
+        assert isinstance(reply.value, list)
         return reply.value
 
     def fetch(

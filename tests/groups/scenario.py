@@ -183,10 +183,9 @@ class Scenario:
             generation=client.epoch or client.generation,
             instance=client.instance,
         )
-        for topic in response.topics:
-            for partition in topic.partitions:
-                place = f"{topic.name}-{partition.partition_index}"
-                yield f"{name} <- commit {place} {partition.error_code.name}"
+        for topic in response:
+            for partition, code in topic.partitions:
+                yield f"{name} <- commit {topic.topic}-{partition} {code.name}"
 
     def _on_offsets(self) -> Iterator[str]:
         for (topic, partition), offset in self.coordinator.offsets().items():

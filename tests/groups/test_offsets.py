@@ -4,7 +4,6 @@ from uuid import UUID
 
 import pytest
 from kio.schema.delete_groups.v2.response import DeletableGroupResult
-from kio.schema.offset_commit.v10.response import OffsetCommitResponsePartition
 from kio.schema.offset_delete.v0.request import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
@@ -21,7 +20,6 @@ from kio.static.primitive import i16, i32, i64
 from tests.groups.kit import ALL_GROUPS, CALLER, START_MS, Coordinator, Reply, subscription
 
 from ottla.groups.classic.records import group_tombstone
-from ottla.groups.duration import NO_THROTTLE
 from ottla.groups.offsets import removal
 from ottla.groups.offsets.records import (
     OffsetCommitRecord,
@@ -30,7 +28,7 @@ from ottla.groups.offsets.records import (
 )
 from ottla.machine.transactional import Transactional, TransactionMarker
 from ottla.protocol.errors import ErrorCode
-from ottla.protocol.messages.offset_commit import OffsetCommitResponse, OffsetCommitResponseTopic
+from ottla.protocol.hot_offset_commit import TopicResult
 from ottla.protocol.messages.offset_fetch import OffsetFetchResponseGroup, OffsetFetchResponseTopics
 from ottla.protocol.topics import TopicPartition
 
@@ -47,8 +45,8 @@ def value(offset: int, *, topic_id: int = 1, at_ms: int = START_MS) -> OffsetCom
     )
 
 
-def error_of(response: OffsetCommitResponse) -> ErrorCode:
-    return response.topics[0].partitions[0].error_code
+def error_of(response: list[TopicResult]) -> ErrorCode:
+    return response[0].partitions[0][1]
 
 
 def transactional_commit(
@@ -83,7 +81,7 @@ def transactional_commit(
         ),
     )
     return coordinator.run(
-        lambda now_ms: coordinator.machine.commit_transactional_offsets(request, CALLER, now_ms)
+        lambda now_ms: coordinator.machine.commit_transactional_offsets(request, 5, now_ms)
     )
 
 
@@ -114,20 +112,7 @@ def test_a_commit_without_a_group_stores_the_offset() -> None:
     response = coordinator.commit({("t", 0): 42})
 
     assert coordinator.last_records == (OffsetCommitRecord("g", TopicPartition("t", 0), value(42)),)
-    assert response == OffsetCommitResponse(
-        throttle_time=NO_THROTTLE,
-        topics=(
-            OffsetCommitResponseTopic(
-                name="t",
-                topic_id=None,
-                partitions=(
-                    OffsetCommitResponsePartition(
-                        partition_index=i32(0), error_code=ErrorCode.none
-                    ),
-                ),
-            ),
-        ),
-    )
+    assert response == [TopicResult("t", None, [(0, ErrorCode.none)])]
     assert coordinator.offsets() == {("t", 0): 42}
 
 
@@ -136,11 +121,11 @@ def test_an_unknown_topic_or_partition_is_refused_beside_others() -> None:
 
     response = coordinator.commit({("t", 0): 1, ("t", 4): 2, ("nope", 0): 3, ("t", -1): 4})
 
-    assert [topic.partitions[0].error_code for topic in response.topics] == [
-        ErrorCode.none,
-        ErrorCode.unknown_topic_or_partition,
-        ErrorCode.unknown_topic_or_partition,
-        ErrorCode.unknown_topic_or_partition,
+    assert [topic.partitions for topic in response] == [
+        [(0, ErrorCode.none)],
+        [(4, ErrorCode.unknown_topic_or_partition)],
+        [(0, ErrorCode.unknown_topic_or_partition)],
+        [(-1, ErrorCode.unknown_topic_or_partition)],
     ]
     assert coordinator.offsets() == {("t", 0): 1}
 
@@ -299,9 +284,9 @@ def test_topics_by_id() -> None:
     committed = coordinator.commit({("t", 0): 1, ("nope", 0): 2}, topic_ids=True, version=10)
     fetched = coordinator.fetch(("t", 0), ("nope", 0), topic_ids=True)
 
-    assert [(topic.topic_id, topic.partitions[0].error_code) for topic in committed.topics] == [
-        (UUID(int=1), ErrorCode.none),
-        (None, ErrorCode.unknown_topic_id),
+    assert committed == [
+        TopicResult("t", UUID(int=1), [(0, ErrorCode.none)]),
+        TopicResult("", None, [(0, ErrorCode.unknown_topic_id)]),
     ]
     assert [
         (topic.topic_id, topic.partitions[0].committed_offset, topic.partitions[0].error_code)

@@ -22,8 +22,11 @@ from ottla.groups.record_codec import GroupRecordCodec
 from ottla.groups.share.config import BROKER_KEYS as SHARE_KEYS
 from ottla.groups.share.config import GROUP_KEYS as SHARE_GROUP_KEYS
 from ottla.handlers.broker import Broker, RequestContext
+from ottla.handlers.dispatch import make_dispatch
+from ottla.handlers.table import API_TABLE
 from ottla.machine.partitioning import partition_for
 from ottla.node.share_groups import make_share_groups
+from ottla.protocol.codec import read_response, write_request
 from ottla.protocol.config import ConfigKey, ConfigSchema, ConfigType
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.topics import (
@@ -286,6 +289,15 @@ class Node:
         if asyncio.isfuture(response) or asyncio.iscoroutine(response):
             return self.run(response)
         return response
+
+    def ask(self, api_key, version, request):
+        """Through the dispatch, as bytes."""
+        session = FakeSession()
+        frame = write_request(api_key, version, 7, "client", request)
+        make_dispatch(self.broker, API_TABLE)(session, memoryview(bytearray(frame[4:])))
+        self.run(session.answered.wait())
+        (answer,) = session.sent
+        return read_response(api_key, version, memoryview(answer)[4:])[1]
 
     def register_another(self, broker_id):
         """A broker that has the internal listener only, and stays fenced."""

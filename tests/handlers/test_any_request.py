@@ -18,6 +18,7 @@ from ottla.protocol.codec import read_response, write_request
 from ottla.protocol.errors import ApiError, ErrorCode
 
 COLD_APIS = [api for api in API_TABLE.values() if isinstance(api, ColdApi)]
+OFFSET_COMMIT = API_TABLE[8]
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +38,7 @@ def answer(node, table, frame):
     return memoryview(answered)[4:]
 
 
-@pytest.mark.parametrize("api", COLD_APIS, ids=lambda api: api.name)
+@pytest.mark.parametrize("api", [*COLD_APIS, OFFSET_COMMIT], ids=lambda api: api.name)
 def test_any_request_is_answered(node, api, caplog):
     @settings(
         max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]

@@ -7,7 +7,6 @@ A reply may be a Deferred: JoinGroup and SyncGroup wait for other members.
 """
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -72,7 +71,7 @@ from ottla.machine.contract import Timers
 from ottla.machine.result import Deferred, Result
 from ottla.machine.transactional import Transactional, TransactionMarker
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from ottla.protocol.hot_offset_commit import OffsetCommitRequest, TopicResult
 from ottla.protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 
 G = TypeVar("G", bound=ModernGroup[Any])
@@ -201,7 +200,7 @@ class GroupMachine:
         if group is None or not isinstance(result.response, Deferred):
             return result
         # The consumer group is empty and makes way for the classic one.
-        return replace(result, records=(*group.tombstones(), *result.records))
+        return result._replace(records=(*group.tombstones(), *result.records))
 
     def sync_group(self, request: SyncGroupRequest, now_ms: int) -> Result[SyncGroupResponse]:
         group = self._state.consumer_groups.get(request.group_id)
@@ -293,14 +292,14 @@ class GroupMachine:
     # Offsets.
 
     def commit_offsets(
-        self, request: OffsetCommitRequest, caller: Caller, now_ms: int
-    ) -> Result[OffsetCommitResponse]:
-        return self._commits.commit_offsets(request, caller, now_ms)
+        self, request: OffsetCommitRequest, api_version: int, now_ms: int
+    ) -> Result[list[TopicResult]]:
+        return self._commits.commit_offsets(request, api_version, now_ms)
 
     def commit_transactional_offsets(
-        self, request: TxnOffsetCommitRequest, caller: Caller, now_ms: int
+        self, request: TxnOffsetCommitRequest, api_version: int, now_ms: int
     ) -> Result[TxnOffsetCommitResponse]:
-        return self._commits.commit_transactional_offsets(request, caller, now_ms)
+        return self._commits.commit_transactional_offsets(request, api_version, now_ms)
 
     def complete_transaction(self, marker: TransactionMarker) -> Result[None]:
         return self._commits.complete_transaction(marker)

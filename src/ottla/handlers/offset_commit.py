@@ -11,46 +11,55 @@ v9   members of consumer groups (KIP-848)
 v10  topic ids for names (KIP-516)
 """
 
-from collections.abc import Awaitable
+from asyncio import Future
 
-from kio.schema.offset_commit.v10.response import OffsetCommitResponsePartition
-
-from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.group_calls import call, caller_of
+from ottla.handlers.broker import Broker
+from ottla.network.session import Reply, Session
 from ottla.protocol.errors import ApiError
-from ottla.protocol.messages.offset_commit import (
+from ottla.protocol.frames import RequestHeader
+from ottla.protocol.hot_offset_commit import (
     OffsetCommitRequest,
-    OffsetCommitResponse,
-    OffsetCommitResponseTopic,
+    TopicResult,
+    encode_offset_commit_response,
+    parse_offset_commit,
 )
-from ottla.protocol.times import NO_THROTTLE
 
 
 def handle_offset_commit(
-    broker: Broker, context: RequestContext, request: OffsetCommitRequest
-) -> OffsetCommitResponse | Awaitable[OffsetCommitResponse]:
-    caller = caller_of(context)
-    return call(
-        broker,
-        request.group_id,
-        lambda machine, now_ms: machine.commit_offsets(request, caller, now_ms),
-    )
+    broker: Broker, session: Session, header: RequestHeader, frame: memoryview
+) -> None:
+    version = header.api_version
+    request = parse_offset_commit(frame, header.body_position, version)
+    session.client_id = header.client_id
+    try:
+        results = broker.groups.find(request.group_id).call(
+            lambda machine, now_ms: machine.commit_offsets(request, version, now_ms)
+        )
+    except ApiError as error:
+        results = _refusal(request, error)
+    if isinstance(results, Future):
+        reply = session.reply()
+        results.add_done_callback(lambda done: _answer(reply, header, request, done))
+    else:
+        session.send_now(encode_offset_commit_response(version, header.correlation_id, results))
 
 
-def error_response(request: OffsetCommitRequest, error: ApiError) -> OffsetCommitResponse:
-    return OffsetCommitResponse(
-        throttle_time=NO_THROTTLE,
-        topics=tuple(
-            OffsetCommitResponseTopic(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=tuple(
-                    OffsetCommitResponsePartition(
-                        partition_index=partition.partition_index, error_code=error.code
-                    )
-                    for partition in topic.partitions
-                ),
-            )
-            for topic in request.topics
-        ),
-    )
+def _answer(
+    reply: Reply,
+    header: RequestHeader,
+    request: OffsetCommitRequest,
+    committed: "Future[list[TopicResult]]",
+) -> None:
+    try:
+        results = committed.result()
+    except ApiError as error:
+        results = _refusal(request, error)
+    frame = encode_offset_commit_response(header.api_version, header.correlation_id, results)
+    reply.send((frame,))
+
+
+def _refusal(request: OffsetCommitRequest, error: ApiError) -> list[TopicResult]:
+    return [
+        TopicResult(topic, topic_id, [(item.partition, error.code) for item in partitions])
+        for topic, topic_id, partitions in request.topics
+    ]

@@ -11,6 +11,7 @@ from typing import Any, Final
 from ottla.handlers.api import Api, ColdApi, HotApi
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.fetch import handle_fetch
+from ottla.handlers.offset_commit import handle_offset_commit
 from ottla.handlers.produce import handle_produce
 from ottla.protocol.errors import ApiError
 
@@ -39,7 +40,7 @@ _APIS: Final[tuple[Api, ...]] = (
     HotApi(1, "Fetch", 4, 18, handle_fetch, claimed_low=4),
     _cold(2, "list_offsets", 1, 11),
     _cold(3, "metadata", 0, 13),
-    _cold(8, "offset_commit", 2, 10),
+    HotApi(8, "OffsetCommit", 2, 10, handle_offset_commit, claimed_low=2),
     _cold(9, "offset_fetch", 1, 10),
     _cold(10, "find_coordinator", 0, 6),
     _cold(11, "join_group", 0, 9),

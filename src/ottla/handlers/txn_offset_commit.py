@@ -16,7 +16,6 @@ from kio.schema.txn_offset_commit.v5.response import (
 )
 
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.group_calls import caller_of
 from ottla.handlers.transactional_writes import (
     Write,
     add_to_transaction,
@@ -51,9 +50,9 @@ async def handle_txn_offset_commit(
         abortable=context.api_version >= _ABORTABLE_SINCE,
         added_here=added_here,
     )
-    caller = caller_of(context)
+    version = context.api_version
     return await runtime.submit(
-        lambda machine, now_ms: machine.commit_transactional_offsets(request, caller, now_ms)
+        lambda machine, now_ms: machine.commit_transactional_offsets(request, version, now_ms)
     )
 
 

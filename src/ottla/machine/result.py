@@ -7,7 +7,7 @@ that is true once they are committed. The runtime appends the records, replays t
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from ottla.protocol.errors import ApiError
 
@@ -55,8 +55,7 @@ class Completion(Generic[R]):
     outcome: R | ApiError
 
 
-@dataclass(frozen=True, slots=True)
-class Result(Generic[R]):
+class Result(NamedTuple, Generic[R]):
     response: R | Deferred[R]
     records: tuple[object, ...] = ()  # Appended as one atomic batch, in this order.
     completions: tuple[Completion[object], ...] = ()

@@ -133,6 +133,10 @@ def read_legacy_string(frame: memoryview, position: int) -> tuple[str | None, in
 
 
 def read_compact_string(frame: memoryview, position: int) -> tuple[str | None, int]:
+    size = frame[position]
+    end = position + size
+    if 0 < size < 0x80 and end <= len(frame):
+        return decoded_strings[bytes(frame[position + 1 : end])], end
     size, position = read_uvarint(frame, position)
     if size == 0:
         return None, position

@@ -7,46 +7,42 @@ name, with the id that the topic has now, so that an offset does not outlive the
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from kio.schema.offset_commit.v10.request import OffsetCommitRequestPartition
-from kio.schema.offset_commit.v10.response import OffsetCommitResponsePartition
-from kio.schema.txn_offset_commit.v5.request import (
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
-)
+from kio.schema.txn_offset_commit.v5.request import TxnOffsetCommitRequest
 from kio.schema.txn_offset_commit.v5.response import (
     TxnOffsetCommitResponse,
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
+from kio.static.primitive import i32
 
-from ottla.groups.caller import Caller
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.rebalance import ClassicRebalance
 from ottla.groups.classic.state import ClassicState
-from ottla.groups.duration import NO_THROTTLE, in_ms
+from ottla.groups.duration import NO_THROTTLE
 from ottla.groups.group import Group
 from ottla.groups.offsets.records import OffsetCommitRecord, OffsetCommitValue
 from ottla.groups.state import CoordinatorState
 from ottla.machine.result import Result
 from ottla.machine.transactional import Transactional, TransactionMarker
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.protocol.messages.offset_commit import (
+from ottla.protocol.hot_offset_commit import (
+    CommittedPartition,
+    CommittedTopic,
     OffsetCommitRequest,
-    OffsetCommitRequestTopic,
-    OffsetCommitResponse,
-    OffsetCommitResponseTopic,
+    TopicResult,
 )
 from ottla.protocol.topics import TopicPartition
 
 _GROUP_NOT_FOUND_SINCE = 9
+_NEVER = -1
 
 
-class _Moment(NamedTuple):
+class _Commit(NamedTuple):
+    """What all offsets of a request have in common."""
+
+    group_id: str
     now_ms: int
-    expire_ms: int = -1  # Only clients before 2.1 say when an offset expires.
-
-
-CommittedPartition = OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition
+    expire_ms: int = _NEVER  # Only clients before 2.1 say when an offset expires.
 
 
 class OffsetCommits:
@@ -55,71 +51,63 @@ class OffsetCommits:
         self._rebalance = rebalance
 
     def commit_offsets(
-        self, request: OffsetCommitRequest, caller: Caller, now_ms: int
-    ) -> Result[OffsetCommitResponse]:
-        generation = request.generation_id_or_member_epoch
-        group = self._group(request.group_id)
+        self, request: OffsetCommitRequest, api_version: int, now_ms: int
+    ) -> Result[list[TopicResult]]:
+        group_id, generation, member_id, group_instance_id, retention_ms, topics = request
+        group = self._group(group_id)
         if group is not None:
             group.validate_offset_commit(
-                request.member_id,
-                request.group_instance_id,
+                member_id,
+                group_instance_id,
                 generation,
                 transactional=False,
-                api_version=caller.api_version,
+                api_version=api_version,
             )
-            self._keep_alive(group, request.member_id, now_ms)
+            self._keep_alive(group, member_id, now_ms)
         elif generation >= 0:
-            has_error = caller.api_version >= _GROUP_NOT_FOUND_SINCE
+            has_error = api_version >= _GROUP_NOT_FOUND_SINCE
             raise ApiError(
                 ErrorCode.group_id_not_found if has_error else ErrorCode.illegal_generation
             )
-        retention_ms = in_ms(request.retention_time)
-        moment = _Moment(now_ms, -1 if retention_ms < 0 else now_ms + retention_ms)
+        expire_ms = _NEVER if retention_ms < 0 else now_ms + retention_ms
+        commit = _Commit(group_id, now_ms, expire_ms)
         records: list[OffsetCommitRecord] = []
-        topics = tuple(
-            self._commit_topic(request.group_id, topic, moment, records) for topic in request.topics
-        )
-        return Result(
-            OffsetCommitResponse(throttle_time=NO_THROTTLE, topics=topics), tuple(records)
-        )
+        results = [self._commit_topic(commit, topic, records) for topic in topics]
+        return Result(results, tuple(records))
 
     def _commit_topic(
-        self,
-        group_id: str,
-        topic: OffsetCommitRequestTopic,
-        moment: _Moment,
-        records: list[OffsetCommitRecord],
-    ) -> OffsetCommitResponseTopic:
-        name = topic.name
-        if not name and topic.topic_id is not None:
-            name = self._state.catalog.topic_name(topic.topic_id) or ""
+        self, commit: _Commit, topic: CommittedTopic, records: list[OffsetCommitRecord]
+    ) -> TopicResult:
+        name, topic_id, partitions = topic
+        if not name and topic_id is not None:
+            name = self._state.catalog.topic_name(topic_id) or ""
         if name:
-            errors = self._commit(group_id, name, topic.partitions, moment, records)
-        else:
-            errors = [ErrorCode.unknown_topic_id] * len(topic.partitions)
-        partitions = tuple(
-            OffsetCommitResponsePartition(partition_index=item.partition_index, error_code=code)
-            for item, code in zip(topic.partitions, errors, strict=True)
-        )
-        return OffsetCommitResponseTopic(name=name, topic_id=topic.topic_id, partitions=partitions)
+            return TopicResult(name, topic_id, self._commit(commit, name, partitions, records))
+        code = ErrorCode.unknown_topic_id
+        return TopicResult(name, topic_id, [(item.partition, code) for item in partitions])
 
     def commit_transactional_offsets(
-        self, request: TxnOffsetCommitRequest, caller: Caller, now_ms: int
+        self, request: TxnOffsetCommitRequest, api_version: int, now_ms: int
     ) -> Result[TxnOffsetCommitResponse]:
-        self._validate_transactional(request, caller)
+        self._validate_transactional(request, api_version)
+        commit = _Commit(request.group_id, now_ms)
         records: list[OffsetCommitRecord] = []
         topics = []
         for topic in request.topics:
-            errors = self._commit(
-                request.group_id, topic.name, topic.partitions, _Moment(now_ms), records
-            )
-            partitions = tuple(
-                TxnOffsetCommitResponsePartition(
-                    partition_index=item.partition_index, error_code=code
+            partitions = (
+                CommittedPartition(
+                    item.partition_index,
+                    item.committed_offset,
+                    item.committed_leader_epoch,
+                    item.committed_metadata,
                 )
-                for item, code in zip(topic.partitions, errors, strict=True)
+                for item in topic.partitions
             )
-            topics.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=partitions))
+            results = tuple(
+                TxnOffsetCommitResponsePartition(partition_index=i32(partition), error_code=code)
+                for partition, code in self._commit(commit, topic.name, partitions, records)
+            )
+            topics.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=results))
         return Result(
             TxnOffsetCommitResponse(throttle_time=NO_THROTTLE, topics=tuple(topics)),
             tuple(
@@ -128,7 +116,7 @@ class OffsetCommits:
             ),
         )
 
-    def _validate_transactional(self, request: TxnOffsetCommitRequest, caller: Caller) -> None:
+    def _validate_transactional(self, request: TxnOffsetCommitRequest, api_version: int) -> None:
         group = self._group(request.group_id)
         if group is not None:
             try:
@@ -137,7 +125,7 @@ class OffsetCommits:
                     request.group_instance_id,
                     request.generation_id,
                     transactional=True,
-                    api_version=caller.api_version,
+                    api_version=api_version,
                 )
             except ApiError as error:
                 if error.code is ErrorCode.stale_member_epoch:
@@ -169,37 +157,31 @@ class OffsetCommits:
 
     def _commit(
         self,
-        group_id: str,
+        commit: _Commit,
         topic: str,
         partitions: Iterable[CommittedPartition],
-        moment: _Moment,
         records: list[OffsetCommitRecord],
-    ) -> list[ErrorCode]:
-        """Adds a record for each partition that can be committed; an error code for each."""
-        count = self._state.catalog.partition_count(topic) or 0
-        topic_id = self._state.catalog.topic_id(topic)
-        errors = []
-        for partition in partitions:
-            error = self._error_of(partition, count)
-            errors.append(error)
-            if error is ErrorCode.none:
-                value = OffsetCommitValue(
-                    offset=partition.committed_offset,
-                    leader_epoch=partition.committed_leader_epoch,
-                    metadata=partition.committed_metadata or "",
-                    commit_timestamp=moment.now_ms,
-                    expire_timestamp=moment.expire_ms,
-                    topic_id=topic_id,
-                )
-                place = TopicPartition(topic, partition.partition_index)
-                records.append(OffsetCommitRecord(group_id, place, value))
-        return errors
-
-    def _error_of(self, partition: CommittedPartition, partition_count: int) -> ErrorCode:
-        if not 0 <= partition.partition_index < partition_count:
-            return ErrorCode.unknown_topic_or_partition
-        metadata = partition.committed_metadata or ""
+    ) -> list[tuple[int, ErrorCode]]:
+        """Adds a record for each partition that can be committed; all of them with their code."""
+        group_id, now_ms, expire_ms = commit
+        catalog = self._state.catalog
+        partition_count = catalog.partition_count(topic) or 0
+        topic_id = catalog.topic_id(topic)
         # Kafka counts characters here, whatever the name of the key says.
-        if len(metadata) > self._state.config.offset_metadata_max_bytes:
-            return ErrorCode.offset_metadata_too_large
-        return ErrorCode.none
+        metadata_length_max = self._state.config.offset_metadata_max_bytes
+        results = []
+        for partition, offset, leader_epoch, metadata in partitions:
+            metadata = metadata or ""
+            code = ErrorCode.none
+            if not 0 <= partition < partition_count:
+                code = ErrorCode.unknown_topic_or_partition
+            elif len(metadata) > metadata_length_max:
+                code = ErrorCode.offset_metadata_too_large
+            else:
+                place = TopicPartition(topic, partition)
+                value = OffsetCommitValue(
+                    offset, metadata, now_ms, leader_epoch, expire_ms, topic_id
+                )
+                records.append(OffsetCommitRecord(group_id, place, value))
+            results.append((partition, code))
+        return results
