@@ -69,27 +69,55 @@ class ManualTimers:
     def cancel(self, key):
         self.deadlines.pop(key, None)
 
+    def pop_due(self, now_ms):
+        """The deadline and the expiry of the timer that is due first, or None."""
+        key = min(self.deadlines, key=lambda key: self.deadlines[key][0], default=None)
+        if key is None or self.deadlines[key][0] > now_ms:
+            return None
+        return self.deadlines.pop(key)
+
 
 class Cluster:
     """Topic ids count up from 1 and placement starts at the first broker."""
 
     def __init__(self, brokers=1, racks=(), **static):
-        self.timers = ManualTimers()
         self.now_ms = 0
         self.records = []
         ids = count(1)
-        self.machine = ControllerMachine(
-            ControllerSettings(
-                cluster_id=CLUSTER_ID,
-                config_rules=config_rules(**static),
-                new_topic_id=lambda: UUID(int=next(ids)),
-                placement_start=lambda _: 0,
-            ),
-            self.timers,
+        self._settings = ControllerSettings(
+            cluster_id=CLUSTER_ID,
+            config_rules=config_rules(**static),
+            new_topic_id=lambda: UUID(int=next(ids)),
+            placement_start=lambda _: 0,
         )
+        self._new_machine()
         for broker_id in range(1, brokers + 1):
             self.register(broker_id, rack=racks[broker_id - 1] if racks else None)
             self.heartbeat(broker_id)
+
+    def _new_machine(self):
+        self.timers = ManualTimers()
+        self.machine = ControllerMachine(self._settings, self.timers)
+
+    def reload(self):
+        """Another controller takes over."""
+        self._new_machine()
+        for record in self.records:
+            self.machine.replay(record, self.now_ms)
+        self.machine.on_loaded(self.now_ms)
+
+    def advance(self, milliseconds):
+        """Time passes; what is due happens when it is due."""
+        end_ms = self.now_ms + milliseconds
+        while (due := self.timers.pop_due(end_ms)) is not None:
+            self.now_ms, expiry = max(self.now_ms, due[0]), due[1]
+            self.apply(expiry(self.now_ms))
+        self.now_ms = end_ms
+
+    def pause(self, milliseconds):
+        """Time passes, and nothing happens before its end."""
+        self.now_ms += milliseconds
+        self.advance(0)
 
     @property
     def image(self):
@@ -105,7 +133,9 @@ class Cluster:
             self.machine.replay(record, self.now_ms)
         self.records.extend(records)
 
-    def register(self, broker_id, incarnation=None, rack=None, cluster_id=CLUSTER_ID):
+    def register(
+        self, broker_id, incarnation=None, rack=None, cluster_id=CLUSTER_ID, log_dirs=(), **fields
+    ):
         request = BrokerRegistrationRequest(
             broker_id=broker_id,
             cluster_id=cluster_id,
@@ -115,8 +145,9 @@ class Cluster:
                     name="PLAINTEXT", host="localhost", port=9090 + broker_id, security_protocol=0
                 ),
             ),
-            features=(),
             rack=rack,
+            log_dirs=tuple(UUID(int=number) for number in log_dirs),
+            **({"features": ()} | fields),
         )
         return self.apply(self.machine.register_broker(request, len(self.records)))
 
@@ -135,7 +166,7 @@ class Cluster:
             }
             | fields
         )
-        return self.machine.broker_heartbeat(request, self.now_ms)
+        return self.machine.broker_heartbeat(request, self.now_ms, len(self.records))
 
     def expire_session(self, broker_id):
         _, expiry = self.timers.deadlines.pop(f"broker-session-{broker_id}")

@@ -7,11 +7,14 @@ from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
 from tests.controller.cluster import Cluster
 from tests.controller.test_topics import creation, topic
 
+from ottla.controller import brokers
+from ottla.controller.features import supported_features
 from ottla.controller.records import (
     FENCE,
     UNFENCE,
     BrokerEndpoint,
     BrokerRegistrationChangeRecord,
+    FeatureLevelRecord,
     PartitionChangeRecord,
     RegisterBrokerRecord,
     UnregisterBrokerRecord,
@@ -35,6 +38,16 @@ def new_records(cluster):
 
 def change(**fields):
     return PartitionChangeRecord(partition_id=0, topic_id=ORDERS, **fields)
+
+
+def in_sync_count(cluster, broker_id):
+    partitions = cluster.image.topics["orders"].partitions.values()
+    return sum(broker_id in partition.isr for partition in partitions)
+
+
+def leaderless_count(cluster):
+    partitions = cluster.image.topics["orders"].partitions.values()
+    return sum(partition.leader == -1 for partition in partitions)
 
 
 def test_a_broker_registers_fenced_with_the_offset_as_its_epoch():
@@ -81,26 +94,26 @@ def test_a_heartbeat_extends_the_session():
     cluster = Cluster()
     cluster.now_ms = 500
     cluster.heartbeat(1)
-    assert cluster.timers.deadlines["broker-session-1"][0] == 9_500
+    assert cluster.timers.deadlines["broker-session-1"][0] == 2_000
 
 
 def test_an_expired_session_moves_leaders_and_shrinks_the_in_sync_sets():
     cluster = with_orders()
     cluster.expire_session(1)
     assert new_records(cluster) == [
+        change(isr=(2,), leader=2),
         BrokerRegistrationChangeRecord(
             broker_id=1, broker_epoch=cluster.image.brokers[1].broker_epoch, fenced=FENCE
         ),
-        change(isr=(2,), leader=2),
     ]
 
 
-def test_the_last_in_sync_replica_stays_in_sync_and_leads_again_when_it_is_back():
+def test_the_last_in_sync_replica_is_eligible_and_leads_again_when_it_is_back():
     cluster = with_orders(brokers=1, replication=1)
     cluster.expire_session(1)
-    assert new_records(cluster)[1:] == [change(leader=-1)]
-    partition = cluster.image.partition("orders", 0)
-    assert (partition.leader, partition.isr, partition.leader_epoch) == (-1, (1,), 1)
+    assert new_records(cluster)[:1] == [
+        change(isr=(), leader=-1, eligible_leader_replicas=(1,), last_known_elr=(1,))
+    ]
     cluster.heartbeat(1)
     partition = cluster.image.partition("orders", 0)
     assert (partition.leader, partition.isr, partition.leader_epoch) == (1, (1,), 2)
@@ -109,7 +122,42 @@ def test_the_last_in_sync_replica_stays_in_sync_and_leads_again_when_it_is_back(
 def test_a_follower_that_fails_leaves_the_leader_epoch_alone():
     cluster = with_orders()
     cluster.expire_session(2)
-    assert new_records(cluster)[1:] == [change(isr=(1,))]
+    assert new_records(cluster)[:1] == [change(isr=(1,))]
+
+
+def test_a_broker_loses_many_partitions_in_steps(monkeypatch):
+    monkeypatch.setattr(brokers, "PARTITIONS_PER_STEP", 2)
+    cluster = Cluster(brokers=2)
+    cluster.apply(cluster.machine.create_topics(creation(topic("orders", 5, 2))))
+    cluster.expire_session(1)
+    assert in_sync_count(cluster, 1) == 3
+    assert not cluster.image.brokers[1].fenced
+    cluster.advance(0)
+    assert in_sync_count(cluster, 1) == 0
+    assert cluster.image.brokers[1].fenced
+
+
+def test_a_heartbeat_ends_a_fencing_that_is_not_complete(monkeypatch):
+    monkeypatch.setattr(brokers, "PARTITIONS_PER_STEP", 2)
+    cluster = Cluster(brokers=2)
+    cluster.apply(cluster.machine.create_topics(creation(topic("orders", 5, 2))))
+    cluster.expire_session(1)
+    assert not cluster.heartbeat(1).is_fenced
+    cluster.advance(0)
+    assert not cluster.image.brokers[1].fenced
+
+
+def test_many_partitions_get_a_leader_in_steps(monkeypatch):
+    monkeypatch.setattr(brokers, "PARTITIONS_PER_STEP", 2)
+    cluster = Cluster(brokers=1)
+    cluster.apply(cluster.machine.create_topics(creation(topic("orders", 5, 1))))
+    cluster.expire_session(1)
+    cluster.advance(0)
+    assert leaderless_count(cluster) == 5
+    cluster.heartbeat(1)
+    assert leaderless_count(cluster) == 3
+    cluster.advance(0)
+    assert leaderless_count(cluster) == 0
 
 
 def test_a_session_that_expires_twice_changes_nothing():
@@ -154,32 +202,48 @@ def test_the_same_incarnation_registers_again_with_its_epoch():
     assert cluster.register(1).broker_epoch == epoch
 
 
+def test_amending_a_registration_leaves_the_broker_active():
+    cluster = with_orders()
+    cluster.register(1, rack="new")
+    assert not cluster.image.brokers[1].fenced
+    assert cluster.image.brokers[1].rack == "new"
+    assert cluster.image.partition("orders", 0).leader == 1
+
+
 def test_a_restarted_broker_registers_at_once_with_a_restarted_controller():
-    before = with_orders()
-    cluster = Cluster(brokers=0)
-    for record in before.records:
-        cluster.machine.replay(record, 0)
-    cluster.records = list(before.records)
-    cluster.machine.on_loaded(0)
-    assert set(cluster.timers.deadlines) == {"broker-session-1", "broker-session-2"}
+    cluster = with_orders()
+    cluster.reload()
+    assert {"broker-session-1", "broker-session-2"} <= set(cluster.timers.deadlines)
     epoch = len(cluster.records)
     assert cluster.register(1, incarnation=5).broker_epoch == epoch
     assert cluster.image.brokers[1].fenced
     assert cluster.image.partition("orders", 0).leader == 2
 
 
-def test_a_broker_shuts_down_when_it_leads_nothing_any_more():
+def test_a_broker_shuts_down_when_the_others_know_that_it_leads_nothing():
     cluster = with_orders()
+    epoch = cluster.image.brokers[1].broker_epoch
     assert not cluster.heartbeat(1, want_shut_down=True).should_shut_down
     assert new_records(cluster) == [
-        BrokerRegistrationChangeRecord(
-            broker_id=1,
-            broker_epoch=cluster.image.brokers[1].broker_epoch,
-            in_controlled_shutdown=1,
-        ),
+        BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=epoch, in_controlled_shutdown=1),
         change(isr=(2,), leader=2),
     ]
-    assert cluster.heartbeat(1, want_shut_down=True).should_shut_down
+    assert not cluster.heartbeat(1, want_shut_down=True).should_shut_down
+    cluster.heartbeat(2)
+    result = cluster.heartbeat_result(1, want_shut_down=True)
+    assert result.response.should_shut_down
+    assert result.records == (
+        BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=epoch, fenced=FENCE),
+    )
+
+
+def test_a_broker_must_know_the_features_of_the_cluster():
+    cluster = Cluster()
+    cluster.replay(FeatureLevelRecord(name="transaction.version", feature_level=1))
+    with pytest.raises(ApiError) as caught:
+        cluster.register(2)
+    assert caught.value.code is ErrorCode.unsupported_version
+    assert cluster.register(2, features=supported_features()).error_code is ErrorCode.none
 
 
 def unregister(cluster, broker_id):

@@ -199,3 +199,13 @@ def test_a_bad_replacement_is_refused(cluster):
     result = replace(cluster, {"retention.ms": None})
     assert result.records == ()
     assert result.response.responses[0].error_code is ErrorCode.invalid_request
+
+
+def test_min_insync_replicas_is_the_same_on_all_brokers():
+    cluster = Cluster()
+    request = increments(("min.insync.replicas", 0, "2"), resource=(BROKER_RESOURCE, "1"))
+    result = cluster.machine.incremental_alter_configs(request)
+    assert result.records == ()
+    assert result.response.responses[0].error_code is ErrorCode.invalid_config
+    request = increments(("min.insync.replicas", 0, "2"), resource=(BROKER_RESOURCE, ""))
+    assert len(cluster.machine.incremental_alter_configs(request).records) == 1

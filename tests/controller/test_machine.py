@@ -4,12 +4,19 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from kio.schema.allocate_producer_ids.v0.request import AllocateProducerIdsRequest
+from kio.schema.alter_partition_reassignments.v1.request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from kio.schema.elect_leaders.v2.request import ElectLeadersRequest
 from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
 from tests.controller.cluster import Cluster
 from tests.controller.test_configs import increments
 from tests.controller.test_topics import addition, creation, deletion, topic
 
 from ottla.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
+from ottla.controller.partition_index import PartitionIndex
 from ottla.controller.record_codec import MetadataRecordCodec
 from ottla.protocol.errors import ApiError
 
@@ -98,13 +105,59 @@ class AnyHistory(RuleBasedStateMachine):
         assert from_log == self.cluster.image
         assert from_snapshot == self.cluster.image
 
+    @rule(name=NAMES, replicas=st.none() | st.lists(BROKERS, max_size=3).map(tuple))
+    def reassign(self, name, replicas):
+        target = ReassignablePartition(partition_index=0, replicas=replicas)
+        request = AlterPartitionReassignmentsRequest(
+            topics=(ReassignableTopic(name=name, partitions=(target,)),)
+        )
+        self.attempt(lambda: self.cluster.machine.alter_partition_reassignments(request))
+
+    @rule(kind=st.integers(0, 1))
+    def elect(self, kind):
+        request = ElectLeadersRequest(election_type=kind, topic_partitions=None)
+        self.attempt(lambda: self.cluster.machine.elect_leaders(request))
+
+    @invariant()
+    def the_index_knows_every_partition(self):
+        index = PartitionIndex(MetadataImage())
+        for record in self.cluster.records:
+            index.replay(record)
+        partitions = [
+            partition
+            for each in self.cluster.image.topics.values()
+            for partition in each.partitions.values()
+        ]
+
+        def same(found, is_among):
+            expected = [partition for partition in partitions if is_among(partition)]
+            assert sorted(found, key=place) == sorted(expected, key=place)
+
+        for broker_id in range(1, 5):
+            same(index.in_sync(broker_id), lambda one, broker_id=broker_id: broker_id in one.isr)
+            same(
+                index.in_sync_or_eligible(broker_id),
+                lambda one, broker_id=broker_id: (
+                    broker_id in (*one.isr, *(one.eligible_leader_replicas or ()))
+                ),
+            )
+            assert index.leads_any(broker_id) == any(
+                partition.leader == broker_id for partition in partitions
+            )
+        same(index.leaderless(), lambda one: one.leader == -1)
+        same(index.not_preferred(), lambda one: one.leader != one.replicas[0])
+        same(index.reassigned(), lambda one: one.adding_replicas or one.removing_replicas)
+        same(
+            index.with_eligible_leaders_or_leaderless(),
+            lambda one: one.eligible_leader_replicas or one.leader == -1,
+        )
+
     @invariant()
     def leaders_are_active_and_in_sync(self):
         active = {broker.broker_id for broker in self.cluster.image.active_brokers()}
         for each in self.cluster.image.topics.values():
             assert list(each.partitions) == list(range(len(each.partitions)))
             for partition in each.partitions.values():
-                assert partition.isr
                 assert set(partition.isr) <= set(partition.replicas)
                 assert partition.leader == -1 or (
                     partition.leader in active and partition.leader in partition.isr
@@ -113,6 +166,10 @@ class AnyHistory(RuleBasedStateMachine):
 
 AnyHistory.TestCase.settings = settings(max_examples=30, stateful_step_count=20, deadline=None)
 TestAnyHistory = AnyHistory.TestCase
+
+
+def place(partition):
+    return partition.topic_id, partition.partition_id
 
 
 def image_of(records):

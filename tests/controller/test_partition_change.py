@@ -173,11 +173,3 @@ def test_who_is_removed_is_not_eligible():
         adding_replicas=(),
         eligible_leader_replicas=(),
     )
-
-
-def test_without_the_feature_the_last_one_stays_in_sync():
-    options = {"min_isr": 2, "has_eligible_leaders": False}
-    old = partition(isr=(1,), eligible_leader_replicas=(2,))
-    assert after_loss_of(1, old, 2, **options) == record(leader=-1, eligible_leader_replicas=())
-    old = partition(isr=(1,), leader=-1)
-    assert change_of(old, 1, **options).record() == record(leader=1)

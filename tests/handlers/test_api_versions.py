@@ -7,6 +7,7 @@ from kio.schema.api_versions.v4.response import (
     SupportedFeatureKey,
 )
 
+from ottla.controller.records import FeatureLevelRecord
 from ottla.handlers.api_versions import (
     error_response,
     handle_api_versions,
@@ -14,8 +15,6 @@ from ottla.handlers.api_versions import (
 )
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
-
-TRANSACTION_VERSION = SupportedFeatureKey(name="transaction.version", min_version=0, max_version=2)
 
 
 def asking(name="librdkafka", version="2.12.0"):
@@ -32,20 +31,30 @@ def test_the_versions_are_those_of_the_table(start_node):
             ApiVersion(api_key=18, min_version=0, max_version=4),
         ),
         throttle_time=NO_THROTTLE,
-        supported_features=(TRANSACTION_VERSION,),
+        supported_features=(
+            SupportedFeatureKey(name="transaction.version", min_version=0, max_version=2),
+            SupportedFeatureKey(
+                name="eligible.leader.replicas.version", min_version=1, max_version=1
+            ),
+        ),
         finalized_features_epoch=0,
         finalized_features=(
             FinalizedFeatureKey(
                 name="transaction.version", max_version_level=2, min_version_level=2
             ),
+            FinalizedFeatureKey(
+                name="eligible.leader.replicas.version", max_version_level=1, min_version_level=1
+            ),
         ),
     )
 
 
-def test_a_feature_that_starts_at_level_0_is_not_told_to_older_clients(node):
-    response = node.call(handle_api_versions, asking(), api_version=3)
-    assert response.supported_features == ()
-    assert [feature.name for feature in response.finalized_features] == ["transaction.version"]
+def test_a_feature_that_was_written_has_that_level(node):
+    node.image.replay(FeatureLevelRecord(name="transaction.version", feature_level=0))
+    response = node.call(handle_api_versions, asking())
+    assert [feature.name for feature in response.finalized_features] == [
+        "eligible.leader.replicas.version"
+    ]
 
 
 def test_the_session_learns_the_software_of_the_client(node):

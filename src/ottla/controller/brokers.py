@@ -1,30 +1,40 @@
 """Brokers: registration, heartbeats, fencing, shutdown.
 
-    (unknown) --register--> fenced <--------------+--- session expired, wants to be fenced,
-        ^                     |                   |    or registered by a new incarnation
+    (unknown) --register--> fenced <--------------+--- session expired, wants to be fenced, has
+        ^                     |                   |    shut down, or a new incarnation registered
         |              heartbeat, caught up       |
     unregister                v                   |
-        +------------------ active ---------------+
-                              |
-                     wants to shut down
-                              v
-                       in controlled shutdown   leads nothing any more; may stop
+        +------ (fenced)    active ---------------+
+                              |                   |
+                     wants to shut down           |
+                              v                   |
+                    in controlled shutdown -------+
 
-The sessions are what this controller has heard since it leads. They are not replicated: a new
-controller gives every broker a whole session to be heard from.
+A broker that wants to shut down loses its partitions first. It may stop, and is fenced, when the
+other brokers know that it leads nothing; only a new incarnation comes back from there.
+
+Whoever loses thousands of partitions loses them in steps: an operation holds up every other one.
 """
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Final
 
 from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
 from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
 from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
 from kio.schema.broker_registration.v4.response import BrokerRegistrationResponse
-from kio.schema.types import BrokerId
 from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
 from kio.schema.unregister_broker.v0.response import UnregisterBrokerResponse
 from kio.static.primitive import i64
 
+from ottla.controller.broker_sessions import BrokerSessions
+from ottla.controller.elections import ElectionControl
+from ottla.controller.features import validate_broker_features
 from ottla.controller.image import MetadataImage
-from ottla.controller.partitions import changes_with_broker, changes_without_broker, leads_any
+from ottla.controller.leadership import Leadership
+from ottla.controller.partition_change import Departure
+from ottla.controller.partition_index import PartitionIndex
 from ottla.controller.records import (
     FENCE,
     IN_CONTROLLED_SHUTDOWN,
@@ -33,6 +43,8 @@ from ottla.controller.records import (
     BrokerFeature,
     BrokerRegistrationChangeRecord,
     MetadataRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
     RegisterBrokerRecord,
     UnregisterBrokerRecord,
 )
@@ -41,13 +53,13 @@ from ottla.machine.result import Result
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 
+PARTITIONS_PER_STEP: Final = 2000
+
 
 def validate_broker_epoch(
     image: MetadataImage, broker_id: int, broker_epoch: int
 ) -> RegisterBrokerRecord:
-    broker = image.brokers.get(broker_id)
-    if broker is None:
-        raise ApiError(ErrorCode.broker_id_not_registered, f"broker {broker_id} is not registered")
+    broker = _find(image, broker_id)
     if broker.broker_epoch != broker_epoch:
         raise ApiError(
             ErrorCode.stale_broker_epoch,
@@ -58,18 +70,26 @@ def validate_broker_epoch(
 
 class BrokerControl:
     def __init__(
-        self, image: MetadataImage, cluster_id: str, session_timeout_ms: int, timers: Timers
+        self,
+        image: MetadataImage,
+        index: PartitionIndex,
+        leadership: Leadership,
+        elections: ElectionControl,
+        cluster_id: str,
+        session_timeout_ms: int,
+        timers: Timers,
     ) -> None:
         self._image = image
+        self._index = index
+        self._leadership = leadership
+        self._elections = elections
         self._cluster_id = cluster_id
-        self._session_timeout_ms = session_timeout_ms
-        self._timers = timers
-        self._heard: set[int] = set()  # Brokers that sent a heartbeat in their session.
+        self._sessions = BrokerSessions(session_timeout_ms, timers, self._expire_session)
 
     def on_loaded(self, now_ms: int) -> None:
         for broker in self._image.brokers.values():
             if not broker.fenced:
-                self._schedule_expiry(broker.broker_id, now_ms)
+                self._sessions.await_first(broker.broker_id, now_ms)
 
     def register_broker(
         self, request: BrokerRegistrationRequest, next_offset: int
@@ -80,110 +100,181 @@ class BrokerControl:
                 ErrorCode.inconsistent_cluster_id,
                 f"this is cluster {self._cluster_id}, not {request.cluster_id}",
             )
+        validate_broker_features(self._image, request.features)
         present = self._image.brokers.get(request.broker_id)
-        same = present is not None and present.incarnation_id == request.incarnation_id
-        if present and not same and not present.fenced and present.broker_id in self._heard:
-            raise ApiError(
-                ErrorCode.duplicate_broker_registration,
-                f"another broker with id {present.broker_id} is alive",
-            )
-        epoch = present.broker_epoch if present and same else i64(next_offset)
-        records: list[MetadataRecord] = [_registration(request, epoch)]
-        records.extend(changes_without_broker(self._image, request.broker_id))
+        records: list[MetadataRecord]
+        if present is not None and present.incarnation_id == request.incarnation_id:
+            registration = _registration(request, present.broker_epoch, present)
+            records = [registration]
+        else:
+            registration = _registration(request, i64(next_offset), None)
+            records = [registration, *self._replace(present, request)]
         response = BrokerRegistrationResponse(
-            throttle_time=NO_THROTTLE, error_code=ErrorCode.none, broker_epoch=epoch
+            throttle_time=NO_THROTTLE,
+            error_code=ErrorCode.none,
+            broker_epoch=registration.broker_epoch,
         )
         return Result(response, tuple(records))
 
     def broker_heartbeat(
-        self, request: BrokerHeartbeatRequest, now_ms: int
+        self, request: BrokerHeartbeatRequest, now_ms: int, next_offset: int
     ) -> Result[BrokerHeartbeatResponse]:
         broker = validate_broker_epoch(self._image, request.broker_id, request.broker_epoch)
-        self._heard.add(broker.broker_id)
-        self._schedule_expiry(broker.broker_id, now_ms)
+        self._sessions.touch(broker.broker_id, request.current_metadata_offset, now_ms)
         caught_up = request.current_metadata_offset >= broker.broker_epoch
         records: list[MetadataRecord] = []
-        fenced = broker.fenced
-        if request.want_shut_down:
-            records = self._controlled_shutdown(broker)
-        elif request.want_fence and not fenced:
-            records, fenced = self._fence(broker), True
-        elif fenced and caught_up and not request.want_fence:
-            records, fenced = self._unfence(broker), False
+        should_shut_down = False
+        if broker.fenced:
+            should_shut_down = request.want_shut_down
+            wants_back = not request.want_fence and not request.want_shut_down
+            if caught_up and wants_back and not broker.in_controlled_shutdown:
+                records = self._unfence(broker, now_ms)
+        elif request.want_fence:
+            records = self._fence(broker)
+            should_shut_down = request.want_shut_down and _fences(records)
+        elif request.want_shut_down:
+            records = self._shut_down(broker, next_offset)
+            should_shut_down = _fences(records)
         response = BrokerHeartbeatResponse(
             throttle_time=NO_THROTTLE,
             error_code=ErrorCode.none,
             is_caught_up=caught_up,
-            is_fenced=fenced,
-            should_shut_down=request.want_shut_down and not records,
+            is_fenced=_fences(records) or (broker.fenced and not records),
+            should_shut_down=should_shut_down,
         )
         return Result(response, tuple(records))
 
     def unregister_broker(
         self, request: UnregisterBrokerRequest
     ) -> Result[UnregisterBrokerResponse]:
-        broker = self._image.brokers.get(request.broker_id)
-        if broker is None:
-            raise ApiError(
-                ErrorCode.broker_id_not_registered, f"broker {request.broker_id} is not registered"
-            )
+        """Nothing is known of its disk afterwards, so it is no eligible leader any more."""
+        broker = _find(self._image, request.broker_id)
         if not broker.fenced:
             raise ApiError(
                 ErrorCode.invalid_request,
                 f"broker {broker.broker_id} is running; stop it before it is unregistered",
             )
+        self._sessions.forget(broker.broker_id)
         response = UnregisterBrokerResponse(
             throttle_time=NO_THROTTLE, error_code=ErrorCode.none, error_message=None
         )
         return Result(
             response,
             (
-                *changes_without_broker(self._image, broker.broker_id),
+                *self._moves(broker.broker_id, Departure.LOST),
                 UnregisterBrokerRecord(
                     broker_id=broker.broker_id, broker_epoch=broker.broker_epoch
                 ),
             ),
         )
 
-    def _schedule_expiry(self, broker_id: BrokerId, now_ms: int) -> None:
-        self._timers.schedule(
-            f"broker-session-{broker_id}",
-            now_ms + self._session_timeout_ms,
-            lambda _: self._expire_session(broker_id),
-        )
+    def _replace(
+        self, present: RegisterBrokerRecord | None, request: BrokerRegistrationRequest
+    ) -> Iterable[PartitionChangeRecord]:
+        """A new incarnation takes the place of the present one, if that is not alive."""
+        if present is None:
+            return ()
+        if not present.fenced and self._sessions.is_alive(present.broker_id):
+            raise ApiError(
+                ErrorCode.duplicate_broker_registration,
+                f"another broker with id {present.broker_id} is alive",
+            )
+        self._sessions.forget(present.broker_id)
+        return self._moves(present.broker_id, _departure(present, request))
 
-    def _expire_session(self, broker_id: BrokerId) -> Result[None]:
-        self._heard.discard(broker_id)
+    def _expire_session(self, broker_id: int, now_ms: int) -> Result[None]:
         broker = self._image.brokers.get(broker_id)
         if broker is None or broker.fenced:
             return Result(None)
-        return Result(None, tuple(self._fence(broker)))
+        records = self._fence(broker)
+        if not _fences(records):
+            self._sessions.expire_again(broker_id, now_ms)
+        return Result(None, tuple(records))
 
     def _fence(self, broker: RegisterBrokerRecord) -> list[MetadataRecord]:
-        change = BrokerRegistrationChangeRecord(
-            broker_id=broker.broker_id, broker_epoch=broker.broker_epoch, fenced=FENCE
-        )
-        return [change, *changes_without_broker(self._image, broker.broker_id)]
+        """It is fenced with the last step."""
+        moves = self._moves(broker.broker_id, Departure.INTACT)
+        records: list[MetadataRecord] = list(islice(moves, PARTITIONS_PER_STEP))
+        if next(moves, None) is None:
+            records.append(
+                BrokerRegistrationChangeRecord(
+                    broker_id=broker.broker_id, broker_epoch=broker.broker_epoch, fenced=FENCE
+                )
+            )
+        return records
 
-    def _unfence(self, broker: RegisterBrokerRecord) -> list[MetadataRecord]:
+    def _unfence(self, broker: RegisterBrokerRecord, now_ms: int) -> list[MetadataRecord]:
         change = BrokerRegistrationChangeRecord(
             broker_id=broker.broker_id, broker_epoch=broker.broker_epoch, fenced=UNFENCE
         )
-        return [change, *changes_with_broker(self._image, broker.broker_id)]
+        elected = self._elections.elect_with(broker.broker_id)
+        records: list[MetadataRecord] = [change, *islice(elected, PARTITIONS_PER_STEP)]
+        if next(elected, None) is not None:
+            self._elections.elect_soon(now_ms)
+        return records
 
-    def _controlled_shutdown(self, broker: RegisterBrokerRecord) -> list[MetadataRecord]:
-        """Empty once there is nothing left to move."""
-        if broker.in_controlled_shutdown and not leads_any(self._image, broker.broker_id):
-            return []
-        change = BrokerRegistrationChangeRecord(
-            broker_id=broker.broker_id,
-            broker_epoch=broker.broker_epoch,
-            in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN,
-        )
-        return [change, *changes_without_broker(self._image, broker.broker_id)]
+    def _shut_down(self, broker: RegisterBrokerRecord, next_offset: int) -> list[MetadataRecord]:
+        """The broker is fenced, and may stop, when nobody takes it for a leader any more."""
+        broker_id = broker.broker_id
+        records: list[MetadataRecord] = []
+        if self._index.leads_any(broker_id):
+            if not broker.in_controlled_shutdown:
+                records.append(
+                    BrokerRegistrationChangeRecord(
+                        broker_id=broker_id,
+                        broker_epoch=broker.broker_epoch,
+                        in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN,
+                    )
+                )
+            moves = self._moves(broker_id, Departure.INTACT)
+            records.extend(islice(moves, PARTITIONS_PER_STEP))
+            self._sessions.set_shutdown_offset(broker_id, next_offset + len(records) - 1)
+            return records
+        others = (other.broker_id for other in self._image.active_brokers())
+        if self._sessions.is_shutdown_known(broker_id, (one for one in others if one != broker_id)):
+            return self._fence(broker)
+        return []
+
+    def _moves(self, broker_id: int, departure: Departure) -> Iterator[PartitionChangeRecord]:
+        """What it takes to do without the broker."""
+        partitions: Iterator[PartitionRecord]
+        if departure is Departure.INTACT:
+            partitions = self._index.in_sync(broker_id)
+        else:
+            partitions = self._index.in_sync_or_eligible(broker_id)
+        for partition in partitions:
+            change = self._leadership.change(partition)
+            change.remove(broker_id, departure)
+            record = change.record()
+            if record is not None:
+                yield record
 
 
-def _registration(request: BrokerRegistrationRequest, epoch: i64) -> RegisterBrokerRecord:
+def _find(image: MetadataImage, broker_id: int) -> RegisterBrokerRecord:
+    broker = image.brokers.get(broker_id)
+    if broker is None:
+        raise ApiError(ErrorCode.broker_id_not_registered, f"broker {broker_id} is not registered")
+    return broker
+
+
+def _fences(records: list[MetadataRecord]) -> bool:
+    last = records[-1] if records else None
+    return isinstance(last, BrokerRegistrationChangeRecord) and last.fenced == FENCE
+
+
+def _departure(present: RegisterBrokerRecord, request: BrokerRegistrationRequest) -> Departure:
+    """What the new incarnation says of the disk that the earlier one wrote to (KIP-966)."""
+    if not set(present.log_dirs) <= set(request.log_dirs):
+        return Departure.LOST
+    if request.previous_broker_epoch == present.broker_epoch:
+        return Departure.INTACT
+    return Departure.UNCLEAN
+
+
+def _registration(
+    request: BrokerRegistrationRequest, epoch: i64, same: RegisterBrokerRecord | None
+) -> RegisterBrokerRecord:
+    """`same` is the registration that is amended."""
     return RegisterBrokerRecord(
         broker_id=request.broker_id,
         incarnation_id=request.incarnation_id,
@@ -206,5 +297,7 @@ def _registration(request: BrokerRegistrationRequest, epoch: i64) -> RegisterBro
             for feature in request.features
         ),
         rack=request.rack,
+        fenced=same is None or same.fenced,
+        in_controlled_shutdown=same is not None and same.in_controlled_shutdown,
         log_dirs=request.log_dirs,
     )

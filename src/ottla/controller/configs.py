@@ -19,6 +19,7 @@ from kio.schema.incremental_alter_configs.v1.response import (
 from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterConfigsResponse
 from kio.static.primitive import i8
 
+from ottla.controller.config import MIN_INSYNC_REPLICAS
 from ottla.controller.effective_configs import ConfigRules, EffectiveConfigs
 from ottla.controller.image import (
     BROKER_RESOURCE,
@@ -26,7 +27,9 @@ from ottla.controller.image import (
     TOPIC_RESOURCE,
     MetadataImage,
 )
-from ottla.controller.records import ConfigRecord
+from ottla.controller.leadership import Leadership
+from ottla.controller.partition_index import PartitionIndex
+from ottla.controller.records import ConfigRecord, MetadataRecord
 from ottla.machine.result import Result
 from ottla.protocol.config import ConfigKey, ConfigSchema, ConfigType
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -50,9 +53,17 @@ class _Resource(NamedTuple):
 
 
 class ConfigControl:
-    def __init__(self, image: MetadataImage, rules: ConfigRules) -> None:
+    def __init__(
+        self,
+        image: MetadataImage,
+        rules: ConfigRules,
+        index: PartitionIndex,
+        leadership: Leadership,
+    ) -> None:
         self._image = image
         self._rules = rules
+        self._index = index
+        self._leadership = leadership
 
     def incremental_alter_configs(
         self, request: incremental.IncrementalAlterConfigsRequest
@@ -78,7 +89,7 @@ class ConfigControl:
         response = IncrementalAlterConfigsResponse(
             throttle_time=NO_THROTTLE, responses=tuple(results)
         )
-        return Result(response, () if request.validate_only else tuple(records))
+        return Result(response, () if request.validate_only else self._with_effects(records))
 
     def alter_configs(
         self, request: replacement.AlterConfigsRequest
@@ -102,7 +113,10 @@ class ConfigControl:
                 )
             )
         response = AlterConfigsResponse(throttle_time=NO_THROTTLE, responses=tuple(results))
-        return Result(response, () if request.validate_only else tuple(records))
+        return Result(response, () if request.validate_only else self._with_effects(records))
+
+    def _with_effects(self, records: list[ConfigRecord]) -> tuple[MetadataRecord, ...]:
+        return (*records, *self._leadership.changes_by_configs(self._index, records))
 
     def _resource(self, resource_type: i8, name: str, repeated: set[tuple[int, str]]) -> _Resource:
         if (resource_type, name) in repeated:
@@ -208,8 +222,15 @@ def _replacements(
 
 def _settable(resource: _Resource, name: str) -> ConfigKey[Any]:
     key = resource.schema[name]
-    if resource.resource_type == BROKER_RESOURCE and not key.dynamic:
+    if resource.resource_type != BROKER_RESOURCE:
+        return key
+    if not key.dynamic:
         raise ApiError(ErrorCode.invalid_request, f"{name} cannot be altered while the broker runs")
+    if resource.name and name == MIN_INSYNC_REPLICAS.name:
+        # The controller could not tell who has everything: leaders would differ in what they need.
+        raise ApiError(
+            ErrorCode.invalid_config, f"{name} is set for a topic or for all brokers, not for one"
+        )
     return key
 
 

@@ -57,7 +57,7 @@ class MetadataImage:
     topic_by_collision_key: dict[str, str] = field(default_factory=dict)
     brokers: dict[int, RegisterBrokerRecord] = field(default_factory=dict)
     configs: dict[ConfigResource, dict[str, str]] = field(default_factory=dict)
-    features: dict[str, i16] = field(default_factory=dict)
+    features: dict[str, i16] = field(default_factory=dict)  # Those that were ever written.
     producer_ids: ProducerIdsRecord | None = None
     topics_version: int = field(default=0, compare=False)  # Grows with topics and partitions.
 
@@ -220,10 +220,7 @@ def _replay_broker_change(image: MetadataImage, record: BrokerRegistrationChange
 
 
 def _replay_feature(image: MetadataImage, record: FeatureLevelRecord) -> None:
-    if record.feature_level:
-        image.features[record.name] = record.feature_level
-    else:
-        image.features.pop(record.name, None)
+    image.features[record.name] = record.feature_level
 
 
 def _replay_producer_ids(image: MetadataImage, record: ProducerIdsRecord) -> None:

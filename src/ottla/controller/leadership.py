@@ -5,18 +5,25 @@ goes by. Files of configuration can differ from node to node; only what every no
 metadata counts: the value of the topic, or else that of all brokers.
 """
 
-from typing import TypeVar
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, TypeVar
 
 from ottla.controller.config import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION_ENABLE
 from ottla.controller.effective_configs import ConfigRules
-from ottla.controller.features import ELIGIBLE_LEADER_REPLICAS_VERSION, feature_level
-from ottla.controller.image import MetadataImage
+from ottla.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE, ConfigResource, MetadataImage
 from ottla.controller.partition_change import Election, PartitionChange
-from ottla.controller.records import PartitionRecord
+from ottla.controller.partition_index import PartitionIndex
+from ottla.controller.records import ConfigRecord, PartitionChangeRecord, PartitionRecord
 from ottla.protocol.config import ConfigKey
 from ottla.protocol.errors import ApiError
 
 T = TypeVar("T")
+
+# Values that are about to be written, by resource and key; None is a value that goes.
+Pending = Mapping[tuple[ConfigResource, str], str | None]
+_NOTHING: Final[Pending] = {}
+
+_ALL_BROKERS: Final[ConfigResource] = (BROKER_RESOURCE, "")
 
 
 class Leadership:
@@ -29,39 +36,63 @@ class Leadership:
         return broker is not None and not broker.fenced and not broker.in_controlled_shutdown
 
     def change(
-        self, partition: PartitionRecord, election: Election | None = None
+        self,
+        partition: PartitionRecord,
+        election: Election | None = None,
+        pending: Pending = _NOTHING,
     ) -> PartitionChange:
         """By default the election is that of the topic's config."""
         topic = self._image.topics_by_id[partition.topic_id].name
         if election is None:
-            election = Election.UNCLEAN if self.is_unclean(topic) else Election.ONLINE
+            is_unclean = self._is_unclean(topic, pending)
+            election = Election.UNCLEAN if is_unclean else Election.ONLINE
         return PartitionChange.of(
             partition,
             self.is_active,
-            self.min_insync_replicas(topic),
-            has_eligible_leaders=self.has_eligible_leaders(),
-            election=election,
+            self._stored(topic, MIN_INSYNC_REPLICAS, pending) or MIN_INSYNC_REPLICAS.default,
+            election,
         )
 
-    def min_insync_replicas(self, topic: str) -> int:
-        return _stored(self._image, topic, MIN_INSYNC_REPLICAS) or MIN_INSYNC_REPLICAS.default
+    def changes_by_configs(
+        self, index: PartitionIndex, configs: Iterable[ConfigRecord]
+    ) -> Iterator[PartitionChangeRecord]:
+        """What becomes of partitions when these configs are written.
 
-    def is_unclean(self, topic: str) -> bool:
-        """Whether a replica that is not in sync may lead the topic's partitions."""
+        A lower minimum makes an in-sync set large enough, and then nobody else is known to have
+        everything. Where unclean elections become allowed there may be a leader at last.
+        """
+        pending = {
+            ((int(one.resource_type), one.resource_name), one.name): one.value
+            for one in configs
+            if one.name in (MIN_INSYNC_REPLICAS.name, UNCLEAN_LEADER_ELECTION_ENABLE.name)
+        }
+        resources = {resource for resource, _ in pending}
+        if not resources:
+            return
+        for partition in index.with_eligible_leaders_or_leaderless():
+            topic = self._image.topics_by_id[partition.topic_id].name
+            if _ALL_BROKERS in resources or (TOPIC_RESOURCE, topic) in resources:
+                record = self.change(partition, pending=pending).record()
+                if record is not None:
+                    yield record
+
+    def _is_unclean(self, topic: str, pending: Pending) -> bool:
         key = UNCLEAN_LEADER_ELECTION_ENABLE
-        stored = _stored(self._image, topic, key)
+        stored = self._stored(topic, key, pending)
         return bool(self._rules.static.get(key.name, key.default)) if stored is None else stored
 
-    def has_eligible_leaders(self) -> bool:
-        return feature_level(self._image, ELIGIBLE_LEADER_REPLICAS_VERSION) > 0
-
-
-def _stored(image: MetadataImage, topic: str, key: ConfigKey[T]) -> T | None:
-    for values in (image.topic_configs(topic), image.default_broker_configs()):
-        text = values.get(key.name)
-        if text is not None:
-            try:
-                return key.parse(text)
-            except ApiError:
-                continue  # Another release accepted it; it is as if it were not set.
-    return None
+    def _stored(self, topic: str, key: ConfigKey[T], pending: Pending) -> T | None:
+        configs = self._image.configs
+        for resource in ((int(TOPIC_RESOURCE), topic), _ALL_BROKERS):
+            place = (resource, key.name)
+            if place in pending:
+                text = pending[place]
+            else:
+                values = configs.get(resource)
+                text = None if values is None else values.get(key.name)
+            if text is not None:
+                try:
+                    return key.parse(text)
+                except ApiError:
+                    continue  # Another release accepted it; it is as if it were not set.
+        return None

@@ -15,6 +15,8 @@ from kio.schema.alter_configs.v2.request import AlterConfigsRequest
 from kio.schema.alter_configs.v2.response import AlterConfigsResponse
 from kio.schema.alter_partition.v3.request import AlterPartitionRequest
 from kio.schema.alter_partition.v3.response import AlterPartitionResponse
+from kio.schema.alter_partition_reassignments.v1.request import AlterPartitionReassignmentsRequest
+from kio.schema.alter_partition_reassignments.v1.response import AlterPartitionReassignmentsResponse
 from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
 from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
 from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
@@ -25,24 +27,37 @@ from kio.schema.create_topics.v7.request import CreateTopicsRequest
 from kio.schema.create_topics.v7.response import CreateTopicsResponse
 from kio.schema.delete_topics.v6.request import DeleteTopicsRequest
 from kio.schema.delete_topics.v6.response import DeleteTopicsResponse
+from kio.schema.elect_leaders.v2.request import ElectLeadersRequest
+from kio.schema.elect_leaders.v2.response import ElectLeadersResponse
 from kio.schema.incremental_alter_configs.v1.request import IncrementalAlterConfigsRequest
 from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterConfigsResponse
+from kio.schema.list_partition_reassignments.v0.request import ListPartitionReassignmentsRequest
+from kio.schema.list_partition_reassignments.v0.response import ListPartitionReassignmentsResponse
 from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
 from kio.schema.unregister_broker.v0.response import UnregisterBrokerResponse
+from kio.schema.update_features.v2.request import UpdateFeaturesRequest
 
 from ottla.controller.brokers import BrokerControl
-from ottla.controller.config import BROKER_SESSION_TIMEOUT_MS
+from ottla.controller.config import (
+    AUTO_LEADER_REBALANCE_ENABLE,
+    BROKER_SESSION_TIMEOUT_MS,
+    LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS,
+)
 from ottla.controller.configs import ConfigControl
 from ottla.controller.effective_configs import ConfigRules
+from ottla.controller.elections import ElectionControl
+from ottla.controller.features import FeatureControl
 from ottla.controller.image import MetadataImage
 from ottla.controller.in_sync import InSyncControl
 from ottla.controller.leadership import Leadership
 from ottla.controller.partition_index import PartitionIndex
 from ottla.controller.producer_ids import ProducerIdControl
+from ottla.controller.reassignments import ReassignmentControl
 from ottla.controller.topics import TopicControl
 from ottla.machine.contract import Timers
 from ottla.machine.result import Result
 from ottla.protocol.config import ConfigValues
+from ottla.protocol.messages.update_features import UpdateFeaturesResponse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,20 +73,34 @@ class ControllerMachine:
 
     def __init__(self, settings: ControllerSettings, timers: Timers) -> None:
         rules = settings.config_rules
+        static = ConfigValues(rules.static)
         self.image = MetadataImage()
         self._index = PartitionIndex(self.image)
         leadership = Leadership(self.image, rules)
         self._topics = TopicControl(
             self.image, rules, settings.new_topic_id, settings.placement_start
         )
-        self._configs = ConfigControl(self.image, rules)
+        self._configs = ConfigControl(self.image, rules, self._index, leadership)
+        self._elections = ElectionControl(
+            self.image,
+            self._index,
+            leadership,
+            timers,
+            preferred=static[AUTO_LEADER_REBALANCE_ENABLE],
+            interval_ms=static[LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS] * 1000,
+        )
         self._brokers = BrokerControl(
             self.image,
+            self._index,
+            leadership,
+            self._elections,
             settings.cluster_id,
-            ConfigValues(rules.static)[BROKER_SESSION_TIMEOUT_MS],
+            static[BROKER_SESSION_TIMEOUT_MS],
             timers,
         )
         self._in_sync = InSyncControl(self.image, leadership)
+        self._reassignments = ReassignmentControl(self.image, self._index, leadership)
+        self._features = FeatureControl(self.image)
         self._producer_ids = ProducerIdControl(self.image)
 
     def replay(self, record: object, timestamp_ms: int) -> None:
@@ -83,6 +112,7 @@ class ControllerMachine:
 
     def on_loaded(self, now_ms: int) -> None:
         self._brokers.on_loaded(now_ms)
+        self._elections.on_loaded(now_ms)
 
     def create_topics(self, request: CreateTopicsRequest) -> Result[CreateTopicsResponse]:
         return self._topics.create_topics(request)
@@ -109,9 +139,9 @@ class ControllerMachine:
         return self._brokers.register_broker(request, next_offset)
 
     def broker_heartbeat(
-        self, request: BrokerHeartbeatRequest, now_ms: int
+        self, request: BrokerHeartbeatRequest, now_ms: int, next_offset: int
     ) -> Result[BrokerHeartbeatResponse]:
-        return self._brokers.broker_heartbeat(request, now_ms)
+        return self._brokers.broker_heartbeat(request, now_ms, next_offset)
 
     def unregister_broker(
         self, request: UnregisterBrokerRequest
@@ -120,6 +150,22 @@ class ControllerMachine:
 
     def alter_partition(self, request: AlterPartitionRequest) -> Result[AlterPartitionResponse]:
         return self._in_sync.alter_partition(request)
+
+    def elect_leaders(self, request: ElectLeadersRequest) -> Result[ElectLeadersResponse]:
+        return self._elections.elect_leaders(request)
+
+    def alter_partition_reassignments(
+        self, request: AlterPartitionReassignmentsRequest
+    ) -> Result[AlterPartitionReassignmentsResponse]:
+        return self._reassignments.alter_partition_reassignments(request)
+
+    def list_partition_reassignments(
+        self, request: ListPartitionReassignmentsRequest
+    ) -> Result[ListPartitionReassignmentsResponse]:
+        return self._reassignments.list_partition_reassignments(request)
+
+    def update_features(self, request: UpdateFeaturesRequest) -> Result[UpdateFeaturesResponse]:
+        return self._features.update_features(request)
 
     def allocate_producer_ids(
         self, request: AllocateProducerIdsRequest

@@ -48,7 +48,6 @@ class PartitionChange:
     partition: PartitionRecord
     is_active: Callable[[int], bool]
     min_isr: int
-    has_eligible_leaders: bool  # False: the feature is off; the last one in sync stays in sync.
     election: Election
     isr: Replicas
     replicas: Replicas
@@ -64,15 +63,12 @@ class PartitionChange:
         partition: PartitionRecord,
         is_active: Callable[[int], bool],
         min_isr: int,
-        *,
-        has_eligible_leaders: bool = True,
         election: Election = Election.ONLINE,
     ) -> "PartitionChange":
         return cls(
             partition,
             is_active,
-            min(min_isr, len(partition.replicas)),
-            has_eligible_leaders,
+            min_isr,
             election,
             partition.isr,
             partition.replicas,
@@ -88,8 +84,6 @@ class PartitionChange:
 
     def record(self) -> PartitionChangeRecord | None:
         self._maybe_complete_reassignment()
-        if not self.isr and not self.has_eligible_leaders and self.departure is not Departure.LOST:
-            self.isr = self.partition.isr
         eligible = self._eligible()
         leader, is_clean = self._elect(eligible)
         if leader != NO_LEADER and leader not in self.isr:
@@ -108,7 +102,7 @@ class PartitionChange:
             self.isr, self.replicas, self.removing, self.adding = isr, replicas, (), ()
 
     def _eligible(self) -> Replicas:
-        if not self.has_eligible_leaders or len(self.isr) >= self.min_isr:
+        if len(self.isr) >= min(self.min_isr, len(self.replicas)):
             return ()
         partition = self.partition
         known = dict.fromkeys((*(partition.eligible_leader_replicas or ()), *partition.isr))

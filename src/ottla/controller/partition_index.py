@@ -67,8 +67,8 @@ class PartitionIndex:
         keys = {**self._in_sync.get(broker_id, {}), **self._eligible.get(broker_id, {})}
         return map(self.get, keys)
 
-    def with_eligible_leaders(self) -> Iterator[PartitionRecord]:
-        keys: _Keys = {}
+    def with_eligible_leaders_or_leaderless(self) -> Iterator[PartitionRecord]:
+        keys = dict(self._leaderless)
         for eligible in self._eligible.values():
             keys.update(eligible)
         return map(self.get, keys)

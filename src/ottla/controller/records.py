@@ -168,7 +168,7 @@ class FeatureLevelRecord:
     __version__: ClassVar[i16] = i16(0)
     __flexible__: ClassVar[bool] = True
     name: str = field(metadata=_STRING)
-    feature_level: i16 = field(metadata={"kafka_type": "int16"})  # 0: the feature is gone.
+    feature_level: i16 = field(metadata={"kafka_type": "int16"})  # 0: the feature is off.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

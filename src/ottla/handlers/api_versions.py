@@ -21,6 +21,7 @@ from kio.schema.api_versions.v4.response import (
 )
 from kio.static.primitive import i16, i64
 
+from ottla.controller.features import FEATURES, finalized_levels
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.frames import API_VERSIONS_KEY
@@ -28,12 +29,10 @@ from ottla.protocol.times import NO_THROTTLE
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 SOFTWARE_FROM_VERSION = 3
-LEVEL_0_FROM_VERSION = 4  # Older clients take a feature that starts at level 0 for a mistake.
 
-TRANSACTION_VERSION = "transaction.version"
-FINALIZED_FEATURES = {TRANSACTION_VERSION: i16(2)}  # Unless the metadata says otherwise.
-SUPPORTED_FEATURES = (
-    SupportedFeatureKey(name=TRANSACTION_VERSION, min_version=i16(0), max_version=i16(2)),
+SUPPORTED_FEATURES = tuple(
+    SupportedFeatureKey(name=name, min_version=feature.low, max_version=feature.high)
+    for name, feature in FEATURES.items()
 )
 
 
@@ -45,20 +44,17 @@ def handle_api_versions(
         _validate_software(request.client_software_version, "version")
         context.session.client_software_name = request.client_software_name
         context.session.client_software_version = request.client_software_version
-    features = FINALIZED_FEATURES | broker.image.features
     return ApiVersionsResponse(
         error_code=ErrorCode.none,
         api_keys=tuple(
             _api_version(key, low, high) for key, (low, high) in broker.api_versions.items()
         ),
         throttle_time=NO_THROTTLE,
-        supported_features=(
-            SUPPORTED_FEATURES if context.api_version >= LEVEL_0_FROM_VERSION else ()
-        ),
+        supported_features=SUPPORTED_FEATURES,
         finalized_features_epoch=i64(0),
         finalized_features=tuple(
             FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-            for name, level in features.items()
+            for name, level in finalized_levels(broker.image).items()
         ),
     )
 

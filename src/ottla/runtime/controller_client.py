@@ -13,6 +13,8 @@ from kio.schema.alter_configs.v2.request import AlterConfigsRequest
 from kio.schema.alter_configs.v2.response import AlterConfigsResponse
 from kio.schema.alter_partition.v3.request import AlterPartitionRequest
 from kio.schema.alter_partition.v3.response import AlterPartitionResponse
+from kio.schema.alter_partition_reassignments.v1.request import AlterPartitionReassignmentsRequest
+from kio.schema.alter_partition_reassignments.v1.response import AlterPartitionReassignmentsResponse
 from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
 from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
 from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
@@ -23,10 +25,17 @@ from kio.schema.create_topics.v7.request import CreateTopicsRequest
 from kio.schema.create_topics.v7.response import CreateTopicsResponse
 from kio.schema.delete_topics.v6.request import DeleteTopicsRequest
 from kio.schema.delete_topics.v6.response import DeleteTopicsResponse
+from kio.schema.elect_leaders.v2.request import ElectLeadersRequest
+from kio.schema.elect_leaders.v2.response import ElectLeadersResponse
 from kio.schema.incremental_alter_configs.v1.request import IncrementalAlterConfigsRequest
 from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterConfigsResponse
+from kio.schema.list_partition_reassignments.v0.request import ListPartitionReassignmentsRequest
+from kio.schema.list_partition_reassignments.v0.response import ListPartitionReassignmentsResponse
 from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
 from kio.schema.unregister_broker.v0.response import UnregisterBrokerResponse
+from kio.schema.update_features.v2.request import UpdateFeaturesRequest
+
+from ottla.protocol.messages.update_features import UpdateFeaturesResponse
 
 # The newest request entity in, the newest response entity out; ApiError when all is refused.
 Call = Callable[[Any], Awaitable[Any]]
@@ -78,4 +87,20 @@ class ControllerClient:
         return self._call(request)
 
     def alter_partition(self, request: AlterPartitionRequest) -> Awaitable[AlterPartitionResponse]:
+        return self._call(request)
+
+    def elect_leaders(self, request: ElectLeadersRequest) -> Awaitable[ElectLeadersResponse]:
+        return self._call(request)
+
+    def alter_partition_reassignments(
+        self, request: AlterPartitionReassignmentsRequest
+    ) -> Awaitable[AlterPartitionReassignmentsResponse]:
+        return self._call(request)
+
+    def list_partition_reassignments(
+        self, request: ListPartitionReassignmentsRequest
+    ) -> Awaitable[ListPartitionReassignmentsResponse]:
+        return self._call(request)
+
+    def update_features(self, request: UpdateFeaturesRequest) -> Awaitable[UpdateFeaturesResponse]:
         return self._call(request)

@@ -1,0 +1,76 @@
+"""What this controller has heard from brokers since it leads.
+
+Sessions are not replicated: a new controller gives every broker a whole session to be heard from.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from ottla.machine.contract import Timers
+from ottla.machine.result import Result
+
+_UNKNOWN = -1
+
+
+@dataclass(slots=True)
+class _Session:
+    metadata_offset: int = _UNKNOWN  # How far the broker has read the metadata.
+    shutdown_offset: int = _UNKNOWN  # Who has read so far knows that this broker leads nothing.
+
+
+class BrokerSessions:
+    """`on_expired` is the operation that follows when a broker was silent for too long."""
+
+    def __init__(
+        self, timeout_ms: int, timers: Timers, on_expired: Callable[[int, int], Result[None]]
+    ) -> None:
+        self._timeout_ms = timeout_ms
+        self._timers = timers
+        self._on_expired = on_expired
+        self._sessions: dict[int, _Session] = {}  # Of brokers that were heard from.
+
+    def await_first(self, broker_id: int, now_ms: int) -> None:
+        self._schedule(broker_id, now_ms + self._timeout_ms)
+
+    def touch(self, broker_id: int, metadata_offset: int, now_ms: int) -> None:
+        session = self._sessions.setdefault(broker_id, _Session())
+        session.metadata_offset = metadata_offset
+        self._schedule(broker_id, now_ms + self._timeout_ms)
+
+    def forget(self, broker_id: int) -> None:
+        self._sessions.pop(broker_id, None)
+        self._timers.cancel(_key(broker_id))
+
+    def is_alive(self, broker_id: int) -> bool:
+        return broker_id in self._sessions
+
+    def expire_again(self, broker_id: int, now_ms: int) -> None:
+        """Its expiry takes more than one operation; a heartbeat in between ends that."""
+        self._schedule(broker_id, now_ms)
+
+    def set_shutdown_offset(self, broker_id: int, offset: int) -> None:
+        self._sessions[broker_id].shutdown_offset = offset
+
+    def is_shutdown_known(self, broker_id: int, others: Iterable[int]) -> bool:
+        """Whether the others know that the broker leads nothing any more."""
+        wanted = self._sessions[broker_id].shutdown_offset
+        return all(self._sessions.get(one, _Session()).metadata_offset >= wanted for one in others)
+
+    def _schedule(self, broker_id: int, deadline_ms: int) -> None:
+        self._timers.schedule(
+            _key(broker_id),
+            deadline_ms,
+            lambda now_ms: self._expire(broker_id, deadline_ms, now_ms),
+        )
+
+    def _expire(self, broker_id: int, deadline_ms: int, now_ms: int) -> Result[None]:
+        if now_ms - deadline_ms > self._timeout_ms // 10:
+            # This controller itself was held up, and heartbeats may wait to be read.
+            self._schedule(broker_id, now_ms + self._timeout_ms // 4)
+            return Result(None)
+        self._sessions.pop(broker_id, None)
+        return self._on_expired(broker_id, now_ms)
+
+
+def _key(broker_id: int) -> str:
+    return f"broker-session-{broker_id}"

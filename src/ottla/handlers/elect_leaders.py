@@ -1,0 +1,46 @@
+"""ElectLeaders (43): v0-v2.
+
+Moves leaders to the first replica of their partitions, or gives partitions a leader that is not in
+sync.
+
+v1  unclean elections (KIP-460); an error for the whole request
+v2  flexible
+"""
+
+from collections.abc import Awaitable
+
+from kio.schema.elect_leaders.v2.request import ElectLeadersRequest
+from kio.schema.elect_leaders.v2.response import (
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+)
+
+from ottla.handlers.broker import Broker, RequestContext
+from ottla.protocol.errors import ApiError
+from ottla.protocol.times import NO_THROTTLE
+
+
+def handle_elect_leaders(
+    broker: Broker, _: RequestContext, request: ElectLeadersRequest
+) -> Awaitable[ElectLeadersResponse]:
+    return broker.controller.elect_leaders(request)
+
+
+def error_response(request: ElectLeadersRequest, error: ApiError) -> ElectLeadersResponse:
+    return ElectLeadersResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=error.code,
+        replica_election_results=tuple(
+            ReplicaElectionResult(
+                topic=topic.topic,
+                partition_result=tuple(
+                    PartitionResult(
+                        partition_id=index, error_code=error.code, error_message=error.message
+                    )
+                    for index in topic.partitions
+                ),
+            )
+            for topic in request.topic_partitions or ()
+        ),
+    )

@@ -1,0 +1,27 @@
+"""ListPartitionReassignments (46): v0.
+
+The reassignments that go on: of the partitions that are named, or all.
+"""
+
+from collections.abc import Awaitable
+
+from kio.schema.list_partition_reassignments.v0.request import ListPartitionReassignmentsRequest
+from kio.schema.list_partition_reassignments.v0.response import ListPartitionReassignmentsResponse
+
+from ottla.handlers.broker import Broker, RequestContext
+from ottla.protocol.errors import ApiError
+from ottla.protocol.times import NO_THROTTLE
+
+
+def handle_list_partition_reassignments(
+    broker: Broker, _: RequestContext, request: ListPartitionReassignmentsRequest
+) -> Awaitable[ListPartitionReassignmentsResponse]:
+    return broker.controller.list_partition_reassignments(request)
+
+
+def error_response(
+    _: ListPartitionReassignmentsRequest, error: ApiError
+) -> ListPartitionReassignmentsResponse:
+    return ListPartitionReassignmentsResponse(
+        throttle_time=NO_THROTTLE, error_code=error.code, error_message=error.message, topics=()
+    )

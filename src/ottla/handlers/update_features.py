@@ -1,0 +1,32 @@
+"""UpdateFeatures (57): v0-v2.
+
+Raises or lowers the level of a feature for the whole cluster.
+
+v1  upgrade, safe or unsafe downgrade instead of a flag; only to validate
+v2  one answer for all features
+"""
+
+from collections.abc import Awaitable
+
+from kio.schema.update_features.v2.request import UpdateFeaturesRequest
+
+from ottla.controller.features import feature_results
+from ottla.handlers.broker import Broker, RequestContext
+from ottla.protocol.errors import ApiError
+from ottla.protocol.messages.update_features import UpdateFeaturesResponse
+from ottla.protocol.times import NO_THROTTLE
+
+
+def handle_update_features(
+    broker: Broker, _: RequestContext, request: UpdateFeaturesRequest
+) -> Awaitable[UpdateFeaturesResponse]:
+    return broker.controller.update_features(request)
+
+
+def error_response(request: UpdateFeaturesRequest, error: ApiError) -> UpdateFeaturesResponse:
+    return UpdateFeaturesResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=error.code,
+        error_message=error.message,
+        results=feature_results(request, error.code, error.message),
+    )

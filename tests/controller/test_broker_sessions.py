@@ -1,0 +1,71 @@
+import pytest
+from tests.controller.cluster import ManualTimers
+
+from ottla.controller.broker_sessions import BrokerSessions
+from ottla.machine.result import Result
+
+TIMEOUT_MS = 1000
+
+
+class Kit:
+    def __init__(self):
+        self.timers = ManualTimers()
+        self.expired = []
+        self.sessions = BrokerSessions(TIMEOUT_MS, self.timers, self.on_expired)
+
+    def on_expired(self, broker_id, now_ms):
+        self.expired.append((broker_id, now_ms))
+        return Result(None)
+
+    def fire(self, now_ms):
+        due = self.timers.pop_due(now_ms)
+        return due and due[1](now_ms)
+
+
+@pytest.fixture
+def kit():
+    return Kit()
+
+
+def test_a_session_expires_a_timeout_after_the_last_heartbeat(kit):
+    kit.sessions.touch(1, 0, 0)
+    kit.sessions.touch(1, 0, 500)
+    assert kit.fire(1499) is None
+    kit.fire(1500)
+    assert kit.expired == [(1, 1500)]
+    assert not kit.sessions.is_alive(1)
+
+
+def test_a_broker_that_was_never_heard_has_a_session_but_is_not_alive(kit):
+    kit.sessions.await_first(1, 0)
+    assert not kit.sessions.is_alive(1)
+    kit.fire(1000)
+    assert kit.expired == [(1, 1000)]
+
+
+def test_an_expiry_that_comes_late_waits_for_heartbeats_that_were_not_read(kit):
+    kit.sessions.touch(1, 0, 0)
+    kit.fire(1101)
+    assert kit.expired == []
+    assert kit.sessions.is_alive(1)
+    kit.fire(1351)
+    assert kit.expired == [(1, 1351)]
+
+
+def test_a_forgotten_session_does_not_expire(kit):
+    kit.sessions.touch(1, 0, 0)
+    kit.sessions.forget(1)
+    assert kit.fire(5000) is None
+    assert not kit.sessions.is_alive(1)
+
+
+def test_a_shutdown_is_known_when_all_others_have_read_so_far(kit):
+    kit.sessions.touch(1, 0, 0)
+    kit.sessions.touch(2, 9, 0)
+    kit.sessions.set_shutdown_offset(1, 10)
+    assert not kit.sessions.is_shutdown_known(1, [2])
+    assert not kit.sessions.is_shutdown_known(1, [2, 3])
+    kit.sessions.touch(2, 10, 0)
+    assert kit.sessions.is_shutdown_known(1, [2])
+    assert not kit.sessions.is_shutdown_known(1, [2, 3])
+    assert kit.sessions.is_shutdown_known(1, [])
