@@ -16,7 +16,7 @@ from ottla.machine.transactional import Transactional, TransactionMarker
 from ottla.protocol.errors import ApiError
 from ottla.replication.coordinators import Coordinators
 from ottla.replication.fetch_sessions import FetchSessions
-from ottla.replication.manager import ReplicaManager
+from ottla.replication.manager import ReplicaManager, ReplicaSettings
 from ottla.replication.partition import FlushPolicy
 from ottla.runtime.clock import SystemClock
 from ottla.runtime.flusher import Flusher
@@ -89,12 +89,12 @@ class BrokerKit:
         self.logs.start(ME)
         self.supervisor = Supervisor(self.loop, self.failures.append)
         self.replicas = ReplicaManager(
-            ME,
+            ReplicaSettings(ME, policy, 30_000),
             self.logs,
             lambda topic: LogConfig(cleanup_policy=("compact",)),
-            policy,
             Flusher(self.loop, self.executor, self._on_flush_failure),
             FetchSessions(10, 1),
+            SystemClock(),
         )
         self.coordinators = Coordinators(
             TOPIC,
@@ -124,7 +124,7 @@ class BrokerKit:
                     partition_id=index,
                     topic_id=TOPIC_ID,
                     replicas=(ME, OTHER),
-                    isr=(ME, OTHER),
+                    isr=(ME,),
                     leader=leader,
                 )
             )

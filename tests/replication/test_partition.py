@@ -7,24 +7,60 @@ import pytest
 from tests.storage.batches import NOW_MS, open_log, produced
 
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.hot_fetch import EpochEndOffset
+from ottla.replication.followers import FollowerFetch, Followers
 from ottla.replication.partition import ACKS_ALL, FlushPolicy, Partition
 from ottla.runtime.flusher import Flusher
 from ottla.storage.config import LogConfig
 from ottla.storage.faulty_filesystem import FaultyFilesystem
 from ottla.storage.log import Appended
+from ottla.storage.reading import LogSlice
 
 
 class LeaderKit:
     """A led partition whose syncs can be waited for."""
 
-    def __init__(self, policy: FlushPolicy, config: LogConfig | None = None) -> None:
+    def __init__(
+        self,
+        policy: FlushPolicy,
+        config: LogConfig | None = None,
+        replicas: tuple[int, ...] = (1,),
+        isr: tuple[int, ...] = (1,),
+    ) -> None:
+        self.replicas, self.isr = replicas, isr
+        self.partition_epoch = 0
         loop = asyncio.get_running_loop()
         self.disk = FaultyFilesystem()
         self.executor = ThreadPoolExecutor(1)
         self.errors: list[BaseException] = []
         flusher = Flusher(loop, self.executor, lambda log, error: self.errors.append(error))
+        self.flusher = flusher
         self.partition = Partition(open_log(self.disk, config), policy, flusher)
-        self.partition.become_leader(3, (1,))
+        self.lead(3)
+
+    def lead(self, leader_epoch: int) -> None:
+        followers = None
+        if len(self.replicas) > 1:
+            start = self.partition.log.log_end_offset
+            followers = Followers(1, start, lambda replica, epoch: True, 1000)
+            followers.update(self.replicas, self.isr, self.partition_epoch, 0)
+        self.partition.become_leader(leader_epoch, self.isr, followers)
+
+    def set_isr(self, *isr: int) -> None:
+        partition = self.partition
+        assert partition.followers is not None
+        self.partition_epoch += 1
+        partition.followers.update(self.replicas, isr, self.partition_epoch, 0)
+        partition.become_leader(partition.leader_epoch, isr, partition.followers)
+
+    def fetch(self, replica: int, offset: int) -> None:
+        self.partition.on_follower_fetch(FollowerFetch(replica, 7, offset, 0), now_ms=0)
+
+    async def synced(self) -> None:
+        """All that was appended is on the disk, and the partition knows."""
+        synced = asyncio.Event()
+        self.flusher.request(self.partition.log, synced.set)
+        await synced.wait()
 
     def append(self, *values: bytes) -> Appended:
         return self.partition.append(*produced(*values), NOW_MS)
@@ -161,12 +197,173 @@ def test_the_leader_epoch_that_a_client_knows_is_checked(
 
 def test_too_few_in_sync_replicas_are_refused() -> None:
     async def run() -> None:
-        kit = LeaderKit(FlushPolicy.OS, LogConfig(min_insync_replicas=2))
+        kit = LeaderKit(FlushPolicy.OS, LogConfig(min_insync_replicas=2), replicas=(1, 2, 3))
         with pytest.raises(ApiError) as refused:
             kit.partition.validate_in_sync_replicas()
         assert refused.value.code == ErrorCode.not_enough_replicas
-        kit.partition.become_leader(3, (1, 2))
+        kit.set_isr(1, 2)
         kit.partition.validate_in_sync_replicas()
+
+    asyncio.run(run())
+
+
+def test_not_more_in_sync_replicas_are_required_than_there_are_replicas() -> None:
+    async def run() -> None:
+        kit = LeaderKit(FlushPolicy.OS, LogConfig(min_insync_replicas=2))
+        kit.partition.validate_in_sync_replicas()
+        assert kit.partition.acknowledged(kit.append(b"one"), ACKS_ALL)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("policy", list(FlushPolicy))
+def test_what_every_in_sync_replica_has_is_acknowledged(policy: FlushPolicy) -> None:
+    async def run() -> None:
+        kit = LeaderKit(policy, replicas=(1, 2, 3), isr=(1, 2, 3))
+        appended = kit.append(b"one")
+        await kit.synced()
+        assert not kit.partition.acknowledged(appended, ACKS_ALL)
+        kit.fetch(2, 1)
+        assert not kit.partition.acknowledged(appended, ACKS_ALL)
+        kit.fetch(3, 1)
+        assert kit.partition.acknowledged(appended, ACKS_ALL)
+        assert kit.partition.read(0, 1000, committed_only=False) is not None
+
+    asyncio.run(run())
+
+
+def test_with_the_ack_policy_the_leader_counts_when_it_has_synced() -> None:
+    async def run() -> None:
+        kit = LeaderKit(FlushPolicy.ACK, replicas=(1, 2), isr=(1, 2))
+        appended = kit.append(b"one")
+        kit.fetch(2, 1)
+        assert not kit.partition.acknowledged(appended, ACKS_ALL)
+        assert kit.partition.log.high_watermark == 0
+        assert await kit.acknowledged(appended, ACKS_ALL) is None
+        assert kit.partition.log.high_watermark == 1
+
+    asyncio.run(run())
+
+
+def test_nothing_is_acknowledged_while_too_few_are_in_sync() -> None:
+    """It was enough when the record was appended."""
+
+    async def run() -> None:
+        kit = LeaderKit(
+            FlushPolicy.OS, LogConfig(min_insync_replicas=2), replicas=(1, 2, 3), isr=(1, 2)
+        )
+        kit.partition.validate_in_sync_replicas()
+        appended = kit.append(b"one")
+        kit.set_isr(1)
+        assert not kit.partition.acknowledged(appended, ACKS_ALL)
+        kit.fetch(2, 1)
+        assert not kit.partition.acknowledged(appended, ACKS_ALL)
+        kit.set_isr(1, 2)
+        assert kit.partition.acknowledged(appended, ACKS_ALL)
+
+    asyncio.run(run())
+
+
+def test_in_a_new_epoch_followers_have_to_fetch_again() -> None:
+    async def run() -> None:
+        kit = LeaderKit(FlushPolicy.OS, replicas=(1, 2), isr=(1, 2))
+        kit.append(b"one")
+        kit.fetch(2, 1)
+        kit.lead(4)
+        kit.append(b"two")
+        assert kit.partition.log.high_watermark == 1
+        kit.fetch(2, 2)
+        assert kit.partition.log.high_watermark == 2
+
+    asyncio.run(run())
+
+
+def test_a_follower_reads_to_the_end_of_the_log() -> None:
+    async def run() -> None:
+        kit = LeaderKit(FlushPolicy.OS, replicas=(1, 2), isr=(1, 2))
+        kit.append(b"one", b"two")
+        assert kit.partition.read(0, 1000, committed_only=False) is None
+        found = kit.partition.read_as_follower(0, -1, 1000)
+        assert isinstance(found, LogSlice)
+        assert found.next_offset == 2
+        assert kit.partition.read_as_follower(2, 3, 1000) is None
+        with pytest.raises(ApiError) as refused:
+            kit.partition.read_as_follower(3, -1, 1000)
+        assert refused.value.code == ErrorCode.offset_out_of_range
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("offset", "last_fetched_epoch", "diverging"),
+    [
+        (2, 3, None),
+        (3, 3, EpochEndOffset(3, 2)),  # It has one more of the epoch than the leader.
+        (3, 4, EpochEndOffset(3, 2)),  # It has an epoch that the leader has not.
+        (2, 6, None),
+        (4, 6, EpochEndOffset(6, 3)),
+        (1, 2, EpochEndOffset(2, 0)),  # It has an epoch that was before all of the leader's.
+    ],
+)
+def test_a_follower_hears_where_its_log_leaves_the_leaders(
+    offset: int, last_fetched_epoch: int, diverging: EpochEndOffset | None
+) -> None:
+    async def run() -> None:
+        kit = LeaderKit(FlushPolicy.OS, replicas=(1, 2), isr=(1, 2))
+        kit.append(b"one", b"two")
+        kit.lead(6)
+        kit.append(b"three")
+        found = kit.partition.read_as_follower(offset, last_fetched_epoch, 1000)
+        if diverging is None:
+            assert isinstance(found, LogSlice)
+        else:
+            assert found == diverging
+
+    asyncio.run(run())
+
+
+def test_those_who_copy_hear_of_appends_progress_and_the_end() -> None:
+    async def run() -> None:
+        kit = LeaderKit(FlushPolicy.OS, replicas=(1, 2), isr=(1, 2))
+        heard: list[bool] = []
+        kit.partition.listen_to_appends(heard.append)
+        kit.append(b"one")
+        assert heard == [False]
+        kit.fetch(2, 1)
+        assert heard == [False, True]
+        kit.partition.resign(ApiError(ErrorCode.not_leader_or_follower))
+        assert heard == [False, True, False]
+        kit.partition.forget_listener(heard.append)
+        kit.lead(5)
+        assert heard == [False, True, False]
+
+    asyncio.run(run())
+
+
+def test_a_sync_that_ends_after_the_leadership_commits_nothing() -> None:
+    async def run() -> None:
+        kit = LeaderKit(FlushPolicy.ACK)
+        kit.append(b"one")
+        kit.partition.resign(ApiError(ErrorCode.not_leader_or_follower))
+        await kit.synced()
+        assert kit.partition.log.flushed_offset == 1
+        assert kit.partition.log.high_watermark == 0
+
+    asyncio.run(run())
+
+
+def test_a_follower_takes_the_high_watermark_as_far_as_its_log_goes() -> None:
+    async def run() -> None:
+        kit = LeaderKit(FlushPolicy.OS, replicas=(1, 2), isr=(1, 2))
+        kit.append(b"one", b"two")
+        kit.partition.resign(ApiError(ErrorCode.not_leader_or_follower))
+        kit.partition.become_follower(4)
+        woken: list[bool] = []
+        kit.partition.wait_for_data(lambda: woken.append(True))
+        for offset, expected in ((1, 1), (0, 1), (9, 2)):
+            kit.partition.follow_high_watermark(offset)
+            assert kit.partition.log.high_watermark == expected
+        assert woken == [True, True]
 
     asyncio.run(run())
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 
 from ottla.protocol.config import ConfigValues
+from ottla.replication.config import REPLICA_LAG_TIME_MAX_MS
 from ottla.replication.manager import ReplicaManager
 from ottla.replication.partition import FlushPolicy
 from ottla.runtime.clock import Clock
@@ -46,6 +47,7 @@ class Housekeeping:
         values = self._values
         supervisor.start("late requests", self._expire_late_requests())
         supervisor.start("flushes by time", self._flush_overdue())
+        supervisor.start("in-sync sets", self._shrink_in_sync_sets())
         supervisor.start("refused partitions", self._retry_refused_partitions())
         self._every(supervisor, values[LOG_RETENTION_CHECK_INTERVAL_MS], self._logs.retain)
         self._every(supervisor, REMOVAL_INTERVAL_MS, self._logs.remove_discarded)
@@ -75,6 +77,11 @@ class Housekeeping:
         while True:
             await asyncio.sleep(OVERDUE_FLUSHES_INTERVAL_MS / 1000)
             self._replicas.flush_overdue(self._clock.monotonic_ms())
+
+    async def _shrink_in_sync_sets(self) -> None:
+        while True:
+            await asyncio.sleep(self._values[REPLICA_LAG_TIME_MAX_MS] / 2 / 1000)
+            self._replicas.shrink_in_sync_sets()
 
     async def _retry_refused_partitions(self) -> None:
         while True:

@@ -35,10 +35,14 @@ from ottla.node.share_groups import make_share_groups
 from ottla.node.transaction_drivers import TransactionDrivers, transaction_drivers
 from ottla.protocol.config import ConfigValues
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.replication.config import FETCH_MAX_BYTES, FETCH_SESSION_SLOTS_MAX
+from ottla.replication.config import (
+    FETCH_MAX_BYTES,
+    FETCH_SESSION_SLOTS_MAX,
+    REPLICA_LAG_TIME_MAX_MS,
+)
 from ottla.replication.coordinators import Coordinators
 from ottla.replication.fetch_sessions import FetchSessions
-from ottla.replication.manager import ReplicaManager
+from ottla.replication.manager import ReplicaManager, ReplicaSettings
 from ottla.replication.partition import FlushPolicy
 from ottla.replication.pending_writes import PendingWrites
 from ottla.replication.share_groups import ShareGroups
@@ -105,14 +109,18 @@ class Node:
             new_threads=environment.new_threads,
         )
         self._replicas = ReplicaManager(
-            self.node_id,
+            ReplicaSettings(
+                self.node_id,
+                FlushPolicy(self.values[FLUSH_POLICY]),
+                self.values[REPLICA_LAG_TIME_MAX_MS],
+            ),
             self._logs,
             self._log_config,
-            FlushPolicy(self.values[FLUSH_POLICY]),
             Flusher(self._loop, self._executor, self._on_flush_failure),
             FetchSessions(
                 self.values[FETCH_SESSION_SLOTS_MAX], environment.random.randrange(1, 2**30)
             ),
+            self._clock,
         )
         self._server: Server | None = None
         self._metadata_log: PartitionLog | None = None

@@ -18,5 +18,16 @@ FETCH_SESSION_SLOTS_MAX = ConfigKey(
     "How many incremental fetch sessions are kept; past that the least recently used one ends.",
     at_least(0),
 )
+REPLICA_LAG_TIME_MAX_MS = ConfigKey(
+    "replica.lag.time.max.ms",
+    ConfigType.LONG,
+    30_000,
+    "A follower that has not had all of its leader's log for this long is not in sync.",
+    at_least(1),
+)
 
-BROKER_KEYS: tuple[ConfigKey[Any], ...] = (FETCH_MAX_BYTES, FETCH_SESSION_SLOTS_MAX)
+BROKER_KEYS: tuple[ConfigKey[Any], ...] = (
+    FETCH_MAX_BYTES,
+    FETCH_SESSION_SLOTS_MAX,
+    REPLICA_LAG_TIME_MAX_MS,
+)

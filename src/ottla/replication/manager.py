@@ -1,4 +1,9 @@
-"""The partitions that live on this broker, kept in step with the cluster's metadata."""
+"""The partitions that live on this broker, kept in step with the cluster's metadata.
+
+A partition that the metadata gives to this broker is led or followed here; one that it gives to
+others only is removed with its log. Committed records come one by one, or a whole image at once,
+and either gives the same.
+"""
 
 import logging
 from collections.abc import Callable, Collection, Iterator
@@ -7,16 +12,21 @@ from uuid import UUID
 
 from ottla.controller.image import TOPIC_RESOURCE, MetadataImage, TopicImage
 from ottla.controller.records import (
+    NO_LEADER,
+    BrokerRegistrationChangeRecord,
     ConfigRecord,
     PartitionChangeRecord,
     PartitionRecord,
+    RegisterBrokerRecord,
     RemoveTopicRecord,
 )
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.topics import TopicPartition
 from ottla.replication.delayed_produce import DelayedProduces
 from ottla.replication.fetch_sessions import FetchSessions
+from ottla.replication.followers import Followers
 from ottla.replication.partition import FlushPolicy, LogFlusher, Partition
+from ottla.runtime.clock import Clock
 from ottla.storage.config import LONG_MAX, LogConfig
 from ottla.storage.errors import StorageError
 from ottla.storage.log import PartitionLog
@@ -32,6 +42,20 @@ class LeadershipListener(NamedTuple):
     on_resigning: Callable[[Partition], None]  # Before those who wait on the partition are failed.
 
 
+class FollowingListener(NamedTuple):
+    """Who copies partitions from their leaders, and who asks for changes of in-sync sets."""
+
+    on_following: Callable[[Partition, int], None]  # The leader's id. Also for a new leader epoch.
+    on_following_ended: Callable[[Partition], None]  # Also when it was not followed.
+    on_isr_change: Callable[[Partition], None]  # `partition.followers` has a new pending change.
+
+
+class ReplicaSettings(NamedTuple):
+    node_id: int
+    flush_policy: FlushPolicy
+    lag_time_max_ms: float  # A follower that is behind for longer is not in sync.
+
+
 class _Refused(NamedTuple):
     topic: TopicImage
     state: PartitionRecord
@@ -41,30 +65,37 @@ class _Refused(NamedTuple):
 class ReplicaManager:
     def __init__(
         self,
-        node_id: int,
+        settings: ReplicaSettings,
         logs: LogManager,
         log_config: Callable[[str], LogConfig],
-        flush_policy: FlushPolicy,
         flusher: LogFlusher,
         fetch_sessions: FetchSessions,
+        clock: Clock,
     ) -> None:
         """`log_config` gives the configuration in force for a topic."""
         self.fetch_sessions = fetch_sessions
         self.delayed_produces = DelayedProduces()
-        self._node_id = node_id
+        self._settings = settings
+        self._node_id = settings.node_id
         self._logs = logs
         self._log_config = log_config
-        self._flush_policy = flush_policy
         self._flusher = flusher
+        self._clock = clock
+        self._image = MetadataImage()
         # A topic stands here twice, under its name and its id, with the same partitions.
         self._topics: dict[str | UUID, dict[int, Partition]] = {}
         self._names: dict[UUID, str] = {}
         self._listeners: list[LeadershipListener] = []
+        self._following_listeners: list[FollowingListener] = []
         self._refused: dict[tuple[str | UUID, int], _Refused] = {}  # Whose log cannot be had.
 
     def listen(self, listener: LeadershipListener) -> None:
         """Before `load`: the partitions that this broker leads from the start are told as well."""
         self._listeners.append(listener)
+
+    def listen_to_following(self, listener: FollowingListener) -> None:
+        """Before `load`."""
+        self._following_listeners.append(listener)
 
     def find(self, topic: str | UUID, index: int) -> Partition:
         """A partition that this broker leads."""
@@ -87,15 +118,20 @@ class ReplicaManager:
             yield from self._topics[topic_id].values()
 
     def load(self, image: MetadataImage, removed_topic_ids: Collection[UUID] = ()) -> None:
-        """Take up everything that the metadata gives to this broker.
+        """Take up everything that an image gives to this broker, and nothing else.
 
-        A crash may have left the logs of topics that were deleted. Logs that nobody knows are left
-        alone: better to waste space than to remove what somebody wants back.
+        The image is current, or this broker could remove what it has been given since. A crash may
+        have left the logs of topics that were deleted. Logs that nobody knows are left alone:
+        better to waste space than to remove what somebody wants back.
         """
+        self._image = image
+        refused_ids = {refused.topic.topic_id for refused in self._refused.values()}
+        for topic_id in (self._names.keys() | refused_ids) - image.topics_by_id.keys():
+            self._remove_topic(topic_id)
         for topic in image.topics.values():
-            for partition in topic.partitions.values():
-                self._apply_partition(topic, partition)
-        for log in self._logs.logs():
+            for state in topic.partitions.values():
+                self._apply_partition(topic, state)
+        for log in list(self._logs.logs()):
             if log.topic_id in removed_topic_ids:
                 self._logs.delete(log.topic_partition)
             elif log.topic_id not in self._names:
@@ -103,6 +139,7 @@ class ReplicaManager:
 
     def on_record(self, record: object, image: MetadataImage) -> None:
         """A record has been committed and is in the image."""
+        self._image = image
         if isinstance(record, PartitionRecord | PartitionChangeRecord):
             topic = image.topics_by_id[record.topic_id]
             self._apply_partition(topic, topic.partitions[record.partition_id])
@@ -110,6 +147,8 @@ class ReplicaManager:
             self._remove_topic(record.topic_id)
         elif isinstance(record, ConfigRecord):
             self._reconfigure(record)
+        elif isinstance(record, RegisterBrokerRecord | BrokerRegistrationChangeRecord):
+            self._advance_high_watermarks()
 
     def on_flush_failure(self, log: PartitionLog, error: BaseException) -> None:
         """Nothing that waited for this sync may be acknowledged."""
@@ -131,33 +170,94 @@ class ReplicaManager:
             if partition.log.config.flush_ms != LONG_MAX:
                 partition.maybe_flush(now_ms)
 
+    def shrink_in_sync_sets(self) -> None:
+        """From time to time: ask for in-sync sets without the followers that are too far behind."""
+        now_ms = self._clock.monotonic_ms()
+        for partition in self.partitions():
+            followers = partition.followers
+            if followers is not None:
+                if followers.maybe_shrink(partition.log.log_end_offset, now_ms):
+                    self.on_isr_change(partition)
+                partition.advance_high_watermark()  # It may have waited for one that was near.
+
+    def on_isr_change(self, partition: Partition) -> None:
+        """There is a change of its in-sync set to propose."""
+        for listener in self._following_listeners:
+            listener.on_isr_change(partition)
+
     def fail(self, error: ApiError) -> None:
         """Answer everyone who waits: this broker stops serving."""
         for partition in self.partitions():
+            self._end_following(partition)
             self._resign(partition, error)
 
     def _apply_partition(self, topic: TopicImage, state: PartitionRecord) -> None:
+        index = state.partition_id
+        partition = self._topics.get(topic.topic_id, {}).get(index)
         if self._node_id not in state.replicas:
+            self._remove_partition(topic, index, partition)
             return
-        partition = self._topics.get(topic.topic_id, {}).get(state.partition_id)
         if partition is None:
             try:
-                partition = self._add(topic, state.partition_id)
+                partition = self._add(topic, index)
             except (ApiError, StorageError) as error:
                 self._refuse(topic, state, error)
                 return
-            self._forget_refusal(topic.name, topic.topic_id, state.partition_id)
+            self._forget_refusal(topic.name, topic.topic_id, index)
         if state.leader == self._node_id:
             self._lead(partition, state)
         else:
-            self._resign(partition, ApiError(ErrorCode.not_leader_or_follower))
+            self._follow(partition, state)
 
     def _lead(self, partition: Partition, state: PartitionRecord) -> None:
+        if partition.is_leader and state.leader_epoch > partition.leader_epoch + 1:
+            # Somebody else may have led in between, as a whole image does not tell.
+            self._resign(partition, ApiError(ErrorCode.not_leader_or_follower))
         elected = not partition.is_leader
-        partition.become_leader(state.leader_epoch, state.isr)
+        if elected:
+            self._end_following(partition)
+        followers = self._followers(partition, state)
+        partition.become_leader(state.leader_epoch, state.isr, followers)
         if elected:
             for listener in self._listeners:
                 listener.on_elected(partition)
+
+    def _followers(self, partition: Partition, state: PartitionRecord) -> Followers | None:
+        """Those of the epoch before are forgotten: what they said of their logs may not hold."""
+        if len(state.replicas) == 1:
+            return None
+        followers = partition.followers
+        new_epoch = state.leader_epoch > partition.leader_epoch
+        if followers is None or new_epoch:
+            log = partition.log
+            start = log.log_end_offset if new_epoch else log.leader_epochs.entries[-1].start_offset
+            followers = Followers(
+                self._node_id, start, self._may_be_in_sync, self._settings.lag_time_max_ms
+            )
+        followers.update(
+            state.replicas, state.isr, state.partition_epoch, self._clock.monotonic_ms()
+        )
+        return followers
+
+    def _may_be_in_sync(self, broker_id: int, broker_epoch: int) -> bool:
+        broker = self._image.brokers.get(broker_id)
+        return (
+            broker is not None
+            and not broker.fenced
+            and not broker.in_controlled_shutdown
+            and broker_epoch in (-1, broker.broker_epoch)
+        )
+
+    def _follow(self, partition: Partition, state: PartitionRecord) -> None:
+        same_epoch = not partition.is_leader and state.leader_epoch == partition.leader_epoch
+        if partition.is_leader:
+            self._resign(partition, ApiError(ErrorCode.not_leader_or_follower))
+        partition.become_follower(state.leader_epoch)
+        if state.leader == NO_LEADER:
+            self._end_following(partition)
+        elif not same_epoch:
+            for listener in self._following_listeners:
+                listener.on_following(partition, state.leader)
 
     def _resign(self, partition: Partition, error: ApiError) -> None:
         if partition.is_leader:
@@ -165,12 +265,22 @@ class ReplicaManager:
                 listener.on_resigning(partition)
         partition.resign(error)
 
+    def _end_following(self, partition: Partition) -> None:
+        for listener in self._following_listeners:
+            listener.on_following_ended(partition)
+
+    def _advance_high_watermarks(self) -> None:
+        """A broker that comes or goes counts, or counts no longer."""
+        for partition in self.partitions():
+            if partition.followers is not None:
+                partition.advance_high_watermark()
+
     def _add(self, topic: TopicImage, index: int) -> Partition:
         partitions = self._topics.get(topic.topic_id, {})
         beside = next(iter(partitions.values()), None)  # Partitions of a topic share their config.
         config = self._log_config(topic.name) if beside is None else beside.log.config
         log = self._logs.create(TopicPartition(topic.name, index), topic.topic_id, config)
-        partition = Partition(log, self._flush_policy, self._flusher)
+        partition = Partition(log, self._settings.flush_policy, self._flusher)
         self._topics[topic.topic_id] = self._topics[topic.name] = partitions
         self._names[topic.topic_id] = topic.name
         partitions[index] = partition
@@ -192,13 +302,28 @@ class ReplicaManager:
             if refused.topic.topic_id == topic_id:
                 self._forget_refusal(refused.topic.name, topic_id, refused.state.partition_id)
                 self._logs.delete(TopicPartition(refused.topic.name, refused.state.partition_id))
-        name = self._names.pop(topic_id, None)
-        if name is None:
-            return
-        del self._topics[name]
-        for partition in self._topics.pop(topic_id).values():
-            self._resign(partition, ApiError(ErrorCode.unknown_topic_or_partition))
-            self._logs.delete(partition.log.topic_partition)
+        for partition in list(self._topics.get(topic_id, {}).values()):
+            self._remove(topic_id, partition)
+
+    def _remove_partition(self, topic: TopicImage, index: int, partition: Partition | None) -> None:
+        """It was reassigned to others, perhaps while this broker was away."""
+        self._forget_refusal(topic.name, topic.topic_id, index)
+        if partition is not None:
+            self._remove(topic.topic_id, partition)
+        else:
+            place = TopicPartition(topic.name, index)
+            if self._logs.get(place, topic.topic_id) is not None:
+                self._logs.delete(place)
+
+    def _remove(self, topic_id: UUID, partition: Partition) -> None:
+        place = partition.log.topic_partition
+        partitions = self._topics[topic_id]
+        del partitions[place.partition]
+        if not partitions:
+            del self._topics[topic_id], self._topics[self._names.pop(topic_id)]
+        self._end_following(partition)
+        self._resign(partition, ApiError(ErrorCode.unknown_topic_or_partition))
+        self._logs.delete(place)
 
     def _reconfigure(self, record: ConfigRecord) -> None:
         """A broker's value can be the default of any topic."""

@@ -1,8 +1,14 @@
 """One partition on this broker: its log, who leads it, and how far it is committed.
 
+    idle      no leader is known, or the one that there was is lost; as made
+    leader    takes records, serves followers and consumers, moves the high watermark
+    follower  copies the leader's log, and its high watermark; serves consumers that are near
+
 The high watermark is the offset below which everything is safe: on every in-sync replica and, with
-`flush.policy = ack`, on this broker's disk. Consumers read up to it and `acks=all` waits for it, so
-no one sees or is promised a record that a power loss could take back.
+`flush.policy = ack`, on their disks. Consumers read up to it and `acks=all` waits for it, so no one
+sees or is promised a record that a failure could take back.
+
+What changes the log comes from the event loop; threads read, sync and truncate it.
 """
 
 import enum
@@ -10,8 +16,10 @@ from collections.abc import Callable
 from typing import Protocol
 
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.hot_fetch import EpochEndOffset
 from ottla.protocol.topics import INTERNAL_TOPICS
 from ottla.records.batch import BatchHeader
+from ottla.replication.followers import FollowerFetch, Followers
 from ottla.replication.waiters import OffsetWaiters, Waiter
 from ottla.storage.errors import CorruptLog, StorageError
 from ottla.storage.log import Appended, PartitionLog
@@ -34,8 +42,13 @@ class LogFlusher(Protocol):
         """Sync everything appended so far, then call back on the event loop."""
 
 
+# Hears of appends and changes of leadership (False) and of what is committed since (True).
+AppendedListener = Callable[[bool], None]
+
+
 class Partition:
     __slots__ = (
+        "_appended_listeners",
         "_clean_at_ms",
         "_fetch_waiters",
         "_flush_policy",
@@ -44,6 +57,7 @@ class Partition:
         "_read_hints",
         "committed_waiters",
         "flushed_waiters",
+        "followers",
         "in_sync_replicas",
         "is_internal",
         "is_leader",
@@ -56,7 +70,8 @@ class Partition:
         self.is_internal = log.topic_partition.topic in INTERNAL_TOPICS
         self.is_leader = False
         self.leader_epoch = -1
-        self.in_sync_replicas: tuple[int, ...] = ()
+        self.in_sync_replicas: tuple[int, ...] = ()  # What is committed; known to the leader.
+        self.followers: Followers | None = None  # None unless this leads and there are some.
         self.committed_waiters = OffsetWaiters()
         self.flushed_waiters = OffsetWaiters()
         self._flush_policy = flush_policy
@@ -64,24 +79,42 @@ class Partition:
         self._flush_requested = False
         self._clean_at_ms = 0.0
         self._fetch_waiters: set[Callable[[], None]] = set()
+        self._appended_listeners: set[AppendedListener] = set()
         self._read_hints: dict[int, ReadHint] = {}  # By the offset of the next read.
 
-    def become_leader(self, leader_epoch: int, in_sync_replicas: tuple[int, ...]) -> None:
+    def become_leader(
+        self,
+        leader_epoch: int,
+        in_sync_replicas: tuple[int, ...],
+        followers: Followers | None = None,
+    ) -> None:
+        """Begin to lead, or lead on in a new epoch, or with another in-sync set."""
         self.is_leader = True
         self.in_sync_replicas = in_sync_replicas
+        self.followers = followers
         if leader_epoch > self.leader_epoch:
             self.leader_epoch = leader_epoch
             self.log.leader_epochs.assign(leader_epoch, self.log.log_end_offset)
-        self._advance_high_watermark()
-        if self.log.high_watermark < self.log.log_end_offset:
+        self.advance_high_watermark()
+        if self.log.flushed_offset < self.log.log_end_offset:
             self._on_appended()  # What was copied as a follower may not be synced yet.
+        self._tell_appended_listeners()
+
+    def become_follower(self, leader_epoch: int) -> None:
+        """After `resign`, if it led: from here on the fetcher appends."""
+        assert not self.is_leader
+        if leader_epoch > self.leader_epoch:
+            self.leader_epoch = leader_epoch
+            self._wake_fetchers()
 
     def resign(self, error: ApiError) -> None:
         """Stop leading: whoever waits here is sent elsewhere."""
         self.is_leader = False
+        self.followers = None
         self.committed_waiters.fail(error)
         self.flushed_waiters.fail(error)
         self._wake_fetchers()
+        self._tell_appended_listeners()
 
     def validate_leader_epoch(self, expected: int) -> None:
         """Compare with the epoch that a client believes in; -1 means that it does not know."""
@@ -92,12 +125,16 @@ class Partition:
         raise ApiError(ErrorCode.unknown_leader_epoch)
 
     def validate_in_sync_replicas(self) -> None:
+        """More than there are replicas cannot be asked for, whatever min.insync.replicas says."""
         required = self.log.config.min_insync_replicas
-        if len(self.in_sync_replicas) < required:
-            raise ApiError(
-                ErrorCode.not_enough_replicas,
-                f"{len(self.in_sync_replicas)} replicas are in sync; {required} are required",
-            )
+        count = len(self.in_sync_replicas)
+        if count < required:
+            replicas_count = 1 if self.followers is None else len(self.followers.replicas)
+            if count < min(required, replicas_count):
+                raise ApiError(
+                    ErrorCode.not_enough_replicas,
+                    f"{count} replicas are in sync; {required} are required",
+                )
 
     def append(self, records: memoryview, header: BatchHeader, now_ms: int) -> Appended:
         try:
@@ -144,20 +181,53 @@ class Partition:
             if log.log_start_offset <= offset <= log.log_end_offset:
                 return None
             raise ApiError(ErrorCode.offset_out_of_range)
+        return self._read(offset, size_max, limit, cached_only=cached_only)
+
+    def _read(
+        self, offset: int, size_max: int, limit: int, *, cached_only: bool
+    ) -> LogSlice | None:
         hint = self._read_hints.get(offset)
         try:
-            found = log.read(offset, size_max, limit, hint, cached_only=cached_only)
+            found = self.log.read(offset, size_max, limit, hint, cached_only=cached_only)
         except (OSError, StorageError, CorruptLog) as error:
             raise ApiError(ErrorCode.kafka_storage_error, str(error)) from error
         if found is not None:
             self._remember(found)
         return found
 
+    def read_as_follower(
+        self, offset: int, last_fetched_epoch: int, size_max: int, *, cached_only: bool = False
+    ) -> LogSlice | EpochEndOffset | None:
+        """What a follower is to append, or where its log leaves this one; see `read`."""
+        log = self.log
+        if last_fetched_epoch >= 0:
+            found = log.leader_epochs.end_offset_for(last_fetched_epoch, log.log_end_offset)
+            if found[0] < last_fetched_epoch or found[1] < offset:
+                return EpochEndOffset(*found)
+        return self._read(offset, size_max, log.log_end_offset, cached_only=cached_only)
+
     def wait_for_data(self, waiter: Callable[[], None]) -> None:
         self._fetch_waiters.add(waiter)
 
     def stop_waiting(self, waiter: Callable[[], None]) -> None:
         self._fetch_waiters.discard(waiter)
+
+    def on_follower_fetch(self, fetch: FollowerFetch, now_ms: float) -> bool:
+        """A follower has all before its offset; True when it makes the in-sync set grow."""
+        followers = self.followers
+        if followers is None:
+            raise ApiError(ErrorCode.unknown_leader_epoch, "there are no followers here (yet)")
+        log = self.log
+        changed = followers.on_fetch(fetch, log.log_end_offset, log.high_watermark, now_ms)
+        self.advance_high_watermark()
+        return changed
+
+    def listen_to_appends(self, listener: AppendedListener) -> None:
+        """Until it is told otherwise, it hears of all that a follower might want to know."""
+        self._appended_listeners.add(listener)
+
+    def forget_listener(self, listener: AppendedListener) -> None:
+        self._appended_listeners.discard(listener)
 
     def _remember(self, found: LogSlice) -> None:
         hints = self._read_hints
@@ -186,8 +256,10 @@ class Partition:
 
     def _on_appended(self) -> None:
         log = self.log
+        if self.followers is not None:
+            self._tell_appended_listeners()
         if not self._synced_first:
-            self._advance_high_watermark()
+            self.advance_high_watermark()
             if log.log_end_offset - log.flushed_offset < log.config.flush_messages:
                 return
         self._request_flush()
@@ -199,21 +271,41 @@ class Partition:
 
     def _on_flushed(self) -> None:
         self._flush_requested = False
+        if not self.is_leader:
+            return
         self.flushed_waiters.advance(self.log.flushed_offset)
-        self._advance_high_watermark()
+        self.advance_high_watermark()
         if self._synced_first and self.log.flushed_offset < self.log.log_end_offset:
             self._request_flush()
 
-    def _advance_high_watermark(self) -> None:
+    def advance_high_watermark(self) -> None:
+        """The leader's: as far as its own log and its followers let it."""
         log = self.log
         safe = log.flushed_offset if self._synced_first else log.log_end_offset
+        followers = self.followers
+        if followers is not None:
+            safe = followers.committed_offset(safe, log.config.min_insync_replicas)
         if safe > log.high_watermark:
             log.high_watermark = safe
             if self.committed_waiters:
                 self.committed_waiters.advance(safe)
             if self._fetch_waiters:
                 self._wake_fetchers()
+            if followers is not None:
+                self._tell_appended_listeners(only_of_progress=True)
+
+    def follow_high_watermark(self, offset: int) -> None:
+        """A follower's: as far as the leader says and its own log goes."""
+        log = self.log
+        offset = min(offset, log.log_end_offset)
+        if offset > log.high_watermark:
+            log.high_watermark = offset
+            self._wake_fetchers()
 
     def _wake_fetchers(self) -> None:
         for waiter in tuple(self._fetch_waiters):
             waiter()
+
+    def _tell_appended_listeners(self, *, only_of_progress: bool = False) -> None:
+        for listener in tuple(self._appended_listeners):
+            listener(only_of_progress)

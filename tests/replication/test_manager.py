@@ -1,0 +1,230 @@
+from dataclasses import replace
+
+import pytest
+from tests.replication.manager_kit import LAG_MAX_MS, ManagerKit, topic_id
+from tests.storage.batches import NOW_MS, produced
+
+from ottla.controller.image import MetadataImage
+from ottla.controller.records import NO_LEADER, TopicRecord
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.topics import TopicPartition
+from ottla.replication.followers import FollowerFetch
+
+
+@pytest.fixture
+def kit():
+    return ManagerKit()
+
+
+def code_of(kit, topic, index=0):
+    with pytest.raises(ApiError) as refused:
+        kit.replicas.find(topic, index)
+    return refused.value.code
+
+
+def append(partition, *values):
+    return partition.append(*produced(*values), NOW_MS)
+
+
+def test_what_this_broker_leads_is_found_by_name_and_by_id(kit):
+    kit.create("led")
+    assert kit.take_heard() == [("following ended", "led-0"), ("elected", "led-0")]
+    found = kit.replicas.find("led", 0)
+    assert kit.replicas.find(topic_id("led"), 0) is found
+    assert found.leader_epoch == 0
+    assert found.in_sync_replicas == (1, 2, 3)
+
+
+def test_what_it_follows_is_not(kit):
+    kit.create("followed", leader=2)
+    assert kit.take_heard() == [("following", "followed-0", 2)]
+    assert code_of(kit, "followed") is ErrorCode.not_leader_or_follower
+
+
+def test_partitions_of_others_have_no_log_here(kit):
+    kit.create("foreign", replicas=(2, 3))
+    assert kit.take_heard() == []
+    assert code_of(kit, "foreign") is ErrorCode.unknown_topic_or_partition
+    assert kit.logs.get(TopicPartition("foreign", 0)) is None
+
+
+def test_leadership_moves_and_comes_back(kit):
+    kit.create("topic")
+    kit.take_heard()
+    partition = kit.replicas.find("topic", 0)
+    kit.change("topic", leader=2)
+    assert kit.take_heard() == [("resigning", "topic-0"), ("following", "topic-0", 2)]
+    assert partition.followers is None
+    kit.change("topic", leader=3)
+    assert kit.take_heard() == [("following", "topic-0", 3)]
+    kit.change("topic", leader=1)
+    assert kit.take_heard() == [("following ended", "topic-0"), ("elected", "topic-0")]
+    assert kit.replicas.find("topic", 0) is partition
+    assert partition.leader_epoch == 3
+
+
+def test_a_leader_that_stays_in_a_new_epoch_is_not_elected_again(kit):
+    kit.create("topic")
+    partition = kit.replicas.find("topic", 0)
+    followers = partition.followers
+    kit.take_heard()
+    kit.change("topic", leader=1)
+    assert kit.take_heard() == []
+    assert partition.leader_epoch == 1
+    assert partition.followers is not followers
+
+
+def test_a_follower_hears_nothing_of_changes_in_the_same_epoch(kit):
+    kit.create("topic", leader=2)
+    kit.take_heard()
+    kit.change("topic", isr=(2, 3))
+    assert kit.take_heard() == []
+
+
+def test_a_partition_without_a_leader_is_not_followed(kit):
+    kit.create("topic", leader=2)
+    kit.take_heard()
+    kit.change("topic", leader=NO_LEADER)
+    assert kit.take_heard() == [("following ended", "topic-0")]
+    kit.change("topic", leader=2)
+    assert kit.take_heard() == [("following", "topic-0", 2)]
+
+
+def test_the_in_sync_set_changes_within_the_epoch(kit):
+    kit.register(2, 3)
+    kit.create("topic")
+    partition = kit.replicas.find("topic", 0)
+    append(partition, b"one")
+    partition.on_follower_fetch(FollowerFetch(2, 72, 1, 0), 0)
+    assert partition.log.high_watermark == 0
+    kit.change("topic", isr=(1, 2))
+    assert partition.log.high_watermark == 1
+    assert partition.in_sync_replicas == (1, 2)
+
+
+def test_a_late_follower_is_proposed_to_leave(kit):
+    kit.create("topic")
+    partition = kit.replicas.find("topic", 0)
+    append(partition, b"one")
+    kit.take_heard()
+    kit.clock.advance(LAG_MAX_MS)
+    kit.replicas.shrink_in_sync_sets()
+    assert kit.take_heard() == []
+    kit.clock.advance(1)
+    kit.replicas.shrink_in_sync_sets()
+    assert kit.take_heard() == [("isr change", "topic-0")]
+    assert partition.followers.pending.isr == (1,)
+
+
+@pytest.mark.parametrize(
+    ("broker_epoch", "fenced", "joins"), [(72, False, True), (72, True, False), (71, False, False)]
+)
+def test_only_a_live_broker_in_its_present_life_joins(kit, broker_epoch, fenced, joins):
+    kit.register(2, fenced=fenced)
+    kit.create("topic", isr=(1,))
+    fetch = FollowerFetch(2, broker_epoch, 0, 0)
+    assert kit.replicas.find("topic", 0).on_follower_fetch(fetch, 0) is joins
+
+
+def test_a_near_follower_that_is_fenced_is_waited_for_no_longer(kit):
+    kit.register(2)
+    kit.create("topic", isr=(1,))
+    partition = kit.replicas.find("topic", 0)
+    partition.on_follower_fetch(FollowerFetch(2, 72, 0, 0), 0)
+    partition.followers.on_refused(partition.followers.pending, 0)
+    append(partition, b"one")
+    assert partition.log.high_watermark == 0
+    kit.register(2, fenced=True)
+    assert partition.log.high_watermark == 1
+
+
+def test_a_single_replica_has_no_followers_until_it_gets_some(kit):
+    kit.register(2)
+    kit.create("topic", replicas=(1,))
+    partition = kit.replicas.find("topic", 0)
+    append(partition, b"one")
+    assert partition.followers is None
+    assert partition.log.high_watermark == 1
+    kit.change("topic", replicas=(1, 2), adding_replicas=(2,))
+    assert not partition.on_follower_fetch(FollowerFetch(2, 72, 0, 0), 0)
+    assert partition.on_follower_fetch(FollowerFetch(2, 72, 1, 0), 0)
+
+
+def test_a_partition_that_is_reassigned_is_removed_with_its_log(kit):
+    kit.create("topic")
+    kit.create("topic", index=1)
+    kit.take_heard()
+    kit.change("topic", replicas=(2, 3, 4), leader=2)
+    assert kit.take_heard() == [("following ended", "topic-0"), ("resigning", "topic-0")]
+    assert code_of(kit, "topic") is ErrorCode.unknown_topic_or_partition
+    assert kit.logs.get(TopicPartition("topic", 0)) is None
+    assert kit.replicas.find("topic", 1).is_leader
+
+
+def test_a_partition_that_was_reassigned_while_away_is_removed(kit):
+    kit.create("topic")
+    kit.logs.stop()
+    again = ManagerKit(kit.disk)
+    kit.change("topic", replicas=(2, 3, 4), leader=2)
+    again.replicas.load(kit.image)
+    assert again.logs.get(TopicPartition("topic", 0)) is None
+
+
+def test_a_removed_topic_is_forgotten_with_its_logs(kit):
+    kit.create("topic", leader=2)
+    kit.create("topic", index=1)
+    kit.remove("topic")
+    assert kit.partition("topic", 0) is kit.partition("topic", 1) is None
+    assert code_of(kit, "topic") is ErrorCode.unknown_topic_or_partition
+    assert code_of(kit, topic_id("topic")) is ErrorCode.unknown_topic_id
+    assert list(kit.logs.logs()) == []
+
+
+def test_a_whole_image_is_as_good_as_its_records(kit):
+    """What is gone goes, what is new comes, what moved moves."""
+    for name in ("stays", "moves", "goes"):
+        kit.create(name)
+    kit.take_heard()
+    new = ManagerKit()
+    new.create("stays")
+    new.create("moves", leader=2)
+    new.create("comes", leader=3)
+    kit.replicas.load(new.image)
+    assert kit.take_heard() == [
+        ("following ended", "goes-0"),
+        ("resigning", "goes-0"),
+        ("resigning", "moves-0"),
+        ("following", "moves-0", 2),
+        ("following", "comes-0", 3),
+    ]
+    assert kit.replicas.find("stays", 0).is_leader
+    assert kit.logs.get(TopicPartition("goes", 0)) is None
+
+
+def test_a_topic_that_was_made_anew_begins_with_an_empty_log(kit):
+    kit.create("topic", replicas=(1,))
+    append(kit.replicas.find("topic", 0), b"one")
+    other_id = topic_id("again")
+    image = MetadataImage()
+    image.replay(TopicRecord(name="topic", topic_id=other_id))
+    image.replay(replace(kit.image.partition("topic", 0), topic_id=other_id))
+    kit.replicas.load(image)
+    assert kit.replicas.find("topic", 0).log.log_end_offset == 0
+    assert kit.replicas.find(other_id, 0) is kit.replicas.find("topic", 0)
+    assert code_of(kit, topic_id("topic")) is ErrorCode.unknown_topic_id
+
+
+def test_leadership_that_others_had_meanwhile_is_taken_up_anew(kit):
+    """A whole image does not tell who led in the epochs between."""
+    kit.create("topic")
+    new = ManagerKit()
+    new.create("topic")
+    new.change("topic", leader=2)
+    new.change("topic", leader=1)
+    kit.take_heard()
+    kit.replicas.load(new.image)
+    assert kit.take_heard() == [
+        ("resigning", "topic-0"),
+        ("following ended", "topic-0"),
+        ("elected", "topic-0"),
+    ]
