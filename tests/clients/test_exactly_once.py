@@ -33,7 +33,11 @@ class Worker:
         self._moved_s = time.monotonic()
 
     def keep_running(self, progress: int) -> None:
-        """librdkafka may hang when a broker is lost; what stands still is killed, too."""
+        """What stands still is killed, too: librdkafka may hang when a broker is lost.
+
+        Its producer then waits for a coordinator whose connection it has given up, or its static
+        consumer has fenced itself.
+        """
         if progress != self._progress:
             self._progress, self._moved_s = progress, time.monotonic()
         elif time.monotonic() - self._moved_s > STALLED_S:
