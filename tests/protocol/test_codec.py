@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kio.index import load_request_schema, load_response_schema
+from kio.schema.fetch.v18.response import PartitionData
 from kio.schema.index import api_key_map
 from tests.protocol.entities import encode, entities, versions
 from tests.protocol.old_clients import lift, project
@@ -21,14 +22,16 @@ from ottla.protocol.codec import (
     write_request,
     write_response,
 )
-from ottla.protocol.errors import ProtocolError
+from ottla.protocol.errors import ErrorCode, ProtocolError
 from ottla.protocol.frames import (
     RequestHeader,
     is_flexible,
     parse_request_header,
     response_prefix,
 )
+from ottla.protocol.messages.fetch import FetchableTopicResponse, FetchResponse
 from ottla.protocol.schema import schema_of
+from ottla.protocol.times import NO_THROTTLE
 from ottla.protocol.wire import uvarint
 
 each_api = pytest.mark.parametrize("key", api_key_map)
@@ -185,3 +188,23 @@ def test_many_unknown_tagged_fields_are_skipped_and_too_many_refused() -> None:
     data = memoryview(_head(18, 3) + body + uvarint(1001) + tags + uvarint(1000) + b"\x00")
     with pytest.raises(ProtocolError, match="1001 tagged fields"):
         read_request(parse_request_header(data), data)
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_records_are_views_of_the_frame_only_when_asked_for(in_place: bool) -> None:
+    answer = PartitionData(
+        partition_index=0,
+        error_code=ErrorCode.none,
+        high_watermark=1,
+        aborted_transactions=None,
+        records=b"some records",
+    )
+    topic = FetchableTopicResponse(topic="t", topic_id=None, partitions=(answer,))
+    response = FetchResponse(
+        throttle_time=NO_THROTTLE, error_code=ErrorCode.none, session_id=0, responses=(topic,)
+    )
+    frame = bytearray(write_response(1, 12, 5, response)[4:])
+    _, read = read_response(1, 12, memoryview(frame), in_place=in_place)
+    (found,) = read.responses[0].partitions
+    frame[frame.index(b"some")] = ord("S")
+    assert found.records == (b"Some records" if in_place else b"some records")

@@ -75,15 +75,20 @@ def write_request(
     return _frame(prefix, request, wire)
 
 
-def read_response(api_key: int, api_version: int, frame: memoryview) -> tuple[int, Any]:
-    """The correlation id, and the newest version's entity, of a frame without its size."""
+def read_response(
+    api_key: int, api_version: int, frame: memoryview, *, in_place: bool = False
+) -> tuple[int, Any]:
+    """The correlation id, and the newest version's entity, of a frame without its size.
+
+    With `in_place` records are views of the frame; otherwise nothing of it is kept.
+    """
     prefix_size = len(response_prefix(api_key, api_version, 0))
     if len(frame) < prefix_size:
         raise ProtocolError(f"a response header is cut short in a frame of {len(frame)}")
     correlation_id = int.from_bytes(frame[:_CORRELATION_ID_BYTES], "big", signed=True)
     wire = _wire_type(api_key, api_version, EntityType.response)
     target = newest_response_type(api_key)
-    return correlation_id, read_lifted(wire, target, frame, prefix_size)[0]
+    return correlation_id, read_lifted(wire, target, frame, prefix_size, in_place=in_place)[0]
 
 
 def _frame(prefix: bytes, message: object, wire: type) -> bytes:

@@ -35,11 +35,12 @@ Buffer = bytes | bytearray | memoryview
 
 
 class Cursor:
-    __slots__ = ("frame", "items_left", "position")
+    __slots__ = ("frame", "in_place", "items_left", "position")
 
-    def __init__(self, frame: memoryview, position: int) -> None:
+    def __init__(self, frame: memoryview, position: int, in_place: bool = False) -> None:
         self.frame = frame
         self.position = position
+        self.in_place = in_place
         self.items_left = ITEMS_MAX
 
 
@@ -52,9 +53,14 @@ def read_entity(entity_type: type[E], frame: Buffer, position: int = 0) -> tuple
     return read_lifted(entity_type, entity_type, frame, position)
 
 
-def read_lifted(wire: type, target: type[E], frame: Buffer, position: int = 0) -> tuple[E, int]:
-    """Like `read_entity`, from the layout of `wire`; `target` is the same message's newest."""
-    cursor = Cursor(memoryview(frame), position)
+def read_lifted(
+    wire: type, target: type[E], frame: Buffer, position: int = 0, *, in_place: bool = False
+) -> tuple[E, int]:
+    """Like `read_entity`, from the layout of `wire`; `target` is the same message's newest.
+
+    With `in_place` records are views of the frame and not copies.
+    """
+    cursor = Cursor(memoryview(frame), position, in_place)
     read: Read = _entity_reader(wire, cast("type", target))
     try:
         entity = read(cursor)
@@ -244,7 +250,9 @@ def _bytes_reader(kafka_type: str, flexible: bool, nullable: bool) -> Read:
     if kafka_type == "string":
         return _string_reader(read_compact_string if flexible else read_legacy_string, nullable)
 
-    def read(cursor: Cursor) -> bytes | None:
+    is_records = kafka_type == "records"
+
+    def read(cursor: Cursor) -> bytes | memoryview | None:
         if flexible:
             size, start = read_uvarint(cursor.frame, cursor.position)
             size -= 1
@@ -259,7 +267,8 @@ def _bytes_reader(kafka_type: str, flexible: bool, nullable: bool) -> Read:
         if end > len(cursor.frame):
             raise ProtocolError(f"{size} bytes reach past the frame")
         cursor.position = end
-        return bytes(cursor.frame[start:end])
+        content = cursor.frame[start:end]
+        return content if is_records and cursor.in_place else bytes(content)
 
     return read
 

@@ -1,0 +1,207 @@
+"""A cluster by the addresses of some of its brokers: who leads, who coordinates, and trying again.
+
+Connections are made when they are needed and shared by all calls; one thread uses a cluster.
+"""
+
+import time
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, NamedTuple, Self, TypeVar
+from uuid import UUID
+
+from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
+from kio.schema.metadata.v13.request import MetadataRequestTopic
+from kio.schema.types import TopicName
+from kio.static.primitive import i8
+
+from ottla.client.wire.connection import Connection
+from ottla.client.wire.errors import BrokerError, Unreachable, WireError, validate_answer
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.messages.metadata import MetadataRequest
+
+T = TypeVar("T")
+
+DEFAULT_PORT = 9092
+NO_LEADER = -1
+
+_FIRST_PAUSE_S = 0.05
+_PAUSE_S_MAX = 1.0
+
+
+class TopicPartition(NamedTuple):
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class Topic(NamedTuple):
+    id: UUID | None  # None from brokers older than topic ids.
+    leaders: Mapping[int, int]  # Node ids by partition; NO_LEADER while there is none.
+    is_internal: bool
+
+
+class CoordinatorType:
+    GROUP = i8(0)
+    TRANSACTION = i8(1)
+
+
+class Cluster:
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        *,
+        client_id: str = "ottla",
+        request_timeout_ms: int = 30_000,
+        retry_timeout_ms: int = 60_000,
+    ) -> None:
+        """`retry_timeout_ms` is for one operation with all its tries."""
+        self._bootstrap = parse_servers(bootstrap_servers)
+        self._client_id = client_id
+        self._timeout_s = request_timeout_ms / 1000
+        self._retry_timeout_s = retry_timeout_ms / 1000
+        self._addresses: dict[int, tuple[str, int]] = {}
+        self._connections: dict[tuple[str, int], Connection] = {}
+        self._topics: dict[str, Topic] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+
+    def retry(self, operation: Callable[[], T]) -> T:
+        """The operation's result; what passes with time and with new metadata is tried again."""
+        deadline = time.monotonic() + self._retry_timeout_s
+        pause_s = _FIRST_PAUSE_S
+        while True:
+            try:
+                return operation()
+            except (Unreachable, BrokerError) as error:
+                if not _may_pass(error) or time.monotonic() + pause_s > deadline:
+                    raise
+            self.forget()
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, _PAUSE_S_MAX)
+
+    def forget(self) -> None:
+        """Ask anew who leads, over new connections."""
+        self.close()
+        self._topics.clear()
+
+    def topics(self, names: Collection[str] | None = None) -> dict[str, Topic]:
+        """Those of the names that exist, or all topics; as the cluster has them now."""
+        return self.retry(lambda: self._ask_topics(names))
+
+    def leader(self, place: TopicPartition) -> Connection:
+        return self._connection(self._leader_address(place))
+
+    def own_connection_to_leader(self, place: TopicPartition) -> Connection:
+        """One that the caller closes, for requests whose answers are not received at once."""
+        return self._connect(*self._leader_address(place))
+
+    def topic(self, name: str) -> Topic:
+        """As it was when last asked; UNKNOWN_TOPIC_OR_PARTITION if it does not exist."""
+        if name not in self._topics:
+            self._ask_topics([name])
+        if name not in self._topics:
+            raise BrokerError(ErrorCode.unknown_topic_or_partition, f"topic {name}")
+        return self._topics[name]
+
+    def coordinator(self, kind: i8, key: str) -> Connection:
+        request = FindCoordinatorRequest(key_type=kind, coordinator_keys=(key,))
+        (found,) = self.any_broker().call(request).coordinators
+        validate_answer(found.error_code, f"the coordinator of {key}")
+        return self._connection((found.host, found.port))
+
+    def _leader_address(self, place: TopicPartition) -> tuple[str, int]:
+        node_id = self.topic(place.topic).leaders.get(place.partition)
+        if node_id is None:
+            raise BrokerError(ErrorCode.unknown_topic_or_partition, f"partition {place}")
+        if node_id not in self._addresses:
+            raise BrokerError(ErrorCode.leader_not_available, f"partition {place}")
+        return self._addresses[node_id]
+
+    def _ask_topics(self, names: Collection[str] | None) -> dict[str, Topic]:
+        wanted = None
+        if names is not None:
+            wanted = tuple(
+                MetadataRequestTopic(topic_id=None, name=TopicName(name)) for name in names
+            )
+        request = MetadataRequest(
+            topics=wanted,
+            allow_auto_topic_creation=False,
+            include_topic_authorized_operations=False,
+        )
+        response = self.any_broker().call(request)
+        self._addresses = {
+            broker.node_id: (broker.host, broker.port) for broker in response.brokers
+        }
+        found = {}
+        for topic in response.topics:
+            if topic.error_code is ErrorCode.unknown_topic_or_partition:
+                continue
+            validate_answer(topic.error_code, f"topic {topic.name}")
+            leaders = {item.partition_index: item.leader_id for item in topic.partitions}
+            found[topic.name] = Topic(topic.topic_id, leaders, topic.is_internal)
+        self._topics |= found
+        return found
+
+    def any_broker(self) -> Connection:
+        for connection in self._connections.values():
+            return connection
+        reasons = []
+        for address in dict.fromkeys([*self._addresses.values(), *self._bootstrap]):
+            try:
+                return self._connection(address)
+            except WireError as error:
+                reasons.append(str(error))
+        raise Unreachable("; ".join(reasons))
+
+    def _connection(self, address: tuple[str, int]) -> Connection:
+        if address not in self._connections:
+            self._connections[address] = self._connect(*address)
+        return self._connections[address]
+
+    def _connect(self, host: str, port: int) -> Connection:
+        return Connection(host, port, client_id=self._client_id, timeout_s=self._timeout_s)
+
+
+def _may_pass(error: WireError) -> bool:
+    if not isinstance(error, BrokerError):
+        return True
+    # The markers of the transaction before are still being written.
+    return error.code.retriable or error.code is ErrorCode.concurrent_transactions
+
+
+def parse_servers(text: str) -> list[tuple[str, int]]:
+    """`host:port,host:port`; ValueError for what is no address."""
+    addresses = []
+    for item in text.split(","):
+        host, colon, port = item.strip().rpartition(":")
+        if not colon or host.endswith(":"):  # The colons of an address without a port.
+            host, port = item.strip(), str(DEFAULT_PORT)
+        host = host.strip("[]")
+        if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+            raise ValueError(f"{item.strip()!r} is not host:port")
+        addresses.append((host, int(port)))
+    return addresses
+
+
+def by_topic(places: Collection[TopicPartition]) -> dict[str, list[int]]:
+    grouped: dict[str, list[int]] = {}
+    for place in places:
+        grouped.setdefault(place.topic, []).append(place.partition)
+    return grouped
+
+
+def expect_one(items: Any) -> Any:
+    """The only item of an answer to a question about one thing."""
+    if len(items) != 1:
+        raise Unreachable(f"an answer of {len(items)} items where one was asked for")
+    return items[0]

@@ -1,0 +1,129 @@
+"""One connection to one broker: requests in the newest version that both sides know.
+
+Some APIs are held below their newest version:
+
+Produce, EndTxn           the versions before KIP-890's second part, in which a transaction keeps
+                          its producer epoch to its end and one who was told it can end it
+AddPartitionsToTxn        those that clients send; the later ones are for brokers
+OffsetCommit, OffsetFetch those that name a topic by its name
+"""
+
+import socket
+import struct
+from typing import Any, NamedTuple
+
+from kio.schema.api_versions.v4.request import ApiVersionsRequest
+
+from ottla.client.wire.errors import Unreachable, validate_answer
+from ottla.protocol.codec import api_versions_supported_by_codec, read_response, write_request
+from ottla.protocol.errors import ProtocolError
+
+FRAME_BYTES_MAX = 1 << 30
+
+_SIZE = struct.Struct(">i")
+_VERSION_MAX = {0: 11, 8: 9, 9: 9, 24: 3, 26: 4}
+_API_VERSIONS_VERSION = 0  # Which every broker answers.
+
+
+class Sent(NamedTuple):
+    """A request on its way; its answer is to be received before that of any later one."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+
+
+class Connection:
+    def __init__(self, host: str, port: int, *, client_id: str, timeout_s: float) -> None:
+        self.address = f"{host}:{port}"
+        self._client_id = client_id
+        self._correlation_id = 0
+        self._buffer = bytearray(1024)
+        try:
+            self._socket = socket.create_connection((host, port), timeout=timeout_s)
+        except OSError as error:
+            raise self._unreachable(error) from None
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            self._versions = self._ask_versions()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def call(self, request: Any) -> Any:
+        """The newest version's response to the newest version's request."""
+        return self.receive(self.send(request))
+
+    def send(self, request: Any) -> Sent:
+        api_key = request.__api_key__
+        return self._send(request, self.version(api_key))
+
+    def receive(self, sent: Sent, *, in_place: bool = False) -> Any:
+        """With `in_place` records are views that are good until the next call to receive."""
+        try:
+            frame = self._receive_frame()
+        except OSError as error:
+            raise self._unreachable(error) from None
+        try:
+            correlation_id, response = read_response(
+                sent.api_key, sent.api_version, frame, in_place=in_place
+            )
+        except ProtocolError as error:
+            raise self._unreachable(error) from None
+        if correlation_id != sent.correlation_id:
+            raise self._unreachable(f"answer {correlation_id} to request {sent.correlation_id}")
+        return response
+
+    def version(self, api_key: int) -> int:
+        """The newest version of the API that both sides know."""
+        ours = api_versions_supported_by_codec(api_key)
+        newest = min(ours[1], _VERSION_MAX.get(api_key, ours[1]))
+        theirs = self._versions.get(api_key, (0, -1))
+        version = min(newest, theirs[1])
+        if version < max(ours[0], theirs[0]):
+            raise self._unreachable(
+                f"it has versions {theirs[0]}-{theirs[1]} of API {api_key},"
+                f" this client {ours[0]}-{newest}"
+            )
+        return version
+
+    def _ask_versions(self) -> dict[int, tuple[int, int]]:
+        request = ApiVersionsRequest(client_software_name="ottla", client_software_version="")
+        response = self.receive(self._send(request, _API_VERSIONS_VERSION))
+        validate_answer(response.error_code, f"{self.address} tells no versions")
+        return {key.api_key: (key.min_version, key.max_version) for key in response.api_keys}
+
+    def _send(self, request: Any, api_version: int) -> Sent:
+        self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
+        sent = Sent(request.__api_key__, api_version, self._correlation_id)
+        try:
+            self._socket.sendall(write_request(*sent, self._client_id, request))
+        except OSError as error:
+            raise self._unreachable(error) from None
+        return sent
+
+    def _receive_frame(self) -> memoryview:
+        self._receive_into(memoryview(self._buffer)[: _SIZE.size])
+        (size,) = _SIZE.unpack_from(self._buffer)
+        if not 0 <= size <= FRAME_BYTES_MAX:
+            raise ConnectionError(f"a frame of {size} bytes")
+        if size > len(self._buffer):
+            # A new one: views of the old one may still be in use.
+            self._buffer = bytearray(size)
+        frame = memoryview(self._buffer)[:size]
+        self._receive_into(frame)
+        return frame
+
+    def _receive_into(self, target: memoryview) -> None:
+        position = 0
+        while position < len(target):
+            count = self._socket.recv_into(target[position:])
+            if not count:
+                raise ConnectionResetError("it closed the connection")
+            position += count
+
+    def _unreachable(self, reason: object) -> Unreachable:
+        return Unreachable(f"broker {self.address}: {reason}")

@@ -1,0 +1,34 @@
+"""What goes wrong when a cluster is asked for something.
+
+Unreachable       no connection, or it broke, or no answer in time
+BrokerError       an answer that says no, by its error code
+OffsetOutOfRange  a place in a partition that is not there, or not any more
+"""
+
+from ottla.protocol.errors import ErrorCode
+
+
+class WireError(Exception):
+    """The cluster did not do what it was asked to."""
+
+
+class Unreachable(WireError):
+    """Nobody answers; somebody else or the same broker may, later."""
+
+
+class BrokerError(WireError):
+    def __init__(self, code: ErrorCode, what: str) -> None:
+        super().__init__(f"{what}: {code.name.replace('_', ' ')}")
+        self.code = code
+
+
+class OffsetOutOfRange(BrokerError):
+    """The offset was removed by retention or compaction, or was never written."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(ErrorCode.offset_out_of_range, what)
+
+
+def validate_answer(code: ErrorCode, what: str) -> None:
+    if code is not ErrorCode.none:
+        raise BrokerError(code, what)

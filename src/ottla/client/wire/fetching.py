@@ -1,0 +1,132 @@
+"""Record batches of one partition, as they lie in the log.
+
+The next request can be on its way while the last answer is worked on.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Self
+
+from kio.schema.fetch.v18.request import FetchPartition
+from kio.static.primitive import i8, i32, i64
+
+from ottla.client.wire.cluster import Cluster, TopicPartition, expect_one
+from ottla.client.wire.connection import Connection, Sent
+from ottla.client.wire.errors import OffsetOutOfRange, Unreachable, validate_answer
+from ottla.client.wire.offsets import Isolation
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.messages.fetch import FetchRequest, FetchTopic
+from ottla.protocol.times import milliseconds
+from ottla.records.isolation import AbortedTransaction
+
+BYTES_MAX = 8 * 1024 * 1024
+WAIT_MS = 500
+
+
+class Fetched(NamedTuple):
+    records: memoryview  # Whole batches and perhaps a part of one; good until the next fetch.
+    aborted: Sequence[AbortedTransaction]  # None, for a reader of uncommitted records.
+    high_watermark: int
+    last_stable_offset: int
+    log_start_offset: int
+
+
+class Fetcher:
+    """Reads one partition over a connection of its own."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        place: TopicPartition,
+        isolation: Isolation = Isolation.READ_UNCOMMITTED,
+        *,
+        bytes_max: int = BYTES_MAX,
+        wait_ms: int = WAIT_MS,
+    ) -> None:
+        self._cluster = cluster
+        self._place = place
+        self._isolation = isolation
+        self._bytes_max = bytes_max
+        self._wait_ms = wait_ms
+        self._connection: Connection | None = None
+        self._asked: tuple[int, Sent] | None = None  # An offset, and the request for it.
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._asked = None
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def ask(self, offset: int) -> None:
+        """Send for the batches from the offset on, which `fetch` will be called with next.
+
+        A failure shows when they are fetched.
+        """
+        try:
+            self._asked = offset, self._send(offset)
+        except Unreachable:
+            self.close()
+
+    def fetch(self, offset: int) -> Fetched:
+        """Batches from the one that holds the offset on; none if there is no record in time."""
+        return self._cluster.retry(lambda: self._fetch(offset))
+
+    def _fetch(self, offset: int) -> Fetched:
+        try:
+            if self._asked is None or self._asked[0] != offset:
+                self._asked = offset, self._send(offset)
+            _, sent = self._asked
+            self._asked = None
+            assert self._connection is not None
+            response = self._connection.receive(sent, in_place=True)
+            what = f"fetch of {self._place} at offset {offset}"
+            validate_answer(response.error_code, what)
+            answer = expect_one(expect_one(response.responses).partitions)
+            if answer.error_code is ErrorCode.offset_out_of_range:
+                raise OffsetOutOfRange(what)
+            validate_answer(answer.error_code, what)
+        except BaseException:
+            self.close()
+            raise
+        return _fetched(answer)
+
+    def _send(self, offset: int) -> Sent:
+        if self._asked is not None:
+            self.close()  # With what was asked for and is not wanted any more.
+        topic = self._cluster.topic(self._place.topic)
+        if self._connection is None:
+            self._connection = self._cluster.own_connection_to_leader(self._place)
+        partition = FetchPartition(
+            partition=i32(self._place.partition),
+            fetch_offset=i64(offset),
+            partition_max_bytes=i32(self._bytes_max),
+        )
+        wanted = FetchTopic(topic=self._place.topic, topic_id=topic.id, partitions=(partition,))
+        request = FetchRequest(
+            max_wait=milliseconds(self._wait_ms),
+            min_bytes=i32(1),
+            max_bytes=i32(self._bytes_max),
+            isolation_level=i8(self._isolation),
+            topics=(wanted,),
+            forgotten_topics_data=(),
+        )
+        return self._connection.send(request)
+
+
+def _fetched(answer: Any) -> Fetched:
+    aborted = [
+        AbortedTransaction(item.producer_id, item.first_offset)
+        for item in answer.aborted_transactions or ()
+    ]
+    return Fetched(
+        memoryview(b"") if answer.records is None else answer.records,
+        aborted,
+        answer.high_watermark,
+        answer.last_stable_offset,
+        answer.log_start_offset,
+    )

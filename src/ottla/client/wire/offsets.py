@@ -1,0 +1,101 @@
+"""Offsets of partitions: the first, the next, and by time."""
+
+import enum
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from kio.schema.list_offsets.v11.request import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from kio.schema.types import BrokerId, TopicName
+from kio.static.primitive import i8, i32, i64
+
+from ottla.client.wire.cluster import Cluster, TopicPartition, by_topic
+from ottla.client.wire.connection import Connection
+from ottla.client.wire.errors import BrokerError, validate_answer
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.times import milliseconds
+
+LATEST = -1  # In place of a time: the offset that the next record will have.
+EARLIEST = -2  # The first offset that is still there.
+
+_TIMEOUT_MS = 30_000
+_NO_OFFSET = -1
+
+
+class Isolation(enum.IntEnum):
+    READ_UNCOMMITTED = 0
+    READ_COMMITTED = 1  # For a reader the log ends where the oldest open transaction begins.
+
+
+def list_offsets(
+    cluster: Cluster,
+    times: Mapping[TopicPartition, int],
+    isolation: Isolation = Isolation.READ_UNCOMMITTED,
+) -> dict[TopicPartition, int | None]:
+    """The first offset at or after each time in milliseconds; None where no record is so late.
+
+    LATEST and EARLIEST stand for the ends. Raises for a partition that does not exist.
+    """
+    found: dict[TopicPartition, int | None] = {}
+
+    def ask_what_is_missing() -> None:
+        missing = [place for place in times if place not in found]
+        problem: BrokerError | None = None
+        for connection, places in _by_leader(cluster, missing).items():
+            wanted = {place: times[place] for place in places}
+            for place, answer in _ask(connection, wanted, isolation).items():
+                try:
+                    validate_answer(answer.error_code, f"offsets of partition {place}")
+                except BrokerError as error:
+                    problem = error
+                    continue
+                found[place] = None if answer.offset == _NO_OFFSET else answer.offset
+        if problem is not None:
+            raise problem
+
+    cluster.retry(ask_what_is_missing)
+    return found
+
+
+def _by_leader(
+    cluster: Cluster, places: Collection[TopicPartition]
+) -> dict[Connection, list[TopicPartition]]:
+    grouped: dict[Connection, list[TopicPartition]] = {}
+    for place in places:
+        grouped.setdefault(cluster.leader(place), []).append(place)
+    return grouped
+
+
+def _ask(
+    connection: Connection, times: Mapping[TopicPartition, int], isolation: Isolation
+) -> dict[TopicPartition, Any]:
+    topics = tuple(
+        ListOffsetsTopic(
+            name=TopicName(topic),
+            partitions=tuple(
+                ListOffsetsPartition(
+                    partition_index=i32(partition),
+                    timestamp=i64(times[TopicPartition(topic, partition)]),
+                )
+                for partition in partitions
+            ),
+        )
+        for topic, partitions in by_topic(times).items()
+    )
+    request = ListOffsetsRequest(
+        replica_id=BrokerId(-1),
+        isolation_level=i8(isolation),
+        topics=topics,
+        timeout=milliseconds(_TIMEOUT_MS),
+    )
+    answers = {
+        TopicPartition(topic.name, answer.partition_index): answer
+        for topic in connection.call(request).topics
+        for answer in topic.partitions
+    }
+    if answers.keys() != times.keys():
+        raise BrokerError(ErrorCode.unknown_server_error, "an answer about other partitions")
+    return answers

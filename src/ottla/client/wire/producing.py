@@ -1,0 +1,215 @@
+"""Writing record batches, also in transactions.
+
+A transaction here is what the protocol makes of it, each step a call: get a producer id, add the
+partitions, produce, end. Whoever knows transactional id, producer id and epoch can end it, so one
+process may write and another decide.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple, cast
+
+from kio.schema.add_partitions_to_txn.v5.request import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+from kio.schema.end_txn.v5.request import EndTxnRequest
+from kio.schema.init_producer_id.v6.request import InitProducerIdRequest
+from kio.schema.produce.v13.request import PartitionProduceData
+from kio.schema.types import ProducerId, TopicName, TransactionalId
+from kio.static.primitive import Records, i16, i32
+
+from ottla.client.wire.cluster import (
+    Cluster,
+    CoordinatorType,
+    TopicPartition,
+    by_topic,
+    expect_one,
+)
+from ottla.client.wire.connection import Connection
+from ottla.client.wire.errors import BrokerError, validate_answer
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.messages.produce import ProduceRequest, TopicProduceData
+from ottla.protocol.times import milliseconds
+
+_TWO_PHASE_VERSION = 6
+_PRODUCE_TIMEOUT_MS = 30_000
+_ACKS_ALL = -1
+
+
+class Producer(NamedTuple):
+    id: int
+    epoch: int
+
+
+class Initialized(NamedTuple):
+    producer: Producer
+    prepared: Producer | None  # Who wrote the open transaction that was kept, if one was.
+
+
+def init_producer(cluster: Cluster) -> Producer:
+    """A new idempotent producer without transactions."""
+    request = InitProducerIdRequest(
+        transactional_id=None,
+        transaction_timeout=milliseconds(_PRODUCE_TIMEOUT_MS),
+    )
+
+    def init() -> Producer:
+        response = cluster.any_broker().call(request)
+        validate_answer(response.error_code, "a producer id")
+        return Producer(response.producer_id, response.producer_epoch)
+
+    return cluster.retry(init)
+
+
+def init_transactions(
+    cluster: Cluster,
+    transactional_id: str,
+    transaction_timeout_ms: int,
+    *,
+    two_phase: bool = False,
+    keep_prepared: bool = False,
+) -> Initialized:
+    """The producer of a transactional id; earlier ones with this id are fenced.
+
+    An open transaction is aborted, unless `keep_prepared` asks to keep it (KIP-939). With
+    `two_phase` transactions do not time out. UNSUPPORTED_VERSION from a broker that has neither.
+    """
+    request = InitProducerIdRequest(
+        transactional_id=TransactionalId(transactional_id),
+        transaction_timeout=milliseconds(transaction_timeout_ms),
+        enable2_pc=two_phase,
+        keep_prepared_txn=keep_prepared,
+    )
+
+    def init() -> Initialized:
+        connection = _coordinator(cluster, transactional_id)
+        if (two_phase or keep_prepared) and connection.version(
+            request.__api_key__
+        ) < _TWO_PHASE_VERSION:
+            raise BrokerError(ErrorCode.unsupported_version, "two-phase commit")
+        response = connection.call(request)
+        validate_answer(response.error_code, f"a producer id for {transactional_id}")
+        kept = Producer(response.ongoing_txn_producer_id, response.ongoing_txn_producer_epoch)
+        return Initialized(
+            Producer(response.producer_id, response.producer_epoch),
+            kept if kept.id >= 0 else None,
+        )
+
+    return cluster.retry(init)
+
+
+def add_partitions(
+    cluster: Cluster,
+    transactional_id: str,
+    producer: Producer,
+    places: Collection[TopicPartition],
+) -> None:
+    """Before the first batch to each of them."""
+    transaction = AddPartitionsToTxnTransaction(
+        transactional_id=TransactionalId(transactional_id),
+        producer_id=ProducerId(producer.id),
+        producer_epoch=i16(producer.epoch),
+        topics=tuple(
+            AddPartitionsToTxnTopic(name=TopicName(topic), partitions=tuple(map(i32, partitions)))
+            for topic, partitions in by_topic(places).items()
+        ),
+    )
+    request = AddPartitionsToTxnRequest(transactions=(transaction,))
+
+    def add() -> None:
+        response = _coordinator(cluster, transactional_id).call(request)
+        for topic in expect_one(response.results_by_transaction).topic_results:
+            for result in topic.results_by_partition:
+                place = TopicPartition(topic.name, result.partition_index)
+                what = f"partition {place} in transaction {transactional_id}"
+                validate_answer(result.partition_error_code, what)
+
+    cluster.retry(add)
+
+
+def produce(
+    cluster: Cluster,
+    batches: Mapping[TopicPartition, bytes | bytearray],
+    transactional_id: str | None = None,
+) -> dict[TopicPartition, int]:
+    """Write one batch to each partition; the offset that each begins at.
+
+    Sent again until it is acknowledged, so only batches of an idempotent producer are written once.
+    """
+    offsets: dict[TopicPartition, int] = {}
+
+    def write_what_is_missing() -> None:
+        problem: BrokerError | None = None
+        by_leader: dict[Connection, list[TopicPartition]] = {}
+        for place in batches:
+            if place not in offsets:
+                by_leader.setdefault(cluster.leader(place), []).append(place)
+        for connection, places in by_leader.items():
+            request = _produce_request(
+                {place: batches[place] for place in places}, transactional_id
+            )
+            for topic in connection.call(request).responses:
+                for answer in topic.partition_responses:
+                    place = TopicPartition(topic.name, answer.index)
+                    try:
+                        validate_answer(answer.error_code, _reason(place, answer.error_message))
+                        offsets[place] = answer.base_offset
+                    except BrokerError as error:
+                        problem = error
+        if problem is not None:
+            raise problem
+
+    cluster.retry(write_what_is_missing)
+    return offsets
+
+
+def end_transaction(
+    cluster: Cluster, transactional_id: str, producer: Producer, *, commit: bool
+) -> None:
+    """Commit or abort; the same decision again is no error."""
+    request = EndTxnRequest(
+        transactional_id=TransactionalId(transactional_id),
+        producer_id=ProducerId(producer.id),
+        producer_epoch=i16(producer.epoch),
+        committed=commit,
+    )
+
+    def end() -> None:
+        response = _coordinator(cluster, transactional_id).call(request)
+        validate_answer(response.error_code, f"the end of transaction {transactional_id}")
+
+    cluster.retry(end)
+
+
+def _coordinator(cluster: Cluster, transactional_id: str) -> Connection:
+    return cluster.coordinator(CoordinatorType.TRANSACTION, transactional_id)
+
+
+def _reason(place: TopicPartition, message: str | None) -> str:
+    return f"write to partition {place}" + (f" ({message})" if message else "")
+
+
+def _produce_request(
+    batches: Mapping[TopicPartition, bytes | bytearray], transactional_id: str | None
+) -> ProduceRequest:
+    topics = tuple(
+        TopicProduceData(
+            name=topic,
+            topic_id=None,
+            partition_data=tuple(
+                PartitionProduceData(
+                    index=i32(partition),
+                    records=cast("Records", batches[TopicPartition(topic, partition)]),
+                )
+                for partition in partitions
+            ),
+        )
+        for topic, partitions in by_topic(batches).items()
+    )
+    return ProduceRequest(
+        transactional_id=None if transactional_id is None else TransactionalId(transactional_id),
+        acks=i16(_ACKS_ALL),
+        timeout=milliseconds(_PRODUCE_TIMEOUT_MS),
+        topic_data=topics,
+    )

@@ -1,0 +1,46 @@
+"""Topics of a test, made and removed by the wire client's own calls."""
+
+import itertools
+import os
+
+from kio.schema.create_topics.v7.request import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from kio.schema.delete_topics.v6.request import DeleteTopicsRequest, DeleteTopicState
+
+from ottla.client.wire.cluster import Cluster, TopicPartition
+from ottla.client.wire.offsets import LATEST, list_offsets
+from ottla.protocol.times import milliseconds
+
+_TIMEOUT = milliseconds(20_000)
+
+_numbers = itertools.count()
+
+
+def create_topic(cluster: Cluster, partitions: int = 1, name: str = "", **config: str) -> str:
+    """Its name; each partition has a leader."""
+    name = name or f"wire-{os.getpid()}-{next(_numbers)}"
+    topic = CreatableTopic(
+        name=name,
+        num_partitions=partitions,
+        replication_factor=1,
+        assignments=(),
+        configs=tuple(CreatableTopicConfig(name=key, value=config[key]) for key in config),
+    )
+    request = CreateTopicsRequest(topics=(topic,), timeout=_TIMEOUT, validate_only=False)
+    (created,) = cluster.any_broker().call(request).topics
+    assert not created.error_code, created
+    list_offsets(cluster, {TopicPartition(name, index): LATEST for index in range(partitions)})
+    return name
+
+
+def delete_topic(cluster: Cluster, name: str) -> None:
+    state = DeleteTopicState(name=name, topic_id=None)
+    (deleted,) = (
+        cluster.any_broker().call(DeleteTopicsRequest(topics=(state,), timeout=_TIMEOUT)).responses
+    )
+    assert not deleted.error_code, deleted
+    while name in cluster.topics([name]):
+        pass
