@@ -11,11 +11,14 @@ when a record of the group cannot be appended the runtime drops the whole machin
 from collections import Counter
 from collections.abc import Collection, Iterable
 
+from kio.schema.join_group.v9.response import JoinGroupResponse
+
 from ottla.groups.classic.member import ClassicMember, Protocols
 from ottla.groups.classic.records import GroupMetadataValue, group_metadata, group_tombstone
 from ottla.groups.classic.state import ClassicState, is_legal
 from ottla.groups.consumer_protocol import subscribed_topics
 from ottla.groups.record import Record
+from ottla.machine.result import Deferred
 from ottla.protocol.errors import ApiError, ErrorCode
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
@@ -40,6 +43,7 @@ class ClassicGroup:
         self.new_member_added = False  # Since the initial rebalance delay began.
         self.subscribed: frozenset[str] | None = None  # None: not known.
         self._offers: Counter[str] = Counter()  # How many members offer a protocol.
+        self._joining: set[str] = set()  # Invariant: the members that await the end of their join.
 
     @classmethod
     def from_record(cls, group_id: str, record: GroupMetadataValue) -> "ClassicGroup":
@@ -96,7 +100,7 @@ class ClassicGroup:
 
     @property
     def awaiting_join_count(self) -> int:
-        return sum(member.awaiting_join is not None for member in self.members.values())
+        return len(self._joining)
 
     @property
     def have_all_joined(self) -> bool:
@@ -166,6 +170,7 @@ class ClassicGroup:
 
     def _take(self, member_id: str) -> None:
         member = self.members.pop(member_id)
+        self._joining.discard(member_id)
         self._offers.subtract(name for name, _ in member.protocols)
         if member.group_instance_id is not None:
             del self.static_members[member.group_instance_id]
@@ -182,6 +187,14 @@ class ClassicGroup:
         member.protocols = protocols
         member.session_timeout_ms = session_timeout_ms
         member.rebalance_timeout_ms = rebalance_timeout_ms
+
+    def await_join(self, member: ClassicMember, reply: Deferred[JoinGroupResponse]) -> None:
+        member.awaiting_join = reply
+        self._joining.add(member.member_id)
+
+    def end_join(self, member: ClassicMember) -> None:
+        member.awaiting_join = None
+        self._joining.discard(member.member_id)
 
     def remove(self, member_id: str) -> None:
         """Forget a member or a pending one; the member that joined first after it leads then."""

@@ -125,7 +125,7 @@ class ClassicJoin:
         member = _new_member(request, caller, member_id)
         group.new_member_added = True
         group.add(member, request.protocol_type)
-        parked = self._rebalance.park_join(member, effects)
+        parked = self._rebalance.park_join(group, member, effects)
         self._rebalance.keep_alive(group, member, now_ms, NEW_MEMBER_JOIN_TIMEOUT_MS)
         self._rebalance.prepare_or_complete(group, now_ms, effects)
         return effects.result(parked)
@@ -140,7 +140,7 @@ class ClassicJoin:
             in_ms(request.session_timeout),
             rebalance_timeout_ms(request),
         )
-        parked = self._rebalance.park_join(member, effects)
+        parked = self._rebalance.park_join(group, member, effects)
         self._rebalance.prepare_or_complete(group, now_ms, effects)
         return effects.result(parked)
 

@@ -99,15 +99,18 @@ class ClassicRebalance:
 
     # Replies that wait.
 
-    def park_join(self, member: ClassicMember, effects: Effects) -> Deferred[JoinGroupResponse]:
+    def park_join(
+        self, group: ClassicGroup, member: ClassicMember, effects: Effects
+    ) -> Deferred[JoinGroupResponse]:
         """A client that asks again has given up the first request, which is answered to be gone."""
         if member.awaiting_join is not None:
             effects.answer(
                 member.awaiting_join,
                 join_error(ErrorCode.rebalance_in_progress, member.member_id),
             )
-        member.awaiting_join = Deferred()
-        return member.awaiting_join
+        reply = Deferred[JoinGroupResponse]()
+        group.await_join(member, reply)
+        return reply
 
     def park_sync(self, member: ClassicMember, effects: Effects) -> Deferred[SyncGroupResponse]:
         if member.awaiting_sync is not None:
@@ -179,7 +182,7 @@ class ClassicRebalance:
                 effects.answer(
                     member.awaiting_join, joined(group, member.member_id, with_members=leads)
                 )
-                member.awaiting_join = None
+                group.end_join(member)
             member.is_new = False
             group.pending_syncs.add(member.member_id)
             self.keep_alive(group, member, now_ms)

@@ -40,7 +40,7 @@ class StaticMembers:
             group.refresh_subscription()
             effects.records.append(group.to_record())
             return effects.result(_welcomed_back(group, member, leader_before or "", caller))
-        parked = self._rebalance.park_join(member, effects)
+        parked = self._rebalance.park_join(group, member, effects)
         self._rebalance.prepare_or_complete(group, now_ms, effects)
         return effects.result(parked)
 
