@@ -12,7 +12,7 @@ from ottla.records.builder import Record
 from ottla.runtime.machine_batches import NOT_PLAIN, StoredBatch
 
 KEYS_MAX: Final = 100_000
-PORTION_RECORDS: Final = 500
+PORTION_RECORDS: Final = 1000  # Replayed in two or three milliseconds.
 
 
 class LatestByKey:

@@ -21,7 +21,7 @@ from ottla.runtime.commit_log import Listener
 from ottla.runtime.machine_batches import StoredBatch, stored_batches
 from ottla.storage.reading import LogSlice, ReadHint
 
-READ_BYTES: Final = 1 << 16  # Some hundred commits, replayed in a few milliseconds.
+READ_BYTES: Final = 1 << 17  # About a thousand commits, read in a millisecond or two.
 
 _COORDINATOR_CODES: Final = {
     ErrorCode.not_leader_or_follower: ErrorCode.not_coordinator,

@@ -132,3 +132,17 @@ def test_a_value_that_no_version_has_is_refused(value):
     key, _ = encode_offset_commit(offset_tombstone("g", TopicPartition("t", 1)))
     with pytest.raises(ValueError, match="not the record of an offset"):
         decode_offset_commit(key, bytes.fromhex(value))
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "0001 ffff 0001 74 00000003",
+        "0001 0001 67 ffff 00000003",
+        "0001 0001 67 0001 74 00000003 00",
+        "0001 7fff 67 0001 74 00000003",
+    ],
+)
+def test_a_key_that_is_none_is_refused(key):
+    with pytest.raises(ValueError, match="not the record of an offset"):
+        decode_offset_commit(bytes.fromhex(key), None)

@@ -24,6 +24,7 @@ from ottla.protocol.wire import (
     MALFORMED,
     Cache,
     compact_string,
+    decoded_strings,
     decoded_uuids,
     legacy_names,
     legacy_string,
@@ -38,14 +39,14 @@ _LEADER_EPOCH_SINCE: Final = 3
 _EXPIRE_VERSION: Final = 1
 _TOPIC_ID_TAG: Final = 0
 
-_VERSION = struct.Struct(">h")
 _OFFSET = struct.Struct(">hq")  # Version and offset.
 _OFFSET_AND_EPOCH = struct.Struct(">hqi")
 _TIMESTAMP = struct.Struct(">q")
 _TIMESTAMPS = struct.Struct(">qq")
 _PARTITION = struct.Struct(">i")
-_PARTITION_SIZE = _PARTITION.size
-_NAMES_CACHED_BYTES_MAX = 512
+_FAMILY_SIZE = 2
+_GROUP_START = _FAMILY_SIZE + 2
+_CACHED_BYTES_MAX = 256
 
 # Version 4 without metadata and with a topic id, as nearly every commit is.
 _USUAL = struct.Struct(">hqiBq3s16s")
@@ -54,7 +55,7 @@ _NO_METADATA = 1  # The size of the string, and 1.
 _NO_TAGS = b"\x00"
 _TOPIC_ID = b"\x01\x00\x10"  # One tagged field, number 0, of 16 bytes.
 
-_unpack_partition = _PARTITION.unpack_from
+_unpack_size = struct.Struct(">h").unpack_from
 _unpack_usual = _USUAL.unpack
 _new_tuple = tuple.__new__
 
@@ -105,28 +106,34 @@ def _encode_value(value: OffsetCommitValue) -> bytes:
 def decode_offset_commit(key: bytes, value: bytes | None) -> OffsetCommitRecord:
     """Raises ValueError when the bytes are not such a record."""
     try:
-        start = key[:-_PARTITION_SIZE]
-        short = len(start) <= _NAMES_CACHED_BYTES_MAX
-        group_id, topic = _names[start] if short else _read_names(start)
-        (partition,) = _unpack_partition(key, len(key) - _PARTITION_SIZE)
-        place = _new_tuple(TopicPartition, (topic, partition))
+        (group_size,) = _unpack_size(key, _FAMILY_SIZE)
+        group_end = _GROUP_START + group_size
+        if not 0 <= group_size <= _CACHED_BYTES_MAX or len(key) - group_end > _CACHED_BYTES_MAX:
+            group_id, place = _decode_unusual_key(key)
+        else:
+            group_id = decoded_strings[key[_GROUP_START:group_end]]
+            place = _places[key[group_end:]]
         decoded = None if value is None else _decode_value(value)
     except (*MALFORMED, ProtocolError) as error:
         raise ValueError(f"not the record of an offset: {error}") from None
     return _new_tuple(OffsetCommitRecord, (group_id, place, decoded))
 
 
-def _read_names(start: bytes) -> tuple[str, str]:
-    """The group and the topic of a key that starts with these bytes, up to the partition."""
-    view = memoryview(start)
-    group_id, position = read_string(view, _VERSION.size, flexible=False)
-    topic, position = read_string(view, position, flexible=False)
-    if position != len(start):
-        raise ProtocolError(f"{len(start) - position} bytes too many in a key")
-    return group_id, topic
+def _decode_place(data: bytes) -> TopicPartition:
+    """What stands after the group in a key."""
+    topic, position = read_string(memoryview(data), 0, flexible=False)
+    if len(data) != position + _PARTITION.size:
+        raise ProtocolError(f"a key of {len(data)} bytes after the group")
+    return TopicPartition(topic, *_PARTITION.unpack_from(data, position))
 
 
-_names: Cache[bytes, tuple[str, str]] = Cache(_read_names)
+def _decode_unusual_key(key: bytes) -> tuple[str, TopicPartition]:
+    group_id, position = read_string(memoryview(key), _FAMILY_SIZE, flexible=False)
+    return group_id, _decode_place(key[position:])
+
+
+# Groups read the same partitions: each is in memory once.
+_places: Cache[bytes, TopicPartition] = Cache(_decode_place, 100_000)
 
 
 def _decode_value(value: bytes) -> OffsetCommitValue:
