@@ -16,6 +16,8 @@ _SIZE = struct.Struct(">i")
 _TRANSACTION_KEY = i8(1)
 _FIND_COORDINATOR_VERSION = 4
 
+UNKNOWN_NODE = -1
+
 
 class BrokerCall:
     """A connection to one broker: one request at a time."""
@@ -55,6 +57,17 @@ class BrokerCall:
         return bytes(data)
 
 
+def bootstrap_broker(connection: Connection) -> BrokerCall:
+    """The first of the brokers that were named which answers; it knows the whole cluster."""
+    addresses = connection.bootstrap_server.split(",")
+    for address in addresses[:-1]:
+        try:
+            return BrokerCall(connection, UNKNOWN_NODE, *parse_address(address))
+        except CommandError:
+            continue
+    return BrokerCall(connection, UNKNOWN_NODE, *parse_address(addresses[-1]))
+
+
 def every_broker(connection: Connection) -> list[BrokerCall]:
     brokers = connection.metadata().brokers
     return [
@@ -68,13 +81,13 @@ def transaction_coordinator(connection: Connection, transactional_id: str) -> Br
     request = FindCoordinatorRequest(
         key_type=_TRANSACTION_KEY, coordinator_keys=(transactional_id,)
     )
-    host, port = parse_address(connection.bootstrap_server.split(",")[0])
-    with BrokerCall(connection, -1, host, port) as broker:
+    with bootstrap_broker(connection) as broker:
         (found,) = broker.call(request, _FIND_COORDINATOR_VERSION).coordinators
     check(found.error_code, transactional_id)
     return BrokerCall(connection, found.node_id, found.host, found.port)
 
 
-def check(code: ErrorCode, of: str) -> None:
+def check(code: ErrorCode, of: str, message: str | None = None) -> None:
+    """`message` is what the broker said about the error, if it did."""
     if code is not ErrorCode.none:
-        raise CommandError(f"{of}: {code.name.replace('_', ' ')}")
+        raise CommandError(f"{of}: {message or code.name.replace('_', ' ')}")

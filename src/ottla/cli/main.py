@@ -31,11 +31,26 @@ app.command("ottla.cli.produce:produce", help="Write records to a topic.")
 app.command("ottla.cli.consume:consume", help="Read records of a topic.")
 app.command("ottla.cli.dump:dump", help="Print what is in log segments and indexes, offline.")
 
+app.command(
+    "ottla.cli.rebalance:rebalance", help="Spread replicas and leaders evenly over the nodes."
+)
+
+node = _group("node", "List, drain and remove the nodes of a cluster.")
+node.command("ottla.cli.nodes.list:list_nodes", name="list", help="List the nodes of the cluster.")
+node.command("ottla.cli.nodes.drain:drain", help="Move everything from a node to the others.")
+node.command("ottla.cli.nodes.remove:remove", help="Take a stopped node out of the cluster.")
+app.command(node)
+
 topics = _group("topics", "Create, list, describe, alter and delete topics.")
 topics.command("ottla.cli.topics.create:create", help="Create a topic.")
 topics.command("ottla.cli.topics.list:list_topics", name="list", help="List the topics.")
 topics.command("ottla.cli.topics.describe:describe", help="Show partitions, offsets and replicas.")
 topics.command("ottla.cli.topics.alter:alter", help="Add partitions to a topic.")
+topics.command(
+    "ottla.cli.topics.reassign:reassign_topic",
+    name="reassign",
+    help="Give a topic other replicas, or more, or fewer.",
+)
 topics.command("ottla.cli.topics.delete:delete", help="Delete topics with all their records.")
 app.command(topics)
 

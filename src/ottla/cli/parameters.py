@@ -4,8 +4,18 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from ottla.cli.errors import UsageError
+
 Flag = Annotated[bool, Parameter(show_default=False)]
 AsJson = Annotated[
     bool, Parameter(name="--json", show_default=False, help="Print JSON, for use in scripts.")
 ]
 TopicNames = Annotated[list[str], Parameter(name="topic", help="Names of topics.")]
+Step = Annotated[
+    int, Parameter(name="--step", help="How many partitions are moved at the same time.")
+]
+
+
+def validate_step(step: int) -> None:
+    if step < 1:
+        raise UsageError(f"--step {step} is less than 1")

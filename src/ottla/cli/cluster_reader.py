@@ -1,0 +1,124 @@
+"""The nodes of a cluster and what is on them, as one of its brokers tells it."""
+
+from typing import NamedTuple
+from uuid import UUID
+
+from kio.schema.api_versions.v4.request import ApiVersionsRequest
+from kio.schema.describe_cluster.v2.request import DescribeClusterRequest
+from kio.schema.describe_quorum.v2 import request as describe_quorum
+from kio.schema.metadata.v13.response import MetadataResponsePartition
+from kio.schema.types import TopicName
+from kio.static.primitive import i32
+
+from ottla import __version__
+from ottla.cli.broker_call import BrokerCall, check
+from ottla.cli.errors import CommandError
+from ottla.cli.replica_plan import Assignments, Node, Place
+from ottla.protocol.messages.metadata import MetadataRequest
+from ottla.protocol.topics import CLUSTER_METADATA_TOPIC
+
+API_VERSIONS_VERSION = 3
+DESCRIBE_CLUSTER_VERSION = 2
+DESCRIBE_QUORUM_VERSION = 2
+METADATA_VERSION = 12
+
+
+class Voter(NamedTuple):
+    node_id: int
+    directory_id: UUID | None
+
+
+class Quorum(NamedTuple):
+    leader: int
+    voters: dict[int, Voter]
+    observers: set[int]
+
+    def role(self, node_id: int) -> str | None:
+        if node_id == self.leader:
+            return "leader"
+        if node_id in self.voters:
+            return "voter"
+        return "observer" if node_id in self.observers else None
+
+
+class ClusterNode(NamedTuple):
+    node_id: int
+    host: str
+    port: int
+    rack: str | None
+    fenced: bool
+
+
+class ClusterReader:
+    def __init__(self, broker: BrokerCall) -> None:
+        self._broker = broker
+
+    def nodes(self) -> list[ClusterNode]:
+        """All that are registered, by id."""
+        request = DescribeClusterRequest(
+            include_cluster_authorized_operations=False, include_fenced_brokers=True
+        )
+        response = self._broker.call(request, DESCRIBE_CLUSTER_VERSION)
+        check(response.error_code, "the cluster", response.error_message)
+        found = (
+            ClusterNode(one.broker_id, one.host, one.port, one.rack, one.is_fenced)
+            for one in response.brokers
+        )
+        return sorted(found)
+
+    def node(self, node_id: int) -> ClusterNode:
+        for node in self.nodes():
+            if node.node_id == node_id:
+                return node
+        raise CommandError(f"there is no node {node_id}; `ottla node list` shows them")
+
+    def plan_nodes(self) -> list[Node]:
+        return [Node(node.node_id, node.rack, not node.fenced) for node in self.nodes()]
+
+    def partitions(self) -> dict[Place, MetadataResponsePartition]:
+        """Of all topics, also internal ones."""
+        request = MetadataRequest(
+            topics=None, allow_auto_topic_creation=False, include_topic_authorized_operations=False
+        )
+        response = self._broker.call(request, METADATA_VERSION)
+        return {
+            Place(topic.name, partition.partition_index): partition
+            for topic in response.topics
+            for partition in topic.partitions
+        }
+
+    def assignments(self) -> Assignments:
+        return {place: tuple(one.replica_nodes) for place, one in self.partitions().items()}
+
+    def quorum(self) -> Quorum | None:
+        """None when the broker does not tell."""
+        if describe_quorum.DescribeQuorumRequest.__api_key__ not in self._served():
+            return None
+        request = describe_quorum.DescribeQuorumRequest(
+            topics=(
+                describe_quorum.TopicData(
+                    topic_name=TopicName(CLUSTER_METADATA_TOPIC),
+                    partitions=(describe_quorum.PartitionData(partition_index=i32(0)),),
+                ),
+            )
+        )
+        response = self._broker.call(request, DESCRIBE_QUORUM_VERSION)
+        check(response.error_code, "the quorum", response.error_message)
+        (topic,) = response.topics
+        (partition,) = topic.partitions
+        check(partition.error_code, "the quorum", partition.error_message)
+        return Quorum(
+            partition.leader_id,
+            {
+                one.replica_id: Voter(one.replica_id, one.replica_directory_id)
+                for one in partition.current_voters
+            },
+            {one.replica_id for one in partition.observers},
+        )
+
+    def _served(self) -> set[int]:
+        request = ApiVersionsRequest(
+            client_software_name="ottla-cli", client_software_version=__version__
+        )
+        response = self._broker.call(request, API_VERSIONS_VERSION)
+        return {one.api_key for one in response.api_keys}

@@ -1,0 +1,1 @@
+"""`ottla node`, one file per command."""

@@ -1,0 +1,46 @@
+"""`ottla node list`: the nodes, what they do, and what is on them."""
+
+from collections import Counter
+from typing import Any
+
+from ottla.cli.broker_call import bootstrap_broker
+from ottla.cli.cluster_reader import ClusterReader
+from ottla.cli.connection import DEFAULT_CONNECTION, Connection
+from ottla.cli.output import print_json, print_rows
+from ottla.cli.parameters import AsJson
+
+COLUMNS = ("node", "address", "rack", "state", "quorum", "leaders", "replicas", "out_of_sync")
+
+
+def list_nodes(*, connection: Connection = DEFAULT_CONNECTION, as_json: AsJson = False) -> None:
+    """List the nodes of the cluster."""
+    with bootstrap_broker(connection) as broker:
+        rows = _rows(ClusterReader(broker))
+    if as_json:
+        print_json(rows)
+    else:
+        print_rows(COLUMNS, rows)
+
+
+def _rows(reader: ClusterReader) -> list[dict[str, Any]]:
+    quorum = reader.quorum()
+    leaders: Counter[int] = Counter()
+    replicas: Counter[int] = Counter()
+    in_sync: Counter[int] = Counter()
+    for partition in reader.partitions().values():
+        leaders[partition.leader_id] += 1
+        replicas.update(partition.replica_nodes)
+        in_sync.update(partition.isr_nodes)
+    return [
+        {
+            "node": node.node_id,
+            "address": f"{node.host}:{node.port}",
+            "rack": node.rack,
+            "state": "fenced" if node.fenced else "active",
+            "quorum": quorum.role(node.node_id) if quorum else None,
+            "leaders": leaders[node.node_id],
+            "replicas": replicas[node.node_id],
+            "out_of_sync": replicas[node.node_id] - in_sync[node.node_id],
+        }
+        for node in reader.nodes()
+    ]

@@ -1,0 +1,39 @@
+"""`ottla rebalance`: replicas and leaders evenly over the nodes."""
+
+from ottla.cli.broker_call import bootstrap_broker
+from ottla.cli.cluster_reader import ClusterReader
+from ottla.cli.connection import DEFAULT_CONNECTION, Connection
+from ottla.cli.output import print_json, print_line
+from ottla.cli.parameters import AsJson, Flag, Step, validate_step
+from ottla.cli.reassignment import carry_out, plan_document, print_plan, settle
+from ottla.cli.replica_plan import plan_rebalance
+
+
+def rebalance(
+    *,
+    step: Step = 10,
+    dry_run: Flag = False,
+    connection: Connection = DEFAULT_CONNECTION,
+    as_json: AsJson = False,
+) -> None:
+    """Spread replicas and leaders evenly over the nodes that are active.
+
+    Args:
+        dry_run: Only show what would be moved.
+    """
+    validate_step(step)
+    with bootstrap_broker(connection) as broker:
+        settle(broker)
+        reader = ClusterReader(broker)
+        moves = plan_rebalance(reader.assignments(), reader.plan_nodes())
+        if moves and not dry_run:
+            carry_out(broker, moves, step)
+    if as_json:
+        print_json(plan_document(moves))
+    elif not moves:
+        print_line("replicas and leaders are even already")
+    elif dry_run:
+        print_plan(moves)
+    else:
+        copies = sum(move.copies for move in moves)
+        print_line(f"{len(moves)} partitions were changed, {copies} replicas copied")

@@ -1,0 +1,112 @@
+"""`ottla topics reassign`: other replicas for the partitions of a topic."""
+
+from ottla.cli.broker_call import BrokerCall, bootstrap_broker
+from ottla.cli.cluster_reader import ClusterReader
+from ottla.cli.connection import DEFAULT_CONNECTION, Connection
+from ottla.cli.errors import CommandError, UsageError
+from ottla.cli.output import print_json, print_line
+from ottla.cli.parameters import AsJson, Flag, Step, validate_step
+from ottla.cli.reassignment import carry_out, ongoing, plan_document, print_plan, reassign
+from ottla.cli.replica_plan import Assignments, Move, NoRoom, Place, plan_replication_factor
+
+
+def reassign_topic(
+    topic: str,
+    /,
+    *,
+    partition: list[int] | None = None,
+    replicas: str | None = None,
+    replication_factor: int | None = None,
+    cancel: Flag = False,
+    step: Step = 10,
+    dry_run: Flag = False,
+    connection: Connection = DEFAULT_CONNECTION,
+    as_json: AsJson = False,
+) -> None:
+    """Give the partitions of a topic other replicas, or more, or fewer.
+
+    Args:
+        topic: Name of the topic.
+        partition: Only this partition; may be repeated.
+        replicas: Ids of the nodes, such as 1,2,3; the first is to lead.
+        replication_factor: So many replicas, on nodes that have room.
+        cancel: Take back what goes on.
+        dry_run: Only show what would be moved.
+    """
+    validate_step(step)
+    if (replicas is not None) + (replication_factor is not None) + cancel != 1:
+        raise UsageError("give one of --replicas, --replication-factor and --cancel")
+    if replication_factor is not None and replication_factor < 1:
+        raise UsageError(f"--replication-factor {replication_factor} is less than 1")
+    wanted = None if replicas is None else _node_ids(replicas)
+    with bootstrap_broker(connection) as broker:
+        reader = ClusterReader(broker)
+        assignments = reader.assignments()
+        places = _places(assignments, topic, partition)
+        if cancel:
+            _cancel(broker, places)
+            return
+        if wanted is None and (pending := ongoing(broker, places)):
+            raise CommandError(f"{min(pending)} is being reassigned; wait, or use --cancel")
+        moves = [
+            move
+            for move in _moves(reader, assignments, topic, wanted, replication_factor)
+            if move.place in places
+        ]
+        if moves and not dry_run:
+            carry_out(broker, moves, step)
+    if as_json:
+        print_json(plan_document(moves))
+    elif not moves:
+        print_line(f"topic {topic} is so already")
+    elif dry_run:
+        print_plan(moves)
+    else:
+        print_line(f"{len(moves)} partitions of topic {topic} were changed")
+
+
+def _node_ids(text: str) -> tuple[int, ...]:
+    words = text.split(",")
+    if not all(word.strip().isdecimal() for word in words):
+        raise UsageError(f"--replicas {text!r} is not a list of ids such as 1,2,3")
+    return tuple(int(word) for word in words)
+
+
+def _places(assignments: Assignments, topic: str, partitions: list[int] | None) -> set[Place]:
+    there = {place for place in assignments if place.topic == topic}
+    if not there:
+        raise CommandError(f"there is no topic {topic}; `ottla topics list` shows the topics")
+    if partitions is None:
+        return there
+    wanted = {Place(topic, index) for index in partitions}
+    for place in sorted(wanted - there):
+        raise CommandError(f"there is no partition {place}; `ottla topics describe` shows them")
+    return wanted
+
+
+def _moves(
+    reader: ClusterReader,
+    assignments: Assignments,
+    topic: str,
+    wanted: tuple[int, ...] | None,
+    replication_factor: int | None,
+) -> list[Move]:
+    if wanted is not None:
+        return [
+            Move(place, replicas, wanted)
+            for place, replicas in sorted(assignments.items())
+            if place.topic == topic and replicas != wanted
+        ]
+    assert replication_factor is not None
+    try:
+        return plan_replication_factor(assignments, reader.plan_nodes(), topic, replication_factor)
+    except NoRoom as error:
+        raise CommandError(str(error)) from None
+
+
+def _cancel(broker: BrokerCall, places: set[Place]) -> None:
+    pending = ongoing(broker, places)
+    if not pending:
+        raise CommandError("nothing is being reassigned there")
+    reassign(broker, dict.fromkeys(pending))
+    print_line(f"{len(pending)} partitions keep the replicas that they had")
