@@ -38,6 +38,7 @@ from ottla.protocol.topics import (
 from ottla.records.batch import read_header
 from ottla.records.builder import Record, build_batch
 from ottla.replication.coordinators import Coordinators
+from ottla.replication.follower_sessions import FollowerSessions
 from ottla.replication.partition import FlushPolicy, Partition
 from ottla.replication.pending_writes import PendingWrites
 from ottla.replication.transaction_completion import TransactionCompletion
@@ -264,6 +265,9 @@ class Node:
             configs=configs,
             producer_ids=ProducerIds(self._allocate),
             replicas=self.replicas,
+            follower_sessions=FollowerSessions(
+                self.replicas, count(1).__next__, clock, self.loop, self.executor
+            ),
             groups=self.groups,
             transactions=self.transactions,
             completion=self.completion,

@@ -14,7 +14,6 @@ from ottla.runtime.flusher import Flusher
 from ottla.storage.config import LogConfig
 from ottla.storage.faulty_filesystem import FaultyFilesystem
 from ottla.storage.log import Appended
-from ottla.storage.reading import LogSlice
 
 
 class LeaderKit:
@@ -283,12 +282,12 @@ def test_a_follower_reads_to_the_end_of_the_log() -> None:
         kit = LeaderKit(FlushPolicy.OS, replicas=(1, 2), isr=(1, 2))
         kit.append(b"one", b"two")
         assert kit.partition.read(0, 1000, committed_only=False) is None
-        found = kit.partition.read_as_follower(0, -1, 1000)
-        assert isinstance(found, LogSlice)
+        found = kit.partition.read_to_end(0, 1000)
+        assert found is not None
         assert found.next_offset == 2
-        assert kit.partition.read_as_follower(2, 3, 1000) is None
+        assert kit.partition.read_to_end(2, 1000) is None
         with pytest.raises(ApiError) as refused:
-            kit.partition.read_as_follower(3, -1, 1000)
+            kit.partition.read_to_end(3, 1000)
         assert refused.value.code == ErrorCode.offset_out_of_range
 
     asyncio.run(run())
@@ -301,6 +300,7 @@ def test_a_follower_reads_to_the_end_of_the_log() -> None:
         (3, 3, EpochEndOffset(3, 2)),  # It has one more of the epoch than the leader.
         (3, 4, EpochEndOffset(3, 2)),  # It has an epoch that the leader has not.
         (2, 6, None),
+        (9, -1, None),
         (4, 6, EpochEndOffset(6, 3)),
         (1, 2, EpochEndOffset(2, 0)),  # It has an epoch that was before all of the leader's.
     ],
@@ -313,11 +313,7 @@ def test_a_follower_hears_where_its_log_leaves_the_leaders(
         kit.append(b"one", b"two")
         kit.lead(6)
         kit.append(b"three")
-        found = kit.partition.read_as_follower(offset, last_fetched_epoch, 1000)
-        if diverging is None:
-            assert isinstance(found, LogSlice)
-        else:
-            assert found == diverging
+        assert kit.partition.divergence(offset, last_fetched_epoch) == diverging
 
     asyncio.run(run())
 

@@ -13,6 +13,7 @@ from ottla.controller.effective_configs import EffectiveConfigs
 from ottla.controller.image import MetadataImage
 from ottla.network.session import Session
 from ottla.replication.coordinators import Coordinators
+from ottla.replication.follower_sessions import FollowerSessions
 from ottla.replication.manager import ReplicaManager
 from ottla.replication.pending_writes import PendingWrites
 from ottla.replication.share_groups import ShareGroups
@@ -38,6 +39,7 @@ class Broker:
     configs: EffectiveConfigs
     producer_ids: ProducerIds
     replicas: ReplicaManager
+    follower_sessions: FollowerSessions
     groups: "Coordinators[GroupMachine]"
     transactions: "Coordinators[TransactionMachine]"
     completion: TransactionCompletion

@@ -1,7 +1,8 @@
 """Fetch (1): v4-v18.
 
 Whole batches from the one that holds the asked offset on, up to the high watermark, or to the last
-stable offset for `read_committed`. Waits up to `max_wait_ms` for `min_bytes`.
+stable offset for `read_committed`. Waits up to `max_wait_ms` for `min_bytes`. A replica id makes it
+the fetch of a follower, which `follower_fetch` serves.
 
 v5   log start offset
 v7   incremental fetch sessions (KIP-227)
@@ -10,11 +11,10 @@ v12  flexible
 v13  topic ids for names (KIP-516)
 """
 
-from collections.abc import Iterable
 from typing import cast
-from uuid import UUID
 
 from ottla.handlers.broker import Broker
+from ottla.handlers.follower_fetch import handle_follower_fetch
 from ottla.network.file_part import Part
 from ottla.network.session import Reply, Session
 from ottla.protocol.errors import ApiError
@@ -24,8 +24,8 @@ from ottla.protocol.hot_fetch import (
     FetchRequest,
     PartitionData,
     RecordsPlace,
-    TopicData,
     encode_fetch_response,
+    group_by_topic,
     parse_fetch,
 )
 from ottla.replication.delayed_fetch import DelayedFetch, Fetched, FetchTerms
@@ -39,6 +39,9 @@ def handle_fetch(
 ) -> None:
     version = header.api_version
     request = parse_fetch(frame, header.body_position, version)
+    if request.replica_id >= 0:
+        handle_follower_fetch(broker, session, header, request)
+        return
     reply = session.reply()
     replicas = broker.replicas
     try:
@@ -54,7 +57,7 @@ def handle_fetch(
         session_id = fetch_session.id if fetch_session is not None else 0
         if fetch_session is not None:
             fetched = _changes(fetch_session, fetched)
-        topics = _by_topic(fetched)
+        topics = group_by_topic((wanted.topic, data) for wanted, data in fetched)
         _send(
             reply, encode_fetch_response(version, header.correlation_id, 0, 0, session_id, topics)
         )
@@ -93,18 +96,6 @@ def _is_news(wanted: WantedPartition, data: PartitionData) -> bool:
         or data.high_watermark != wanted.sent_high_watermark
         or data.log_start_offset != wanted.sent_log_start_offset
     )
-
-
-def _by_topic(fetched: Iterable[Fetched]) -> list[TopicData]:
-    topics: dict[str | UUID, list[PartitionData]] = {}
-    for wanted, data in fetched:
-        topics.setdefault(wanted.topic, []).append(data)
-    return [
-        TopicData(topic, None, partitions)
-        if isinstance(topic, str)
-        else TopicData("", topic, partitions)
-        for topic, partitions in topics.items()
-    ]
 
 
 def _send(reply: Reply, parts: list[bytes | RecordsPlace]) -> None:

@@ -42,6 +42,7 @@ from ottla.replication.config import (
 )
 from ottla.replication.coordinators import Coordinators
 from ottla.replication.fetch_sessions import FetchSessions
+from ottla.replication.follower_sessions import FollowerSessions
 from ottla.replication.manager import ReplicaManager, ReplicaSettings
 from ottla.replication.partition import FlushPolicy
 from ottla.replication.pending_writes import PendingWrites
@@ -294,6 +295,13 @@ class Node:
             configs=self._configs,
             producer_ids=ProducerIds(registration.allocate_producer_ids),
             replicas=self._replicas,
+            follower_sessions=FollowerSessions(
+                self._replicas,
+                self._replicas.fetch_sessions.new_id,
+                self._clock,
+                self._loop,
+                self._executor,
+            ),
             groups=groups,
             transactions=transactions.coordinators,
             completion=transactions.completion,

@@ -16,7 +16,7 @@ around them and can leave by sendfile. Only their sizes are looked at.
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
@@ -330,6 +330,17 @@ class TopicData(NamedTuple):
     topic: str
     topic_id: UUID | None
     partitions: Sequence[PartitionData]
+
+
+def group_by_topic(partitions: Iterable[tuple[str | UUID, PartitionData]]) -> list[TopicData]:
+    """A topic is a name up to v12, an id from v13 on."""
+    topics: dict[str | UUID, list[PartitionData]] = {}
+    for topic, data in partitions:
+        topics.setdefault(topic, []).append(data)
+    return [
+        TopicData(topic, None, found) if isinstance(topic, str) else TopicData("", topic, found)
+        for topic, found in topics.items()
+    ]
 
 
 _INT32 = struct.Struct(">i")

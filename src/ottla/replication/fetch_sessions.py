@@ -66,13 +66,13 @@ class FetchSession:
 
     def update(self, request: FetchRequest) -> None:
         wanted = self.wanted
-        for topic, asked in _asked_partitions(request, by_id=self.by_id):
+        for topic, asked in asked_partitions(request, by_id=self.by_id):
             known = wanted.get((topic, asked.partition))
             if known is None:
                 wanted[topic, asked.partition] = WantedPartition(topic, asked)
             else:
                 known.update(asked)
-        for key in _forgotten_keys(request, by_id=self.by_id):
+        for key in forgotten_keys(request, by_id=self.by_id):
             wanted.pop(key, None)
 
     def served(self, partitions: Iterable[WantedPartition]) -> None:
@@ -104,12 +104,15 @@ class FetchSessions:
             return session, list(session.wanted.values())
         self._sessions.pop(request.session_id, None)
         wanted = [
-            WantedPartition(topic, asked)
-            for topic, asked in _asked_partitions(request, by_id=by_id)
+            WantedPartition(topic, asked) for topic, asked in asked_partitions(request, by_id=by_id)
         ]
         if request.session_epoch == FINAL_EPOCH or not wanted or not self._slots_max:
             return None, wanted
         return self._open(wanted, by_id=by_id), wanted
+
+    def new_id(self) -> int:
+        self._last_id = 1 if self._last_id >= EPOCH_MAX else self._last_id + 1
+        return self._last_id
 
     def _continue(self, request: FetchRequest, *, by_id: bool) -> FetchSession:
         session = self._sessions.get(request.session_id)
@@ -117,7 +120,7 @@ class FetchSessions:
             raise ApiError(ErrorCode.fetch_session_id_not_found)
         if session.by_id != by_id:
             raise ApiError(ErrorCode.fetch_session_topic_id_error)
-        if request.session_epoch != _next_epoch(session.epoch):
+        if request.session_epoch != next_epoch(session.epoch):
             raise ApiError(ErrorCode.invalid_fetch_session_epoch)
         session.epoch = request.session_epoch
         session.update(request)
@@ -127,17 +130,16 @@ class FetchSessions:
     def _open(self, wanted: Sequence[WantedPartition], *, by_id: bool) -> FetchSession:
         if len(self._sessions) >= self._slots_max:
             del self._sessions[next(iter(self._sessions))]
-        self._last_id = 1 if self._last_id >= EPOCH_MAX else self._last_id + 1
-        session = FetchSession(self._last_id, wanted, by_id=by_id)
+        session = FetchSession(self.new_id(), wanted, by_id=by_id)
         self._sessions[session.id] = session
         return session
 
 
-def _next_epoch(epoch: int) -> int:
+def next_epoch(epoch: int) -> int:
     return 1 if epoch == EPOCH_MAX else epoch + 1
 
 
-def _asked_partitions(
+def asked_partitions(
     request: FetchRequest, *, by_id: bool
 ) -> Iterator[tuple[str | UUID, FetchedPartition]]:
     for name, topic_id, partitions in request.topics:
@@ -146,7 +148,7 @@ def _asked_partitions(
             yield topic, partition
 
 
-def _forgotten_keys(request: FetchRequest, *, by_id: bool) -> Iterator[WantedKey]:
+def forgotten_keys(request: FetchRequest, *, by_id: bool) -> Iterator[WantedKey]:
     for name, topic_id, partitions in request.forgotten:
         topic = (topic_id or _NO_ID) if by_id else name
         for partition in partitions:

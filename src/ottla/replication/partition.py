@@ -195,16 +195,24 @@ class Partition:
             self._remember(found)
         return found
 
-    def read_as_follower(
-        self, offset: int, last_fetched_epoch: int, size_max: int, *, cached_only: bool = False
-    ) -> LogSlice | EpochEndOffset | None:
-        """What a follower is to append, or where its log leaves this one; see `read`."""
+    def divergence(self, offset: int, last_fetched_epoch: int) -> EpochEndOffset | None:
+        """Where the log of a follower, that ends like this, leaves this one; None if it does not.
+
+        -1 stands for an epoch that is not known, as in an empty log.
+        """
+        if last_fetched_epoch < 0:
+            return None
         log = self.log
-        if last_fetched_epoch >= 0:
-            found = log.leader_epochs.end_offset_for(last_fetched_epoch, log.log_end_offset)
-            if found[0] < last_fetched_epoch or found[1] < offset:
-                return EpochEndOffset(*found)
-        return self._read(offset, size_max, log.log_end_offset, cached_only=cached_only)
+        found = log.leader_epochs.end_offset_for(last_fetched_epoch, log.log_end_offset)
+        if found[0] < last_fetched_epoch or found[1] < offset:
+            return EpochEndOffset(*found)
+        return None
+
+    def read_to_end(
+        self, offset: int, size_max: int, *, cached_only: bool = False
+    ) -> LogSlice | None:
+        """As `read`, for a follower: committed or not."""
+        return self._read(offset, size_max, self.log.log_end_offset, cached_only=cached_only)
 
     def wait_for_data(self, waiter: Callable[[], None]) -> None:
         self._fetch_waiters.add(waiter)

@@ -1,0 +1,55 @@
+"""Fetch (1) of a follower: as in `fetch`, up to the end of the log, committed or not.
+
+Up to v14 the request has a replica id; from v15 on it comes in a tagged field, with the broker's
+epoch (KIP-903). From v12 on the follower tells the epoch of its last record, and hears where its
+log leaves the leader's (KIP-595).
+"""
+
+from typing import cast
+
+from ottla.handlers.broker import Broker
+from ottla.network.file_part import Part
+from ottla.network.session import Session
+from ottla.protocol.errors import ApiError
+from ottla.protocol.frames import RequestHeader
+from ottla.protocol.hot_fetch import (
+    TOPIC_ID_FROM,
+    FetchRequest,
+    encode_fetch_response,
+    group_by_topic,
+)
+from ottla.replication.follower_sessions import FollowerAnswer
+
+
+def handle_follower_fetch(
+    broker: Broker, session: Session, header: RequestHeader, request: FetchRequest
+) -> None:
+    reply = session.reply()
+
+    def respond(answer: FollowerAnswer) -> None:
+        if not answer.session_id:
+            session.forget_on_close(end)
+        parts = encode_fetch_response(
+            header.api_version,
+            header.correlation_id,
+            0,
+            answer.error_code,
+            answer.session_id,
+            group_by_topic(answer.partitions),
+        )
+        # The records places are the log slices that were read, which a session can send.
+        reply.send(cast("list[Part]", parts))
+
+    def end(_: Session) -> None:
+        sessions.end(found)
+
+    sessions = broker.follower_sessions
+    try:
+        found = sessions.resolve(request)
+    except ApiError as error:
+        respond(FollowerAnswer(error.code, 0, []))
+        return
+    by_id = header.api_version >= TOPIC_ID_FROM
+    if request.session_epoch <= 0:
+        session.call_on_close(end)
+    found.fetch(request, broker.fetch_bytes_max, by_id=by_id, respond=respond)

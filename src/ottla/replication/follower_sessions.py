@@ -1,0 +1,425 @@
+"""What followers fetch from the partitions that this broker leads.
+
+A follower names its partitions once, and later only what has changed (KIP-227). Its session lives
+as long as its connection. Each partition tells the sessions that copy it when there is something
+new, so that a fetch costs by what is new and not by how many partitions are copied.
+
+The offset of a fetch says that the follower has everything before it, which is what moves the high
+watermark; but only when the epoch beside it is the one that this log has there. A follower whose
+log is another is told where it leaves this one.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor
+from functools import partial
+from typing import Final, NamedTuple, Protocol
+from uuid import UUID
+
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.hot_fetch import FetchedPartition, FetchRequest, PartitionData
+from ottla.replication.fetch_sessions import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    WantedKey,
+    asked_partitions,
+    forgotten_keys,
+    next_epoch,
+)
+from ottla.replication.followers import FollowerFetch
+from ottla.replication.partition import Partition
+from ottla.runtime.clock import Clock
+from ottla.storage.errors import NotCached
+from ottla.storage.reading import LogSlice
+
+PROGRESS_DELAY_S: Final = 0.01  # What is committed is told this late, if no records go with it.
+
+
+class LedPartitions(Protocol):
+    def find(self, topic: str | UUID, index: int) -> Partition: ...
+
+    def on_isr_change(self, partition: Partition) -> None: ...
+
+
+class FollowerAnswer(NamedTuple):
+    error_code: int
+    session_id: int
+    partitions: list[tuple[str | UUID, PartitionData]]
+
+
+Respond = Callable[[FollowerAnswer], None]
+
+
+class _Copied:
+    """One partition as one follower copies it."""
+
+    __slots__ = (
+        "asked",
+        "is_asked_anew",
+        "key",
+        "partition",
+        "sent_high_watermark",
+        "sent_log_start_offset",
+        "session",
+    )
+
+    def __init__(self, session: "FollowerSession", key: WantedKey, asked: FetchedPartition) -> None:
+        self.session = session
+        self.key = key
+        self.asked = asked
+        self.is_asked_anew = True
+        self.partition: Partition | None = None  # Which tells of what is new.
+        self.sent_high_watermark = -1
+        self.sent_log_start_offset = -1
+
+    def on_news(self, only_of_progress: bool) -> None:
+        self.session.on_news(self, only_of_progress)
+
+    def attach(self, partition: Partition) -> None:
+        if partition is not self.partition:
+            self.detach()
+            self.partition = partition
+            partition.listen_to_appends(self.on_news)
+
+    def detach(self) -> None:
+        if self.partition is not None:
+            self.partition.forget_listener(self.on_news)
+            self.partition = None
+
+    def is_news(self, data: PartitionData) -> bool:
+        return (
+            data.records is not None
+            or data.error_code != 0
+            or data.diverging_epoch is not None
+            or data.high_watermark != self.sent_high_watermark
+            or data.log_start_offset != self.sent_log_start_offset
+        )
+
+    def is_unsettled(self, data: PartitionData) -> bool:
+        """Whether there is more to say, as far as was looked."""
+        partition = self.partition
+        return (
+            self.is_news(data)
+            or partition is None
+            or partition.log.log_end_offset > self.asked.fetch_offset
+        )
+
+
+class _Waiting(NamedTuple):
+    """The fetch that is being served."""
+
+    min_bytes: int
+    max_bytes: int
+    respond: Respond
+
+
+_Outcome = list[tuple[_Copied, PartitionData]]
+
+
+class FollowerSession:
+    """One follower on one connection; it has at most one fetch at a time."""
+
+    def __init__(
+        self,
+        session_id: int,
+        replica_id: int,
+        broker_epoch: int,
+        led: LedPartitions,
+        clock: Clock,
+        loop: asyncio.AbstractEventLoop,
+        executor: Executor,
+    ) -> None:
+        self.id = session_id  # 0: it ends with its first answer.
+        self.epoch = INITIAL_EPOCH
+        self._replica_id = replica_id
+        self._broker_epoch = broker_epoch
+        self._led = led
+        self._clock = clock
+        self._loop = loop
+        self._executor = executor
+        self._copied: dict[WantedKey, _Copied] = {}
+        # Those that may have something to say; the first was not heard for longest.
+        self._unsettled: dict[WantedKey, _Copied] = {}
+        self._waiting: _Waiting | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._progress_timer: asyncio.TimerHandle | None = None
+        self._is_scheduled = False
+
+    def fetch(
+        self, request: FetchRequest, bytes_max: int, *, by_id: bool, respond: Respond
+    ) -> None:
+        """Answer at once if there are records or errors, else when they come or time is up."""
+        if self._waiting is not None:
+            self._answer([])  # A follower that does not wait for its answer gets nothing new.
+        self._update(request, by_id=by_id)
+        self._waiting = _Waiting(request.min_bytes, min(request.max_bytes, bytes_max), respond)
+        self._look(partial(self._answer_or_wait, request.max_wait_ms))
+
+    def close(self) -> None:
+        """Nobody waits for the answer any more."""
+        self._stop_waiting()
+        for copied in self._copied.values():
+            copied.detach()
+        self._copied.clear()
+        self._unsettled.clear()
+
+    def on_news(self, copied: _Copied, only_of_progress: bool) -> None:
+        self._unsettled[copied.key] = copied
+        if self._waiting is None:
+            return
+        if not only_of_progress:
+            self._look_soon()
+        else:
+            self._answer_before_long()
+
+    def _answer_before_long(self) -> None:
+        if self._progress_timer is None:
+            self._progress_timer = self._loop.call_later(PROGRESS_DELAY_S, self._on_time_up)
+
+    def _update(self, request: FetchRequest, *, by_id: bool) -> None:
+        for topic, asked in asked_partitions(request, by_id=by_id):
+            key = (topic, asked.partition)
+            copied = self._copied.get(key)
+            if copied is None:
+                copied = self._copied[key] = _Copied(self, key, asked)
+            else:
+                copied.asked = asked
+                copied.is_asked_anew = True
+            self._unsettled[key] = copied
+        for key in forgotten_keys(request, by_id=by_id):
+            forgotten = self._copied.pop(key, None)
+            if forgotten is not None:
+                forgotten.detach()
+                self._unsettled.pop(key, None)
+
+    def _look_soon(self) -> None:
+        """All news of one turn of the loop are looked at together."""
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._loop.call_soon(self._look_again)
+
+    def _look_again(self) -> None:
+        self._is_scheduled = False
+        if self._waiting is not None:
+            self._look(self._answer_if_enough)
+
+    def _look(self, then: Callable[[_Outcome], None]) -> None:
+        waiting = self._waiting
+        assert waiting is not None
+        problems: _Outcome = []
+        sources: list[tuple[_Copied, Partition]] = []
+        for copied in list(self._unsettled.values()):
+            found = self._source(copied)
+            if isinstance(found, Partition):
+                sources.append((copied, found))
+            else:
+                problems.append((copied, found))
+        try:
+            read = _read_all(sources, waiting.max_bytes, cached_only=True)
+        except NotCached:
+            reading = self._loop.run_in_executor(
+                self._executor, partial(_read_all, sources, waiting.max_bytes)
+            )
+            reading.add_done_callback(
+                lambda done: self._go_on(waiting, then, problems + done.result())
+            )
+        else:
+            then(problems + read)
+
+    def _go_on(
+        self, waiting: _Waiting, then: Callable[[_Outcome], None], outcome: _Outcome
+    ) -> None:
+        """After a thread has read: unless the fetch was answered or has ended meanwhile."""
+        if self._waiting is waiting:
+            then(outcome)
+
+    def _source(self, copied: _Copied) -> Partition | PartitionData:
+        """Where to read from, or why not."""
+        asked = copied.asked
+        try:
+            partition = self._led.find(*copied.key)
+            copied.attach(partition)
+            if asked.current_leader_epoch != -1:
+                partition.validate_leader_epoch(asked.current_leader_epoch)
+            diverging = partition.divergence(asked.fetch_offset, asked.last_fetched_epoch)
+            if diverging is not None:
+                return PartitionData(asked.partition, diverging_epoch=diverging)
+            if copied.is_asked_anew:
+                self._note_progress(partition, asked)
+                copied.is_asked_anew = False
+        except ApiError as error:
+            return PartitionData(asked.partition, error.code)
+        return partition
+
+    def _note_progress(self, partition: Partition, asked: FetchedPartition) -> None:
+        log = partition.log
+        if not log.log_start_offset <= asked.fetch_offset <= log.log_end_offset:
+            return  # It is out of range, as the read will tell.
+        fetch = FollowerFetch(
+            self._replica_id, self._broker_epoch, asked.fetch_offset, asked.log_start_offset
+        )
+        if partition.on_follower_fetch(fetch, self._clock.monotonic_ms()):
+            self._led.on_isr_change(partition)
+
+    def _answer_or_wait(self, max_wait_ms: int, outcome: _Outcome) -> None:
+        if max_wait_ms <= 0 or not self._copied or self._is_enough(outcome):
+            self._answer(outcome)
+            return
+        self._settle(outcome)
+        self._timer = self._loop.call_later(max_wait_ms / 1000, self._on_time_up)
+        if any(copied.is_news(data) for copied, data in outcome):
+            self._answer_before_long()
+
+    def _answer_if_enough(self, outcome: _Outcome) -> None:
+        if self._is_enough(outcome):
+            self._answer(outcome)
+
+    def _is_enough(self, outcome: _Outcome) -> bool:
+        """Errors and the first answer of a session go out at once."""
+        waiting = self._waiting
+        assert waiting is not None
+        if self._is_first:
+            return True
+        size = 0
+        for _, data in outcome:
+            if data.error_code or data.diverging_epoch is not None:
+                return True
+            if data.records is not None:
+                size += data.records.size
+        return size >= waiting.min_bytes
+
+    @property
+    def _is_first(self) -> bool:
+        return self.id != 0 and self.epoch == INITIAL_EPOCH
+
+    def _on_time_up(self) -> None:
+        if self._waiting is not None:
+            self._look(self._answer)
+
+    def _answer(self, outcome: _Outcome) -> None:
+        waiting = self._waiting
+        assert waiting is not None
+        self._stop_waiting()
+        news = [(copied, data) for copied, data in outcome if copied.is_news(data)]
+        for copied, data in news:
+            if not data.error_code and data.diverging_epoch is None:
+                copied.sent_high_watermark = data.high_watermark
+                copied.sent_log_start_offset = data.log_start_offset
+        self._settle(outcome)
+        answer = [(copied.key[0], data) for copied, data in news]
+        if not self.id:
+            self.close()
+        waiting.respond(FollowerAnswer(ErrorCode.none, self.id, answer))
+
+    def _settle(self, outcome: _Outcome) -> None:
+        """Who has said all is heard again when there is news; who was served goes to the end."""
+        for copied, data in outcome:
+            key = copied.key
+            if not copied.is_unsettled(data):
+                self._unsettled.pop(key, None)
+            elif data.records is not None and key in self._unsettled:
+                self._unsettled[key] = self._unsettled.pop(key)
+
+    def _stop_waiting(self) -> None:
+        self._waiting = None
+        for timer in (self._timer, self._progress_timer):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._progress_timer = None
+
+
+class FollowerSessions:
+    """The sessions of all followers on this broker, by id."""
+
+    def __init__(
+        self,
+        led: LedPartitions,
+        new_id: Callable[[], int],
+        clock: Clock,
+        loop: asyncio.AbstractEventLoop,
+        executor: Executor,
+    ) -> None:
+        self._led = led
+        self._new_id = new_id
+        self._clock = clock
+        self._loop = loop
+        self._executor = executor
+        self._sessions: dict[int, FollowerSession] = {}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def resolve(self, request: FetchRequest) -> FollowerSession:
+        """The session that a request belongs to; ApiError if it is not known."""
+        if request.session_epoch > INITIAL_EPOCH:
+            session = self._sessions.get(request.session_id)
+            if session is None:
+                raise ApiError(ErrorCode.fetch_session_id_not_found)
+            if request.session_epoch != next_epoch(session.epoch):
+                raise ApiError(ErrorCode.invalid_fetch_session_epoch)
+            session.epoch = request.session_epoch
+            return session
+        known = self._sessions.get(request.session_id)
+        if known is not None:
+            self.end(known)
+        session_id = 0 if request.session_epoch == FINAL_EPOCH else self._new_id()
+        session = FollowerSession(
+            session_id,
+            request.replica_id,
+            request.replica_epoch,
+            self._led,
+            self._clock,
+            self._loop,
+            self._executor,
+        )
+        if session_id:
+            self._sessions[session_id] = session
+        return session
+
+    def end(self, session: FollowerSession) -> None:
+        if self._sessions.get(session.id) is session:
+            del self._sessions[session.id]
+        session.close()
+
+
+def _read_all(
+    sources: Iterable[tuple[_Copied, Partition]], bytes_max: int, *, cached_only: bool = False
+) -> _Outcome:
+    """Runs in a thread if it has to wait for the disk."""
+    return list(_read_each(sources, bytes_max, cached_only=cached_only))
+
+
+def _read_each(
+    sources: Iterable[tuple[_Copied, Partition]], bytes_max: int, *, cached_only: bool
+) -> Iterator[tuple[_Copied, PartitionData]]:
+    size = 0
+    for copied, partition in sources:
+        asked, log = copied.asked, partition.log
+        room = bytes_max - size
+        code = ErrorCode.none
+        records: LogSlice | None = None
+        try:
+            if room > 0 or not size:
+                records = partition.read_to_end(
+                    asked.fetch_offset,
+                    min(asked.partition_max_bytes, room),
+                    cached_only=cached_only,
+                )
+        except ApiError as error:
+            code = error.code
+        if records is not None:
+            if size and records.size > room:
+                records = None  # One batch too large for the rest of the answer: next time.
+            else:
+                size += records.size
+        yield (
+            copied,
+            PartitionData(
+                asked.partition,
+                code,
+                log.high_watermark,
+                -1,
+                log.log_start_offset,
+                records=records,
+            ),
+        )

@@ -1,0 +1,182 @@
+"""Proposes changes of in-sync sets to the controller (AlterPartition, KIP-497).
+
+All changes that wait go in one request, and one request is under way at a time. What the controller
+makes of them comes with the metadata, so an answer matters only where that brings nothing: when a
+change was refused, or was none.
+
+A change whose outcome is unknown stays pending and is sent again: it may be made, or have been.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from kio.schema.alter_partition.v3.request import (
+    AlterPartitionRequest,
+    BrokerState,
+    PartitionData,
+    TopicData,
+)
+from kio.schema.alter_partition.v3.response import AlterPartitionResponse
+from kio.schema.alter_partition.v3.response import PartitionData as AlteredPartition
+from kio.schema.types import BrokerId
+from kio.static.primitive import i32, i64
+
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.replication.followers import Followers, IsrChange
+from ottla.replication.partition import Partition
+from ottla.runtime.clock import Clock
+from ottla.runtime.supervisor import Supervisor
+
+logger = logging.getLogger(__name__)
+
+RETRY_S: Final = 0.1
+
+# The controller says that the change was not made, and that this is its last word.
+_REFUSED: Final = frozenset({ErrorCode.ineligible_replica, ErrorCode.operation_not_attempted})
+
+# There is newer metadata, which will come.
+_OUTDATED: Final = frozenset(
+    {
+        ErrorCode.unknown_topic_id,
+        ErrorCode.unknown_topic_or_partition,
+        ErrorCode.fenced_leader_epoch,
+        ErrorCode.invalid_update_version,
+        ErrorCode.invalid_request,
+        ErrorCode.new_leader_elected,
+    }
+)
+
+AlterPartition = Callable[[AlterPartitionRequest], Awaitable[AlterPartitionResponse]]
+
+
+class _Proposal(NamedTuple):
+    partition: Partition
+    followers: Followers
+    change: IsrChange
+
+    @property
+    def is_pending(self) -> bool:
+        """Not when the leadership, or newer metadata, has ended it."""
+        followers = self.followers
+        return self.partition.followers is followers and followers.pending is self.change
+
+
+_Key = tuple[UUID, int]
+
+
+class IsrChanges:
+    def __init__(
+        self,
+        node_id: int,
+        broker_epoch: Callable[[], int],
+        alter: AlterPartition,
+        clock: Clock,
+        supervisor: Supervisor,
+    ) -> None:
+        self._node_id = node_id
+        self._broker_epoch = broker_epoch
+        self._alter = alter
+        self._clock = clock
+        self._supervisor = supervisor
+        self._waiting: set[Partition] = set()
+        self._is_running = False
+
+    def submit(self, partition: Partition) -> None:
+        """The partition's followers have a pending change."""
+        self._waiting.add(partition)
+        if not self._is_running and not self._supervisor.stopped:
+            self._is_running = True
+            self._supervisor.start("in-sync changes", self._send_all())
+
+    async def _send_all(self) -> None:
+        try:
+            while self._waiting:
+                proposals = dict(self._take())
+                if proposals and not await self._send(proposals):
+                    await asyncio.sleep(RETRY_S)
+        finally:
+            self._is_running = False
+
+    def _take(self) -> Iterator[tuple[_Key, _Proposal]]:
+        waiting, self._waiting = self._waiting, set()
+        for partition in waiting:
+            followers, topic_id = partition.followers, partition.log.topic_id
+            if followers is not None and followers.pending is not None and topic_id is not None:
+                key = (topic_id, partition.log.topic_partition.partition)
+                yield key, _Proposal(partition, followers, followers.pending)
+
+    async def _send(self, proposals: dict[_Key, _Proposal]) -> bool:
+        """False when something is to be sent again, after a while."""
+        try:
+            response = await self._alter(self._request(proposals))
+            if response.error_code is not ErrorCode.none:
+                raise ApiError(response.error_code)
+        except ApiError as error:
+            logger.info("in-sync changes could not be proposed: %s", error)
+            self._waiting.update(proposal.partition for proposal in proposals.values())
+            return False
+        for topic in response.topics:
+            for result in topic.partitions:
+                if topic.topic_id is not None:
+                    key = (topic.topic_id, int(result.partition_index))
+                    proposal = proposals.pop(key, None)
+                    if proposal is not None:
+                        self._on_result(proposal, result)
+        self._waiting.update(proposal.partition for proposal in proposals.values())
+        return not self._waiting
+
+    def _on_result(self, proposal: _Proposal, result: AlteredPartition) -> None:
+        partition, followers, change = proposal
+        if not proposal.is_pending:
+            return
+        code = result.error_code
+        if code is ErrorCode.none and result.partition_epoch > change.partition_epoch:
+            return  # The metadata has it, or will have it.
+        if code is ErrorCode.none or code in _REFUSED:
+            followers.on_refused(change, self._clock.monotonic_ms())
+            partition.advance_high_watermark()
+        elif code not in _OUTDATED:
+            self._waiting.add(partition)
+        logger.info(
+            "%s: in-sync replicas %s were not taken: %s",
+            partition.log.topic_partition,
+            change.isr,
+            code.name,
+        )
+
+    def _request(self, proposals: dict[_Key, _Proposal]) -> AlterPartitionRequest:
+        by_topic: dict[UUID, list[PartitionData]] = {}
+        for (topic_id, index), proposal in proposals.items():
+            by_topic.setdefault(topic_id, []).append(self._partition_data(index, proposal))
+        return AlterPartitionRequest(
+            broker_id=BrokerId(self._node_id),
+            broker_epoch=i64(self._broker_epoch()),
+            topics=tuple(
+                TopicData(topic_id=topic_id, partitions=tuple(partitions))
+                for topic_id, partitions in by_topic.items()
+            ),
+        )
+
+    def _partition_data(self, index: int, proposal: _Proposal) -> PartitionData:
+        partition, followers, change = proposal
+        return PartitionData(
+            partition_index=i32(index),
+            leader_epoch=i32(partition.leader_epoch),
+            new_isr_with_epochs=tuple(
+                BrokerState(
+                    broker_id=BrokerId(replica),
+                    broker_epoch=i64(self._epoch_of(followers, replica)),
+                )
+                for replica in change.isr
+            ),
+            partition_epoch=i32(change.partition_epoch),
+        )
+
+    def _epoch_of(self, followers: Followers, replica: int) -> int:
+        """-1, which is not checked, for a follower that has not fetched since this broker leads."""
+        if replica == self._node_id:
+            return self._broker_epoch()
+        return followers.get(replica).broker_epoch
