@@ -15,6 +15,7 @@ from kio.schema.broker_registration.v4.response import BrokerRegistrationRespons
 from kio.schema.types import BrokerId
 from kio.static.primitive import i16, i64, u16
 
+from ottla.controller.features import supported_features
 from ottla.network.endpoints import Endpoint
 from ottla.protocol.errors import ApiError
 
@@ -73,7 +74,7 @@ class Registration:
                     )
                     for endpoint in advertised
                 ),
-                features=(),
+                features=supported_features(),
                 rack=rack,
             )
         )
