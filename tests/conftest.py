@@ -13,8 +13,14 @@ from tests.broker_process import LOG_CHARACTERS_SHOWN, BrokerProcess, ExternalBr
 
 EXTERNAL_BOOTSTRAP = os.environ.get("OTTLA_TEST_BOOTSTRAP")
 
-# A new group waits three seconds for more members before it starts, which a test need not.
-IMPATIENT = ("--set", "group.initial.rebalance.delay.ms=0")
+# A new group waits three seconds for more members before it starts, and a share group locks records
+# for 15 seconds and more: a test need not wait so long.
+IMPATIENT = (
+    "--set",
+    "group.initial.rebalance.delay.ms=0",
+    "--set",
+    "group.share.min.record.lock.duration.ms=1000",
+)
 
 # A shell starts jobs in the background with ctrl-c ignored, and the commands under test inherit it.
 signal.signal(signal.SIGINT, signal.default_int_handler)

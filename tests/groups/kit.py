@@ -28,6 +28,7 @@ from kio.static.primitive import i32, i32Timedelta
 
 from ottla.groups.caller import Caller
 from ottla.groups.config import GroupConfig
+from ottla.groups.consumer.config import ConsumerConfig
 from ottla.groups.coordinator import GroupMachine
 from ottla.groups.record import Record
 from ottla.groups.record_codec import GroupRecordCodec
@@ -140,8 +141,15 @@ class Reply:
 
 
 class Coordinator:
-    def __init__(self, catalog: Catalog | None = None, **config: Any) -> None:
+    def __init__(
+        self,
+        catalog: Catalog | None = None,
+        consumer: ConsumerConfig | None = None,
+        **config: Any,
+    ) -> None:
+        """`consumer` holds for every consumer group."""
         self.catalog = catalog or Catalog(t=4, u=2)
+        self.consumer_config = consumer or ConsumerConfig()
         self.config = GroupConfig(**config)
         self.now_ms = START_MS
         self.log: list[object] = []
@@ -156,6 +164,7 @@ class Coordinator:
             catalog=self.catalog,
             timers=self.timers,
             new_uuid=lambda: str(next(self._uuids)),
+            consumer_config=lambda _: self.consumer_config,
         )
         for record in self.log:
             self.machine.replay(record, self.now_ms)

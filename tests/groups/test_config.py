@@ -1,12 +1,5 @@
-import pytest
-
-from ottla.groups.config import (
-    BROKER_KEYS,
-    GROUP_CONSUMER_SESSION_TIMEOUT_MS,
-    GroupConfig,
-)
+from ottla.groups.config import BROKER_KEYS, GroupConfig
 from ottla.protocol.config import ConfigSchema, ConfigValues
-from ottla.protocol.errors import ApiError
 
 
 def test_defaults_are_those_of_the_keys() -> None:
@@ -24,10 +17,3 @@ def test_values_are_read() -> None:
     config = GroupConfig.of(values)
 
     assert (config.offsets_retention_ms, config.max_size) == (120_000, 3)
-
-
-def test_a_session_timeout_outside_its_limits_is_refused() -> None:
-    values = ConfigValues({GROUP_CONSUMER_SESSION_TIMEOUT_MS.name: 10})
-
-    with pytest.raises(ApiError, match=r"group\.consumer\.min\.session\.timeout\.ms"):
-        GroupConfig.of(values)

@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 from kio.schema.consumer_group_heartbeat.v1.response import ConsumerGroupHeartbeatResponse
 from tests.groups.kit import Coordinator
 
-from ottla.groups.config import DEFAULT_PACE
+from ottla.groups.consumer.config import DEFAULT_PACE, ConsumerConfig
 from ottla.protocol.errors import ApiError, ErrorCode
 
 Place = tuple[str, int]
@@ -255,11 +255,13 @@ class BatchedConsumerGroupModel(ConsumerGroupModel):
     """Targets are made seldom, so that members meet those of an older group epoch."""
 
     config: ClassVar[dict[str, Any]] = {
-        "consumer_pace": replace(
-            DEFAULT_PACE,
-            assignment_interval_ms=3,
-            assignment_us_each=1_000_000,
-            assignment_waits_above=0,
+        "consumer": ConsumerConfig(
+            pace=replace(
+                DEFAULT_PACE,
+                assignment_interval_ms=3,
+                assignment_us_each=1_000_000,
+                assignment_waits_above=0,
+            )
         )
     }
 

@@ -15,16 +15,18 @@ from ottla.controller.image import MetadataImage
 from ottla.controller.machine import ControllerMachine, ControllerSettings
 from ottla.controller.record_codec import MetadataRecordCodec
 from ottla.controller.records import PartitionRecord
-from ottla.groups.config import BROKER_KEYS as GROUP_KEYS
+from ottla.groups.config import BROKER_KEYS as COORDINATOR_KEYS
 from ottla.groups.config import GroupConfig
+from ottla.groups.consumer.config import BROKER_KEYS as CONSUMER_KEYS
 from ottla.groups.coordinator import GroupMachine
+from ottla.groups.group_config import GROUP_KEYS, validate_group
 from ottla.groups.record_codec import GroupRecordCodec
 from ottla.groups.share.config import BROKER_KEYS as SHARE_KEYS
-from ottla.groups.share.config import GROUP_KEYS as SHARE_GROUP_KEYS
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.dispatch import make_dispatch
 from ottla.handlers.table import API_TABLE
 from ottla.machine.partitioning import partition_for
+from ottla.node.group_configs import GroupConfigs
 from ottla.node.share_groups import make_share_groups
 from ottla.protocol.codec import read_response, write_request
 from ottla.protocol.config import ConfigKey, ConfigSchema, ConfigType
@@ -67,7 +69,15 @@ METADATA = "/data/__cluster_metadata-0"
 
 PASSWORD = ConfigKey("ssl.key.password", ConfigType.PASSWORD, "", "The password of the key.")
 BROKER_SCHEMA = ConfigSchema(
-    (*CONTROLLER_KEYS, *GROUP_KEYS, *SHARE_KEYS, *TRANSACTION_KEYS, *STORAGE_KEYS, PASSWORD)
+    (
+        *CONTROLLER_KEYS,
+        *COORDINATOR_KEYS,
+        *CONSUMER_KEYS,
+        *SHARE_KEYS,
+        *TRANSACTION_KEYS,
+        *STORAGE_KEYS,
+        PASSWORD,
+    )
 )
 TOPIC_SCHEMA = ConfigSchema(TOPIC_KEYS)
 
@@ -187,7 +197,8 @@ class Node:
             BROKER_SCHEMA,
             BROKER_SCHEMA.parse({name.replace("_", "."): value for name, value in static.items()}),
             topic_defaults,
-            ConfigSchema(SHARE_GROUP_KEYS),
+            ConfigSchema(GROUP_KEYS),
+            validate_group,
         )
         ids = count(1)
         settings = ControllerSettings(
@@ -338,7 +349,8 @@ class Node:
         return make_share_groups(
             self.replicas,
             self.image,
-            configs,
+            configs.broker_values(),
+            GroupConfigs(configs, self.image).share,
             self.controller,
             clock,
             supervisor,

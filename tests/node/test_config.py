@@ -103,3 +103,8 @@ def test_the_example_file_is_valid() -> None:
 
 def test_the_reference_in_the_documentation_is_up_to_date() -> None:
     assert Path("docs/config.md").read_text() == config_reference(), "run `make docs`"
+
+
+def test_values_that_do_not_go_together_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"group\.share\.min\.session\.timeout\.ms"):
+        load(overrides={"group.share.session.timeout.ms": "7000"})

@@ -75,7 +75,7 @@ class ConfigControl:
             error = None
             try:
                 resource = self._resource(asked.resource_type, asked.resource_name, repeated)
-                records.extend(self._increments(resource, asked.configs))
+                records.extend(self._validated(resource, self._increments(resource, asked.configs)))
             except ApiError as raised:
                 error = raised
             results.append(
@@ -101,7 +101,7 @@ class ConfigControl:
             error = None
             try:
                 resource = self._resource(asked.resource_type, asked.resource_name, repeated)
-                records.extend(_replacements(resource, asked.configs))
+                records.extend(self._validated(resource, _replacements(resource, asked.configs)))
             except ApiError as raised:
                 error = raised
             results.append(
@@ -136,6 +136,16 @@ class ConfigControl:
         raise ApiError(
             ErrorCode.invalid_request, f"configs of resource type {resource_type} cannot be set"
         )
+
+    def _validated(self, resource: _Resource, changes: list[ConfigRecord]) -> list[ConfigRecord]:
+        """Values of a group have to go together, and with those of the broker."""
+        if resource.resource_type == GROUP_RESOURCE:
+            changed = {change.name: change.value for change in changes}
+            values = {**resource.values, **changed}
+            own = {name: value for name, value in values.items() if value is not None}
+            configs = EffectiveConfigs(self._image, self._rules, None)
+            self._rules.validate_group(configs.group_values_with(own), configs.broker_values())
+        return changes
 
     def _validate_broker(self, name: str) -> None:
         if name and not (name.isdecimal() and int(name) in self._image.brokers):

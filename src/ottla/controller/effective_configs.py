@@ -59,6 +59,8 @@ class ConfigRules:
     static: Values  # The broker's file, environment and flags.
     topic_defaults: Callable[[Values], Values]  # What broker values say about topic keys.
     group_schema: ConfigSchema = _NO_KEYS
+    # Values of a group and of the broker; raises ApiError when the group cannot have them.
+    validate_group: Callable[[ConfigValues, ConfigValues], None] = lambda _group, _broker: None
 
 
 class EffectiveConfigs:
@@ -78,7 +80,11 @@ class EffectiveConfigs:
         )
 
     def group_values(self, group_id: str) -> ConfigValues:
-        own = _parse_stored(self._rules.group_schema, self._image.group_configs(group_id))
+        return self.group_values_with(self._image.group_configs(group_id))
+
+    def group_values_with(self, overrides: Mapping[str, str]) -> ConfigValues:
+        """For a group with these values of its own."""
+        own = _parse_stored(self._rules.group_schema, overrides)
         return ConfigValues(
             own, *(self._group_defaults(values) for _, values in self._broker_layers())
         )

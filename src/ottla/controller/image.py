@@ -60,6 +60,7 @@ class MetadataImage:
     features: dict[str, i16] = field(default_factory=dict)  # Those that were ever written.
     producer_ids: ProducerIdsRecord | None = None
     topics_version: int = field(default=0, compare=False)  # Grows with topics and partitions.
+    configs_version: int = field(default=0, compare=False)  # Grows with configs.
 
     def partition(self, topic: str, index: int) -> PartitionRecord | None:
         found = self.topics.get(topic)
@@ -192,6 +193,7 @@ def _replay_remove_topic(image: MetadataImage, record: RemoveTopicRecord) -> Non
 def _replay_config(image: MetadataImage, record: ConfigRecord) -> None:
     resource = (int(record.resource_type), record.resource_name)
     values = image.configs.setdefault(resource, {})
+    image.configs_version += 1
     if record.value is not None:
         values[record.name] = record.value
         return

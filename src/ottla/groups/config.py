@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Any
 
-from ottla.groups.modern.pace import Pace
 from ottla.protocol.config import (
     ConfigKey,
     ConfigType,
@@ -12,7 +11,6 @@ from ottla.protocol.config import (
     each_of,
     one_of,
 )
-from ottla.protocol.errors import ApiError, ErrorCode
 
 _INT_MAX = 2**31 - 1
 _MINUTE_MS = 60_000
@@ -78,62 +76,6 @@ OFFSET_METADATA_MAX_BYTES = _integer(
     "The longest metadata that may accompany a committed offset.",
     low=0,
 )
-GROUP_CONSUMER_SESSION_TIMEOUT_MS = _integer(
-    "group.consumer.session.timeout.ms",
-    45_000,
-    "A member of a consumer group that sends no heartbeat for this long is removed.",
-)
-GROUP_CONSUMER_MIN_SESSION_TIMEOUT_MS = _integer(
-    "group.consumer.min.session.timeout.ms",
-    45_000,
-    "The shortest session timeout that a consumer group can be given.",
-)
-GROUP_CONSUMER_MAX_SESSION_TIMEOUT_MS = _integer(
-    "group.consumer.max.session.timeout.ms",
-    60_000,
-    "The longest session timeout that a consumer group can be given.",
-)
-GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS = _integer(
-    "group.consumer.heartbeat.interval.ms",
-    5_000,
-    "How often the members of a consumer group are told to send a heartbeat.",
-)
-GROUP_CONSUMER_MIN_HEARTBEAT_INTERVAL_MS = _integer(
-    "group.consumer.min.heartbeat.interval.ms",
-    5_000,
-    "The shortest heartbeat interval that a consumer group can be given.",
-)
-GROUP_CONSUMER_MAX_HEARTBEAT_INTERVAL_MS = _integer(
-    "group.consumer.max.heartbeat.interval.ms",
-    15_000,
-    "The longest heartbeat interval that a consumer group can be given.",
-)
-GROUP_CONSUMER_REBALANCE_HEARTBEAT_INTERVAL_MS = _integer(
-    "group.consumer.rebalance.heartbeat.interval.ms",
-    200,
-    "How often the members of a consumer group are told to send a heartbeat for some time after a"
-    " change of the group, so that partitions change hands soon. Groups of more than 40 members"
-    " take longer, and none takes longer than group.consumer.heartbeat.interval.ms.",
-)
-GROUP_CONSUMER_ASSIGNMENT_INTERVAL_MS = _integer(
-    "group.consumer.assignment.interval.ms",
-    1_000,
-    "The longest that a consumer group waits after an assignment of partitions before it makes the"
-    " next one. It waits 0.1 ms for each member and partition, but not below 100 of them.",
-    low=0,
-)
-GROUP_CONSUMER_MIN_ASSIGNMENT_INTERVAL_MS = _integer(
-    "group.consumer.min.assignment.interval.ms",
-    0,
-    "The shortest assignment interval that a consumer group can be given.",
-    low=0,
-)
-GROUP_CONSUMER_MAX_ASSIGNMENT_INTERVAL_MS = _integer(
-    "group.consumer.max.assignment.interval.ms",
-    15_000,
-    "The longest assignment interval that a consumer group can be given.",
-    low=0,
-)
 GROUP_CONSUMER_MAX_SIZE = _integer(
     "group.consumer.max.size", _INT_MAX, "The most members that a consumer group can have."
 )
@@ -163,31 +105,10 @@ BROKER_KEYS: tuple[ConfigKey[Any], ...] = (
     OFFSETS_TOPIC_REPLICATION_FACTOR,
     OFFSETS_TOPIC_SEGMENT_BYTES,
     OFFSET_METADATA_MAX_BYTES,
-    GROUP_CONSUMER_SESSION_TIMEOUT_MS,
-    GROUP_CONSUMER_MIN_SESSION_TIMEOUT_MS,
-    GROUP_CONSUMER_MAX_SESSION_TIMEOUT_MS,
-    GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS,
-    GROUP_CONSUMER_MIN_HEARTBEAT_INTERVAL_MS,
-    GROUP_CONSUMER_MAX_HEARTBEAT_INTERVAL_MS,
-    GROUP_CONSUMER_REBALANCE_HEARTBEAT_INTERVAL_MS,
-    GROUP_CONSUMER_ASSIGNMENT_INTERVAL_MS,
-    GROUP_CONSUMER_MIN_ASSIGNMENT_INTERVAL_MS,
-    GROUP_CONSUMER_MAX_ASSIGNMENT_INTERVAL_MS,
     GROUP_CONSUMER_MAX_SIZE,
     GROUP_CONSUMER_ASSIGNORS,
     GROUP_CONSUMER_MIGRATION_POLICY,
 )
-
-
-def _pace(values: ConfigValues) -> Pace:
-    return Pace(
-        assignment_interval_ms=values[GROUP_CONSUMER_ASSIGNMENT_INTERVAL_MS],
-        heartbeat_interval_ms=values[GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS],
-        rebalance_heartbeat_interval_ms=values[GROUP_CONSUMER_REBALANCE_HEARTBEAT_INTERVAL_MS],
-    )
-
-
-DEFAULT_PACE = _pace(ConfigValues())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,32 +122,12 @@ class GroupConfig:
     offsets_retention_ms: int = OFFSETS_RETENTION_MINUTES.default * _MINUTE_MS
     offsets_retention_check_interval_ms: int = OFFSETS_RETENTION_CHECK_INTERVAL_MS.default
     offset_metadata_max_bytes: int = OFFSET_METADATA_MAX_BYTES.default
-    consumer_session_timeout_ms: int = GROUP_CONSUMER_SESSION_TIMEOUT_MS.default
-    consumer_pace: Pace = DEFAULT_PACE
     consumer_max_size: int = GROUP_CONSUMER_MAX_SIZE.default
     consumer_assignors: tuple[str, ...] = GROUP_CONSUMER_ASSIGNORS.default
     consumer_migration_policy: str = GROUP_CONSUMER_MIGRATION_POLICY.default
 
     @classmethod
     def of(cls, values: ConfigValues) -> "GroupConfig":
-        _validate_range(
-            values,
-            GROUP_CONSUMER_SESSION_TIMEOUT_MS,
-            GROUP_CONSUMER_MIN_SESSION_TIMEOUT_MS,
-            GROUP_CONSUMER_MAX_SESSION_TIMEOUT_MS,
-        )
-        _validate_range(
-            values,
-            GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS,
-            GROUP_CONSUMER_MIN_HEARTBEAT_INTERVAL_MS,
-            GROUP_CONSUMER_MAX_HEARTBEAT_INTERVAL_MS,
-        )
-        _validate_range(
-            values,
-            GROUP_CONSUMER_ASSIGNMENT_INTERVAL_MS,
-            GROUP_CONSUMER_MIN_ASSIGNMENT_INTERVAL_MS,
-            GROUP_CONSUMER_MAX_ASSIGNMENT_INTERVAL_MS,
-        )
         return cls(
             min_session_timeout_ms=values[GROUP_MIN_SESSION_TIMEOUT_MS],
             max_session_timeout_ms=values[GROUP_MAX_SESSION_TIMEOUT_MS],
@@ -235,20 +136,7 @@ class GroupConfig:
             offsets_retention_ms=values[OFFSETS_RETENTION_MINUTES] * _MINUTE_MS,
             offsets_retention_check_interval_ms=values[OFFSETS_RETENTION_CHECK_INTERVAL_MS],
             offset_metadata_max_bytes=values[OFFSET_METADATA_MAX_BYTES],
-            consumer_session_timeout_ms=values[GROUP_CONSUMER_SESSION_TIMEOUT_MS],
-            consumer_pace=_pace(values),
             consumer_max_size=values[GROUP_CONSUMER_MAX_SIZE],
             consumer_assignors=values[GROUP_CONSUMER_ASSIGNORS],
             consumer_migration_policy=values[GROUP_CONSUMER_MIGRATION_POLICY],
-        )
-
-
-def _validate_range(
-    values: ConfigValues, key: ConfigKey[int], low: ConfigKey[int], high: ConfigKey[int]
-) -> None:
-    if not values[low] <= values[key] <= values[high]:
-        raise ApiError(
-            ErrorCode.invalid_config,
-            f"{key.name} is {values[key]}, but {low.name} and {high.name} allow only"
-            f" {values[low]} to {values[high]}",
         )

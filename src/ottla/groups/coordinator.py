@@ -46,6 +46,7 @@ from ottla.groups.classic.state import ClassicState
 from ottla.groups.config import GroupConfig
 from ottla.groups.consumer import describe as consumer_describe
 from ottla.groups.consumer.classic_members import ClassicMembers
+from ottla.groups.consumer.config import ConsumerConfig
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.heartbeat import ConsumerHeartbeat
 from ottla.groups.consumer.migration import Migration
@@ -89,6 +90,7 @@ class GroupMachine:
         catalog: TopicCatalog,
         timers: Timers,
         new_uuid: Callable[[], str],
+        consumer_config: Callable[[str], ConsumerConfig] = lambda _: ConsumerConfig(),
         share_config: Callable[[str], ShareConfig] = lambda _: ShareConfig(),
     ) -> None:
         self._state = CoordinatorState(
@@ -96,6 +98,7 @@ class GroupMachine:
             catalog=catalog,
             timers=timers,
             new_uuid=new_uuid,
+            consumer_config=consumer_config,
             share_config=share_config,
         )
         self._rebalance = ClassicRebalance(self._state)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.records import GroupMetadataValue
 from ottla.groups.config import GroupConfig
+from ottla.groups.consumer.config import ConsumerConfig
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.group import Group
 from ottla.groups.offsets.store import OffsetStore
@@ -31,9 +32,11 @@ class CoordinatorState:
         catalog: TopicCatalog,
         timers: Timers,
         new_uuid: Callable[[], str],
+        consumer_config: Callable[[str], ConsumerConfig],
         share_config: Callable[[str], ShareConfig],
     ) -> None:
         self.config = config
+        self.consumer_config = consumer_config  # Of a consumer group.
         self.share_config = share_config  # Of a share group.
         self.catalog = catalog
         self.timers = timers

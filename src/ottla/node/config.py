@@ -11,8 +11,9 @@ from typing import Any
 
 from ottla.controller.config import BROKER_KEYS as CONTROLLER_KEYS
 from ottla.groups.config import BROKER_KEYS as GROUP_BROKER_KEYS
+from ottla.groups.consumer.config import BROKER_KEYS as CONSUMER_BROKER_KEYS
+from ottla.groups.group_config import GROUP_KEYS, validate_broker
 from ottla.groups.share.config import BROKER_KEYS as SHARE_BROKER_KEYS
-from ottla.groups.share.config import GROUP_KEYS
 from ottla.network.config import ADVERTISED_LISTENERS, LISTENERS
 from ottla.network.config import BROKER_KEYS as NETWORK_KEYS
 from ottla.node.settings import ServeSettings
@@ -52,6 +53,7 @@ BROKER_SCHEMA = ConfigSchema(
         *STORAGE_KEYS,
         *CONTROLLER_KEYS,
         *GROUP_BROKER_KEYS,
+        *CONSUMER_BROKER_KEYS,
         *SHARE_BROKER_KEYS,
         *TRANSACTION_KEYS,
         *REPLICATION_KEYS,
@@ -73,6 +75,10 @@ def load_config(settings: ServeSettings, environment: Mapping[str, str]) -> dict
         values |= _parse(_read_file(settings.config_file), f"in {settings.config_file}")
     values |= _parse(_read_environment(environment), "in the environment")
     values |= _parse(_read_flags(settings, ConfigValues(values)), "in the flags")
+    try:
+        validate_broker(ConfigValues(values))
+    except ApiError as error:
+        raise ConfigError(str(error.message)) from None
     return values
 
 

@@ -30,8 +30,9 @@ the value of the broker key beside it.
 _GROUP_HEADER = """
 ## Group
 
-Set for a share group by any Kafka client that alters configs (resource type GROUP), before or after
-the group exists. A group that does not set a key has the value of the broker key beside it.
+Set for a consumer group or share group by any Kafka client that alters configs (resource type
+GROUP), before or after the group exists. A group that does not set a key has the value of the
+broker key beside it. Where the broker has a `min` and a `max` of a key, a group has to stay within.
 """
 
 

@@ -6,15 +6,15 @@ starts faster without it.
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from ottla.controller.image import MetadataImage
 from ottla.groups.config import GroupConfig
-from ottla.groups.share.config import ShareConfig
 from ottla.machine.contract import RecordCodec, Timers
 from ottla.machine.partitioning import partition_for
 from ottla.node.environment import Environment
+from ottla.node.group_configs import GroupConfigs
 from ottla.protocol.topics import CONSUMER_OFFSETS_TOPIC
 from ottla.replication.coordinators import Coordinators
 from ottla.runtime.supervisor import Supervisor
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 def group_coordinators(
     config: GroupConfig,
-    share_config: Callable[[str], ShareConfig],
+    configs: GroupConfigs,
     image: MetadataImage,
     environment: Environment,
     supervisor: Supervisor,
@@ -40,7 +40,8 @@ def group_coordinators(
             catalog=image,
             timers=timers,
             new_uuid=lambda: str(environment.new_uuid()),
-            share_config=share_config,
+            consumer_config=configs.consumer,
+            share_config=configs.share,
         )
 
     def create_codec() -> RecordCodec:

@@ -15,6 +15,7 @@ from ottla.controller.config import BROKER_HEARTBEAT_INTERVAL_MS
 from ottla.controller.effective_configs import ConfigRules, EffectiveConfigs
 from ottla.controller.machine import ControllerMachine
 from ottla.groups.config import GroupConfig
+from ottla.groups.group_config import validate_group
 from ottla.handlers.api import claimed_versions
 from ottla.handlers.broker import Broker
 from ottla.handlers.dispatch import make_dispatch
@@ -26,6 +27,7 @@ from ottla.node.config import BROKER_RACK, BROKER_SCHEMA, GROUP_SCHEMA, NODE_ID,
 from ottla.node.deleted_topics import DeletedTopics
 from ottla.node.descriptors import descriptor_limit, share_descriptors
 from ottla.node.environment import Environment
+from ottla.node.group_configs import GroupConfigs
 from ottla.node.group_coordinators import group_coordinators, remove_offsets_of_topics
 from ottla.node.housekeeping import Housekeeping
 from ottla.node.metadata_feed import MetadataFeed
@@ -87,9 +89,12 @@ class Node:
         self._loop = asyncio.get_running_loop()
         self._environment = environment = environment or Environment.real()
         self._clock = environment.clock
-        self._rules = ConfigRules(TOPIC_SCHEMA, BROKER_SCHEMA, values, topic_defaults, GROUP_SCHEMA)
+        self._rules = ConfigRules(
+            TOPIC_SCHEMA, BROKER_SCHEMA, values, topic_defaults, GROUP_SCHEMA, validate_group
+        )
         self._feed = MetadataFeed()
         self._configs = EffectiveConfigs(self._feed.image, self._rules, self.node_id)
+        self._group_configs = GroupConfigs(self._configs, self._feed.image)
         self._executor = environment.executor
         self._supervisor = Supervisor(self._loop, self._on_failure)
         self._filesystem = environment.filesystem
@@ -156,7 +161,7 @@ class Node:
             self.values[BROKER_HEARTBEAT_INTERVAL_MS],
         )
         share = self._start_share_groups(controller)
-        groups = self._start_groups(share)
+        groups = self._start_groups()
         transactions = self._start_transactions(groups)
         self._replicas.load(self._feed.image, self._feed.take_removed_topic_ids())
         self._feed.listen(self._replicas.on_record)
@@ -233,7 +238,8 @@ class Node:
         share = make_share_groups(
             self._replicas,
             self._feed.image,
-            self._configs,
+            self.values,
+            self._group_configs.share,
             controller,
             self._clock,
             self._supervisor,
@@ -244,11 +250,11 @@ class Node:
         self._supervisor.start("share state pruning", share.pruning.run())
         return share
 
-    def _start_groups(self, share: ShareGroups) -> "Coordinators[GroupMachine]":
+    def _start_groups(self) -> "Coordinators[GroupMachine]":
         """Each begins when the partition that it lives on is taken up."""
         groups = group_coordinators(
             GroupConfig.of(self.values),
-            share.config,
+            self._group_configs,
             self._feed.image,
             self._environment,
             self._supervisor,

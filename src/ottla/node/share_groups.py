@@ -1,9 +1,9 @@
 """What serves share groups on this node: share coordinators, and share-partitions it leads."""
 
 from asyncio import AbstractEventLoop
+from collections.abc import Callable
 from concurrent.futures import Executor
 
-from ottla.controller.effective_configs import EffectiveConfigs
 from ottla.controller.image import MetadataImage
 from ottla.groups.share.config import (
     GROUP_SHARE_MAX_SHARE_SESSIONS,
@@ -15,6 +15,7 @@ from ottla.groups.share.sessions import ShareSessions
 from ottla.groups.share.state_coordinator import ShareStateMachine
 from ottla.machine.contract import RecordCodec
 from ottla.machine.partitioning import partition_for
+from ottla.protocol.config import ConfigValues
 from ottla.protocol.topics import SHARE_GROUP_STATE_TOPIC
 from ottla.replication.coordinators import Coordinators
 from ottla.replication.dead_letters import DeadLetters
@@ -31,19 +32,18 @@ from ottla.runtime.supervisor import Supervisor
 def make_share_groups(
     replicas: ReplicaManager,
     image: MetadataImage,
-    configs: EffectiveConfigs,
+    values: ConfigValues,
+    config: Callable[[str], ShareConfig],
     controller: ControllerClient,
     clock: Clock,
     supervisor: Supervisor,
     loop: AbstractEventLoop,
     executor: Executor,
 ) -> ShareGroups:
-    """Each share coordinator begins when the partition that it lives on is taken up."""
-    values = configs.broker_values()
+    """Each share coordinator begins when the partition that it lives on is taken up.
 
-    def config(group_id: str) -> ShareConfig:
-        return ShareConfig.of(configs.group_values(group_id), configs.broker_values())
-
+    `values` are those of the broker, `config` what holds for a group.
+    """
     coordinators = Coordinators(
         SHARE_GROUP_STATE_TOPIC,
         image,

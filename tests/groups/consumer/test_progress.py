@@ -5,7 +5,7 @@ from dataclasses import replace
 from kio.schema.consumer_group_describe.v1.response import DescribedGroup
 from tests.groups.kit import Coordinator, subscription
 
-from ottla.groups.config import DEFAULT_PACE
+from ottla.groups.consumer.config import DEFAULT_PACE, ConsumerConfig
 from ottla.protocol.errors import ErrorCode
 
 ALL_OF_T = {("t", partition) for partition in range(4)}
@@ -20,7 +20,7 @@ SLOW = replace(
 
 
 def new_coordinator() -> Coordinator:
-    return Coordinator(consumer_pace=SLOW)
+    return Coordinator(consumer=ConsumerConfig(pace=SLOW))
 
 
 def epochs(coordinator: Coordinator) -> tuple[str, int, int]:

@@ -1,20 +1,12 @@
 import pytest
 
 from ottla.groups.share.config import (
-    BROKER_KEYS,
-    GROUP_KEYS,
     SHARE_AUTO_OFFSET_RESET,
     ShareConfig,
     reset_duration_ms,
 )
 from ottla.protocol.config import ConfigValues
 from ottla.protocol.errors import ApiError
-
-
-def test_every_group_key_has_a_broker_key() -> None:
-    names = {key.name for key in BROKER_KEYS}
-
-    assert {key.synonym for key in GROUP_KEYS} <= names
 
 
 def test_values() -> None:

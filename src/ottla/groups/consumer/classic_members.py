@@ -144,7 +144,7 @@ class ClassicMembers:
         """Or there would be one if the member joined now."""
         if member.epoch < group.assignment_epoch:
             return True
-        return self._state.config.consumer_pace.is_target_due(group, now_ms)
+        return self._state.consumer_config(group.group_id).pace.is_target_due(group, now_ms)
 
     def leave_group(
         self, group: ConsumerGroup, request: LeaveGroupRequest, now_ms: int

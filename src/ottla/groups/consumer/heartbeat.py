@@ -189,7 +189,7 @@ class ConsumerHeartbeat:
     def _response(
         self, group: ConsumerGroup, member: ConsumerMember, now_ms: int, *, tell_assignment: bool
     ) -> ConsumerGroupHeartbeatResponse:
-        pace = self._state.config.consumer_pace
+        pace = self._state.consumer_config(group.group_id).pace
         return ConsumerGroupHeartbeatResponse(
             throttle_time=NO_THROTTLE,
             error_code=ErrorCode.none,

@@ -32,7 +32,8 @@ class Progress:
     ) -> ConsumerMember:
         """`member` may differ from the draft's in what it holds: it came back with nothing."""
         self._maybe_begin_epoch(draft, now_ms, subscription_changed=subscription_changed)
-        if self._state.config.consumer_pace.is_target_due(draft.group, now_ms):
+        pace = self._state.consumer_config(draft.group.group_id).pace
+        if pace.is_target_due(draft.group, now_ms):
             default_assignor = self._state.config.consumer_assignors[0]
             write_target(draft, self._state.catalog, default_assignor, now_ms)
         group = draft.group

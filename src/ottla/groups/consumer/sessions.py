@@ -35,9 +35,10 @@ class ConsumerSessions:
             self.watch_revocation(group.group_id, member, now_ms)
 
     def keep_alive(self, group_id: str, member: ConsumerMember, now_ms: int) -> None:
-        timeout_ms = self._state.config.consumer_session_timeout_ms
         if member.classic is not None:
             timeout_ms = member.classic.session_timeout_ms
+        else:
+            timeout_ms = self._state.consumer_config(group_id).session_timeout_ms
         self._schedule("session", group_id, member, now_ms + timeout_ms)
 
     def watch_revocation(self, group_id: str, member: ConsumerMember, now_ms: int) -> None:

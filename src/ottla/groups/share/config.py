@@ -8,13 +8,13 @@ import re
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from ottla.groups.bounds import INT_MAX, Limit, bounded_key, broker_keys_of
 from ottla.groups.modern.pace import Pace
 from ottla.protocol.config import ConfigKey, ConfigType, ConfigValues, Validator, between, one_of
 
 T = TypeVar("T")
 
 TOPIC_PLACEHOLDER = "{topic}"
-_INT_MAX = 2**31 - 1
 _BY_DURATION = re.compile(
     r"by_duration:P(?=.)(?:(\d+)D)?(?:T(?=.)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?"
 )
@@ -46,48 +46,49 @@ def _group_key(
     return ConfigKey(name, kind, default, doc, validator=validator, synonym=f"group.{name}")
 
 
-SHARE_SESSION_TIMEOUT_MS = _group_key(
+SHARE_SESSION_TIMEOUT_MS = bounded_key(
     "share.session.timeout.ms",
-    ConfigType.INT,
-    45_000,
+    Limit(45_000, least=1),
     "A member of a share group that sends no heartbeat for this long is removed.",
-    between(1, _INT_MAX),
+    low=Limit(45_000, least=1),
+    high=Limit(60_000, least=1),
 )
-SHARE_HEARTBEAT_INTERVAL_MS = _group_key(
+SHARE_HEARTBEAT_INTERVAL_MS = bounded_key(
     "share.heartbeat.interval.ms",
-    ConfigType.INT,
-    5_000,
+    Limit(5_000, least=1),
     "How often the members of a share group are told to send a heartbeat.",
-    between(1, _INT_MAX),
+    low=Limit(5_000, least=1),
+    high=Limit(15_000, least=1),
 )
-SHARE_ASSIGNMENT_INTERVAL_MS = _group_key(
+SHARE_ASSIGNMENT_INTERVAL_MS = bounded_key(
     "share.assignment.interval.ms",
-    ConfigType.INT,
-    1_000,
+    Limit(1_000, least=0),
     "The longest that a share group waits after an assignment of partitions before it makes the"
     " next one. It waits 0.1 ms for each member and partition, but not below 100 of them.",
-    between(0, _INT_MAX),
+    low=Limit(0, least=0),
+    high=Limit(15_000, least=0),
+    dynamic=True,
 )
-SHARE_RECORD_LOCK_DURATION_MS = _group_key(
+SHARE_RECORD_LOCK_DURATION_MS = bounded_key(
     "share.record.lock.duration.ms",
-    ConfigType.INT,
-    30_000,
+    Limit(30_000, least=1_000, most=3_600_000),
     "How long a consumer of a share group has a record before it is given to another one.",
-    between(1_000, 3_600_000),
+    low=Limit(15_000, least=1_000, most=30_000),
+    high=Limit(60_000, least=30_000, most=3_600_000),
 )
-SHARE_DELIVERY_COUNT_LIMIT = _group_key(
+SHARE_DELIVERY_COUNT_LIMIT = bounded_key(
     "share.delivery.count.limit",
-    ConfigType.INT,
-    5,
+    Limit(5, least=2, most=10),
     "How often a share group delivers a record before it gives it up.",
-    between(1, 32_767),
+    low=Limit(2, least=2, most=5),
+    high=Limit(10, least=5, most=25),
 )
-SHARE_PARTITION_MAX_RECORD_LOCKS = _group_key(
+SHARE_PARTITION_MAX_RECORD_LOCKS = bounded_key(
     "share.partition.max.record.locks",
-    ConfigType.INT,
-    2_000,
+    Limit(2_000, least=100, most=10_000),
     "The most records that a share group has in flight in one partition.",
-    between(100, 10_000),
+    low=Limit(100, least=100, most=2_000),
+    high=Limit(4_000, least=2_000, most=10_000),
 )
 SHARE_AUTO_OFFSET_RESET = _group_key(
     "share.auto.offset.reset",
@@ -125,18 +126,24 @@ SHARE_DEAD_LETTER_COPY_RECORD = _group_key(
     " where it is.",
 )
 
-GROUP_KEYS: tuple[ConfigKey[Any], ...] = (
+BOUNDED_KEYS = (
     SHARE_SESSION_TIMEOUT_MS,
     SHARE_HEARTBEAT_INTERVAL_MS,
     SHARE_ASSIGNMENT_INTERVAL_MS,
     SHARE_RECORD_LOCK_DURATION_MS,
     SHARE_DELIVERY_COUNT_LIMIT,
     SHARE_PARTITION_MAX_RECORD_LOCKS,
+)
+_UNBOUNDED_KEYS: tuple[ConfigKey[Any], ...] = (
     SHARE_AUTO_OFFSET_RESET,
     SHARE_ISOLATION_LEVEL,
     SHARE_DEAD_LETTER_TOPIC_NAME,
     SHARE_DEAD_LETTER_REJECTED,
     SHARE_DEAD_LETTER_COPY_RECORD,
+)
+GROUP_KEYS: tuple[ConfigKey[Any], ...] = (
+    *(key.group_key for key in BOUNDED_KEYS),
+    *_UNBOUNDED_KEYS,
 )
 
 GROUP_SHARE_REBALANCE_HEARTBEAT_INTERVAL_MS = ConfigKey(
@@ -146,28 +153,28 @@ GROUP_SHARE_REBALANCE_HEARTBEAT_INTERVAL_MS = ConfigKey(
     "How often the members of a share group are told to send a heartbeat for some time after a"
     " change of the group. Groups of more than 40 members take longer, and none takes longer than"
     " its heartbeat interval.",
-    validator=between(1, _INT_MAX),
+    validator=between(1, INT_MAX),
 )
 GROUP_SHARE_MAX_SIZE = ConfigKey(
     "group.share.max.size",
     ConfigType.INT,
     200,
     "The most members that a share group can have.",
-    validator=between(1, _INT_MAX),
+    validator=between(1, 1_000),
 )
 GROUP_SHARE_MAX_SHARE_SESSIONS = ConfigKey(
     "group.share.max.share.sessions",
     ConfigType.INT,
     2_000,
     "The most consumers of share groups that can fetch from a broker at a time.",
-    validator=between(1, _INT_MAX),
+    validator=between(1, INT_MAX),
 )
 STATE_TOPIC_NUM_PARTITIONS = ConfigKey(
     "share.coordinator.state.topic.num.partitions",
     ConfigType.INT,
     50,
     "The number of partitions of __share_group_state; it cannot change once the topic exists.",
-    validator=between(1, _INT_MAX),
+    validator=between(1, INT_MAX),
 )
 STATE_TOPIC_REPLICATION_FACTOR = ConfigKey(
     "share.coordinator.state.topic.replication.factor",
@@ -181,7 +188,7 @@ STATE_TOPIC_SEGMENT_BYTES = ConfigKey(
     ConfigType.INT,
     100 * 1024 * 1024,
     "The segment size of __share_group_state.",
-    validator=between(1, _INT_MAX),
+    validator=between(1, INT_MAX),
 )
 SNAPSHOT_UPDATE_RECORDS_PER_SNAPSHOT = ConfigKey(
     "share.coordinator.snapshot.update.records.per.snapshot",
@@ -195,11 +202,12 @@ STATE_TOPIC_PRUNE_INTERVAL_MS = ConfigKey(
     ConfigType.INT,
     300_000,
     "How often what is no longer needed of __share_group_state is looked for.",
-    validator=between(1, _INT_MAX),
+    validator=between(1, INT_MAX),
 )
 
 BROKER_KEYS: tuple[ConfigKey[Any], ...] = (
-    *map(_broker_key, GROUP_KEYS),
+    *broker_keys_of(BOUNDED_KEYS),
+    *map(_broker_key, _UNBOUNDED_KEYS),
     GROUP_SHARE_REBALANCE_HEARTBEAT_INTERVAL_MS,
     GROUP_SHARE_MAX_SIZE,
     GROUP_SHARE_MAX_SHARE_SESSIONS,
@@ -213,8 +221,8 @@ BROKER_KEYS: tuple[ConfigKey[Any], ...] = (
 
 def _pace(group: ConfigValues, broker: ConfigValues) -> Pace:
     return Pace(
-        assignment_interval_ms=group[SHARE_ASSIGNMENT_INTERVAL_MS],
-        heartbeat_interval_ms=group[SHARE_HEARTBEAT_INTERVAL_MS],
+        assignment_interval_ms=SHARE_ASSIGNMENT_INTERVAL_MS.value(group, broker),
+        heartbeat_interval_ms=SHARE_HEARTBEAT_INTERVAL_MS.value(group, broker),
         rebalance_heartbeat_interval_ms=broker[GROUP_SHARE_REBALANCE_HEARTBEAT_INTERVAL_MS],
     )
 
@@ -226,12 +234,12 @@ DEFAULT_PACE = _pace(ConfigValues(), ConfigValues())
 class ShareConfig:
     """What holds for one share group."""
 
-    session_timeout_ms: int = SHARE_SESSION_TIMEOUT_MS.default
+    session_timeout_ms: int = SHARE_SESSION_TIMEOUT_MS.group_key.default
     pace: Pace = DEFAULT_PACE
     max_size: int = GROUP_SHARE_MAX_SIZE.default
-    record_lock_duration_ms: int = SHARE_RECORD_LOCK_DURATION_MS.default
-    delivery_count_limit: int = SHARE_DELIVERY_COUNT_LIMIT.default
-    partition_max_record_locks: int = SHARE_PARTITION_MAX_RECORD_LOCKS.default
+    record_lock_duration_ms: int = SHARE_RECORD_LOCK_DURATION_MS.group_key.default
+    delivery_count_limit: int = SHARE_DELIVERY_COUNT_LIMIT.group_key.default
+    partition_max_record_locks: int = SHARE_PARTITION_MAX_RECORD_LOCKS.group_key.default
     auto_offset_reset: str = SHARE_AUTO_OFFSET_RESET.default
     committed_only: bool = False
     dead_letter_topic: str = SHARE_DEAD_LETTER_TOPIC_NAME.default
@@ -242,12 +250,12 @@ class ShareConfig:
     def of(cls, group: ConfigValues, broker: ConfigValues) -> "ShareConfig":
         """`group` has values of group keys, with those of the broker's synonyms below them."""
         return cls(
-            session_timeout_ms=group[SHARE_SESSION_TIMEOUT_MS],
+            session_timeout_ms=SHARE_SESSION_TIMEOUT_MS.value(group, broker),
             pace=_pace(group, broker),
             max_size=broker[GROUP_SHARE_MAX_SIZE],
-            record_lock_duration_ms=group[SHARE_RECORD_LOCK_DURATION_MS],
-            delivery_count_limit=group[SHARE_DELIVERY_COUNT_LIMIT],
-            partition_max_record_locks=group[SHARE_PARTITION_MAX_RECORD_LOCKS],
+            record_lock_duration_ms=SHARE_RECORD_LOCK_DURATION_MS.value(group, broker),
+            delivery_count_limit=SHARE_DELIVERY_COUNT_LIMIT.value(group, broker),
+            partition_max_record_locks=SHARE_PARTITION_MAX_RECORD_LOCKS.value(group, broker),
             auto_offset_reset=group[SHARE_AUTO_OFFSET_RESET],
             committed_only=group[SHARE_ISOLATION_LEVEL] == "read_committed",
             dead_letter_topic=group[SHARE_DEAD_LETTER_TOPIC_NAME],

@@ -1,0 +1,79 @@
+"""Configuration of consumer groups, with Kafka's names and defaults."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from ottla.groups.bounds import Limit, bounded_key, broker_keys_of
+from ottla.groups.modern.pace import Pace
+from ottla.protocol.config import ConfigKey, ConfigType, ConfigValues, at_least
+
+CONSUMER_SESSION_TIMEOUT_MS = bounded_key(
+    "consumer.session.timeout.ms",
+    Limit(45_000, least=1),
+    "A member of a consumer group that sends no heartbeat for this long is removed.",
+    low=Limit(45_000, least=1),
+    high=Limit(60_000, least=1),
+)
+CONSUMER_HEARTBEAT_INTERVAL_MS = bounded_key(
+    "consumer.heartbeat.interval.ms",
+    Limit(5_000, least=1),
+    "How often the members of a consumer group are told to send a heartbeat.",
+    low=Limit(5_000, least=1),
+    high=Limit(15_000, least=1),
+)
+CONSUMER_ASSIGNMENT_INTERVAL_MS = bounded_key(
+    "consumer.assignment.interval.ms",
+    Limit(1_000, least=0),
+    "The longest that a consumer group waits after an assignment of partitions before it makes the"
+    " next one. It waits 0.1 ms for each member and partition, but not below 100 of them.",
+    low=Limit(0, least=0),
+    high=Limit(15_000, least=0),
+    dynamic=True,
+)
+GROUP_CONSUMER_REBALANCE_HEARTBEAT_INTERVAL_MS = ConfigKey(
+    "group.consumer.rebalance.heartbeat.interval.ms",
+    ConfigType.INT,
+    200,
+    "How often the members of a consumer group are told to send a heartbeat for some time after a"
+    " change of the group, so that partitions change hands soon. Groups of more than 40 members"
+    " take longer, and none takes longer than its heartbeat interval.",
+    validator=at_least(1),
+)
+
+BOUNDED_KEYS = (
+    CONSUMER_SESSION_TIMEOUT_MS,
+    CONSUMER_HEARTBEAT_INTERVAL_MS,
+    CONSUMER_ASSIGNMENT_INTERVAL_MS,
+)
+GROUP_KEYS: tuple[ConfigKey[Any], ...] = tuple(key.group_key for key in BOUNDED_KEYS)
+BROKER_KEYS: tuple[ConfigKey[Any], ...] = (
+    *broker_keys_of(BOUNDED_KEYS),
+    GROUP_CONSUMER_REBALANCE_HEARTBEAT_INTERVAL_MS,
+)
+
+
+def _pace(group: ConfigValues, broker: ConfigValues) -> Pace:
+    return Pace(
+        assignment_interval_ms=CONSUMER_ASSIGNMENT_INTERVAL_MS.value(group, broker),
+        heartbeat_interval_ms=CONSUMER_HEARTBEAT_INTERVAL_MS.value(group, broker),
+        rebalance_heartbeat_interval_ms=broker[GROUP_CONSUMER_REBALANCE_HEARTBEAT_INTERVAL_MS],
+    )
+
+
+DEFAULT_PACE = _pace(ConfigValues(), ConfigValues())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerConfig:
+    """What holds for one consumer group."""
+
+    session_timeout_ms: int = CONSUMER_SESSION_TIMEOUT_MS.group_key.default
+    pace: Pace = DEFAULT_PACE
+
+    @classmethod
+    def of(cls, group: ConfigValues, broker: ConfigValues) -> "ConsumerConfig":
+        """`group` has values of group keys, with those of the broker's synonyms below them."""
+        return cls(
+            session_timeout_ms=CONSUMER_SESSION_TIMEOUT_MS.value(group, broker),
+            pace=_pace(group, broker),
+        )

@@ -1,0 +1,42 @@
+"""The keys that groups can set for themselves, and what has to hold between them."""
+
+from typing import Any
+
+from ottla.groups.consumer import config as consumer
+from ottla.groups.share import config as share
+from ottla.protocol.config import ConfigKey, ConfigValues
+from ottla.protocol.errors import ApiError, ErrorCode
+
+GROUP_KEYS: tuple[ConfigKey[Any], ...] = (*consumer.GROUP_KEYS, *share.GROUP_KEYS)
+
+_BOUNDED_KEYS = (*consumer.BOUNDED_KEYS, *share.BOUNDED_KEYS)
+_SESSIONS = (
+    (consumer.CONSUMER_SESSION_TIMEOUT_MS, consumer.CONSUMER_HEARTBEAT_INTERVAL_MS),
+    (share.SHARE_SESSION_TIMEOUT_MS, share.SHARE_HEARTBEAT_INTERVAL_MS),
+)
+
+
+def validate_group(group: ConfigValues, broker: ConfigValues) -> None:
+    """`group` has values of group keys, with those of the broker's synonyms below them."""
+    for key in _BOUNDED_KEYS:
+        key.validate(group, broker)
+    for session_timeout, heartbeat_interval in _SESSIONS:
+        _validate_session(session_timeout.group_key, heartbeat_interval.group_key, group)
+
+
+def validate_broker(broker: ConfigValues) -> None:
+    for key in _BOUNDED_KEYS:
+        key.validate_broker(broker)
+    for session_timeout, heartbeat_interval in _SESSIONS:
+        _validate_session(session_timeout.broker_key, heartbeat_interval.broker_key, broker)
+
+
+def _validate_session(
+    timeout: ConfigKey[int], heartbeat_interval: ConfigKey[int], values: ConfigValues
+) -> None:
+    if values[timeout] <= values[heartbeat_interval]:
+        raise ApiError(
+            ErrorCode.invalid_config,
+            f"{timeout.name} is {values[timeout]}; it must be greater than"
+            f" {heartbeat_interval.name}, which is {values[heartbeat_interval]}",
+        )

@@ -1,0 +1,45 @@
+"""What holds for each group of what it was configured with.
+
+Asked at every heartbeat and share fetch, and kept until a config changes.
+"""
+
+from ottla.controller.effective_configs import EffectiveConfigs
+from ottla.controller.image import MetadataImage
+from ottla.groups.consumer.config import ConsumerConfig
+from ottla.groups.share.config import ShareConfig
+
+_GROUPS_MAX = 10_000  # Clients choose the names.
+
+
+class GroupConfigs:
+    def __init__(self, configs: EffectiveConfigs, image: MetadataImage) -> None:
+        self._configs = configs
+        self._image = image
+        self._version = -1  # Of the configs in the image that the others were made of.
+        self._consumer: dict[str, ConsumerConfig] = {}
+        self._share: dict[str, ShareConfig] = {}
+
+    def consumer(self, group_id: str) -> ConsumerConfig:
+        self._maybe_forget()
+        config = self._consumer.get(group_id)
+        if config is None:
+            broker = self._configs.broker_values()
+            config = ConsumerConfig.of(self._configs.group_values(group_id), broker)
+            self._consumer[group_id] = config
+        return config
+
+    def share(self, group_id: str) -> ShareConfig:
+        self._maybe_forget()
+        config = self._share.get(group_id)
+        if config is None:
+            broker = self._configs.broker_values()
+            config = ShareConfig.of(self._configs.group_values(group_id), broker)
+            self._share[group_id] = config
+        return config
+
+    def _maybe_forget(self) -> None:
+        version = self._image.configs_version
+        if version != self._version or len(self._consumer) + len(self._share) >= _GROUPS_MAX:
+            self._version = version
+            self._consumer.clear()
+            self._share.clear()
