@@ -1,8 +1,10 @@
 """A broker for the tests of handlers: real controller, real logs, a disk in memory."""
 
 import asyncio
+import dataclasses
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
+from random import Random
 from uuid import UUID
 
 from kio.schema.allocate_producer_ids.v0.request import AllocateProducerIdsRequest
@@ -11,9 +13,6 @@ from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest,
 
 from ottla.controller.config import BROKER_KEYS as CONTROLLER_KEYS
 from ottla.controller.effective_configs import ConfigRules, EffectiveConfigs
-from ottla.controller.image import MetadataImage
-from ottla.controller.machine import ControllerMachine, ControllerSettings
-from ottla.controller.record_codec import MetadataRecordCodec
 from ottla.controller.records import PartitionRecord
 from ottla.groups.config import BROKER_KEYS as COORDINATOR_KEYS
 from ottla.groups.config import GroupConfig
@@ -26,7 +25,12 @@ from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.dispatch import make_dispatch
 from ottla.handlers.table import API_TABLE
 from ottla.machine.partitioning import partition_for
+from ottla.network.peers import Peers
+from ottla.node.environment import Environment
 from ottla.node.group_configs import GroupConfigs
+from ottla.node.metadata_feed import Listener as FeedListener
+from ottla.node.metadata_feed import MetadataFeed
+from ottla.node.quorum import MetadataQuorum, QuorumSettings, open_replica
 from ottla.node.share_groups import make_share_groups
 from ottla.protocol.codec import read_response, write_request
 from ottla.protocol.config import ConfigKey, ConfigSchema, ConfigType
@@ -37,6 +41,9 @@ from ottla.protocol.topics import (
     TRANSACTION_STATE_TOPIC,
     TopicPartition,
 )
+from ottla.raft.config import BROKER_KEYS as QUORUM_KEYS
+from ottla.raft.quorum import Identity
+from ottla.raft.voters import ReplicaKey
 from ottla.records.batch import read_header
 from ottla.records.builder import Record, build_batch
 from ottla.replication.coordinators import Coordinators
@@ -48,11 +55,7 @@ from ottla.replication.transaction_markers import TransactionMarkers
 from ottla.runtime.clock import SystemClock
 from ottla.runtime.controller_client import ControllerClient
 from ottla.runtime.flusher import Flusher
-from ottla.runtime.local_commit_log import LocalCommitLog
-from ottla.runtime.local_controller import LocalController
-from ottla.runtime.machine_runtime import MachineRuntime
 from ottla.runtime.producer_ids import ProducerIds
-from ottla.runtime.snapshots import SnapshotStore
 from ottla.runtime.supervisor import Supervisor
 from ottla.storage.broker_config import BROKER_KEYS as STORAGE_KEYS
 from ottla.storage.broker_config import topic_defaults
@@ -65,7 +68,6 @@ from ottla.transactions.coordinator import TransactionMachine
 from ottla.transactions.record_codec import TransactionRecordCodec
 
 CLUSTER_ID = "test-cluster"
-METADATA = "/data/__cluster_metadata-0"
 
 PASSWORD = ConfigKey("ssl.key.password", ConfigType.PASSWORD, "", "The password of the key.")
 BROKER_SCHEMA = ConfigSchema(
@@ -73,6 +75,7 @@ BROKER_SCHEMA = ConfigSchema(
         *CONTROLLER_KEYS,
         *COORDINATOR_KEYS,
         *CONSUMER_KEYS,
+        *QUORUM_KEYS,
         *SHARE_KEYS,
         *TRANSACTION_KEYS,
         *STORAGE_KEYS,
@@ -80,6 +83,13 @@ BROKER_SCHEMA = ConfigSchema(
     )
 )
 TOPIC_SCHEMA = ConfigSchema(TOPIC_KEYS)
+
+
+class First(Random):
+    """Chooses the first of what there is."""
+
+    def randrange(self, *_):
+        return 0
 
 
 class LedPartitions:
@@ -190,7 +200,6 @@ class Node:
         self.executor = ThreadPoolExecutor(1)
         self.failures = []
         disk = FaultyFilesystem(seed=1)
-        disk.make_directory(METADATA)
         clock = SystemClock()
         rules = ConfigRules(
             TOPIC_SCHEMA,
@@ -200,45 +209,35 @@ class Node:
             ConfigSchema(GROUP_KEYS),
             validate_group,
         )
+        supervisor = Supervisor(self.loop, self.failures.append)
+        feed = MetadataFeed()
+        self.image = feed.image
         ids = count(1)
-        settings = ControllerSettings(
-            cluster_id=CLUSTER_ID,
-            config_rules=rules,
-            new_topic_id=lambda: UUID(int=next(ids)),
-            placement_start=lambda _: 0,
-        )
-        metadata_log = PartitionLog.open(
-            METADATA,
-            TopicPartition("__cluster_metadata", 0),
-            None,
-            LogConfig(),
-            disk,
-            clock.now_ms(),
-        )
-        runtime = MachineRuntime(
-            lambda timers: ControllerMachine(settings, timers),
-            MetadataRecordCodec(),
-            LocalCommitLog(
-                metadata_log,
-                SnapshotStore(disk, METADATA),
-                self.loop,
-                self.executor,
-                now_ms=clock.now_ms,
-                snapshot_bytes=1 << 30,
+        self.quorum = MetadataQuorum(
+            QuorumSettings(
+                identity=Identity(cluster_id=CLUSTER_ID, key=ReplicaKey(1, UUID(int=1))),
+                listener_name="PLAINTEXT",
+                bootstrap={},
+                rules=rules,
             ),
-            clock,
-            self.loop,
-            on_failure=self.failures.append,
+            open_replica(disk, "/data", clock.now_ms()),
+            feed,
+            Peers(self.loop, "node-1"),
+            dataclasses.replace(
+                Environment.real(),
+                filesystem=disk,
+                random=First(),
+                new_uuid=lambda: UUID(int=next(ids)),
+                executor=self.executor,
+            ),
+            supervisor,
+            self.failures.append,
         )
-        self.image = MetadataImage()
-        runtime.subscribe(self._on_committed)
-        self.runtime = runtime
-        self.controller = ControllerClient(LocalController(runtime).call)
+        self.controller = ControllerClient(self.quorum.forwarding.call)
         self.flusher = (
             RecordingFlusher(self.loop, self.executor, self.failures.append) if flushes else None
         )
         self.replicas = LedPartitions(self.image, disk, self.flusher)
-        supervisor = Supervisor(self.loop, self.failures.append)
         self.groups = Coordinators(
             CONSUMER_OFFSETS_TOPIC,
             self.image,
@@ -266,6 +265,7 @@ class Node:
             self.transactions, self.image, markers.write, lambda _: 0, supervisor, self.loop
         )
         self.run(self._register())
+        feed.listen(FeedListener(self._on_record, lambda _: None))
         configs = EffectiveConfigs(self.image, rules, 1)
         self.share = self.run(self._start_share_groups(configs, clock, supervisor))
         self.broker = Broker(
@@ -273,6 +273,10 @@ class Node:
             cluster_id=CLUSTER_ID,
             image=self.image,
             controller=self.controller,
+            quorum=self.quorum.requests,
+            forward=self.quorum.forwarding.call,
+            call_controller_here=self.quorum.call_here,
+            metadata_end_offset=lambda: self.quorum.applier.applied_offset,
             configs=configs,
             producer_ids=ProducerIds(self._allocate),
             replicas=self.replicas,
@@ -327,17 +331,16 @@ class Node:
         self.run(self._await(self.controller.register_broker, request))
 
     def close(self):
+        self.run(self.quorum.stop())
         self.run(self.broker.supervisor.stop())
         coordinators = (self.groups, self.transactions, self.share.coordinators)
         for runtime in (runtime for each in coordinators for runtime in each.all()):
             runtime.unload(ApiError(ErrorCode.not_coordinator))
-        self.runtime.unload(ApiError(ErrorCode.not_controller))
         self.executor.shutdown()
         self.loop.close()
         assert self.failures == []
 
-    def _on_committed(self, record, offset):
-        self.image.replay(record)
+    def _on_record(self, record, _):
         if isinstance(record, PartitionRecord):
             topic = self.image.topic_name(record.topic_id)
             if topic in INTERNAL_TOPICS:
@@ -382,7 +385,7 @@ class Node:
         )
 
     async def _register(self):
-        await self.runtime.load()
+        await self.quorum.start()
         registered = await self.controller.register_broker(
             BrokerRegistrationRequest(
                 broker_id=1,

@@ -23,7 +23,7 @@ OFFSET_COMMIT = API_TABLE[8]
 
 @pytest.fixture(scope="module")
 def node():
-    node = Node()
+    node = Node(controller_quorum_request_timeout_ms=10)
     node.call(handle_create_topics, creation(topic("orders", 2, 1)))
     node.replicas.append("orders", 0, 1000, 2000)
     yield node

@@ -4,7 +4,6 @@ A response reaches only the life of the process that asked, as over a connection
 a later life of their receiver, late and more than once.
 """
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ottla.raft import messages
@@ -28,7 +27,7 @@ class Network:
             return
         if isinstance(message.body, _REQUESTS):
             life = cluster.replicas[message.source].life
-            message = replace(message, correlation_id=message.correlation_id + life * _LIFE)
+            message = message._replace(correlation_id=message.correlation_id + life * _LIFE)
         copies = 2 if cluster.random.random() < faults.duplicate else 1
         for _ in range(copies):
             if cluster.random.random() >= faults.drop:
@@ -45,7 +44,7 @@ class Network:
             life, correlation_id = divmod(message.correlation_id, _LIFE)
             if life != receiver.life:
                 return
-            message = replace(message, correlation_id=correlation_id)
+            message = message._replace(correlation_id=correlation_id)
         receiver.when_awake(lambda: receiver.step(message))
 
     def isolate(self, group: set[int], *, one_way: bool) -> None:

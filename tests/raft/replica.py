@@ -1,7 +1,6 @@
 """A node of the simulated cluster: the core, and a driver that acts on its Ready."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tests.raft.memory_log import Disk, MemoryLog, Snapshot
@@ -187,14 +186,14 @@ class Replica:
         if isinstance(body, FetchResponse) and isinstance(body.records, LogRange):
             wanted = body.records
             data = self.log.read(wanted.start_offset, wanted.max_bytes)
-            return replace(message, body=replace(body, records=data))
+            return message._replace(body=body._replace(records=data))
         if isinstance(body, FetchSnapshotResponse) and isinstance(
             body.unaligned_records, SnapshotRange
         ):
             part = body.unaligned_records
             assert self.log.snapshot is not None
             data = self.log.snapshot.content[part.position : part.position + part.max_bytes]
-            return replace(message, body=replace(body, unaligned_records=data))
+            return message._replace(body=body._replace(unaligned_records=data))
         return message
 
     def _later(self, most_ms: float, action: Callable[[], None], least_ms: float = 0) -> None:

@@ -1,7 +1,6 @@
 """A node of a scenario: acts on its Ready at once, and tells what it does."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -129,14 +128,14 @@ class ScenarioNode:
         body = message.body
         if isinstance(body, FetchResponse) and isinstance(body.records, LogRange):
             data = self.log.read(body.records.start_offset, body.records.max_bytes)
-            return replace(message, body=replace(body, records=data))
+            return message._replace(body=body._replace(records=data))
         if isinstance(body, FetchSnapshotResponse) and isinstance(
             body.unaligned_records, SnapshotRange
         ):
             part = body.unaligned_records
             assert self.log.snapshot is not None
             data = self.log.snapshot.content[part.position : part.position + part.max_bytes]
-            return replace(message, body=replace(body, unaligned_records=data))
+            return message._replace(body=body._replace(unaligned_records=data))
         return message
 
     def _role(self) -> str:

@@ -1,6 +1,5 @@
 """Every message survives the way over the wire: to an entity, to bytes and back."""
 
-import dataclasses
 import types
 from typing import Any, Union, get_args, get_origin, get_type_hints
 from uuid import UUID
@@ -55,7 +54,7 @@ def values(hint: Any) -> st.SearchStrategy[Any]:
 
 def message_of(message_type: Any) -> st.SearchStrategy[Any]:
     hints = get_type_hints(message_type)
-    names = [field.name for field in dataclasses.fields(message_type)]
+    names = message_type._fields
     return st.builds(message_type, **{name: values(hints[name]) for name in names})
 
 

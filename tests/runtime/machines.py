@@ -60,8 +60,6 @@ class ManualCommitLog:
         self.listener = None
         self.append_error = None
         self.load_error = None
-        self.due = False
-        self.snapshots = []
 
     def listen(self, listener):
         self.listener = listener
@@ -79,13 +77,6 @@ class ManualCommitLog:
             raise self.append_error
         self.stored.extend(record.value for record in iterate_records(batch))
         self.next_offset = len(self.stored)
-
-    def snapshot_due(self):
-        return self.due
-
-    def write_snapshot(self, records, codec):
-        self.due = False
-        self.snapshots.append((self.next_offset, records))
 
     def commit(self, offset=None):
         self.committed_offset = self.next_offset if offset is None else offset

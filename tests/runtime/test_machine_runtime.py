@@ -16,11 +16,9 @@ class Bench:
         self.log = ManualCommitLog(*words)
         self.clock = ManualClock(100)
         self.failures = []
-        self.published = []
         self.runtime = MachineRuntime(
             Words, TextCodec(), self.log, self.clock, self.loop, on_failure=self.failures.append
         )
-        self.runtime.subscribe(lambda record, offset: self.published.append((record, offset)))
 
     def load(self):
         self.loop.run_until_complete(self.runtime.load())
@@ -110,16 +108,6 @@ def test_replies_come_in_order(bench):
     assert answered == [1, 2, 3]
 
 
-def test_subscribers_get_committed_records_before_the_answer(bench):
-    bench.add("a")
-    assert bench.published == []
-    seen = []
-    bench.add("b").add_done_callback(lambda _: seen.extend(bench.published))
-    bench.log.commit()
-    bench.rounds()
-    assert seen == [("a", 0), ("b", 1)]
-
-
 def test_a_refusal_changes_nothing(bench):
     reply = bench.runtime.submit(lambda machine, now_ms: machine.refuse())
     assert reply.exception().code is ErrorCode.invalid_request
@@ -134,11 +122,10 @@ def test_a_deferred_response_comes_with_the_commit_of_what_completes_it(bench):
     assert waiter.result() == "a"
 
 
-def test_loading_replays_and_publishes_what_is_committed():
+def test_loading_replays_what_is_committed():
     bench = Bench("a", "b").load()
     assert bench.runtime.machine.words == ["a", "b"]
     assert bench.runtime.machine.loaded_at_ms == 100
-    assert bench.published == [("a", 0), ("b", 1)]
     bench.loop.close()
 
 
@@ -171,11 +158,9 @@ def test_a_failed_append_fails_all_that_waits_and_loads_again(bench):
     bench.log.append_error = None
     bench.rounds()
     assert bench.runtime.machine.words == ["a"]
-    assert bench.published == [("a", 0)]
     retried = bench.add("c")
     bench.log.commit()
     assert retried.result() == 2
-    assert bench.published == [("a", 0), ("c", 1)]
 
 
 def test_while_appends_go_on_failing_the_log_is_not_read_again_and_again(bench):
@@ -266,21 +251,3 @@ def test_timers_die_with_their_machine(bench):
     bench.log.listener.on_failed(OSError("gone"))
     bench.rounds()
     assert bench.runtime.machine.words == []
-
-
-def test_a_snapshot_is_written_when_it_is_due_and_all_is_committed(bench):
-    bench.log.due = True
-    bench.add("a")
-    bench.add("b")
-    bench.log.commit(1)
-    assert bench.log.snapshots == []
-    bench.log.commit()
-    assert bench.log.snapshots == [(2, ["a", "b"])]
-
-
-def test_a_snapshot_is_written_after_loading_a_long_tail():
-    bench = Bench("a")
-    bench.log.due = True
-    bench.load()
-    assert bench.log.snapshots == [(1, ["a"])]
-    bench.loop.close()

@@ -6,7 +6,7 @@ partition is its record, with later changes folded in, so an image is read and n
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
 from uuid import UUID
 
@@ -110,6 +110,13 @@ class MetadataImage:
 
     def replay(self, record: object) -> None:
         _REPLAY[type(record)](self, record)
+
+    def replace_with(self, other: "MetadataImage") -> None:
+        """Become like the other, which is given up; whoever holds this image holds that one."""
+        version = self.topics_version + 1
+        for each in fields(self):
+            setattr(self, each.name, getattr(other, each.name))
+        self.topics_version = version
 
     def snapshot(self) -> Iterator[MetadataRecord]:
         """Records that, replayed into an empty image, give this one."""

@@ -1,16 +1,15 @@
 """Bytes of metadata records: frame version 1, api key, version, then the body.
 
 The record has no key. The three leading numbers are unsigned varints; all of ours fit one byte.
+Records come from other nodes, so they are read as carefully as requests.
 """
 
-import io
-from collections.abc import Callable
 from typing import Final, cast, get_args
 
-from kio.serial import entity_reader, entity_writer
-from kio.serial.errors import SerialError
-
 from ottla.controller.records import MetadataRecord
+from ottla.protocol.errors import ProtocolError
+from ottla.protocol.reader import read_entity
+from ottla.protocol.writer import write_entity
 
 FRAME_VERSION: Final = 1
 _PREFIX_SIZE: Final = 3
@@ -22,9 +21,7 @@ _PREFIXES: Final = {
     record_type: bytes((FRAME_VERSION, key, record_type.__version__))
     for key, record_type in _TYPES.items()
 }
-_READERS: Final[dict[bytes, Callable[[bytes, int], tuple[MetadataRecord, int]]]] = {
-    _PREFIXES[record_type]: entity_reader(record_type) for record_type in _TYPES.values()
-}
+_BY_PREFIX: Final = {prefix: record_type for record_type, prefix in _PREFIXES.items()}
 
 
 class MetadataRecordCodec:
@@ -32,23 +29,21 @@ class MetadataRecordCodec:
 
     def encode(self, record: object) -> tuple[bytes | None, bytes | None]:
         metadata = cast("MetadataRecord", record)
-        record_type = type(metadata)
-        buffer = io.BytesIO()
-        buffer.write(_PREFIXES[record_type])
-        entity_writer(record_type)(buffer, metadata)
-        return None, buffer.getvalue()
+        buffer = bytearray(_PREFIXES[type(metadata)])
+        write_entity(buffer, metadata)
+        return None, bytes(buffer)
 
     def decode(self, key: bytes | None, value: bytes | None) -> object:
         if key is not None or value is None or len(value) < _PREFIX_SIZE:
             raise ValueError("a metadata record has no key and at least three bytes of value")
-        reader = _READERS.get(value[:_PREFIX_SIZE])
-        if reader is None:
+        record_type = _BY_PREFIX.get(value[:_PREFIX_SIZE])
+        if record_type is None:
             raise ValueError(_unknown(value))
         try:
-            record, size = reader(value, _PREFIX_SIZE)
-        except SerialError as error:
+            record, end = read_entity(record_type, value, _PREFIX_SIZE)
+        except ProtocolError as error:
             raise ValueError(f"metadata record of {len(value)} bytes: {error}") from error
-        if size != len(value) - _PREFIX_SIZE:
+        if end != len(value):
             raise ValueError(f"{type(record).__name__} of {len(value)} bytes has a different size")
         return record
 

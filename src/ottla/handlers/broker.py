@@ -4,10 +4,10 @@ Handlers hold no state; everything that lasts is in one of these drivers.
 """
 
 from asyncio import AbstractEventLoop
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ottla.controller.effective_configs import EffectiveConfigs
 from ottla.controller.image import MetadataImage
@@ -22,6 +22,7 @@ from ottla.replication.transaction_markers import TransactionMarkers
 from ottla.runtime.clock import Clock
 from ottla.runtime.controller_client import ControllerClient
 from ottla.runtime.producer_ids import ProducerIds
+from ottla.runtime.quorum_requests import QuorumRequests
 from ottla.runtime.supervisor import Supervisor
 from ottla.storage.manager import LogManager
 
@@ -36,6 +37,12 @@ class Broker:
     cluster_id: str
     image: MetadataImage  # The committed metadata; replay changes it in place.
     controller: ControllerClient
+    quorum: QuorumRequests
+    # Requests of the controller and about the quorum, by their entities: to whichever node leads,
+    # or only if this one does, with ApiError NOT_CONTROLLER if not.
+    forward: Callable[[Any], Awaitable[Any]]
+    call_controller_here: Callable[[Any], Awaitable[Any]]
+    metadata_end_offset: Callable[[], int]  # Everything before it is in the image.
     configs: EffectiveConfigs
     producer_ids: ProducerIds
     replicas: ReplicaManager

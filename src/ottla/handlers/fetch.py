@@ -15,6 +15,7 @@ from typing import cast
 
 from ottla.handlers.broker import Broker
 from ottla.handlers.follower_fetch import handle_follower_fetch
+from ottla.handlers.metadata_fetch import handle_metadata_fetch, is_of_metadata
 from ottla.network.file_part import Part
 from ottla.network.session import Reply, Session
 from ottla.protocol.errors import ApiError
@@ -39,6 +40,9 @@ def handle_fetch(
 ) -> None:
     version = header.api_version
     request = parse_fetch(frame, header.body_position, version)
+    if is_of_metadata(request):
+        handle_metadata_fetch(broker, session, header, frame)
+        return
     if request.replica_id >= 0:
         handle_follower_fetch(broker, session, header, request)
         return

@@ -11,6 +11,7 @@ from typing import Any, Final
 from ottla.handlers.api import Api, ColdApi, HotApi
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.fetch import handle_fetch
+from ottla.handlers.metadata_fetch import handle_only_metadata_fetch
 from ottla.handlers.offset_commit import handle_offset_commit
 from ottla.handlers.produce import handle_produce
 from ottla.protocol.errors import ApiError
@@ -70,8 +71,14 @@ _APIS: Final[tuple[Api, ...]] = (
     _cold(45, "alter_partition_reassignments", 0, 1),
     _cold(46, "list_partition_reassignments", 0, 0),
     _cold(47, "offset_delete", 0, 0),
+    _cold(52, "vote", 0, 2),
+    _cold(53, "begin_quorum_epoch", 0, 1),
+    _cold(54, "end_quorum_epoch", 0, 1),
+    _cold(55, "describe_quorum", 0, 2),
     _cold(56, "alter_partition", 2, 3),
     _cold(57, "update_features", 0, 2),
+    _cold(58, "envelope", 0, 0),
+    _cold(59, "fetch_snapshot", 0, 1),
     _cold(60, "describe_cluster", 0, 2),
     _cold(61, "describe_producers", 0, 0),
     _cold(62, "broker_registration", 0, 4),
@@ -88,9 +95,19 @@ _APIS: Final[tuple[Api, ...]] = (
     _cold(77, "share_group_describe", 1, 1),
     _cold(78, "share_fetch", 1, 2),
     _cold(79, "share_acknowledge", 1, 2),
+    _cold(80, "add_raft_voter", 0, 1),
+    _cold(81, "remove_raft_voter", 0, 0),
+    _cold(82, "update_raft_voter", 0, 0),
     _cold(90, "describe_share_group_offsets", 0, 1),
     _cold(91, "alter_share_group_offsets", 0, 0),
     _cold(92, "delete_share_group_offsets", 0, 0),
 )
 
 API_TABLE: Final[dict[int, Api]] = {api.key: api for api in _APIS}
+
+# What other nodes need of one that starts, and does not serve clients yet.
+_EARLY_KEYS: Final = (52, 53, 54, 55, 58, 59, 60, 80, 81, 82)
+EARLY_API_TABLE: Final[dict[int, Api]] = {
+    1: HotApi(1, "Fetch", 12, 18, handle_only_metadata_fetch, claimed_low=4),
+    **{key: API_TABLE[key] for key in _EARLY_KEYS},
+}

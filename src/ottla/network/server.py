@@ -65,6 +65,10 @@ class Server:
     def sessions(self) -> frozenset[Session]:
         return frozenset(self._hub.sessions)
 
+    def use(self, dispatch: Dispatch) -> None:
+        """From now on frames go there."""
+        self._hub.dispatch = dispatch
+
     async def bind(self) -> None:
         """Raises ListenError when one of the listeners cannot be bound; then none is.
 

@@ -19,6 +19,7 @@ from ottla.network.config import BROKER_KEYS as NETWORK_KEYS
 from ottla.node.settings import ServeSettings
 from ottla.protocol.config import ConfigKey, ConfigSchema, ConfigType, ConfigValues, at_least
 from ottla.protocol.errors import ApiError
+from ottla.raft.config import BROKER_KEYS as QUORUM_KEYS
 from ottla.replication.config import BROKER_KEYS as REPLICATION_KEYS
 from ottla.runtime.config import BROKER_KEYS as RUNTIME_KEYS
 from ottla.storage.broker_config import BROKER_KEYS as STORAGE_KEYS
@@ -52,6 +53,7 @@ BROKER_SCHEMA = ConfigSchema(
         *NETWORK_KEYS,
         *STORAGE_KEYS,
         *CONTROLLER_KEYS,
+        *QUORUM_KEYS,
         *GROUP_BROKER_KEYS,
         *CONSUMER_BROKER_KEYS,
         *SHARE_BROKER_KEYS,

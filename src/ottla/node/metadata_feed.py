@@ -1,17 +1,24 @@
 """This node's image of the cluster, and who is told when it changes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 from uuid import UUID
 
 from ottla.controller.image import MetadataImage
-from ottla.controller.records import RemoveTopicRecord
+from ottla.controller.records import MetadataRecord, RemoveTopicRecord
 
-Listener = Callable[[object, MetadataImage], None]  # A committed record, and the image with it.
+
+class Listener(NamedTuple):
+    on_record: Callable[[object, MetadataImage], None]  # It is committed, and in the image.
+    # A snapshot of another node has replaced the image: anything may have come or gone.
+    on_image_replaced: Callable[[MetadataImage], None]
 
 
 class MetadataFeed:
+    """Implements `runtime.metadata_applier.Image`."""
+
     def __init__(self) -> None:
-        self.image = MetadataImage()
+        self.image = MetadataImage()  # Always the same one.
         self.offset = -1  # Of the last record in the image.
         self._listeners: list[Listener] = []
         self._removed_topic_ids: set[UUID] = set()
@@ -30,4 +37,16 @@ class MetadataFeed:
         if not self._listeners and isinstance(record, RemoveTopicRecord):
             self._removed_topic_ids.add(record.topic_id)
         for listener in self._listeners:
-            listener(record, self.image)
+            listener.on_record(record, self.image)
+
+    def replace(self, records: Iterable[object], offset: int) -> None:
+        image = MetadataImage()
+        for record in records:
+            image.replay(record)
+        self.image.replace_with(image)
+        self.offset = offset
+        for listener in self._listeners:
+            listener.on_image_replaced(self.image)
+
+    def snapshot(self) -> Iterator[MetadataRecord]:
+        return self.image.snapshot()

@@ -1,7 +1,11 @@
 """One node: builds everything, starts it in order, stops it in reverse.
 
-Start: the log directories are locked and loaded, the metadata log is replayed, partitions are taken
-up as the metadata says, sockets are bound, the broker joins the cluster, clients are served.
+Start: the log directories are locked and loaded, sockets are bound, the node takes its part in the
+metadata quorum, registers as a broker and waits for an image that has the registration. Then it
+takes up the partitions that the image gives it, the controller unfences it, and clients are served.
+
+Other nodes of the quorum are served from the moment that this one takes part, since without it
+there may be nobody to register with. A single voter waits for nobody, and nobody waits for it.
 """
 
 import asyncio
@@ -13,15 +17,15 @@ from typing import TYPE_CHECKING
 
 from ottla.controller.config import BROKER_HEARTBEAT_INTERVAL_MS
 from ottla.controller.effective_configs import ConfigRules, EffectiveConfigs
-from ottla.controller.machine import ControllerMachine
 from ottla.groups.config import GroupConfig
 from ottla.groups.group_config import validate_group
 from ottla.handlers.api import claimed_versions
 from ottla.handlers.broker import Broker
 from ottla.handlers.dispatch import make_dispatch
-from ottla.handlers.table import API_TABLE
+from ottla.handlers.table import API_TABLE, EARLY_API_TABLE
 from ottla.network.config import NetworkConfig
 from ottla.network.endpoints import Endpoint, advertised_endpoints
+from ottla.network.peers import Peers
 from ottla.network.server import Server
 from ottla.node.config import BROKER_RACK, BROKER_SCHEMA, GROUP_SCHEMA, NODE_ID, TOPIC_SCHEMA
 from ottla.node.deleted_topics import DeletedTopics
@@ -30,13 +34,16 @@ from ottla.node.environment import Environment
 from ottla.node.group_configs import GroupConfigs
 from ottla.node.group_coordinators import group_coordinators, remove_offsets_of_topics
 from ottla.node.housekeeping import Housekeeping
-from ottla.node.metadata_feed import MetadataFeed
-from ottla.node.metadata_log import controller_runtime, open_metadata_log
+from ottla.node.metadata_feed import Listener, MetadataFeed
+from ottla.node.quorum import MetadataQuorum, QuorumSettings, open_replica
 from ottla.node.registration import Registration
 from ottla.node.share_groups import make_share_groups
 from ottla.node.transaction_drivers import TransactionDrivers, transaction_drivers
 from ottla.protocol.config import ConfigValues
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.raft.quorum import Identity
+from ottla.raft.voters import Endpoint as QuorumEndpoint
+from ottla.raft.voters import ReplicaKey
 from ottla.replication.config import (
     FETCH_MAX_BYTES,
     FETCH_SESSION_SLOTS_MAX,
@@ -51,8 +58,6 @@ from ottla.replication.pending_writes import PendingWrites
 from ottla.replication.share_groups import ShareGroups
 from ottla.runtime.controller_client import ControllerClient
 from ottla.runtime.flusher import Flushable, Flusher
-from ottla.runtime.local_controller import LocalController
-from ottla.runtime.machine_runtime import MachineRuntime
 from ottla.runtime.producer_ids import ProducerIds
 from ottla.runtime.supervisor import Supervisor
 from ottla.storage.broker_config import FLUSH_POLICY, LOG_DIRS, LOG_OPEN_FILES_MAX, topic_defaults
@@ -128,9 +133,9 @@ class Node:
             ),
             self._clock,
         )
+        self._peers = Peers(self._loop, f"node-{self.node_id}")
         self._server: Server | None = None
-        self._metadata_log: PartitionLog | None = None
-        self._controller_runtime: MachineRuntime[ControllerMachine] | None = None
+        self._quorum: MetadataQuorum | None = None
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
@@ -151,7 +156,10 @@ class Node:
             raise StartError(str(error)) from error
 
     async def _start_on_storage(self) -> None:
-        controller = await self._start_controller()
+        self._server = server = self._make_server()
+        await server.bind()
+        self._quorum = quorum = await self._open_quorum()
+        controller = ControllerClient(quorum.forwarding.call)
         registration = Registration(
             controller,
             self.node_id,
@@ -163,20 +171,19 @@ class Node:
         share = self._start_share_groups(controller)
         groups = self._start_groups()
         transactions = self._start_transactions(groups)
-        self._replicas.load(self._feed.image, self._feed.take_removed_topic_ids())
-        self._feed.listen(self._replicas.on_record)
-        self._server = Server(
-            dataclasses.replace(self._network, connections_max=self._shares.connections),
-            make_dispatch(
-                self._broker(controller, registration, groups, transactions, share), API_TABLE
-            ),
-            monotonic_ms=self._clock.monotonic_ms,
-            executor=self._executor,
-            new_socket=self._environment.new_socket,
-        )
-        await self._server.bind()
-        await self._join(registration)
-        self._server.start()
+        broker = self._broker(quorum, controller, registration, groups, transactions, share)
+        server.use(make_dispatch(broker, EARLY_API_TABLE))
+        if not quorum.is_alone:
+            server.start()
+        await quorum.start()
+        await registration.register(self._advertised(), self.values[BROKER_RACK] or None)
+        await quorum.applier.reached(registration.epoch + 1)
+        self._take_up_image(groups)
+        await registration.wait_until_unfenced()
+        self._supervisor.start("heartbeats", registration.keep_alive())
+        server.use(make_dispatch(broker, API_TABLE))
+        if quorum.is_alone:
+            server.start()
         housekeeping = Housekeeping(
             self.values, self._logs, self._replicas, self._clock, self._executor
         )
@@ -197,42 +204,72 @@ class Node:
         if self._server is not None:
             await self._server.stop_accepting()
         self._replicas.fail(ApiError(ErrorCode.not_leader_or_follower, "the broker stops"))
+        if self._quorum is not None:
+            await self._quorum.stop()
         if self._server is not None:
             await self._server.stop()
+        self._peers.close()
         await self._supervisor.stop()
-        if self._controller_runtime is not None:
-            self._controller_runtime.unload(
-                ApiError(ErrorCode.not_controller, "the broker stops")
-            )  # Its timers would write to a log that is closed.
         await self._loop.run_in_executor(self._executor, self._close_storage)
         self._executor.shutdown()
         logger.info("node %d has stopped", self.node_id)
 
     def _close_storage(self) -> None:
-        if self._metadata_log is not None:
-            self._metadata_log.close()
+        if self._quorum is not None:
+            self._quorum.close()
         self._logs.stop()
 
-    async def _start_controller(self) -> ControllerClient:
-        log = await self._loop.run_in_executor(
+    def _make_server(self) -> Server:
+        return Server(
+            dataclasses.replace(self._network, connections_max=self._shares.connections),
+            lambda session, _: session.close("the node starts"),
+            monotonic_ms=self._clock.monotonic_ms,
+            executor=self._executor,
+            new_socket=self._environment.new_socket,
+        )
+
+    async def _open_quorum(self) -> MetadataQuorum:
+        replica = await self._loop.run_in_executor(
             self._executor,
-            open_metadata_log,
+            open_replica,
             self._filesystem,
             self.directories[0],
             self._clock.now_ms(),
         )
-        self._metadata_log = log
-        runtime = controller_runtime(
-            log,
+        advertised = self._advertised()
+        identity = Identity(
+            cluster_id=self._logs.cluster_id,
+            key=ReplicaKey(self.node_id, self._logs.directory_ids.get(self.directories[0])),
+            endpoints=tuple(QuorumEndpoint(*endpoint) for endpoint in advertised),
+        )
+        return MetadataQuorum(
+            QuorumSettings(
+                identity=identity,
+                listener_name=advertised[0].listener_name,
+                bootstrap={},
+                rules=self._rules,
+            ),
+            replica,
+            self._feed,
+            self._peers,
             self._environment,
-            self._rules,
-            self._logs.cluster_id,
+            self._supervisor,
             self._on_failure,
         )
-        runtime.subscribe(self._feed.on_committed)
-        self._controller_runtime = runtime
-        await runtime.load()
-        return ControllerClient(LocalController(runtime).call)
+
+    def _advertised(self) -> tuple[Endpoint, ...]:
+        return advertised_endpoints(
+            self.endpoints, self._network.advertised_listeners, self._environment.host_name
+        )
+
+    def _take_up_image(self, groups: "Coordinators[GroupMachine]") -> None:
+        """From here on, what the metadata says is done."""
+        image = self._feed.image
+        deleted = DeletedTopics(self._loop, lambda names: remove_offsets_of_topics(groups, names))
+        deleted.load(image)
+        self._replicas.load(image, self._feed.take_removed_topic_ids())
+        self._feed.listen(Listener(deleted.on_record, deleted.load))
+        self._feed.listen(Listener(self._replicas.on_record, self._replicas.load))
 
     def _start_share_groups(self, controller: ControllerClient) -> ShareGroups:
         share = make_share_groups(
@@ -260,9 +297,6 @@ class Node:
             self._supervisor,
         )
         self._replicas.listen(groups.leadership_listener)
-        deleted = DeletedTopics(self._loop, lambda names: remove_offsets_of_topics(groups, names))
-        deleted.load(self._feed.image)
-        self._feed.listen(deleted.on_record)
         return groups
 
     def _start_transactions(self, groups: "Coordinators[GroupMachine]") -> TransactionDrivers:
@@ -278,15 +312,9 @@ class Node:
         self._replicas.listen(transactions.coordinators.leadership_listener)
         return transactions
 
-    async def _join(self, registration: Registration) -> None:
-        advertised = advertised_endpoints(
-            self.endpoints, self._network.advertised_listeners, self._environment.host_name
-        )
-        await registration.join(advertised, self.values[BROKER_RACK] or None)
-        self._supervisor.start("heartbeats", registration.keep_alive())
-
     def _broker(
         self,
+        quorum: MetadataQuorum,
         controller: ControllerClient,
         registration: Registration,
         groups: "Coordinators[GroupMachine]",
@@ -298,6 +326,10 @@ class Node:
             cluster_id=self._logs.cluster_id,
             image=self._feed.image,
             controller=controller,
+            quorum=quorum.requests,
+            forward=quorum.forwarding.call,
+            call_controller_here=quorum.call_here,
+            metadata_end_offset=lambda: quorum.applier.applied_offset,
             configs=self._configs,
             producer_ids=ProducerIds(registration.allocate_producer_ids),
             replicas=self._replicas,

@@ -56,10 +56,9 @@ class Registration:
         self._incarnation_id = incarnation_id
         self._metadata_offset = metadata_offset
         self._heartbeat_interval_s = heartbeat_interval_ms / 1000
-        self._epoch = i64(-1)
+        self.epoch = i64(-1)  # Before it is registered.
 
-    async def join(self, advertised: Sequence[Endpoint], rack: str | None) -> None:
-        """Returns when the controller lets this broker serve."""
+    async def register(self, advertised: Sequence[Endpoint], rack: str | None) -> None:
         response = await self._registrar.register_broker(
             BrokerRegistrationRequest(
                 broker_id=self._broker_id,
@@ -78,7 +77,10 @@ class Registration:
                 rack=rack,
             )
         )
-        self._epoch = response.broker_epoch
+        self.epoch = response.broker_epoch
+
+    async def wait_until_unfenced(self) -> None:
+        """Returns when the controller lets this broker serve."""
         heartbeat = await self._heartbeat()
         while heartbeat.is_fenced:
             await asyncio.sleep(self._heartbeat_interval_s)
@@ -95,14 +97,14 @@ class Registration:
 
     def allocate_producer_ids(self) -> Awaitable[AllocateProducerIdsResponse]:
         return self._registrar.allocate_producer_ids(
-            AllocateProducerIdsRequest(broker_id=self._broker_id, broker_epoch=self._epoch)
+            AllocateProducerIdsRequest(broker_id=self._broker_id, broker_epoch=self.epoch)
         )
 
     async def _heartbeat(self) -> BrokerHeartbeatResponse:
         return await self._registrar.broker_heartbeat(
             BrokerHeartbeatRequest(
                 broker_id=self._broker_id,
-                broker_epoch=self._epoch,
+                broker_epoch=self.epoch,
                 current_metadata_offset=i64(self._metadata_offset()),
                 want_fence=False,
                 want_shut_down=False,

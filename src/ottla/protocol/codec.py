@@ -37,6 +37,8 @@ _WIDENED = {
     "ProduceResponse",
     "UpdateFeaturesResponse",
 }
+# Messages that `messages` has a type for in place of kio's, on the wire too.
+_EXTENDED = {"EnvelopeResponse"}
 
 
 def api_versions_supported_by_codec(api_key: int) -> tuple[int, int]:
@@ -114,13 +116,17 @@ def _wire_type(api_key: int, api_version: int, kind: EntityType) -> type:
         raise ProtocolError(f"version {api_version} of {name} ({api_key}) is not supported")
     paths = cast("dict[EntityType, str]", schema_name_map[api_key_map[api_key]][api_version])
     module, _, name = paths[kind].partition(":")
+    if name in _EXTENDED:
+        return _own_type(api_key, name)
     return cast("type", getattr(importlib.import_module(module), name))
 
 
 @functools.cache
 def _newest_type(api_key: int, kind: EntityType) -> type:
     newest = _wire_type(api_key, _versions(api_key)[-1], kind)
-    if newest.__name__ not in _WIDENED:
-        return newest
+    return _own_type(api_key, newest.__name__) if newest.__name__ in _WIDENED else newest
+
+
+def _own_type(api_key: int, name: str) -> type:
     messages = importlib.import_module(f"ottla.protocol.messages.{api_key_map[api_key]}")
-    return cast("type", getattr(messages, newest.__name__))
+    return cast("type", getattr(messages, name))

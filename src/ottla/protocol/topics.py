@@ -2,6 +2,7 @@
 
 import re
 from typing import NamedTuple
+from uuid import UUID
 
 from ottla.protocol.errors import ApiError, ErrorCode
 
@@ -9,6 +10,7 @@ TOPIC_NAME_LENGTH_MAX = 249
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
+CLUSTER_METADATA_TOPIC_ID = UUID(int=1)
 CONSUMER_OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTION_STATE_TOPIC = "__transaction_state"
 SHARE_GROUP_STATE_TOPIC = "__share_group_state"

@@ -42,6 +42,8 @@ RETRY_BACKOFF_MS: Final = ConfigKey(
     validator=at_least(1),
 )
 
+_FETCH_MAX_WAIT_MS: Final = 500
+
 BROKER_KEYS: Final[tuple[ConfigKey[Any], ...]] = (
     ELECTION_TIMEOUT_MS,
     FETCH_TIMEOUT_MS,
@@ -60,9 +62,9 @@ class RaftConfig:
     election_backoff_max_ms: int = ELECTION_BACKOFF_MAX_MS.default
     request_timeout_ms: int = REQUEST_TIMEOUT_MS.default
     retry_backoff_ms: int = RETRY_BACKOFF_MS.default
-    fetch_max_wait_ms: int = 500
-    fetch_bytes_max: int = 8 * 1024 * 1024
-    snapshot_chunk_bytes_max: int = 8 * 1024 * 1024
+    fetch_max_wait_ms: int = _FETCH_MAX_WAIT_MS
+    fetch_bytes_max: int = 1024 * 1024
+    snapshot_chunk_bytes_max: int = 1024 * 1024
 
     @classmethod
     def of(cls, values: ConfigValues) -> "RaftConfig":
@@ -72,6 +74,7 @@ class RaftConfig:
             election_backoff_max_ms=values[ELECTION_BACKOFF_MAX_MS],
             request_timeout_ms=values[REQUEST_TIMEOUT_MS],
             retry_backoff_ms=values[RETRY_BACKOFF_MS],
+            fetch_max_wait_ms=min(_FETCH_MAX_WAIT_MS, values[FETCH_TIMEOUT_MS] // 4),
         )
 
     @property

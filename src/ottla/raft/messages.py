@@ -5,7 +5,7 @@ RemoveRaftVoter v0, UpdateRaftVoter v0. Names are those of the wire, except that
 directory id are one `ReplicaKey`.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ottla.protocol.errors import ErrorCode
 from ottla.raft.log import OffsetAndEpoch
@@ -14,8 +14,7 @@ from ottla.raft.voters import Endpoint, ReplicaKey
 NOBODY = -1  # As a leader id: not known. As a source: not a replica.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VoteRequest:
+class VoteRequest(NamedTuple):
     cluster_id: str | None
     voter: ReplicaKey  # Who is asked.
     replica: ReplicaKey  # Who asks.
@@ -25,8 +24,7 @@ class VoteRequest:
     pre_vote: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VoteResponse:
+class VoteResponse(NamedTuple):
     error_code: ErrorCode
     leader_id: int
     leader_epoch: int
@@ -34,8 +32,7 @@ class VoteResponse:
     node_endpoints: tuple[Endpoint, ...] = ()  # Of the leader, here and below.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BeginQuorumEpochRequest:
+class BeginQuorumEpochRequest(NamedTuple):
     cluster_id: str | None
     voter: ReplicaKey
     leader_id: int
@@ -43,16 +40,14 @@ class BeginQuorumEpochRequest:
     leader_endpoints: tuple[Endpoint, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BeginQuorumEpochResponse:
+class BeginQuorumEpochResponse(NamedTuple):
     error_code: ErrorCode
     leader_id: int
     leader_epoch: int
     node_endpoints: tuple[Endpoint, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndQuorumEpochRequest:
+class EndQuorumEpochRequest(NamedTuple):
     cluster_id: str | None
     leader_id: int
     leader_epoch: int
@@ -60,16 +55,14 @@ class EndQuorumEpochRequest:
     leader_endpoints: tuple[Endpoint, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndQuorumEpochResponse:
+class EndQuorumEpochResponse(NamedTuple):
     error_code: ErrorCode
     leader_id: int
     leader_epoch: int
     node_endpoints: tuple[Endpoint, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchRequest:
+class FetchRequest(NamedTuple):
     cluster_id: str | None
     replica: ReplicaKey
     current_leader_epoch: int
@@ -80,8 +73,7 @@ class FetchRequest:
     max_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class LogRange:
+class LogRange(NamedTuple):
     """Whole batches from an offset on, at least one; read by the driver when it sends."""
 
     start_offset: int
@@ -89,8 +81,7 @@ class LogRange:
     max_bytes: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchResponse:
+class FetchResponse(NamedTuple):
     error_code: ErrorCode
     leader_id: int
     leader_epoch: int
@@ -102,8 +93,7 @@ class FetchResponse:
     node_endpoints: tuple[Endpoint, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchSnapshotRequest:
+class FetchSnapshotRequest(NamedTuple):
     cluster_id: str | None
     replica: ReplicaKey
     current_leader_epoch: int
@@ -112,8 +102,7 @@ class FetchSnapshotRequest:
     max_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotRange:
+class SnapshotRange(NamedTuple):
     """Bytes of a snapshot, read by the driver when it sends."""
 
     snapshot_id: OffsetAndEpoch
@@ -121,8 +110,7 @@ class SnapshotRange:
     max_bytes: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchSnapshotResponse:
+class FetchSnapshotResponse(NamedTuple):
     error_code: ErrorCode
     leader_id: int
     leader_epoch: int
@@ -133,8 +121,7 @@ class FetchSnapshotResponse:
     node_endpoints: tuple[Endpoint, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddRaftVoterRequest:
+class AddRaftVoterRequest(NamedTuple):
     cluster_id: str | None
     timeout_ms: int
     voter: ReplicaKey
@@ -142,26 +129,22 @@ class AddRaftVoterRequest:
     ack_when_committed: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddRaftVoterResponse:
+class AddRaftVoterResponse(NamedTuple):
     error_code: ErrorCode
     error_message: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveRaftVoterRequest:
+class RemoveRaftVoterRequest(NamedTuple):
     cluster_id: str | None
     voter: ReplicaKey
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveRaftVoterResponse:
+class RemoveRaftVoterResponse(NamedTuple):
     error_code: ErrorCode
     error_message: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpdateRaftVoterRequest:
+class UpdateRaftVoterRequest(NamedTuple):
     cluster_id: str | None
     current_leader_epoch: int
     voter: ReplicaKey
@@ -170,8 +153,7 @@ class UpdateRaftVoterRequest:
     max_supported_version: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpdateRaftVoterResponse:
+class UpdateRaftVoterResponse(NamedTuple):
     error_code: ErrorCode
     leader_id: int
     leader_epoch: int
@@ -198,8 +180,7 @@ VoterChangeResponse = AddRaftVoterResponse | RemoveRaftVoterResponse | UpdateRaf
 Response = ReplicaResponse | VoterChangeResponse
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(NamedTuple):
     """A request or a response on its way.
 
     A response has the correlation id of its request. It must not reach a later life of the process

@@ -6,7 +6,6 @@ ProtocolError.
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final
-from uuid import UUID
 
 from kio.schema.add_raft_voter.v1 import request as add
 from kio.schema.begin_quorum_epoch.v1 import request as begin
@@ -20,7 +19,9 @@ from kio.schema.vote.v2 import request as vote
 from kio.static.primitive import i16, i32, i64, u16
 
 from ottla.protocol.errors import ProtocolError
+from ottla.protocol.messages import fetch as lifted_fetch
 from ottla.protocol.times import in_milliseconds, milliseconds
+from ottla.protocol.topics import CLUSTER_METADATA_TOPIC, CLUSTER_METADATA_TOPIC_ID
 from ottla.raft.log import OffsetAndEpoch
 from ottla.raft.messages import (
     AddRaftVoterRequest,
@@ -35,8 +36,8 @@ from ottla.raft.messages import (
 )
 from ottla.raft.voters import Endpoint, ReplicaKey
 
-METADATA_TOPIC: Final = TopicName("__cluster_metadata")
-METADATA_TOPIC_ID: Final = UUID(int=1)
+METADATA_TOPIC: Final = TopicName(CLUSTER_METADATA_TOPIC)
+METADATA_TOPIC_ID: Final = CLUSTER_METADATA_TOPIC_ID
 METADATA_PARTITION: Final = i32(0)
 
 
@@ -301,6 +302,7 @@ _FROM_WIRE: dict[type, Callable[[Any], Request]] = {
     begin.BeginQuorumEpochRequest: _begin_from_wire,
     end.EndQuorumEpochRequest: _end_from_wire,
     fetch.FetchRequest: _fetch_from_wire,
+    lifted_fetch.FetchRequest: _fetch_from_wire,
     snapshot.FetchSnapshotRequest: _snapshot_from_wire,
     add.AddRaftVoterRequest: _add_from_wire,
     remove.RemoveRaftVoterRequest: _remove_from_wire,

@@ -20,6 +20,7 @@ from kio.schema.vote.v2 import response as vote
 from kio.static.primitive import Records, i32, i64, u16
 
 from ottla.protocol.errors import ErrorCode
+from ottla.protocol.messages import fetch as lifted_fetch
 from ottla.protocol.times import NO_THROTTLE
 from ottla.raft.log import OffsetAndEpoch
 from ottla.raft.messages import (
@@ -317,6 +318,7 @@ _FROM_WIRE: dict[type, Callable[[Any, str], Response]] = {
     begin.BeginQuorumEpochResponse: _begin_from_wire,
     end.EndQuorumEpochResponse: _end_from_wire,
     fetch.FetchResponse: _fetch_from_wire,
+    lifted_fetch.FetchResponse: _fetch_from_wire,
     snapshot.FetchSnapshotResponse: _snapshot_from_wire,
     add.AddRaftVoterResponse: _add_from_wire,
     remove.RemoveRaftVoterResponse: _remove_from_wire,

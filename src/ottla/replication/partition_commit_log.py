@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import Executor
 from typing import Final
 
-from ottla.machine.contract import RecordCodec
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.batch import read_header
 from ottla.replication.latest_by_key import LatestByKey
@@ -98,13 +97,6 @@ class PartitionCommitLog:
         except ApiError as error:
             raise coordinator_error(error) from error
         self._wait()
-
-    def snapshot_due(self) -> bool:
-        return False
-
-    def write_snapshot(self, records: Sequence[object], codec: RecordCodec) -> None:
-        del records, codec
-        raise AssertionError("compaction does the work of a snapshot")
 
     def _read(
         self, offset: int, end_offset: int, hint: ReadHint | None

@@ -7,7 +7,6 @@ listener, on the event loop, when that offset has moved and when it failed.
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import NamedTuple, Protocol
 
-from ottla.machine.contract import RecordCodec
 from ottla.runtime.machine_batches import StoredBatch
 
 
@@ -27,10 +26,7 @@ class CommitLog(Protocol):
     def committed_offset(self) -> int: ...
 
     def load(self) -> AsyncIterator[Sequence[StoredBatch]]:
-        """All that is in the log and not lost, in portions that are replayed in one go.
-
-        The records of a snapshot come first, all with the offset of the last one that it covers.
-        """
+        """What the machine is to replay, in portions that are replayed in one go."""
 
     def listen(self, listener: Listener) -> None:
         """Before `load`; there is one listener."""
@@ -40,9 +36,3 @@ class CommitLog(Protocol):
 
         Raises ApiError or StorageError.
         """
-
-    def snapshot_due(self) -> bool:
-        """Whether it is time to write one. Never for logs that compaction keeps small."""
-
-    def write_snapshot(self, records: Sequence[object], codec: RecordCodec) -> None:
-        """Begin to write `records`, the state up to `next_offset`, which is all committed."""

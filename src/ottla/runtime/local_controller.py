@@ -21,6 +21,7 @@ from kio.schema.update_features.v2.request import UpdateFeaturesRequest
 
 from ottla.controller.machine import ControllerMachine
 from ottla.machine.result import Result
+from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.runtime.machine_runtime import MachineRuntime
 
 
@@ -60,13 +61,16 @@ OPERATIONS: Final[dict[type, Callable[[ControllerMachine, Any, At], Result[Any]]
 
 
 class LocalController:
-    def __init__(self, runtime: MachineRuntime[ControllerMachine]) -> None:
+    def __init__(self, runtime: Callable[[], MachineRuntime[ControllerMachine] | None]) -> None:
+        """`runtime` gives None while another node is the controller."""
         self._runtime = runtime
 
     def call(self, request: object) -> "Future[Any]":
         """The future has the response once it is committed; ApiError when all is refused."""
         operation = OPERATIONS[type(request)]
-        runtime = self._runtime
+        runtime = self._runtime()
+        if runtime is None:
+            raise ApiError(ErrorCode.not_controller, "another node is the controller")
         return runtime.submit(
             lambda machine, now_ms: operation(machine, request, At(now_ms, runtime.next_offset))
         )

@@ -2,7 +2,7 @@
 
 An operation runs at once: its records are appended and replayed before anything else happens, and
 its response waits until they are committed. An operation without records waits until the state that
-it saw is committed. Subscribers get committed records, before the responses that follow from them.
+it saw is committed.
 
 When an append fails or the log does, every reply that waits fails, the machine is dropped with all
 that it has not written down, and a new one is loaded from the log: at once, and after a while if
@@ -41,7 +41,6 @@ M = TypeVar("M", bound=Machine)
 R = TypeVar("R")
 
 Operation = Callable[[M, int], Result[R]]  # Called with the machine and now_ms.
-Subscriber = Callable[[object, int], None]  # Called with a committed record and its offset.
 
 
 class _Parked(NamedTuple):
@@ -80,9 +79,6 @@ class MachineRuntime(Generic[M]):
         self._timers = LoopTimers(loop, clock, self._expire)
         self._parked: deque[_Parked] = deque()  # Invariant: offsets do not fall.
         self._unanswered: set[Future[Any]] = set()
-        self._uncommitted: deque[tuple[object, int]] = deque()
-        self._subscribers: list[Subscriber] = []
-        self._published_offset = 0  # Subscribers have had everything before it.
         self._reloading: asyncio.Task[None] | None = None
         self._unloaded = False
         self._drops_count = 0  # Since the last append that did not fail.
@@ -100,23 +96,17 @@ class MachineRuntime(Generic[M]):
         """Of the first record of an operation that runs now."""
         return self._log.next_offset
 
-    def subscribe(self, subscriber: Subscriber) -> None:
-        """Before `load`: the loaded records are told as well."""
-        self._subscribers.append(subscriber)
-
     async def load(self) -> None:
         machine = self._create_machine(self._timers)
         async for batches in self._log.load():
             for batch in batches:
-                if self._subscribers or batch.attributes & NOT_PLAIN:
+                if batch.attributes & NOT_PLAIN:
                     self._replay(machine, batch)
                 else:
                     replay_plain(machine, batch.records, self._codec)
             await asyncio.sleep(0)
-        self._published_offset = self._log.committed_offset
         self._machine = machine
         machine.on_loaded(self._clock.now_ms())
-        self._maybe_write_snapshot()
 
     def call(self, operation: Operation[M, R]) -> "R | Future[R]":
         """Run the operation now: its response if that is true already, else the future of it.
@@ -165,11 +155,8 @@ class MachineRuntime(Generic[M]):
     def _replay(self, machine: M, batch: StoredBatch) -> None:
         for decoded, record in decode_batch(batch, self._codec):
             machine.replay(decoded, record.timestamp)
-            if record.offset >= self._published_offset:
-                self._publish(decoded, record.offset)
 
     def _append(self, machine: M, records: tuple[object, ...], now_ms: int) -> None:
-        first_offset = self._log.next_offset
         try:
             self._log.append(encode_batch(records, self._codec, now_ms))
         except (ApiError, StorageError) as error:
@@ -178,10 +165,8 @@ class MachineRuntime(Generic[M]):
             raise self._drop(error) from None
         self._drops_count = 0
         try:
-            for offset, record in enumerate(records, first_offset):
+            for record in records:
                 machine.replay(record, now_ms)
-                if self._subscribers:
-                    self._uncommitted.append((record, offset))
         except BaseException as error:
             self._drop(error)  # A bug; but the log is right, and the machine is made from it again.
             raise
@@ -213,27 +198,9 @@ class MachineRuntime(Generic[M]):
 
     def _on_committed(self) -> None:
         committed = self._log.committed_offset
-        uncommitted = self._uncommitted
-        while uncommitted and uncommitted[0][1] < committed:
-            self._publish(*uncommitted.popleft())
-        self._published_offset = max(self._published_offset, committed)
         parked = self._parked
         while parked and parked[0].offset <= committed:
             self._settle(parked.popleft())
-        self._maybe_write_snapshot()
-
-    def _publish(self, record: object, offset: int) -> None:
-        for subscriber in self._subscribers:
-            subscriber(record, offset)
-
-    def _maybe_write_snapshot(self) -> None:
-        log = self._log
-        if (
-            self._machine is not None
-            and log.committed_offset == log.next_offset
-            and log.snapshot_due()
-        ):
-            log.write_snapshot(list(self._machine.snapshot()), self._codec)
 
     def _expire(self, expiry: Expiry, due_ms: int) -> None:
         """A machine that was told an earlier time would find that nothing is due, and wait on."""
@@ -246,11 +213,11 @@ class MachineRuntime(Generic[M]):
 
     def _drop(self, error: BaseException) -> ApiError:
         """Returns what whoever waits is told."""
-        logger.error("the log of a machine failed; it is loaded again: %s", error)
         if not isinstance(error, ApiError):
             error = ApiError(ErrorCode.kafka_storage_error, str(error))
         self._forget(error)
-        if self._reloading is None:
+        if self._reloading is None and not self._unloaded:
+            logger.error("the log of a machine failed; it is loaded again: %s", error)
             delay_s = min(2.0**self._drops_count - 1, RELOAD_DELAY_MAX_S)
             self._drops_count += 1
             self._reloading = self._loop.create_task(self._reload(delay_s))
@@ -271,7 +238,6 @@ class MachineRuntime(Generic[M]):
         self._machine = None
         self._timers.cancel_all()
         self._parked.clear()
-        self._uncommitted.clear()
         unanswered, self._unanswered = self._unanswered, set()
         for reply in unanswered:
             if not reply.done():

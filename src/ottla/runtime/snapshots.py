@@ -1,7 +1,10 @@
-"""Snapshots of a machine: `<offset>-<epoch>.checkpoint` beside its log, in the format of KRaft.
+"""Snapshots of the metadata: `<offset>-<epoch>.checkpoint` beside the log, in the format of KRaft.
 
-A snapshot holds the state before its offset, as batches of records between a header and a footer
-that are control records. It is written whole or not at all.
+A snapshot holds the state before its offset: a batch of control records with a header and with who
+votes, batches of records, a footer. It is written whole or not at all; one that comes from another
+node is collected in a file with `.part` behind its name.
+
+The methods wait for the disk. OSError is the caller's to handle.
 """
 
 import re
@@ -10,7 +13,10 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from ottla.machine.contract import RecordCodec
-from ottla.records.batch import iterate_headers, validate_checksum
+from ottla.raft.control_records import control_batch, kraft_version, voters_in, voters_record
+from ottla.raft.log import OffsetAndEpoch
+from ottla.raft.voters import VoterSet
+from ottla.records.batch import assign, iterate_headers, read_header, validate_checksum
 from ottla.records.builder import Record, build_batch
 from ottla.records.decoder import control_type, iterate_records
 from ottla.records.errors import CorruptBatch, RecordError
@@ -19,99 +25,143 @@ from ottla.storage.filesystem import Filesystem
 
 _HEADER_TYPE: Final = 3
 _FOOTER_TYPE: Final = 4
-_CONTROL_KEY: Final = struct.Struct(">hh")  # Version, type.
 _HEADER_VALUE: Final = struct.Struct(">hqx")  # Version, time of the last record, no tagged fields.
 _FOOTER_VALUE: Final = struct.Struct(">hx")
 _BATCH_RECORDS: Final = 1000
 _NAME: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
+_PART_SUFFIX: Final = ".part"
 
 
-class Snapshot(NamedTuple):
-    next_offset: int
-    epoch: int
+class SnapshotContent(NamedTuple):
+    voters: VoterSet | None  # None in one that was written before there was a quorum.
+    records: list[Record]  # With their offsets in the snapshot.
 
-    @property
-    def name(self) -> str:
-        return f"{self.next_offset:020d}-{self.epoch:010d}.checkpoint"
+
+def snapshot_name(snapshot_id: OffsetAndEpoch) -> str:
+    return f"{snapshot_id.offset:020d}-{snapshot_id.epoch:010d}.checkpoint"
 
 
 class SnapshotStore:
-    """The methods wait for the disk. OSError is the caller's to handle."""
-
     def __init__(self, filesystem: Filesystem, directory: str) -> None:
         self._filesystem = filesystem
         self._directory = directory
 
-    def newest(self) -> Snapshot | None:
-        return max(self._snapshots(), default=None)
+    def list(self) -> dict[OffsetAndEpoch, int]:
+        """The sizes of those that are there, the oldest first."""
+        names = map(_NAME.fullmatch, self._filesystem.list(self._directory))
+        found = sorted(OffsetAndEpoch(int(name[1]), int(name[2])) for name in names if name)
+        return {each: self._filesystem.size(self._path(each)) for each in found}
 
     def write(
-        self, snapshot: Snapshot, records: Iterable[object], codec: RecordCodec, now_ms: int
-    ) -> None:
-        """Write it, then remove those before it."""
+        self,
+        snapshot_id: OffsetAndEpoch,
+        voters: VoterSet,
+        records: Iterable[object],
+        codec: RecordCodec,
+        now_ms: int,
+    ) -> int:
+        """Write it; returns its size."""
         content = bytearray()
         offset = 0
-        for batch in _batches(records, codec, now_ms):
-            content += build_batch(
-                batch.records,
-                base_offset=offset,
-                leader_epoch=snapshot.epoch,
-                control=batch.control,
-            )
-            offset += len(batch.records)
-        self._filesystem.write_atomically(self._path(snapshot), content)
-        for older in self._snapshots():
-            if older < snapshot:
+        for batch in _batches(voters, records, codec, now_ms):
+            assign(batch, 0, offset, snapshot_id.epoch)
+            offset = read_header(batch).next_offset
+            content += batch
+        self._filesystem.write_atomically(self._path(snapshot_id), content)
+        return len(content)
+
+    def read(self, snapshot_id: OffsetAndEpoch) -> SnapshotContent:
+        """StorageError if it is damaged."""
+        return self._read(self._path(snapshot_id))
+
+    def read_range(self, snapshot_id: OffsetAndEpoch, position: int, size: int) -> bytes:
+        file = self._filesystem.open(self._path(snapshot_id))
+        try:
+            return file.read(position, size)
+        finally:
+            file.close()
+
+    def remove_before(self, snapshot_id: OffsetAndEpoch) -> None:
+        for older in self.list():
+            if older < snapshot_id:
                 self._filesystem.remove(self._path(older))
 
-    def read(self, snapshot: Snapshot) -> Iterator[Record]:
-        """The records of the state, with their offsets in the snapshot; StorageError if damaged."""
-        content = self._filesystem.read_bytes(self._path(snapshot))
+    # One that comes from another node.
+
+    def write_part(self, snapshot_id: OffsetAndEpoch, position: int, data: bytes) -> None:
+        """Position 0 begins a new one; what is past the position is void."""
+        file = self._filesystem.open(self._part(snapshot_id), create=True)
         try:
-            yield from _read(content)
+            file.truncate(position)
+            file.append(data)
+        finally:
+            file.close()
+
+    def read_part(self, snapshot_id: OffsetAndEpoch) -> SnapshotContent:
+        """StorageError if it is damaged."""
+        return self._read(self._part(snapshot_id))
+
+    def finish_part(self, snapshot_id: OffsetAndEpoch) -> int:
+        """Give it its name, for good; returns its size."""
+        path = self._path(snapshot_id)
+        file = self._filesystem.open(self._part(snapshot_id))
+        try:
+            file.sync()
+        finally:
+            file.close()
+        self._filesystem.rename(self._part(snapshot_id), path)
+        self._filesystem.sync_directory(self._directory)
+        return self._filesystem.size(path)
+
+    def remove_parts(self) -> None:
+        for name in self._filesystem.list(self._directory):
+            if name.endswith(_PART_SUFFIX):
+                self._filesystem.remove(f"{self._directory}/{name}")
+
+    def _path(self, snapshot_id: OffsetAndEpoch) -> str:
+        return f"{self._directory}/{snapshot_name(snapshot_id)}"
+
+    def _part(self, snapshot_id: OffsetAndEpoch) -> str:
+        return self._path(snapshot_id) + _PART_SUFFIX
+
+    def _read(self, path: str) -> SnapshotContent:
+        content = self._filesystem.read_bytes(path)
+        try:
+            return _read(content)
         except RecordError as error:
-            raise StorageError(self._directory, f"{snapshot.name} is damaged: {error}") from error
-
-    def _snapshots(self) -> list[Snapshot]:
-        names = map(_NAME.fullmatch, self._filesystem.list(self._directory))
-        return [Snapshot(int(name[1]), int(name[2])) for name in names if name]
-
-    def _path(self, snapshot: Snapshot) -> str:
-        return f"{self._directory}/{snapshot.name}"
+            raise StorageError(self._directory, f"{path} is damaged: {error}") from error
 
 
-class _Batch(NamedTuple):
-    records: list[Record]
-    control: bool
-
-
-def _batches(records: Iterable[object], codec: RecordCodec, now_ms: int) -> Iterator[_Batch]:
-    yield _control(_HEADER_TYPE, _HEADER_VALUE.pack(0, now_ms), now_ms)
+def _batches(
+    voters: VoterSet, records: Iterable[object], codec: RecordCodec, now_ms: int
+) -> Iterator[bytearray]:
+    header = (_HEADER_TYPE, _HEADER_VALUE.pack(0, now_ms))
+    yield control_batch([header, kraft_version(), voters_record(voters)], now_ms)
     batch: list[Record] = []
     for record in records:
         key, value = codec.encode(record)
         batch.append(Record(timestamp=now_ms, key=key, value=value))
         if len(batch) == _BATCH_RECORDS:
-            yield _Batch(batch, control=False)
+            yield build_batch(batch)
             batch = []
     if batch:
-        yield _Batch(batch, control=False)
-    yield _control(_FOOTER_TYPE, _FOOTER_VALUE.pack(0), now_ms)
+        yield build_batch(batch)
+    yield control_batch([(_FOOTER_TYPE, _FOOTER_VALUE.pack(0))], now_ms)
 
 
-def _control(number: int, value: bytes, now_ms: int) -> _Batch:
-    key = _CONTROL_KEY.pack(0, number)
-    return _Batch([Record(timestamp=now_ms, key=key, value=value)], control=True)
-
-
-def _read(content: bytes) -> Iterator[Record]:
+def _read(content: bytes) -> SnapshotContent:
     complete = False
+    voters: VoterSet | None = None
+    records: list[Record] = []
     for position, header in iterate_headers(content):
         validate_checksum(content, position, header)
-        if header.is_control:
-            (record,) = iterate_records(content, position)
-            complete = control_type(record) == _FOOTER_TYPE
-        else:
-            yield from iterate_records(content, position)
+        if not header.is_control:
+            records += iterate_records(content, position)
+            continue
+        for _, voter_set in voters_in(content, position):
+            voters = voter_set
+        types = [control_type(record) for record in iterate_records(content, position)]
+        complete = _FOOTER_TYPE in types
     if not complete:
         raise CorruptBatch("it has no footer")
+    return SnapshotContent(voters, records)

@@ -16,7 +16,7 @@ OnFailure = Callable[[BaseException], object]
 
 class Supervisor:
     def __init__(self, loop: asyncio.AbstractEventLoop, on_failure: OnFailure) -> None:
-        self._loop = loop
+        self.loop = loop
         self._on_failure = on_failure
         self._tasks: set[asyncio.Task[Any]] = set()
         self._stopped = False
@@ -29,7 +29,7 @@ class Supervisor:
         if self._stopped:
             coroutine.close()
             raise RuntimeError(f"{name} was started while the node stops")
-        task = self._loop.create_task(coroutine, name=name)
+        task = self.loop.create_task(coroutine, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._on_done)
         return task

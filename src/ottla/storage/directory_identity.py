@@ -1,5 +1,6 @@
 """Whose a log directory is: locked for one process, marked for one node of one cluster."""
 
+import base64
 from uuid import UUID
 
 from ottla.storage.checkpoints import (
@@ -54,3 +55,15 @@ def identify_directory(
             f"log directory {directory} belongs to cluster {found.cluster_id}, not to {cluster_id}"
         )
     return found
+
+
+def parse_directory_id(text: str) -> UUID | None:
+    """As this broker writes it, or Kafka; None when there is none."""
+    try:
+        return UUID(text)
+    except ValueError:
+        pass
+    try:
+        return UUID(bytes=base64.urlsafe_b64decode(text + "=="))
+    except ValueError:
+        return None

@@ -35,7 +35,12 @@ from ottla.storage.checkpoints import (
 )
 from ottla.storage.cleaner import LogCleaner
 from ottla.storage.config import LogConfig
-from ottla.storage.directory_identity import identify_directory, lock_directory, read_identity
+from ottla.storage.directory_identity import (
+    identify_directory,
+    lock_directory,
+    parse_directory_id,
+    read_identity,
+)
 from ottla.storage.directory_loader import DirectoryLoader, log_starts
 from ottla.storage.errors import CorruptLog, StorageError
 from ottla.storage.filesystem import Filesystem, Lock, parent_of
@@ -80,6 +85,7 @@ class LogManager:
         assert directories
         values = broker or ConfigValues()
         self.cluster_id = ""  # Known after `start`.
+        self.directory_ids: dict[str, UUID | None] = {}  # By path; known after `start`.
         self._filesystem = filesystem
         self._clock_ms = clock_ms
         self._config_of_topic = config_of_topic
@@ -323,7 +329,10 @@ class LogManager:
         return None
 
     def _identify(self, home: LogDirectory, node_id: int) -> None:
-        identify_directory(self._filesystem, home.path, node_id, self.cluster_id, self._new_id())
+        meta = identify_directory(
+            self._filesystem, home.path, node_id, self.cluster_id, self._new_id()
+        )
+        self.directory_ids[home.path] = parse_directory_id(meta.directory_id)
 
     def _load(self, home: LogDirectory) -> None:
         loader = DirectoryLoader(

@@ -1,0 +1,24 @@
+"""BeginQuorumEpoch (53): v0-v1.
+
+The leader of the metadata quorum makes itself known to a voter that does not fetch.
+
+v1  directory ids and endpoints (KIP-853)
+"""
+
+from collections.abc import Awaitable
+
+from kio.schema.begin_quorum_epoch.v1.request import BeginQuorumEpochRequest
+from kio.schema.begin_quorum_epoch.v1.response import BeginQuorumEpochResponse
+
+from ottla.handlers.broker import Broker, RequestContext
+from ottla.protocol.errors import ApiError
+
+
+def handle_begin_quorum_epoch(
+    broker: Broker, _: RequestContext, request: BeginQuorumEpochRequest
+) -> Awaitable[object]:
+    return broker.quorum.handle(request)
+
+
+def error_response(_: BeginQuorumEpochRequest, error: ApiError) -> BeginQuorumEpochResponse:
+    return BeginQuorumEpochResponse(error_code=error.code, topics=())

@@ -1,0 +1,27 @@
+"""DescribeQuorum (55): v0-v2.
+
+Who leads the metadata quorum, who votes, who observes, and how far each of them is.
+
+v1  times of the last fetch (KIP-836)
+v2  directory ids and addresses (KIP-853)
+"""
+
+from collections.abc import Awaitable
+
+from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest
+from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
+
+from ottla.handlers.broker import Broker, RequestContext
+from ottla.protocol.errors import ApiError
+
+
+def handle_describe_quorum(
+    broker: Broker, _: RequestContext, request: DescribeQuorumRequest
+) -> Awaitable[object]:
+    return broker.forward(request)
+
+
+def error_response(_: DescribeQuorumRequest, error: ApiError) -> DescribeQuorumResponse:
+    return DescribeQuorumResponse(
+        error_code=error.code, error_message=error.message, topics=(), nodes=()
+    )

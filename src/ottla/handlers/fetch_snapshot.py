@@ -1,0 +1,25 @@
+"""FetchSnapshot (59): v0-v1.
+
+A replica whose log ends before the leader's starts fetches a snapshot in parts (KIP-630).
+
+v1  directory ids and endpoints (KIP-853)
+"""
+
+from collections.abc import Awaitable
+
+from kio.schema.fetch_snapshot.v1.request import FetchSnapshotRequest
+from kio.schema.fetch_snapshot.v1.response import FetchSnapshotResponse
+
+from ottla.handlers.broker import Broker, RequestContext
+from ottla.protocol.errors import ApiError
+from ottla.protocol.times import NO_THROTTLE
+
+
+def handle_fetch_snapshot(
+    broker: Broker, _: RequestContext, request: FetchSnapshotRequest
+) -> Awaitable[object]:
+    return broker.quorum.handle(request)
+
+
+def error_response(_: FetchSnapshotRequest, error: ApiError) -> FetchSnapshotResponse:
+    return FetchSnapshotResponse(throttle_time=NO_THROTTLE, error_code=error.code, topics=())

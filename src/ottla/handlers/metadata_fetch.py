@@ -1,0 +1,51 @@
+"""Fetch (1) of the metadata log: v12-v18, by the other replicas of the quorum, voters or not.
+
+The partition is named by its topic's id, which no other topic has. The leader of the quorum answers
+with records; the others say who that is.
+
+v15  the replica in a tagged field
+v16  the leader's address
+v17  directory ids (KIP-853)
+v18  the high watermark that the replica knows (KIP-1166)
+"""
+
+from ottla.handlers.broker import Broker
+from ottla.network.session import Reply, Session
+from ottla.protocol.codec import newest_response_type, read_request, write_response
+from ottla.protocol.errors import ApiError
+from ottla.protocol.frames import RequestHeader
+from ottla.protocol.hot_fetch import FetchRequest, parse_fetch
+from ottla.protocol.times import NO_THROTTLE
+from ottla.protocol.topics import CLUSTER_METADATA_TOPIC_ID
+
+
+def is_of_metadata(request: FetchRequest) -> bool:
+    return bool(request.topics) and request.topics[0].topic_id == CLUSTER_METADATA_TOPIC_ID
+
+
+def handle_metadata_fetch(
+    broker: Broker, session: Session, header: RequestHeader, frame: memoryview
+) -> None:
+    request = read_request(header, frame)
+    broker.supervisor.start("metadata fetch", _answer(broker, session.reply(), header, request))
+
+
+def handle_only_metadata_fetch(
+    broker: Broker, session: Session, header: RequestHeader, frame: memoryview
+) -> None:
+    """While the node starts, and serves no clients yet."""
+    if is_of_metadata(parse_fetch(frame, header.body_position, header.api_version)):
+        handle_metadata_fetch(broker, session, header, frame)
+    else:
+        session.close("the node starts")
+
+
+async def _answer(broker: Broker, reply: Reply, header: RequestHeader, request: object) -> None:
+    try:
+        response = await broker.quorum.handle(request)
+    except ApiError as error:
+        response = newest_response_type(header.api_key)(
+            throttle_time=NO_THROTTLE, error_code=error.code, responses=()
+        )
+    frame = write_response(header.api_key, header.api_version, header.correlation_id, response)
+    reply.send((frame,))

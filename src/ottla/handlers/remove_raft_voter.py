@@ -1,0 +1,25 @@
+"""RemoveRaftVoter (81): v0.
+
+Takes a voter out of the metadata quorum (KIP-853).
+"""
+
+from collections.abc import Awaitable
+
+from kio.schema.remove_raft_voter.v0.request import RemoveRaftVoterRequest
+from kio.schema.remove_raft_voter.v0.response import RemoveRaftVoterResponse
+
+from ottla.handlers.broker import Broker, RequestContext
+from ottla.protocol.errors import ApiError
+from ottla.protocol.times import NO_THROTTLE
+
+
+def handle_remove_raft_voter(
+    broker: Broker, _: RequestContext, request: RemoveRaftVoterRequest
+) -> Awaitable[object]:
+    return broker.forward(request)
+
+
+def error_response(_: RemoveRaftVoterRequest, error: ApiError) -> RemoveRaftVoterResponse:
+    return RemoveRaftVoterResponse(
+        throttle_time=NO_THROTTLE, error_code=error.code, error_message=error.message
+    )

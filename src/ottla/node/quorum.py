@@ -1,0 +1,198 @@
+"""This node's part in the metadata quorum: its replica of the log, its image, its controller.
+
+The log is in the first log directory. A node that starts alone is a quorum of one; a node that
+joins a cluster votes when the log says so. Which of the two a directory is for, before the log says
+anything, is seen by its `quorum-state`: who joins writes one first, without a vote for itself.
+"""
+
+import dataclasses
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple
+
+from ottla.controller.effective_configs import ConfigRules
+from ottla.controller.machine import ControllerMachine, ControllerSettings
+from ottla.controller.record_codec import MetadataRecordCodec
+from ottla.machine.contract import Timers
+from ottla.network.peers import Address, Peers
+from ottla.node.environment import Environment
+from ottla.node.metadata_feed import MetadataFeed
+from ottla.protocol.config import ConfigValues
+from ottla.protocol.errors import ErrorCode
+from ottla.raft.config import RaftConfig
+from ottla.raft.quorum import Identity
+from ottla.raft.quorum_state import QuorumState
+from ottla.raft.voters import Voter, VoterSet
+from ottla.runtime.active_controller import ActiveController
+from ottla.runtime.config import SNAPSHOT_BYTES
+from ottla.runtime.forwarding import Forwarding
+from ottla.runtime.leadership import Leadership
+from ottla.runtime.local_controller import LocalController
+from ottla.runtime.machine_runtime import MachineRuntime
+from ottla.runtime.metadata_applier import MetadataApplier
+from ottla.runtime.metadata_snapshots import MetadataSnapshots
+from ottla.runtime.quorum_requests import FORWARDED_KEYS, QuorumRequests
+from ottla.runtime.quorum_state_file import QuorumStateFile
+from ottla.runtime.raft_commit_log import RaftCommitLog
+from ottla.runtime.raft_driver import DriverListener, RaftDriver
+from ottla.runtime.raft_exchange import RaftExchange
+from ottla.runtime.raft_log import RaftLog, metadata_directory
+from ottla.runtime.supervisor import Supervisor
+from ottla.storage.filesystem import Filesystem
+
+
+class StoredReplica(NamedTuple):
+    """What is on the disk."""
+
+    log: RaftLog
+    state_file: QuorumStateFile
+    quorum_state: QuorumState | None
+    voters: VoterSet  # As the log says; none when it does not.
+
+
+def open_replica(filesystem: Filesystem, data_directory: str, now_ms: int) -> StoredReplica:
+    """For a thread. StorageError when what is there does not fit together."""
+    log = RaftLog.open(filesystem, data_directory, now_ms)
+    state_file = QuorumStateFile(filesystem, metadata_directory(data_directory))
+    return StoredReplica(log, state_file, state_file.load(), log.voters(VoterSet()).latest)
+
+
+def initial_voters(identity: Identity, saved: QuorumState | None) -> VoterSet:
+    """Who votes until the log says it: this node alone, unless it is to join others."""
+    own_id = identity.key.id
+    alone = saved is None or saved.leader_id == own_id
+    alone = alone or (saved is not None and saved.voted is not None and saved.voted.id == own_id)
+    return VoterSet.of([Voter(identity.key, identity.endpoints)] if alone else [])
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class QuorumSettings:
+    identity: Identity
+    listener_name: str  # Over which the replicas talk.
+    bootstrap: Mapping[int, Address]  # By the ids of `identity.bootstrap`.
+    rules: ConfigRules
+
+
+class MetadataQuorum:
+    def __init__(
+        self,
+        settings: QuorumSettings,
+        replica: StoredReplica,
+        feed: MetadataFeed,
+        peers: Peers,
+        environment: Environment,
+        supervisor: Supervisor,
+        on_failure: Callable[[BaseException], object],
+    ) -> None:
+        self._settings = settings
+        self._feed = feed
+        self._environment = environment
+        self._on_failure = on_failure
+        self._loop = supervisor.loop
+        initial = initial_voters(settings.identity, replica.quorum_state)
+        voters = replica.voters or initial
+        self._is_alone = len(voters) == 1 and settings.identity.key in voters
+        values = ConfigValues(settings.rules.static)
+        config = RaftConfig.of(values)
+        codec = MetadataRecordCodec()
+        executor, clock = environment.executor, environment.clock
+        self.driver = RaftDriver(
+            settings.identity,
+            config,
+            initial,
+            replica.log,
+            replica.state_file,
+            RaftExchange(
+                settings.identity.key.id,
+                settings.listener_name,
+                peers,
+                settings.bootstrap,
+                self._loop,
+                supervisor,
+                timeout_ms=config.request_timeout_ms,
+            ),
+            clock,
+            environment.random.randrange,
+            self._loop,
+            executor,
+            supervisor,
+            on_failure=on_failure,
+        )
+        self.applier = MetadataApplier(
+            replica.log, codec, feed, self._loop, executor, on_failure=on_failure
+        )
+        self.snapshots = MetadataSnapshots(
+            self.driver,
+            self.applier,
+            codec,
+            self._loop,
+            executor,
+            now_ms=clock.now_ms,
+            bytes_max=values[SNAPSHOT_BYTES],
+        )
+        self.controller = ActiveController(self.driver, self.applier, self._new_runtime, supervisor)
+        self.requests = QuorumRequests(self.driver, config.request_timeout_ms)
+        self.leadership = Leadership(self.driver, self.controller)
+        self.forwarding = Forwarding(
+            self.call_here, self.leadership, self.applier, peers, self._loop
+        )
+        self._local = LocalController(lambda: self.controller.runtime)
+        self.driver.listen(
+            DriverListener(
+                self.controller.on_role_change,
+                self.applier.advance,
+                self.applier.decode,
+                self.applier.install,
+            )
+        )
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether no other node has a part in the quorum, as far as the disk says."""
+        return self._is_alone
+
+    def call_here(self, request: Any) -> Awaitable[Any]:
+        """Of the controller or about the quorum; ApiError NOT_CONTROLLER if another node leads."""
+        if request.__api_key__ in FORWARDED_KEYS:
+            return self.requests.call(request)
+        return self._local.call(request)
+
+    async def start(self) -> None:
+        """Begins; who leads and what is committed shows later."""
+        await self.applier.load()
+        await self.driver.start()
+
+    async def stop(self) -> None:
+        """Leads no longer; no timer of the controller writes to a log that is closed."""
+        await self.driver.stop()
+        self.controller.unload("the node stops")
+
+    def close(self) -> None:
+        """For a thread, at last."""
+        log = self.driver.log
+        log.close()
+        log.save_recovery_point(self.applier.applied_offset)
+
+    def _new_runtime(self, log: RaftCommitLog) -> MachineRuntime[ControllerMachine]:
+        environment = self._environment
+        settings = ControllerSettings(
+            cluster_id=self._settings.identity.cluster_id,
+            config_rules=self._settings.rules,
+            new_topic_id=environment.new_uuid,
+            placement_start=environment.random.randrange,
+        )
+
+        def create(timers: Timers) -> ControllerMachine:
+            machine = ControllerMachine(settings, timers)
+            for record in self._feed.snapshot():
+                machine.replay(record, 0)
+            return machine
+
+        return MachineRuntime(
+            create,
+            MetadataRecordCodec(),
+            log,
+            environment.clock,
+            self._loop,
+            on_failure=self._on_failure,
+            not_ready=ErrorCode.not_controller,
+        )

@@ -1,0 +1,88 @@
+"""The controller's machine, while this node leads the quorum.
+
+It is made when the first record of the node's epoch is committed and this node's image has all
+before it. It is dropped when the node stops leading; what waits for an answer then gets
+NOT_CONTROLLER, and whoever asked looks for the new leader.
+"""
+
+from asyncio import Future, Task
+from collections.abc import Callable
+
+from ottla.controller.machine import ControllerMachine
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.raft.ready import RoleChange
+from ottla.raft.states import Role
+from ottla.runtime.machine_runtime import MachineRuntime
+from ottla.runtime.metadata_applier import Applied, MetadataApplier
+from ottla.runtime.raft_commit_log import RaftCommitLog
+from ottla.runtime.raft_driver import RaftDriver
+from ottla.runtime.supervisor import Supervisor
+
+NewRuntime = Callable[[RaftCommitLog], MachineRuntime[ControllerMachine]]
+
+
+class ActiveController:
+    """It belongs to the loop's thread."""
+
+    def __init__(
+        self,
+        driver: RaftDriver,
+        applier: MetadataApplier,
+        new_runtime: NewRuntime,
+        supervisor: Supervisor,
+    ) -> None:
+        self._driver = driver
+        self._applier = applier
+        self._new_runtime = new_runtime
+        self._supervisor = supervisor
+        self.leader_id: int | None = None  # Of the quorum.
+        self._epoch = 0
+        self._epoch_start_offset: int | None = None  # None unless it leads.
+        self._log: RaftCommitLog | None = None
+        self._runtime: MachineRuntime[ControllerMachine] | None = None
+        self._loading: Task[None] | None = None
+        # Done when there may be another leader, or the machine is loaded; then there is a new one.
+        self.changed: Future[None] = supervisor.loop.create_future()
+        applier.listen(self._on_applied)
+
+    @property
+    def runtime(self) -> MachineRuntime[ControllerMachine] | None:
+        """None while another node is the controller, or nobody."""
+        return None if self._loading is not None else self._runtime
+
+    def on_role_change(self, change: RoleChange) -> None:
+        self.unload("another node is the controller, or will be")
+        if change.role is Role.LEADER:
+            self._epoch_start_offset = change.epoch_start_offset
+        if (self.leader_id, self._epoch) != (change.leader_id, change.epoch):
+            self.leader_id, self._epoch = change.leader_id, change.epoch
+            self._signal()
+
+    def unload(self, reason: str) -> None:
+        self._epoch_start_offset = None
+        if self._loading is not None:
+            self._loading.cancel()
+            self._loading = None
+        if self._runtime is not None:
+            self._runtime.unload(ApiError(ErrorCode.not_controller, reason))
+            self._runtime = self._log = None
+
+    def _on_applied(self, _: Applied) -> None:
+        if self._log is not None:
+            self._log.on_applied()
+        elif (
+            self._epoch_start_offset is not None
+            and self._applier.applied_offset > self._epoch_start_offset
+        ):
+            self._log = RaftCommitLog(self._driver, self._applier)
+            self._runtime = self._new_runtime(self._log)
+            self._loading = self._supervisor.start("controller", self._load(self._runtime))
+
+    async def _load(self, runtime: MachineRuntime[ControllerMachine]) -> None:
+        await runtime.load()
+        self._loading = None
+        self._signal()
+
+    def _signal(self) -> None:
+        changed, self.changed = self.changed, self._supervisor.loop.create_future()
+        changed.set_result(None)

@@ -1,0 +1,125 @@
+"""Calls of the controller from any node: here if this node leads the quorum, else by an Envelope.
+
+A call looks for the leader until one answers or the call's time has passed. When another node leads
+before the answer has come, it is asked instead; whether the first one acted is then unknown, as it
+is for any client whose connection breaks. What came in an Envelope is never forwarded again.
+"""
+
+import asyncio
+from asyncio import AbstractEventLoop
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from ottla.network.peers import Address, Peers, PeerUnreachable
+from ottla.protocol.codec import newest_request_type, read_response, write_request
+from ottla.protocol.errors import ApiError, ErrorCode, ProtocolError
+from ottla.protocol.times import in_milliseconds
+from ottla.runtime.leadership import Leadership
+from ottla.runtime.metadata_applier import MetadataApplier
+
+TIMEOUT_MS: Final = 30_000
+_BACKOFF_MS_MIN: Final = 20
+_BACKOFF_MS_MAX: Final = 500
+_PURPOSE: Final = "controller"
+_ENVELOPE_KEY: Final = 58
+_SIZE_BYTES: Final = 4
+_NOBODY: Final = b""
+
+_NOT_LEADER: Final = (ErrorCode.not_controller, ErrorCode.not_leader_or_follower)
+# AlterPartition, BrokerRegistration, BrokerHeartbeat, AllocateProducerIds: nobody looks for their
+# effect in the image of the node that they came through.
+_INTERNAL_KEYS: Final = (56, 62, 63, 67)
+
+LocalCall = Callable[[Any], Awaitable[Any]]  # ApiError NOT_CONTROLLER when this node does not lead.
+
+
+class Forwarding:
+    def __init__(
+        self,
+        local: LocalCall,
+        leadership: Leadership,
+        applier: MetadataApplier,
+        peers: Peers,
+        loop: AbstractEventLoop,
+    ) -> None:
+        self._local = local
+        self._leadership = leadership
+        self._applier = applier
+        self._peers = peers
+        self._loop = loop
+
+    async def call(self, request: Any, *, timeout_ms: float | None = None) -> Any:
+        """The newest response entity; ApiError when all of the request is refused."""
+        if timeout_ms is None:
+            timeout = getattr(request, "timeout", None)
+            timeout_ms = TIMEOUT_MS if timeout is None else in_milliseconds(timeout)
+        deadline = self._loop.time() + timeout_ms / 1000
+        backoff_ms = _BACKOFF_MS_MIN
+        while True:
+            changed = self._leadership.changed
+            try:
+                return await self._attempt(request, changed, deadline)
+            except ApiError as error:
+                if error.code not in _NOT_LEADER:
+                    raise
+                refusal = error
+            except PeerUnreachable as error:
+                refusal = ApiError(ErrorCode.request_timed_out, f"the controller, {error}")
+            left_s = deadline - self._loop.time()
+            if left_s <= 0:
+                raise refusal
+            await asyncio.wait([changed], timeout=min(left_s, backoff_ms / 1000))
+            backoff_ms = min(2 * backoff_ms, _BACKOFF_MS_MAX)
+
+    async def _attempt(self, request: Any, changed: "asyncio.Future[None]", deadline: float) -> Any:
+        if self._leadership.is_here:
+            return await self._local(request)
+        address = self._leadership.address
+        if address is None:
+            raise ApiError(ErrorCode.not_controller, "no node is known to be the controller")
+        sending = self._loop.create_task(self._send(address, request, deadline))
+        try:
+            either: list[asyncio.Future[Any]] = [sending, changed]
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            if not sending.done():
+                raise ApiError(ErrorCode.not_controller, "another node is the controller now")
+            envelope = sending.result()
+        finally:
+            sending.cancel()
+        response = _unpack(request, envelope)
+        if request.__api_key__ not in _INTERNAL_KEYS:
+            await self._applier.reached(envelope.metadata_offset, deadline - self._loop.time())
+        return response
+
+    async def _send(self, address: Address, request: Any, deadline: float) -> Any:
+        frame = write_request(
+            request.__api_key__, request.__version__, 0, self._peers.client_id, request
+        )
+        envelope = newest_request_type(_ENVELOPE_KEY)(
+            request_data=frame[_SIZE_BYTES:],
+            request_principal=None,
+            client_host_address=_NOBODY,
+        )
+        return await self._peers.call(
+            address,
+            _ENVELOPE_KEY,
+            envelope.__version__,
+            envelope,
+            timeout_ms=max(0.0, deadline - self._loop.time()) * 1000,
+            purpose=_PURPOSE,
+        )
+
+
+def _unpack(request: Any, envelope: Any) -> Any:
+    if envelope.error_code is not ErrorCode.none or envelope.response_data is None:
+        raise ApiError(envelope.error_code, "the controller did not take the request")
+    try:
+        frame = memoryview(envelope.response_data)
+        _, response = read_response(request.__api_key__, request.__version__, frame)
+    except ProtocolError as error:
+        message = f"the controller's answer cannot be read: {error}"
+        raise ApiError(ErrorCode.unknown_server_error, message) from error
+    code = getattr(response, "error_code", ErrorCode.none)
+    if code is not ErrorCode.none:
+        raise ApiError(code, getattr(response, "error_message", None) or "")
+    return response

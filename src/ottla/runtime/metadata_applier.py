@@ -1,0 +1,155 @@
+"""Hands the committed records of the metadata log on, in order, on every node.
+
+What is in the page cache, as all that is new is, is handed on at once; more than one portion comes
+portion by portion, so that the event loop goes on meanwhile.
+"""
+
+from asyncio import AbstractEventLoop, Future, wait
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Executor
+from typing import NamedTuple, Protocol
+
+from ottla.machine.contract import RecordCodec
+from ottla.raft.log import OffsetAndEpoch
+from ottla.runtime.machine_batches import decode_batch, stored_batches
+from ottla.runtime.raft_log import READ_BYTES, RaftLog, ReadBatches
+from ottla.runtime.snapshots import SnapshotContent
+from ottla.storage.errors import NotCached
+
+
+class Image(Protocol):
+    """What the records make."""
+
+    def on_committed(self, record: object, offset: int) -> None: ...
+
+    def replace(self, records: Iterable[object], offset: int) -> None:
+        """A snapshot takes the place of all before; `offset` is of the last record in it."""
+
+    def snapshot(self) -> Iterable[object]:
+        """Immutable records that make this image of an empty one."""
+
+
+class Applied(NamedTuple):
+    """A portion that was handed on."""
+
+    records_count: int
+    size: int
+
+
+OnApplied = Callable[[Applied], None]
+
+
+class MetadataApplier:
+    """It belongs to the loop's thread."""
+
+    def __init__(
+        self,
+        log: RaftLog,
+        codec: RecordCodec,
+        image: Image,
+        loop: AbstractEventLoop,
+        executor: Executor,
+        *,
+        on_failure: Callable[[BaseException], object],
+    ) -> None:
+        self.image = image
+        self.applied_offset = 0  # Everything before it is in the image.
+        self._log = log
+        self._codec = codec
+        self._loop = loop
+        self._executor = executor
+        self._on_failure = on_failure
+        self._committed_offset = 0
+        self._waits = False  # For the disk, or for its turn.
+        self._listeners: list[OnApplied] = []
+        self._waiters: list[tuple[int, Future[None]]] = []  # Offset, and who waits for it.
+
+    def listen(self, listener: OnApplied) -> None:
+        """Called when `applied_offset` has moved."""
+        self._listeners.append(listener)
+
+    async def load(self) -> None:
+        """Begin with the newest snapshot, if there is one."""
+        newest = self._log.latest_snapshot_id
+        if newest is not None:
+            self.install(
+                newest, await self._loop.run_in_executor(self._executor, self._read, newest)
+            )
+
+    async def reached(self, offset: int, timeout_s: float | None = None) -> None:
+        """Returns when everything before the offset is in the image, or the time has passed."""
+        if self.applied_offset < offset and (timeout_s is None or timeout_s > 0):
+            waiter: Future[None] = self._loop.create_future()
+            self._waiters.append((offset, waiter))
+            await wait([waiter], timeout=timeout_s)
+            waiter.cancel()
+
+    def advance(self, committed_offset: int) -> None:
+        self._committed_offset = max(committed_offset, self._committed_offset)
+        if not self._waits:
+            self._go_on()
+
+    def decode(self, content: SnapshotContent) -> list[object]:
+        """For a thread. ValueError when they are not records of the metadata."""
+        return [self._codec.decode(record.key, record.value) for record in content.records]
+
+    def install(self, snapshot_id: OffsetAndEpoch, records: Sequence[object]) -> None:
+        self.image.replace(records, snapshot_id.offset - 1)
+        self.applied_offset = snapshot_id.offset
+        self._committed_offset = max(self._committed_offset, snapshot_id.offset)
+        self._tell(Applied(len(records), 0))
+
+    def _read(self, snapshot_id: OffsetAndEpoch) -> list[object]:
+        return self.decode(self._log.snapshots.read(snapshot_id))
+
+    def _go_on(self) -> None:
+        self._waits = False
+        if self.applied_offset >= self._committed_offset:
+            return
+        arguments = self.applied_offset, READ_BYTES, self._committed_offset
+        try:
+            read = self._log.read_cached(*arguments)
+        except NotCached:
+            self._waits = True
+            reading = self._loop.run_in_executor(self._executor, lambda: self._log.read(*arguments))
+            reading.add_done_callback(lambda done: self._on_read(arguments[0], done))
+            return
+        self._apply(read)
+        if self.applied_offset < self._committed_offset:
+            self._waits = True
+            self._loop.call_soon(self._go_on)
+
+    def _on_read(self, offset: int, reading: "Future[ReadBatches]") -> None:
+        if reading.cancelled():
+            return
+        error = reading.exception()
+        if error is not None:
+            self._on_failure(error)
+            return
+        if offset == self.applied_offset:  # No snapshot has overtaken it.
+            self._apply(reading.result())
+        self._go_on()
+
+    def _apply(self, read: ReadBatches) -> None:
+        count = 0
+        try:
+            for batch in stored_batches(read.data, self.applied_offset):
+                for decoded, record in decode_batch(batch, self._codec):
+                    self.image.on_committed(decoded, record.offset)
+                    count += 1
+        except ValueError as error:
+            self._on_failure(error)  # A record of a later version, or a bug: do not guess.
+            raise
+        self.applied_offset = read.next_offset
+        self._tell(Applied(count, len(read.data)))
+
+    def _tell(self, applied: Applied) -> None:
+        for listener in self._listeners:
+            listener(applied)
+        if self._waiters:
+            waiters, self._waiters = self._waiters, []
+            for offset, waiter in waiters:
+                if offset > self.applied_offset and not waiter.done():
+                    self._waiters.append((offset, waiter))
+                elif not waiter.done():
+                    waiter.set_result(None)

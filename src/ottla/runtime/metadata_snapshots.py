@@ -1,0 +1,113 @@
+"""When a node takes a snapshot of its metadata, and what becomes of the log before it.
+
+One is due when the records since the last are as many as it would hold, or many bytes, so that a
+start reads at most about twice the state. It is taken of what is committed and on the disk here.
+"""
+
+import logging
+from asyncio import AbstractEventLoop, Future
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from typing import Final
+
+from ottla.machine.contract import RecordCodec
+from ottla.raft.log import OffsetAndEpoch
+from ottla.raft.voters import VoterSet
+from ottla.runtime.metadata_applier import Applied, MetadataApplier
+from ottla.runtime.raft_driver import RaftDriver
+from ottla.runtime.raft_log import RaftLog
+
+logger = logging.getLogger(__name__)
+
+RECORDS_MIN: Final = 10_000
+
+
+class MetadataSnapshots:
+    """It belongs to the loop's thread."""
+
+    def __init__(
+        self,
+        driver: RaftDriver,
+        applier: MetadataApplier,
+        codec: RecordCodec,
+        loop: AbstractEventLoop,
+        executor: Executor,
+        *,
+        now_ms: Callable[[], int],
+        bytes_max: int,
+    ) -> None:
+        self._driver = driver
+        self._applier = applier
+        self._codec = codec
+        self._loop = loop
+        self._executor = executor
+        self._now_ms = now_ms
+        self._bytes_max = bytes_max
+        self._snapshot_records = 0  # In the newest one.
+        self._records_count = 0  # That came after it.
+        self._bytes_count = 0
+        self.is_writing = False
+        applier.listen(self._on_applied)
+
+    def _on_applied(self, applied: Applied) -> None:
+        if not applied.size:  # A snapshot was loaded.
+            self._snapshot_records = applied.records_count
+            self._records_count = self._bytes_count = 0
+            return
+        self._records_count += applied.records_count
+        self._bytes_count += applied.size
+        if not self.is_writing and self._is_due() and self._is_safe():
+            self._take()
+
+    def _is_due(self) -> bool:
+        records_max = max(RECORDS_MIN, self._snapshot_records)
+        return self._records_count >= records_max or self._bytes_count >= self._bytes_max
+
+    def _is_safe(self) -> bool:
+        core, offset = self._driver.core, self._applier.applied_offset
+        return (
+            core is not None
+            and offset == core.high_watermark  # Which set of voters it has is known for this.
+            and offset <= self._driver.log.flushed_offset
+        )
+
+    def _take(self) -> None:
+        core, log, offset = self._driver.core, self._driver.log, self._applier.applied_offset
+        assert core is not None
+        snapshot_id = OffsetAndEpoch(offset, log.epoch_of(offset - 1))
+        records = list(self._applier.image.snapshot())
+        self.is_writing = True
+        self._records_count = self._bytes_count = 0
+        writing = self._loop.run_in_executor(
+            self._executor, self._write, log, snapshot_id, core.voters.at(offset), records
+        )
+        writing.add_done_callback(lambda done: self._on_written(snapshot_id, len(records), done))
+
+    def _write(
+        self,
+        log: RaftLog,
+        snapshot_id: OffsetAndEpoch,
+        voters: VoterSet,
+        records: Sequence[object],
+    ) -> int:
+        size = log.snapshots.write(snapshot_id, voters, records, self._codec, self._now_ms())
+        log.roll()
+        log.save_recovery_point(snapshot_id.offset)
+        return size
+
+    def _on_written(
+        self, snapshot_id: OffsetAndEpoch, records_count: int, writing: "Future[int]"
+    ) -> None:
+        self.is_writing = False
+        if writing.cancelled():
+            return
+        error = writing.exception()
+        if error is not None:
+            # The log is whole without it; the next one is tried when as much has been added.
+            logger.error("could not write a snapshot of the metadata: %s", error)
+            return
+        self._snapshot_records = records_count
+        log = self._driver.log
+        if log.start_offset <= snapshot_id.offset:  # None of the leader has overtaken it.
+            log.on_snapshot_written(snapshot_id, writing.result())
+            self._loop.run_in_executor(self._executor, log.remove_passed)

@@ -1,0 +1,36 @@
+"""The file `quorum-state` in the directory of the metadata log.
+
+It is written whole or not at all, and is on the disk when `save` returns.
+"""
+
+from typing import Final
+
+from ottla.raft.quorum_state import QuorumState
+from ottla.storage.errors import StorageError
+from ottla.storage.filesystem import Filesystem
+
+QUORUM_STATE: Final = "quorum-state"
+
+
+class QuorumStateFile:
+    """The methods wait for the disk. OSError is the caller's to handle."""
+
+    def __init__(self, filesystem: Filesystem, directory: str) -> None:
+        self._filesystem = filesystem
+        self._directory = directory
+
+    @property
+    def path(self) -> str:
+        return f"{self._directory}/{QUORUM_STATE}"
+
+    def load(self) -> QuorumState | None:
+        """None when there is no file; StorageError when it cannot be understood."""
+        if not self._filesystem.exists(self.path):
+            return None
+        try:
+            return QuorumState.from_json(self._filesystem.read_bytes(self.path).decode())
+        except ValueError as error:
+            raise StorageError(self._directory, f"{self.path} is {error}") from error
+
+    def save(self, state: QuorumState) -> None:
+        self._filesystem.write_atomically(self.path, state.to_json().encode())

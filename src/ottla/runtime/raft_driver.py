@@ -1,0 +1,466 @@
+"""Drives the core of the quorum: one call after the other, each Ready acted on before the next.
+
+The quorum state is synced in a thread. Until it is, the rest of its Ready waits, and calls queue up
+behind it. The log is written at once and synced by the flusher, and the core hears of each sync
+that no truncation has overtaken.
+
+A disk that is full for now loses nothing: the core is dropped, and after a while a new one takes up
+what is on the disk, as if the node had restarted. Any other failure of the disk is the node's.
+
+A single voter has nobody to wait for and stands for election at once.
+"""
+
+import dataclasses
+import logging
+from asyncio import AbstractEventLoop, Future, TimerHandle, sleep
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple
+
+from ottla.network.peers import Address
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.raft.config import RaftConfig
+from ottla.raft.log import OffsetAndEpoch
+from ottla.raft.messages import (
+    FetchResponse,
+    FetchSnapshotResponse,
+    LogRange,
+    Message,
+    Request,
+    SnapshotRange,
+)
+from ottla.raft.node import RaftNode
+from ottla.raft.quorum import Identity
+from ottla.raft.quorum_state import QuorumState
+from ottla.raft.ready import Ready, RoleChange
+from ottla.raft.states import Leader, Role
+from ottla.raft.voters import VoterHistory, VoterSet
+from ottla.runtime.clock import Clock
+from ottla.runtime.flusher import Flusher
+from ottla.runtime.quorum_state_file import QuorumStateFile
+from ottla.runtime.raft_exchange import RaftExchange
+from ottla.runtime.raft_log import RaftLog
+from ottla.runtime.snapshots import SnapshotContent
+from ottla.runtime.supervisor import Supervisor
+from ottla.storage.errors import NotCached, StorageError
+
+logger = logging.getLogger(__name__)
+
+RESTART_DELAY_S: Final = 1.0
+RESIGN_TIMEOUT_S: Final = 0.5
+_TICK_DELAY_MS_MIN: Final = 1
+
+PrepareSnapshot = Callable[[SnapshotContent], Any]  # In a thread; ValueError if it is not one.
+
+
+class DriverListener(NamedTuple):
+    on_role_change: Callable[[RoleChange], None]
+    on_high_watermark: Callable[[int], None]
+    prepare_snapshot: PrepareSnapshot
+    # With what the preparation made of it; everything before is void.
+    on_snapshot_installed: Callable[[OffsetAndEpoch, Any], None]
+
+
+class RaftDriver:
+    """It belongs to the loop's thread."""
+
+    def __init__(
+        self,
+        identity: Identity,
+        config: RaftConfig,
+        initial_voters: VoterSet,
+        log: RaftLog,
+        state_file: QuorumStateFile,
+        exchange: RaftExchange,
+        clock: Clock,
+        random: Callable[[int], int],
+        loop: AbstractEventLoop,
+        executor: Executor,
+        supervisor: Supervisor,
+        *,
+        on_failure: Callable[[BaseException], object],
+    ) -> None:
+        self.identity = identity
+        self.log = log
+        self._config = config
+        self._initial_voters = initial_voters
+        self._state_file = state_file
+        self._exchange = exchange
+        self._clock = clock
+        self._random = random
+        self.loop = loop
+        self._executor = executor
+        self._supervisor = supervisor
+        self._on_failure = on_failure
+        self._flusher = Flusher(loop, executor, lambda _, error: self._fail(error))
+        # The core wants time that never goes back, and writes it into records.
+        self._clock_offset_ms = clock.now_ms() - int(clock.monotonic_ms())
+        self._listener: DriverListener | None = None
+        self._core: RaftNode | None = None  # None before `start`, and while the disk is full.
+        self._life = 0  # Counts the cores: what was begun for an earlier one is void.
+        self._calls: deque[Callable[[RaftNode], object]] = deque()
+        self._held: Ready | None = None  # It waits for its quorum state to be synced.
+        self._running = False
+        self._timer: TimerHandle | None = None
+        self._stopped = False
+
+    def listen(self, listener: DriverListener) -> None:
+        """Before `start`; there is one listener."""
+        assert self._listener is None
+        self._listener = listener
+
+    async def start(self) -> None:
+        voters, saved = await self.loop.run_in_executor(self._executor, self._load)
+        if self._stopped:
+            return
+        self._core = self._new_core(voters, saved)
+        self._run()
+
+    async def stop(self) -> None:
+        """A leader lets the others know first."""
+        core = self._core
+        if core is not None and isinstance(core.state, Leader) and len(core.voters.latest) > 1:
+            self._call(RaftNode.resign)
+            await self._exchange.wait_for_answers(RESIGN_TIMEOUT_S)
+        self._stopped = True
+        self._drop_core("the node stops")
+
+    # What is known.
+
+    @property
+    def core(self) -> RaftNode | None:
+        """To look at."""
+        return self._core
+
+    def address_of(self, node_id: int) -> Address | None:
+        endpoints = () if self._core is None else self._core.endpoints_of(node_id)
+        return self._exchange.address_of(node_id, endpoints)
+
+    # Calls.
+
+    def handle(self, request: Request) -> "Future[Any]":
+        """The response to a request of another replica or of a client."""
+        message, reply = self._exchange.receive(request)
+        if self._core is None:
+            self._exchange.fail_replies("the quorum is not ready here")
+        else:
+            self._call(lambda core: core.step(message))
+        return reply
+
+    def append(self, batch: bytearray) -> None:
+        """Append a batch as the leader. ApiError when another node leads, or the disk is full."""
+        assert not self._running, "an append inside of a call"
+        self._run()
+        core, life = self._core, self._life
+        if core is None or self._held is not None or not isinstance(core.state, Leader):
+            raise ApiError(ErrorCode.not_controller, "another node leads the quorum")
+        with self._exclusively():
+            self._step(lambda core: core.append(batch))
+        if life != self._life:
+            raise ApiError(ErrorCode.kafka_storage_error, "the log cannot be written")
+        self._schedule_tick()
+
+    # Running.
+
+    def _call(self, call: Callable[[RaftNode], object]) -> None:
+        self._calls.append(call)
+        self._run()
+
+    def _call_in(self, life: int, call: Callable[[RaftNode], object]) -> None:
+        if life == self._life:
+            self._call(call)
+
+    def _run(self) -> None:
+        """Let time pass, then make the calls that wait, as long as nothing is held."""
+        if self._running or self._held is not None:
+            return
+        with self._exclusively():
+            self._step(lambda core: core.tick(self.now_ms()))
+            while self._calls and self._held is None and self._core is not None:
+                self._step(self._calls.popleft())
+        self._schedule_tick()
+
+    @contextmanager
+    def _exclusively(self) -> Iterator[None]:
+        """What is called meanwhile comes afterwards. A broken invariant is the node's end."""
+        assert not self._running
+        self._running = True
+        try:
+            yield
+        except AssertionError as error:
+            self._on_failure(error)
+            raise
+        finally:
+            self._running = False
+
+    def _step(self, call: Callable[[RaftNode], object]) -> None:
+        core = self._core
+        if core is not None:
+            call(core)
+            self._act(core.take_ready())
+
+    def now_ms(self) -> int:
+        """About the time of day; it never goes back."""
+        return int(self._clock.monotonic_ms()) + self._clock_offset_ms
+
+    def _schedule_tick(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        deadline_ms = None if self._core is None else self._core.next_deadline_ms
+        if deadline_ms is not None and not self._stopped:
+            delay_ms = max(deadline_ms - self.now_ms(), _TICK_DELAY_MS_MIN)
+            self._timer = self.loop.call_later(delay_ms / 1000, self._run)
+
+    # Acting.
+
+    def _act(self, ready: Ready) -> None:
+        if not ready:
+            return
+        if ready.quorum_state is None:
+            self._act_on_rest(ready)
+            return
+        self._held = ready
+        life = self._life
+        saving = self.loop.run_in_executor(
+            self._executor, self._state_file.save, ready.quorum_state
+        )
+        saving.add_done_callback(lambda done: self._on_saved(life, ready, done))
+
+    def _on_saved(self, life: int, ready: Ready, saving: "Future[None]") -> None:
+        error = None if saving.cancelled() else saving.exception()
+        if life != self._life:
+            return
+        self._held = None
+        if error is None:
+            with self._exclusively():
+                self._act_on_rest(ready)
+            self._run()
+        elif isinstance(error, OSError):
+            self._restart(error)
+        else:
+            self._on_failure(error)
+
+    def _act_on_rest(self, ready: Ready) -> None:
+        assert self._listener is not None
+        try:
+            self._write(ready)
+        except (StorageError, ApiError, OSError) as error:
+            self._on_write_failed(error)
+            return
+        if ready.install_snapshot is not None:
+            self._supervisor.start(
+                "snapshot", self._install_snapshot(self._life, ready.install_snapshot)
+            )
+        for message in ready.messages:
+            self._send(message)
+        if ready.high_watermark is not None:
+            self.log.on_committed(ready.high_watermark)
+            self._listener.on_high_watermark(ready.high_watermark)
+        if ready.role_change is not None:
+            self._on_role_change(ready.role_change)
+
+    def _write(self, ready: Ready) -> None:
+        if ready.truncate_to is not None:
+            self.log.truncate_to(ready.truncate_to)
+        for batch in ready.appends:
+            self.log.append(batch)
+        if ready.appends or ready.truncate_to is not None:
+            self._sync()
+        if ready.snapshot_chunk is not None:
+            chunk = ready.snapshot_chunk
+            self.log.snapshots.write_part(chunk.snapshot_id, chunk.position, chunk.data)
+
+    def _sync(self) -> None:
+        life, log = self._life, self.log
+        end_offset, truncations_count = log.end_offset, log.truncations_count
+
+        def on_flushed() -> None:
+            if truncations_count == log.truncations_count:
+                self._call_in(life, lambda core: core.on_synced(end_offset))
+
+        self._flusher.request(log, on_flushed)
+
+    def _on_role_change(self, change: RoleChange) -> None:
+        assert self._listener is not None
+        if change.role is Role.LEADER:
+            logger.info("node %d leads the quorum in epoch %d", self.identity.key.id, change.epoch)
+        elif change.role is Role.FOLLOWER:
+            logger.info("node %s leads the quorum in epoch %d", change.leader_id, change.epoch)
+        else:
+            logger.debug("the node is %s in epoch %d", change.role.value, change.epoch)
+        self._listener.on_role_change(change)
+
+    # Messages.
+
+    def _send(self, message: Message) -> None:
+        core, life, request = self._core, self._life, message.body
+        if not isinstance(request, Request):
+            self._answer(message)
+        elif core is not None:
+            self._exchange.send(
+                message,
+                request,
+                core.endpoints_of(message.destination),
+                lambda response: self._call_in(life, lambda core: core.step(response)),
+                lambda failed: self._call_in(
+                    life,
+                    lambda core: core.on_request_failed(failed.destination, failed.correlation_id),
+                ),
+            )
+
+    def _answer(self, message: Message) -> None:
+        reply = self._exchange.take_reply(message)
+        body = message.body
+        if reply.done():
+            return  # Who asked does not wait any more.
+        if isinstance(body, FetchResponse) and isinstance(body.records, LogRange):
+            self._answer_with_records(reply, body, body.records)
+        elif isinstance(body, FetchSnapshotResponse) and isinstance(
+            body.unaligned_records, SnapshotRange
+        ):
+            self._answer_with_snapshot(reply, body, body.unaligned_records)
+        else:
+            reply.set_result(body)
+
+    def _answer_with_records(
+        self, reply: "Future[Any]", body: FetchResponse, wanted: LogRange
+    ) -> None:
+        log, truncations_count = self.log, self.log.truncations_count
+        arguments = wanted.start_offset, wanted.max_bytes, wanted.end_offset
+        try:
+            read = log.read_cached(*arguments)
+        except NotCached:
+            reading = self.loop.run_in_executor(self._executor, lambda: log.read(*arguments).data)
+
+            def fill(data: bytes) -> FetchResponse:
+                if truncations_count != log.truncations_count:
+                    raise ApiError(ErrorCode.not_leader_or_follower, "the log was cut")
+                return body._replace(records=data)
+
+            _pass_on(reading, reply, fill)
+        except (StorageError, ApiError) as error:
+            reply.set_exception(ApiError(ErrorCode.kafka_storage_error, str(error)))
+        else:
+            reply.set_result(body._replace(records=read.data))
+
+    def _answer_with_snapshot(
+        self, reply: "Future[Any]", body: FetchSnapshotResponse, wanted: SnapshotRange
+    ) -> None:
+        snapshots = self.log.snapshots
+        reading = self.loop.run_in_executor(
+            self._executor,
+            lambda: snapshots.read_range(wanted.snapshot_id, wanted.position, wanted.max_bytes),
+        )
+        _pass_on(reading, reply, lambda data: body._replace(unaligned_records=data))
+
+    # A snapshot of the leader.
+
+    async def _install_snapshot(self, life: int, snapshot_id: OffsetAndEpoch) -> None:
+        try:
+            voters, prepared, size = await self.loop.run_in_executor(
+                self._executor, self._finish_snapshot, snapshot_id
+            )
+        except (StorageError, OSError, ValueError) as error:
+            if life == self._life:
+                self._restart(error)
+            return
+        self._call_in(
+            life, lambda core: self._put_in_place(core, snapshot_id, voters, prepared, size)
+        )
+        await self.loop.run_in_executor(self._executor, self.log.remove_passed)
+
+    def _finish_snapshot(self, snapshot_id: OffsetAndEpoch) -> tuple[VoterSet, Any, int]:
+        """In a thread. It gets its name when all of it was understood."""
+        assert self._listener is not None
+        content = self.log.snapshots.read_part(snapshot_id)
+        if content.voters is None:
+            raise ValueError(f"snapshot {snapshot_id} does not say who votes")
+        prepared = self._listener.prepare_snapshot(content)
+        return content.voters, prepared, self.log.snapshots.finish_part(snapshot_id)
+
+    def _put_in_place(
+        self,
+        core: RaftNode,
+        snapshot_id: OffsetAndEpoch,
+        voters: VoterSet,
+        prepared: object,
+        size: int,
+    ) -> None:
+        assert self._listener is not None
+        try:
+            self.log.restart_at(snapshot_id, size)
+        except (StorageError, ApiError, OSError) as error:
+            self._on_write_failed(error)
+            return
+        self._listener.on_snapshot_installed(snapshot_id, prepared)
+        core.on_snapshot_installed(snapshot_id, voters)
+        self._sync()
+
+    # Beginning, and beginning again.
+
+    def _load(self) -> tuple[VoterHistory, QuorumState]:
+        """In a thread. The core takes what it finds in the log for synced."""
+        self.log.flush()
+        voters = self.log.voters(self._initial_voters)
+        saved = self._state_file.load() or QuorumState()
+        last_epoch = self.log.epoch_of(self.log.end_offset - 1)
+        if saved.leader_epoch < last_epoch:  # A log from before there was a quorum.
+            saved = QuorumState(leader_epoch=last_epoch)
+        return voters, saved
+
+    def _new_core(self, voters: VoterHistory, saved: QuorumState) -> RaftNode:
+        now_ms = self.now_ms()
+        if len(voters.latest) == 1 and self.identity.key in voters.latest:
+            # As a voter of its last epoch, whose election timeout has passed.
+            saved = dataclasses.replace(saved, leader_id=None)
+            now_ms -= 2 * self._config.election_timeout_ms
+        return RaftNode(self.identity, self._config, self.log, voters, saved, self._random, now_ms)
+
+    def _on_write_failed(self, error: Exception) -> None:
+        if self.log.is_online:
+            self._restart(error)
+        else:
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        self._drop_core(str(error))
+        self._on_failure(error)
+
+    def _restart(self, error: Exception) -> None:
+        logger.error("the quorum goes on in %.0f s: %s", RESTART_DELAY_S, error)
+        self._drop_core(str(error))
+        self._supervisor.start("quorum restart", self._start_later())
+
+    async def _start_later(self) -> None:
+        await sleep(RESTART_DELAY_S)
+        await self.start()
+
+    def _drop_core(self, reason: str) -> None:
+        assert self._listener is not None
+        core, self._core = self._core, None
+        self._life += 1
+        self._held = None
+        self._calls.clear()
+        self._schedule_tick()
+        self._exchange.fail_replies(reason)
+        if core is not None:
+            self._listener.on_role_change(RoleChange(Role.UNATTACHED, core.state.epoch, None))
+
+
+def _pass_on(
+    reading: "Future[bytes]", reply: "Future[Any]", fill: Callable[[bytes], object]
+) -> None:
+    def on_read(done: "Future[bytes]") -> None:
+        if reply.done() or done.cancelled():
+            return
+        try:
+            reply.set_result(fill(done.result()))
+        except (StorageError, OSError) as error:
+            reply.set_exception(ApiError(ErrorCode.kafka_storage_error, str(error)))
+        except ApiError as error:
+            reply.set_exception(error)
+
+    reading.add_done_callback(on_read)

@@ -1,0 +1,143 @@
+"""The quorum's messages on their way: requests to other replicas, answers to theirs.
+
+Fetches, which wait at the leader, have a connection of their own, so that nothing waits behind
+them. An address comes from the voters, or it was learned: from the configuration, for whom to ask
+before anybody is known, or from the leader, which answered under such an address.
+
+The entities of the wire are imported when they are needed, which a single node never does.
+"""
+
+from asyncio import AbstractEventLoop, Future, Task, wait
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from ottla.network.peers import Address, Peers, PeerUnreachable
+from ottla.protocol.errors import ApiError, ErrorCode, ProtocolError
+from ottla.raft.messages import (
+    NOBODY,
+    FetchRequest,
+    FetchResponse,
+    Message,
+    Request,
+    Response,
+)
+from ottla.raft.voters import Endpoint
+from ottla.runtime.supervisor import Supervisor
+
+Receive = Callable[[Message], None]  # A response.
+Fail = Callable[[Message], None]  # A request that gets none.
+
+_FETCHES: Final = "quorum fetch"
+_OTHERS: Final = "quorum"
+
+
+class RaftExchange:
+    def __init__(
+        self,
+        node_id: int,
+        listener_name: str,
+        peers: Peers,
+        bootstrap: Mapping[int, Address],
+        loop: AbstractEventLoop,
+        supervisor: Supervisor,
+        *,
+        timeout_ms: int,
+    ) -> None:
+        """`bootstrap` has addresses by the ids of `Identity.bootstrap`, which are no node's."""
+        self._node_id = node_id
+        self._listener_name = listener_name
+        self._peers = peers
+        self._learned = dict(bootstrap)
+        self._loop = loop
+        self._supervisor = supervisor
+        self._timeout_ms = timeout_ms
+        self._next_correlation_id = 1
+        self._replies: dict[int, Future[Any]] = {}  # Of requests that came in.
+        self._sending: set[Task[None]] = set()
+
+    # Requests of others.
+
+    def receive(self, request: Request) -> "tuple[Message, Future[Any]]":
+        """The message for the core, and the future of the answer to it."""
+        correlation_id = self._next_correlation_id
+        self._next_correlation_id += 1
+        reply: Future[Any] = self._loop.create_future()
+        self._replies[correlation_id] = reply
+        return Message(NOBODY, self._node_id, correlation_id, request), reply
+
+    def take_reply(self, response: Message) -> "Future[Any]":
+        """To be answered with what the message has, once that is read from the disk."""
+        return self._replies.pop(response.correlation_id)
+
+    def fail_replies(self, reason: str) -> None:
+        replies, self._replies = self._replies, {}
+        for reply in replies.values():
+            if not reply.done():
+                reply.set_exception(ApiError(ErrorCode.broker_not_available, reason))
+
+    # Requests to others.
+
+    def address_of(self, node_id: int, endpoints: tuple[Endpoint, ...]) -> Address | None:
+        if endpoints:
+            return Address(endpoints[0].host, endpoints[0].port)
+        return self._learned.get(node_id)
+
+    def send(
+        self,
+        message: Message,
+        request: Request,
+        endpoints: tuple[Endpoint, ...],
+        on_response: Receive,
+        on_failed: Fail,
+    ) -> None:
+        """One of the two is called, later."""
+        address = self.address_of(message.destination, endpoints)
+        if address is None:
+            self._loop.call_soon(on_failed, message)
+            return
+        sending = self._supervisor.start(
+            "quorum request", self._send(message, request, address, on_response, on_failed)
+        )
+        self._sending.add(sending)
+        sending.add_done_callback(self._sending.discard)
+
+    async def wait_for_answers(self, timeout_s: float) -> None:
+        """To all that was sent so far, as long as the time suffices."""
+        if self._sending:
+            await wait(self._sending, timeout=timeout_s)
+
+    async def _send(
+        self,
+        message: Message,
+        request: Request,
+        address: Address,
+        on_response: Receive,
+        on_failed: Fail,
+    ) -> None:
+        try:
+            response = await self._call(request, address)
+        except (PeerUnreachable, ProtocolError):
+            on_failed(message)
+            return
+        self._learn(response, address)
+        on_response(Message(message.destination, self._node_id, message.correlation_id, response))
+
+    async def _call(self, request: Request, address: Address) -> Response:
+        from ottla.raft.wire_requests import request_to_wire
+        from ottla.raft.wire_responses import response_from_wire
+
+        entity: Any = request_to_wire(request)
+        response = await self._peers.call(
+            address,
+            entity.__api_key__,
+            entity.__version__,
+            entity,
+            timeout_ms=self._timeout_ms,
+            purpose=_FETCHES if isinstance(request, FetchRequest) else _OTHERS,
+        )
+        return response_from_wire(response, self._listener_name)
+
+    def _learn(self, response: Response, address: Address) -> None:
+        """Only the leader answers a fetch without an error."""
+        if isinstance(response, FetchResponse) and response.error_code is ErrorCode.none:
+            self._learned[response.leader_id] = address

@@ -1,0 +1,35 @@
+from uuid import UUID
+
+import pytest
+
+from ottla.raft.quorum_state import QuorumState
+from ottla.raft.voters import ReplicaKey
+from ottla.runtime.quorum_state_file import QuorumStateFile
+from ottla.storage.errors import StorageError
+from ottla.storage.faulty_filesystem import FaultyFilesystem
+
+STATE = QuorumState(leader_epoch=3, leader_id=None, voted=ReplicaKey(2, UUID(int=2)))
+
+
+@pytest.fixture
+def disk():
+    disk = FaultyFilesystem(seed=1)
+    disk.make_directory("/log")
+    return disk
+
+
+def test_there_is_none_at_first(disk):
+    assert QuorumStateFile(disk, "/log").load() is None
+
+
+def test_what_was_saved_survives_a_crash(disk):
+    QuorumStateFile(disk, "/log").save(STATE)
+    disk.crash()
+    assert QuorumStateFile(disk, "/log").load() == STATE
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"\xff", b"[1]"])
+def test_a_damaged_file_is_refused(disk, content):
+    disk.write_atomically("/log/quorum-state", content)
+    with pytest.raises(StorageError, match=r"not a quorum-state file|can't decode"):
+        QuorumStateFile(disk, "/log").load()
