@@ -16,7 +16,6 @@ from ottla.records.batch import (
     COMPRESSION_MASK,
     CONTROL_FLAG,
     CRC_START,
-    HEADER,
     HEADER_SIZE,
     LENGTH_END,
     MAGIC,
@@ -31,7 +30,7 @@ from ottla.records.builder import Record, sized, varint
 _UNUSUAL = COMPRESSION_MASK | APPEND_TIME_FLAG | TRANSACTIONAL_FLAG | CONTROL_FLAG
 _LENGTH_MIN = HEADER_SIZE - LENGTH_END
 
-_unpack_header = HEADER.unpack_from
+_unpack_header = struct.Struct(">qi4xb4xhiq22xi").unpack_from  # What matters of the header.
 _pack_start = struct.Struct(">qiibI").pack  # The header up to its checksum, and what that covers.
 _pack_checked = struct.Struct(">hiqqqhii").pack
 _new_tuple = tuple.__new__
@@ -76,14 +75,21 @@ def read_plain_run(content: bytes, start: int, from_offset: int, records: list[R
     """
     content_size = len(content)
     while start + HEADER_SIZE <= content_size:
-        header = _unpack_header(content, start)
-        base_offset, length, _, magic, _, attributes, last_offset_delta, base_timestamp = header[:8]
+        (
+            base_offset,
+            length,
+            magic,
+            attributes,
+            last_offset_delta,
+            base_timestamp,
+            count,
+        ) = _unpack_header(content, start)
         stop = start + LENGTH_END + length
         if attributes & _UNUSUAL or magic != MAGIC or length < _LENGTH_MIN or stop > content_size:
             break
         if base_offset + last_offset_delta >= from_offset:
             batch = content[start + HEADER_SIZE : stop]
-            read = _read_batch(batch, header[12], base_offset, base_timestamp)
+            read = _read_batch(batch, count, base_offset, base_timestamp)
             if read is None:
                 break
             records += read
