@@ -150,7 +150,8 @@ def test_an_empty_transactional_id_is_refused(coordinator):
     assert refusal(lambda: coordinator.init("")) is ErrorCode.invalid_request
 
 
-def test_two_phase_commit_is_off_by_default(coordinator):
+def test_two_phase_commit_can_be_turned_off():
+    coordinator = Coordinator(TransactionConfig(two_phase_commit=False))
     code = refusal(lambda: coordinator.init(two_phase=True))
     assert code is ErrorCode.transactional_id_authorization_failed
 

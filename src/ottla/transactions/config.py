@@ -30,9 +30,9 @@ TRANSACTION_REMOVE_EXPIRED_INTERVAL_MS = _integer(
 TRANSACTION_TWO_PHASE_COMMIT_ENABLE = ConfigKey(
     "transaction.two.phase.commit.enable",
     ConfigType.BOOLEAN,
-    False,
+    True,
     "Whether a producer may ask for transactions that never time out, which another system decides"
-    " (KIP-939).",
+    " (KIP-939). The exactly-once sink for Spark does. Apache Kafka's default is false.",
 )
 TRANSACTION_PARTITION_VERIFICATION_ENABLE = ConfigKey(
     "transaction.partition.verification.enable",

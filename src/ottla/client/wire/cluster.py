@@ -83,7 +83,7 @@ class Cluster:
             try:
                 return operation()
             except (Unreachable, BrokerError) as error:
-                if not _may_pass(error) or time.monotonic() + pause_s > deadline:
+                if not error.may_pass or time.monotonic() + pause_s > deadline:
                     raise
             self.forget()
             time.sleep(pause_s)
@@ -98,8 +98,12 @@ class Cluster:
         """Those of the names that exist, or all topics; as the cluster has them now."""
         return self.retry(lambda: self._ask_topics(names))
 
+    def topic_to_write(self, name: str) -> Topic:
+        """The topic, which the cluster makes if it is missing and the cluster does such a thing."""
+        return self.retry(lambda: self._ask_topics([name], create_missing=True)[name])
+
     def leader(self, place: TopicPartition) -> Connection:
-        return self._connection(self._leader_address(place))
+        return self.connection(self._leader_address(place))
 
     def own_connection_to_leader(self, place: TopicPartition) -> Connection:
         """One that the caller closes, for requests whose answers are not received at once."""
@@ -117,7 +121,7 @@ class Cluster:
         request = FindCoordinatorRequest(key_type=kind, coordinator_keys=(key,))
         (found,) = self.any_broker().call(request).coordinators
         validate_answer(found.error_code, f"the coordinator of {key}")
-        return self._connection((found.host, found.port))
+        return self.connection((found.host, found.port))
 
     def _leader_address(self, place: TopicPartition) -> tuple[str, int]:
         node_id = self.topic(place.topic).leaders.get(place.partition)
@@ -127,24 +131,12 @@ class Cluster:
             raise BrokerError(ErrorCode.leader_not_available, f"partition {place}")
         return self._addresses[node_id]
 
-    def _ask_topics(self, names: Collection[str] | None) -> dict[str, Topic]:
-        wanted = None
-        if names is not None:
-            wanted = tuple(
-                MetadataRequestTopic(topic_id=None, name=TopicName(name)) for name in names
-            )
-        request = MetadataRequest(
-            topics=wanted,
-            allow_auto_topic_creation=False,
-            include_topic_authorized_operations=False,
-        )
-        response = self.any_broker().call(request)
-        self._addresses = {
-            broker.node_id: (broker.host, broker.port) for broker in response.brokers
-        }
+    def _ask_topics(
+        self, names: Collection[str] | None, *, create_missing: bool = False
+    ) -> dict[str, Topic]:
         found = {}
-        for topic in response.topics:
-            if topic.error_code is ErrorCode.unknown_topic_or_partition:
+        for topic in self._ask_metadata(names, create_missing=create_missing).topics:
+            if topic.error_code is ErrorCode.unknown_topic_or_partition and not create_missing:
                 continue
             validate_answer(topic.error_code, f"topic {topic.name}")
             leaders = {item.partition_index: item.leader_id for item in topic.partitions}
@@ -152,31 +144,53 @@ class Cluster:
         self._topics |= found
         return found
 
+    def _ask_metadata(self, names: Collection[str] | None, *, create_missing: bool = False) -> Any:
+        wanted = None
+        if names is not None:
+            wanted = tuple(
+                MetadataRequestTopic(topic_id=None, name=TopicName(name)) for name in names
+            )
+        request = MetadataRequest(
+            topics=wanted,
+            allow_auto_topic_creation=create_missing,
+            include_topic_authorized_operations=False,
+        )
+        response = self.any_broker().call(request)
+        self._addresses = {
+            broker.node_id: (broker.host, broker.port) for broker in response.brokers
+        }
+        return response
+
     def any_broker(self) -> Connection:
         for connection in self._connections.values():
             return connection
         reasons = []
         for address in dict.fromkeys([*self._addresses.values(), *self._bootstrap]):
             try:
-                return self._connection(address)
+                return self.connection(address)
             except WireError as error:
                 reasons.append(str(error))
         raise Unreachable("; ".join(reasons))
 
-    def _connection(self, address: tuple[str, int]) -> Connection:
+    def controller(self) -> Connection:
+        """Who creates topics."""
+        response = self._ask_metadata(())
+        address = self._addresses.get(response.controller_id)
+        return self.any_broker() if address is None else self.connection(address)
+
+    def every_broker(self) -> list[Connection]:
+        """Connections to all brokers that the cluster has now."""
+        self._ask_metadata(())
+        return [self.connection(address) for address in self._addresses.values()]
+
+    def connection(self, address: tuple[str, int]) -> Connection:
+        """The shared one to a broker that some answer has named."""
         if address not in self._connections:
             self._connections[address] = self._connect(*address)
         return self._connections[address]
 
     def _connect(self, host: str, port: int) -> Connection:
         return Connection(host, port, client_id=self._client_id, timeout_s=self._timeout_s)
-
-
-def _may_pass(error: WireError) -> bool:
-    if not isinstance(error, BrokerError):
-        return True
-    # The markers of the transaction before are still being written.
-    return error.code.retriable or error.code is ErrorCode.concurrent_transactions
 
 
 def parse_servers(text: str) -> list[tuple[str, int]]:

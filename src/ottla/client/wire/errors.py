@@ -15,11 +15,18 @@ class WireError(Exception):
 class Unreachable(WireError):
     """Nobody answers; somebody else or the same broker may, later."""
 
+    may_pass = True
+
 
 class BrokerError(WireError):
     def __init__(self, code: ErrorCode, what: str) -> None:
         super().__init__(f"{what}: {code.name.replace('_', ' ')}")
         self.code = code
+
+    @property
+    def may_pass(self) -> bool:
+        # The markers of the transaction before are still being written.
+        return self.code.retriable or self.code is ErrorCode.concurrent_transactions
 
 
 class OffsetOutOfRange(BrokerError):

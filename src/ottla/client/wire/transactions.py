@@ -1,0 +1,147 @@
+"""Transactions that others have opened: which there are, and how to end many of them at once.
+
+Whoever knows transactional id, producer id and epoch can end a transaction. One that is known by
+its transactional id only can be aborted, which fences its producer.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final, NamedTuple
+
+from kio.schema.end_txn.v5.request import EndTxnRequest
+from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
+from kio.schema.list_transactions.v2.request import ListTransactionsRequest
+from kio.schema.types import ProducerId, TransactionalId
+from kio.static.primitive import i16
+
+from ottla.client.wire.cluster import Cluster, CoordinatorType
+from ottla.client.wire.connection import Connection
+from ottla.client.wire.errors import BrokerError, validate_answer
+from ottla.client.wire.producing import Producer, init_transactions
+from ottla.protocol.errors import ErrorCode
+
+ONGOING: Final = "Ongoing"
+
+_PATTERN_VERSION = 2
+_FENCING_TIMEOUT_MS = 60_000
+_IN_FLIGHT_MAX = 100  # Requests on one connection whose answers are not read yet.
+
+
+class OpenTransaction(NamedTuple):
+    transactional_id: str
+    producer: Producer
+
+
+def list_open_ids(cluster: Cluster, pattern: str) -> list[str]:
+    """Transactional ids that match the pattern as a whole and have an open transaction."""
+    return cluster.retry(lambda: _list_open_ids(cluster, re.compile(pattern)))
+
+
+def commit_transactions(cluster: Cluster, transactions: Collection[OpenTransaction]) -> None:
+    """Returns when it is decided for all. Those that are committed already are no error.
+
+    Neither are those whose transactional id the coordinator has forgotten: it does not forget one
+    that is open.
+    """
+    _end_all(cluster, transactions, commit=True, done=_COMMITTED)
+
+
+def abort_transactions(cluster: Cluster, transactions: Collection[OpenTransaction]) -> None:
+    """Returns when it is decided for all. Those that are aborted already are no error."""
+    _end_all(cluster, transactions, commit=False, done=_ABORTED)
+
+
+def abort_by_ids(cluster: Cluster, transactional_ids: Iterable[str]) -> None:
+    """Abort what is open under the ids; their producers cannot write any more."""
+    for transactional_id in transactional_ids:
+        init_transactions(cluster, transactional_id, _FENCING_TIMEOUT_MS)
+
+
+_COMMITTED = frozenset({ErrorCode.none, ErrorCode.invalid_producer_id_mapping})
+_ABORTED = _COMMITTED | {
+    ErrorCode.invalid_txn_state,  # It was never begun.
+    ErrorCode.producer_fenced,
+    ErrorCode.invalid_producer_epoch,
+}
+
+
+def _list_open_ids(cluster: Cluster, pattern: re.Pattern[str]) -> list[str]:
+    found = []
+    for connection in cluster.every_broker():
+        newer = connection.version(ListTransactionsRequest.__api_key__) >= _PATTERN_VERSION
+        request = ListTransactionsRequest(
+            state_filters=(ONGOING,),
+            transactional_id_pattern=pattern.pattern if newer else None,
+        )
+        response = connection.call(request)
+        validate_answer(response.error_code, "the list of transactions")
+        found += [state.transactional_id for state in response.transaction_states]
+    return [transactional_id for transactional_id in found if pattern.fullmatch(transactional_id)]
+
+
+def _end_all(
+    cluster: Cluster,
+    transactions: Collection[OpenTransaction],
+    *,
+    commit: bool,
+    done: frozenset[ErrorCode],
+) -> None:
+    remaining = list(transactions)
+
+    def end_what_remains() -> None:
+        problem: BrokerError | None = None
+        for connection, portion in _portions(cluster, list(remaining)):
+            for transaction, code in _end_portion(connection, portion, commit):
+                if code in done:
+                    remaining.remove(transaction)
+                else:
+                    what = f"the end of transaction {transaction.transactional_id}"
+                    problem = _worse(problem, BrokerError(code, what))
+        if problem is not None:
+            raise problem
+
+    cluster.retry(end_what_remains)
+
+
+def _worse(first: BrokerError | None, second: BrokerError) -> BrokerError:
+    """An error that does not pass is told before one that is tried again."""
+    if first is not None and not first.may_pass:
+        return first
+    return second
+
+
+def _portions(
+    cluster: Cluster, transactions: Sequence[OpenTransaction]
+) -> Iterable[tuple[Connection, list[OpenTransaction]]]:
+    if not transactions:
+        return
+    by_address: dict[tuple[str, int], list[OpenTransaction]] = defaultdict(list)
+    by_id = {transaction.transactional_id: transaction for transaction in transactions}
+    request = FindCoordinatorRequest(
+        key_type=CoordinatorType.TRANSACTION, coordinator_keys=tuple(by_id)
+    )
+    for found in cluster.any_broker().call(request).coordinators:
+        validate_answer(found.error_code, f"the coordinator of {found.key}")
+        by_address[found.host, found.port].append(by_id[found.key])
+    for address, group in by_address.items():
+        connection = cluster.connection(address)
+        for start in range(0, len(group), _IN_FLIGHT_MAX):
+            yield connection, group[start : start + _IN_FLIGHT_MAX]
+
+
+def _end_portion(
+    connection: Connection, transactions: Sequence[OpenTransaction], commit: bool
+) -> list[tuple[OpenTransaction, ErrorCode]]:
+    sent = [connection.send(_end_request(transaction, commit)) for transaction in transactions]
+    codes = [connection.receive(request).error_code for request in sent]
+    return list(zip(transactions, codes, strict=True))
+
+
+def _end_request(transaction: OpenTransaction, commit: bool) -> EndTxnRequest:
+    return EndTxnRequest(
+        transactional_id=TransactionalId(transaction.transactional_id),
+        producer_id=ProducerId(transaction.producer.id),
+        producer_epoch=i16(transaction.producer.epoch),
+        committed=commit,
+    )

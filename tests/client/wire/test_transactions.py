@@ -1,0 +1,100 @@
+import re
+
+import pytest
+from tests.client.topics import create_topic
+from tests.client.wire.batches import batch
+
+from ottla.client.wire.cluster import Cluster, TopicPartition
+from ottla.client.wire.errors import BrokerError
+from ottla.client.wire.producing import add_partitions, end_transaction, init_transactions, produce
+from ottla.client.wire.transactions import (
+    OpenTransaction,
+    abort_by_ids,
+    abort_transactions,
+    commit_transactions,
+    list_open_ids,
+)
+from ottla.protocol.errors import ErrorCode
+
+
+@pytest.fixture
+def place(topic: str) -> TopicPartition:
+    return TopicPartition(topic, 0)
+
+
+def open_transaction(cluster: Cluster, name: str, place: TopicPartition) -> OpenTransaction:
+    transactional_id = f"{place.topic}.{name}"
+    producer = init_transactions(cluster, transactional_id, 60_000).producer
+    add_partitions(cluster, transactional_id, producer, [place])
+    data = batch(name.encode(), producer=producer, transactional=True)
+    produce(cluster, {place: data}, transactional_id)
+    return OpenTransaction(transactional_id, producer)
+
+
+def test_open_transactions_are_found_by_a_pattern_of_their_ids(
+    cluster: Cluster, place: TopicPartition
+) -> None:
+    first = open_transaction(cluster, "a-1", place)
+    second = open_transaction(cluster, "a-2", place)
+    open_transaction(cluster, "b-1", place)
+    commit_transactions(cluster, [second])
+    prefix = re.escape(f"{place.topic}.a-")
+    assert list_open_ids(cluster, prefix + ".*") == [first.transactional_id]
+    assert list_open_ids(cluster, prefix) == []
+
+
+def test_many_transactions_are_committed_at_once_and_again(
+    cluster: Cluster, place: TopicPartition
+) -> None:
+    transactions = [open_transaction(cluster, f"{number}", place) for number in range(5)]
+    commit_transactions(cluster, transactions[:2])
+    commit_transactions(cluster, transactions)
+    commit_transactions(cluster, transactions)
+    assert list_open_ids(cluster, re.escape(place.topic) + ".*") == []
+
+
+def test_a_commit_says_when_one_of_many_was_aborted(
+    cluster: Cluster, place: TopicPartition
+) -> None:
+    lost, kept = open_transaction(cluster, "a", place), open_transaction(cluster, "b", place)
+    abort_by_ids(cluster, [lost.transactional_id])
+    with pytest.raises(BrokerError, match=lost.transactional_id) as refused:
+        commit_transactions(cluster, [lost, kept])
+    assert refused.value.code in (ErrorCode.producer_fenced, ErrorCode.invalid_producer_epoch)
+    with pytest.raises(BrokerError, match="invalid txn state"):
+        end_transaction(cluster, *kept, commit=False)
+
+
+def test_aborting_twice_or_what_was_fenced_is_no_error(
+    cluster: Cluster, place: TopicPartition
+) -> None:
+    first, second = open_transaction(cluster, "a", place), open_transaction(cluster, "b", place)
+    abort_by_ids(cluster, [second.transactional_id])
+    abort_transactions(cluster, [first, second])
+    abort_transactions(cluster, [first, second])
+    assert list_open_ids(cluster, re.escape(place.topic) + ".*") == []
+
+
+def test_a_transaction_that_was_forgotten_counts_as_ended(
+    cluster: Cluster, place: TopicPartition
+) -> None:
+    known = open_transaction(cluster, "a", place)
+    forgotten = OpenTransaction(f"{place.topic}.never", known.producer)
+    commit_transactions(cluster, [known, forgotten])
+
+
+def test_no_transaction_is_nothing_to_do(cluster: Cluster) -> None:
+    commit_transactions(cluster, [])
+
+
+def test_a_topic_to_write_is_made(cluster: Cluster) -> None:
+    existing = create_topic(cluster, partitions=3)
+    assert len(cluster.topic_to_write(existing).leaders) == 3
+    missing = f"{existing}-new"
+    assert cluster.topic_to_write(missing).leaders
+    assert missing in cluster.topics([missing])
+
+
+def test_the_controller_and_every_broker_answer(cluster: Cluster) -> None:
+    assert cluster.every_broker()
+    assert cluster.controller().address
