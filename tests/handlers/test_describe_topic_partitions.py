@@ -6,6 +6,7 @@ from kio.schema.describe_topic_partitions.v0.request import (
 )
 from tests.controller.test_topics import creation, topic
 
+from ottla.controller.records import PartitionChangeRecord
 from ottla.handlers.create_topics import handle_create_topics
 from ottla.handlers.describe_topic_partitions import (
     error_response,
@@ -65,3 +66,23 @@ def test_bad_pages_are_refused(topics, request_):
         page(topics, request_)
     (answer,) = error_response(request_, caught.value).topics
     assert answer.error_code is ErrorCode.invalid_request
+
+
+def test_replicas_and_who_may_lead_are_told(topics):
+    topics.image.replay(
+        PartitionChangeRecord(
+            partition_id=0,
+            topic_id=topics.image.topic_id("c"),
+            replicas=(1, 2, 3),
+            isr=(),
+            leader=-1,
+            eligible_leader_replicas=(1, 2),
+            last_known_elr=(1,),
+        )
+    )
+    response = topics.call(handle_describe_topic_partitions, asking("c"))
+    (partition,) = response.topics[0].partitions
+    assert partition.error_code is ErrorCode.leader_not_available
+    assert (partition.leader_id, partition.isr_nodes) == (-1, ())
+    assert (partition.eligible_leader_replicas, partition.last_known_elr) == ((1, 2), (1,))
+    assert (partition.replica_nodes, partition.offline_replicas) == ((1, 2, 3), (2, 3))
