@@ -350,3 +350,43 @@ def test_compaction_keeps_the_last_record_of_each_key():
     assert values[-2:] == [b"18", b"19"]
     broker.restart()
     assert values_of(read_all(broker.logs.get(ORDERS))) == values
+
+
+def test_a_clean_stop_hands_the_broker_epoch_on():
+    broker = Broker("/a", "/b")
+    assert broker.logs.previous_broker_epoch == -1
+    broker.logs.broker_epoch = 7
+    broker.restart()
+    assert broker.logs.previous_broker_epoch == 7
+    broker.crash()
+    assert broker.logs.previous_broker_epoch == -1
+
+
+def test_an_epoch_that_was_written_survives_a_crash():
+    broker = Broker()
+    broker.logs.broker_epoch = 7
+    broker.logs.write_broker_epoch()
+    broker.crash()
+    assert broker.logs.previous_broker_epoch == 7
+
+
+def test_a_directory_that_does_not_know_the_epoch_leaves_it_open():
+    broker = Broker("/a")
+    broker.logs.broker_epoch = 7
+    broker.logs.stop()
+    broker.directories = ("/a", "/b")
+    broker.start()
+    assert broker.logs.previous_broker_epoch == -1
+
+
+def test_a_corrupt_partition_leaves_the_epoch_open():
+    broker = Broker()
+    log = broker.create()
+    append(log, b"x" * 40)
+    broker.logs.broker_epoch = 7
+    broker.logs.write_broker_epoch()
+    broker.logs.flush()
+    broker.logs.checkpoint()
+    broker.filesystem.flip_bit(log.segments[0].path, 100)
+    broker.crash()
+    assert broker.logs.previous_broker_epoch == -1

@@ -264,7 +264,7 @@ def _fences(records: list[MetadataRecord]) -> bool:
 
 def _departure(present: RegisterBrokerRecord, request: BrokerRegistrationRequest) -> Departure:
     """What the new incarnation says of the disk that the earlier one wrote to (KIP-966)."""
-    if not set(present.log_dirs) <= set(request.log_dirs):
+    if present.log_dirs and not set(present.log_dirs) & set(request.log_dirs):
         return Departure.LOST
     if request.previous_broker_epoch == present.broker_epoch:
         return Departure.INTACT

@@ -36,7 +36,7 @@ from ottla.node.group_coordinators import group_coordinators, remove_offsets_of_
 from ottla.node.housekeeping import Housekeeping
 from ottla.node.metadata_feed import Listener, MetadataFeed
 from ottla.node.quorum import MetadataQuorum, QuorumSettings, open_replica
-from ottla.node.registration import Registration
+from ottla.node.registration import BrokerIdentity, Registration
 from ottla.node.share_groups import make_share_groups
 from ottla.node.transaction_drivers import TransactionDrivers, transaction_drivers
 from ottla.protocol.config import ConfigValues
@@ -72,6 +72,9 @@ if TYPE_CHECKING:
     from ottla.groups.coordinator import GroupMachine
 
 logger = logging.getLogger(__name__)
+
+
+LEAVE_TIMEOUT_S = 5.0  # For the controller to move leaders elsewhere before this node stops.
 
 
 class StartError(Exception):
@@ -136,6 +139,7 @@ class Node:
         self._peers = Peers(self._loop, f"node-{self.node_id}")
         self._server: Server | None = None
         self._quorum: MetadataQuorum | None = None
+        self._registration: Registration | None = None
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
@@ -160,13 +164,18 @@ class Node:
         await server.bind()
         self._quorum = quorum = await self._open_quorum()
         controller = ControllerClient(quorum.forwarding.call)
-        registration = Registration(
+        self._registration = registration = Registration(
             controller,
-            self.node_id,
-            self._logs.cluster_id,
-            self._environment.new_uuid(),
+            BrokerIdentity(
+                self.node_id,
+                self._logs.cluster_id,
+                self._environment.new_uuid(),
+                tuple(filter(None, self._logs.directory_ids.values())),
+                self._logs.previous_broker_epoch,
+            ),
             lambda: self._feed.offset,
             self.values[BROKER_HEARTBEAT_INTERVAL_MS],
+            self._remember_broker_epoch,
         )
         share = self._start_share_groups(controller)
         groups = self._start_groups()
@@ -199,8 +208,10 @@ class Node:
     async def stop(self) -> None:
         """What was acknowledged is on the disk when this returns.
 
-        Sessions end before the tasks that would serve their requests.
+        Other brokers lead what this one led, if there are any. Sessions end before the tasks that
+        would serve their requests.
         """
+        await self._leave()
         if self._server is not None:
             await self._server.stop_accepting()
         self._replicas.fail(ApiError(ErrorCode.not_leader_or_follower, "the broker stops"))
@@ -213,6 +224,21 @@ class Node:
         await self._loop.run_in_executor(self._executor, self._close_storage)
         self._executor.shutdown()
         logger.info("node %d has stopped", self.node_id)
+
+    async def _leave(self) -> None:
+        brokers = self._feed.image.active_brokers()
+        if self._registration is None or all(one.broker_id == self.node_id for one in brokers):
+            return
+        try:
+            await asyncio.wait_for(self._registration.leave(), LEAVE_TIMEOUT_S)
+        except TimeoutError:
+            logger.warning("stopping without leave: the controller does not answer in time")
+
+    def _remember_broker_epoch(self, epoch: int) -> None:
+        """With flush.policy=ack a crash costs nothing that this broker said it had."""
+        self._logs.broker_epoch = epoch
+        if self.values[FLUSH_POLICY] == FlushPolicy.ACK.value:
+            self._executor.submit(self._logs.write_broker_epoch)
 
     def _close_storage(self) -> None:
         if self._quorum is not None:

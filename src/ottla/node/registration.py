@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from kio.schema.allocate_producer_ids.v0.request import AllocateProducerIdsRequest
@@ -17,11 +17,13 @@ from kio.static.primitive import i16, i64, u16
 
 from ottla.controller.features import supported_features
 from ottla.network.endpoints import Endpoint
-from ottla.protocol.errors import ApiError
+from ottla.protocol.errors import ApiError, ErrorCode
 
 logger = logging.getLogger(__name__)
 
 _PLAINTEXT = i16(0)
+_FORGOTTEN = (ErrorCode.broker_id_not_registered, ErrorCode.stale_broker_epoch)
+_LEAVING_HASTE = 4  # Heartbeats come so much faster while the broker waits to stop.
 
 
 class Registrar(Protocol):
@@ -40,44 +42,47 @@ class Registrar(Protocol):
     ) -> Awaitable[AllocateProducerIdsResponse]: ...
 
 
+class BrokerIdentity(NamedTuple):
+    broker_id: int
+    cluster_id: str
+    incarnation_id: UUID  # Of this life of the broker.
+    log_dirs: tuple[UUID, ...]
+    previous_epoch: int  # Of the last life, if nothing that it had is lost; otherwise -1.
+
+
 class Registration:
+    """`on_epoch` is called with each epoch that this broker gets."""
+
     def __init__(
         self,
         registrar: Registrar,
-        broker_id: int,
-        cluster_id: str,
-        incarnation_id: UUID,
+        identity: BrokerIdentity,
         metadata_offset: Callable[[], int],
         heartbeat_interval_ms: int,
+        on_epoch: Callable[[int], object],
     ) -> None:
         self._registrar = registrar
-        self._broker_id = BrokerId(broker_id)
-        self._cluster_id = cluster_id
-        self._incarnation_id = incarnation_id
+        self._identity = identity
+        self._broker_id = BrokerId(identity.broker_id)
         self._metadata_offset = metadata_offset
         self._heartbeat_interval_s = heartbeat_interval_ms / 1000
+        self._on_epoch = on_epoch
+        self._request: BrokerRegistrationRequest | None = None
+        self._leaves = False
         self.epoch = i64(-1)  # Before it is registered.
 
     async def register(self, advertised: Sequence[Endpoint], rack: str | None) -> None:
-        response = await self._registrar.register_broker(
-            BrokerRegistrationRequest(
-                broker_id=self._broker_id,
-                cluster_id=self._cluster_id,
-                incarnation_id=self._incarnation_id,
-                listeners=tuple(
-                    Listener(
-                        name=endpoint.listener_name,
-                        host=endpoint.host,
-                        port=u16(endpoint.port),
-                        security_protocol=_PLAINTEXT,
-                    )
-                    for endpoint in advertised
-                ),
-                features=supported_features(),
-                rack=rack,
-            )
-        )
-        self.epoch = response.broker_epoch
+        """Returns when the cluster knows this broker; its last life may have to be over first."""
+        self._request = _registration_request(self._identity, advertised, rack)
+        while True:
+            try:
+                await self._register(self._request)
+                return
+            except ApiError as error:
+                if error.code is not ErrorCode.duplicate_broker_registration:
+                    raise
+                logger.info("waiting to register: %s", error.message or "the id is in use")
+            await asyncio.sleep(self._heartbeat_interval_s)
 
     async def wait_until_unfenced(self) -> None:
         """Returns when the controller lets this broker serve."""
@@ -87,18 +92,43 @@ class Registration:
             heartbeat = await self._heartbeat()
 
     async def keep_alive(self) -> None:
-        """Heartbeats for as long as it runs."""
+        """Heartbeats for as long as it runs; a broker that was forgotten registers again."""
         while True:
             await asyncio.sleep(self._heartbeat_interval_s)
             try:
-                await self._heartbeat()
+                try:
+                    await self._heartbeat()
+                except ApiError as error:
+                    if error.code not in _FORGOTTEN or self._request is None or self._leaves:
+                        raise
+                    logger.warning("registering again: %s", error.message or error.code.name)
+                    await self._register(self._request)
             except ApiError as error:
-                logger.warning("a heartbeat was refused: %s", error.message)
+                reason = error.message or error.code.name
+                logger.warning("the controller refused this broker: %s", reason)
+
+    async def leave(self) -> None:
+        """Returns when this broker leads nothing any more and the others know it."""
+        if self._request is None:
+            return
+        self._leaves = True
+        try:
+            heartbeat = await self._heartbeat()
+            while not heartbeat.should_shut_down:
+                await asyncio.sleep(self._heartbeat_interval_s / _LEAVING_HASTE)
+                heartbeat = await self._heartbeat()
+        except ApiError as error:
+            logger.warning("stopping without leave: %s", error.message or error.code.name)
 
     def allocate_producer_ids(self) -> Awaitable[AllocateProducerIdsResponse]:
         return self._registrar.allocate_producer_ids(
             AllocateProducerIdsRequest(broker_id=self._broker_id, broker_epoch=self.epoch)
         )
+
+    async def _register(self, request: BrokerRegistrationRequest) -> None:
+        response = await self._registrar.register_broker(request)
+        self.epoch = response.broker_epoch
+        self._on_epoch(self.epoch)
 
     async def _heartbeat(self) -> BrokerHeartbeatResponse:
         return await self._registrar.broker_heartbeat(
@@ -107,6 +137,29 @@ class Registration:
                 broker_epoch=self.epoch,
                 current_metadata_offset=i64(self._metadata_offset()),
                 want_fence=False,
-                want_shut_down=False,
+                want_shut_down=self._leaves,
             )
         )
+
+
+def _registration_request(
+    identity: BrokerIdentity, advertised: Sequence[Endpoint], rack: str | None
+) -> BrokerRegistrationRequest:
+    return BrokerRegistrationRequest(
+        broker_id=BrokerId(identity.broker_id),
+        cluster_id=identity.cluster_id,
+        incarnation_id=identity.incarnation_id,
+        listeners=tuple(
+            Listener(
+                name=endpoint.listener_name,
+                host=endpoint.host,
+                port=u16(endpoint.port),
+                security_protocol=_PLAINTEXT,
+            )
+            for endpoint in advertised
+        ),
+        features=supported_features(),
+        rack=rack,
+        log_dirs=identity.log_dirs,
+        previous_broker_epoch=i64(identity.previous_epoch),
+    )

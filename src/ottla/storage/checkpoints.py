@@ -6,6 +6,7 @@ log-start-offset-checkpoint        where it starts, if DeleteRecords moved that
 cleaner-offset-checkpoint          up to here it is compacted
 meta.properties                    whose directory it is
 .kafka_cleanshutdown               there only after an orderly stop
+.ottla_broker_epoch                the epoch of a broker that loses nothing when it crashes
 <topic>-<partition>/partition.metadata   the topic's id
 """
 
@@ -25,6 +26,7 @@ LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
 CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
 META_PROPERTIES = "meta.properties"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+BROKER_EPOCH = ".ottla_broker_epoch"
 PARTITION_METADATA = "partition.metadata"
 
 META_PROPERTIES_VERSION = 1
@@ -84,13 +86,30 @@ def read_meta_properties(filesystem: Filesystem, directory: str) -> MetaProperti
 
 
 def write_clean_shutdown(filesystem: Filesystem, directory: str, broker_epoch: int = -1) -> None:
-    text = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
-    filesystem.write_atomically(f"{directory}/{CLEAN_SHUTDOWN}", text.encode())
+    _write_epoch(filesystem, f"{directory}/{CLEAN_SHUTDOWN}", broker_epoch)
 
 
 def read_clean_shutdown(filesystem: Filesystem, directory: str) -> int | None:
     """The broker epoch of the orderly stop, -1 if that is not known, None if there was none."""
-    path = f"{directory}/{CLEAN_SHUTDOWN}"
+    return _read_epoch(filesystem, f"{directory}/{CLEAN_SHUTDOWN}")
+
+
+def write_broker_epoch(filesystem: Filesystem, directory: str, broker_epoch: int) -> None:
+    """Only by a broker that has on its disk whatever it says it has."""
+    _write_epoch(filesystem, f"{directory}/{BROKER_EPOCH}", broker_epoch)
+
+
+def read_broker_epoch(filesystem: Filesystem, directory: str) -> int | None:
+    """It may be the epoch of a life before the last one; the controller knows better."""
+    return _read_epoch(filesystem, f"{directory}/{BROKER_EPOCH}")
+
+
+def _write_epoch(filesystem: Filesystem, path: str, broker_epoch: int) -> None:
+    text = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
+    filesystem.write_atomically(path, text.encode())
+
+
+def _read_epoch(filesystem: Filesystem, path: str) -> int | None:
     if not filesystem.exists(path):
         return None
     try:

@@ -10,6 +10,7 @@ from ottla.storage.checkpoints import (
     LOG_START_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
     REPLICATION_CHECKPOINT,
+    read_broker_epoch,
     read_clean_shutdown,
     read_offsets,
     read_partition_metadata,
@@ -28,6 +29,7 @@ _logger = logging.getLogger(__name__)
 class LoadedDirectory(NamedTuple):
     logs: list[PartitionLog]
     corrupt: dict[TopicPartition, CorruptLog]
+    broker_epoch: int  # Of the last life, if nothing that it had is lost; otherwise -1.
 
 
 class DirectoryLoader:
@@ -51,25 +53,29 @@ class DirectoryLoader:
         """In parallel. OSError and StorageError are of the whole directory."""
         home = self._home
         filesystem = home.filesystem
-        self._clean_shutdown = read_clean_shutdown(filesystem, home.path) is not None
+        clean_epoch = read_clean_shutdown(filesystem, home.path)
+        self._clean_shutdown = clean_epoch is not None
+        crash_epoch = read_broker_epoch(filesystem, home.path)
         remove_clean_shutdown(filesystem, home.path)
         self._recovery_points = self._read_offsets(RECOVERY_POINT_CHECKPOINT)
         self._log_starts = self._read_offsets(LOG_START_CHECKPOINT)
         self._high_watermarks = self._read_offsets(REPLICATION_CHECKPOINT)
-        loaded = LoadedDirectory([], {})
+        logs: list[PartitionLog] = []
+        corrupt: dict[TopicPartition, CorruptLog] = {}
         for log in threads.map(self._load_partition, self._partitions()):
             if isinstance(log, PartitionLog):
-                loaded.logs.append(log)
+                logs.append(log)
             else:
                 topic_partition, error = log
-                loaded.corrupt[topic_partition] = error
-        if not self._clean_shutdown and loaded.logs:
+                corrupt[topic_partition] = error
+        if not self._clean_shutdown and logs:
             _logger.info(
                 "%s was not closed in order; %d partitions were checked and recovered",
                 home.path,
-                len(loaded.logs),
+                len(logs),
             )
-        return loaded
+        epochs = (epoch for epoch in (clean_epoch, crash_epoch) if epoch is not None)
+        return LoadedDirectory(logs, corrupt, -1 if corrupt else max(epochs, default=-1))
 
     def _partitions(self) -> Iterator[TopicPartition]:
         for name in self._home.filesystem.list(self._home.path):

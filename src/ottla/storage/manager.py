@@ -1,8 +1,8 @@
 """All partition logs of a broker, in one or several log directories.
 
 The event loop creates, finds and deletes logs. Threads run what waits for the disk: `start`,
-`flush`, `retain`, `clean`, `checkpoint`, `truncate` and `stop`; they may run beside each other and
-beside the event loop.
+`flush`, `retain`, `clean`, `checkpoint`, `truncate`, `write_broker_epoch` and `stop`; they may run
+beside each other and beside the event loop.
 
 A directory whose disk fails goes offline with its logs; the others go on.
 """
@@ -30,6 +30,7 @@ from ottla.storage.checkpoints import (
     LOG_START_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
     REPLICATION_CHECKPOINT,
+    write_broker_epoch,
     write_clean_shutdown,
     write_offsets,
 )
@@ -86,6 +87,8 @@ class LogManager:
         values = broker or ConfigValues()
         self.cluster_id = ""  # Known after `start`.
         self.directory_ids: dict[str, UUID | None] = {}  # By path; known after `start`.
+        self._previous_epochs: set[int] = set()
+        self.broker_epoch = -1  # Of this life, for the next one; -1 before it is registered.
         self._filesystem = filesystem
         self._clock_ms = clock_ms
         self._config_of_topic = config_of_topic
@@ -144,6 +147,20 @@ class LogManager:
             home.fail(error)
             if home.failure is None:
                 raise StorageError(home.path, error) from error
+
+    @property
+    def previous_broker_epoch(self) -> int:
+        """Of the last life, if all directories have what that one had (KIP-966); otherwise -1."""
+        return max(self._previous_epochs) if len(self._previous_epochs) == 1 else -1
+
+    def write_broker_epoch(self) -> None:
+        """Only if nothing that this broker says it has is lost by a crash."""
+        for home in self._homes:
+            if home.failure is None:
+                self._attempt(
+                    home,
+                    lambda home: write_broker_epoch(self._filesystem, home.path, self.broker_epoch),
+                )
 
     def get(
         self, topic_partition: TopicPartition, topic_id: UUID | None = None
@@ -296,8 +313,11 @@ class LogManager:
             if home.failure is None:
                 self._attempt(home, self._write_checkpoints)
             if home.failure is None and home not in failed:
-                self._attempt(home, lambda home: write_clean_shutdown(self._filesystem, home.path))
+                self._attempt(home, self._write_clean_shutdown)
         self._release_locks()
+
+    def _write_clean_shutdown(self, home: LogDirectory) -> None:
+        write_clean_shutdown(self._filesystem, home.path, self.broker_epoch)
 
     def _make_cleaner(self, values: ConfigValues) -> LogCleaner:
         throttle = Throttle(
@@ -339,7 +359,8 @@ class LogManager:
             home, self._config_of_topic, self._clock_ms(), self._producer_expiration_ms
         )
         with self._new_threads(self._threads_count, "load-logs") as threads:
-            logs, corrupt = loader.load(threads)
+            logs, corrupt, broker_epoch = loader.load(threads)
+        self._previous_epochs.add(broker_epoch)
         self._corrupt |= corrupt
         for log in logs:
             if log.topic_id is None:

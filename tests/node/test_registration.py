@@ -1,0 +1,125 @@
+"""A broker and the controller as it sees it: the real machine, without a log or a network."""
+
+import asyncio
+from uuid import UUID
+
+from tests.controller.cluster import CLUSTER_ID, Cluster
+
+from ottla.network.endpoints import Endpoint
+from ottla.node.registration import BrokerIdentity, Registration
+
+LISTENERS = (Endpoint("PLAINTEXT", "localhost", 9092),)
+
+
+class DirectController:
+    """Answers at once, with the operations of the machine."""
+
+    def __init__(self, cluster):
+        self.cluster = cluster
+        self.heartbeats = []
+
+    async def register_broker(self, request):
+        offset = len(self.cluster.records)
+        return self.cluster.apply(self.cluster.machine.register_broker(request, offset))
+
+    async def broker_heartbeat(self, request):
+        self.heartbeats.append(request)
+        offset = len(self.cluster.records)
+        return self.cluster.apply(
+            self.cluster.machine.broker_heartbeat(request, self.cluster.now_ms, offset)
+        )
+
+
+class Kit:
+    def __init__(self, **cluster):
+        self.cluster = Cluster(**cluster)
+        self.controller = DirectController(self.cluster)
+        self.epochs = []
+
+    def registration(self, broker_id, incarnation=500, previous_epoch=-1):
+        return Registration(
+            self.controller,
+            BrokerIdentity(
+                broker_id, CLUSTER_ID, UUID(int=incarnation), (UUID(int=1),), previous_epoch
+            ),
+            lambda: len(self.cluster.records),
+            1,
+            self.epochs.append,
+        )
+
+
+async def until(condition):
+    while True:
+        if condition():
+            return
+        await asyncio.sleep(0.001)
+
+
+def test_a_broker_registers_with_its_disk_and_what_it_knows():
+    kit = Kit(brokers=0)
+
+    async def run():
+        registration = kit.registration(4)
+        await registration.register(LISTENERS, "r")
+        await registration.wait_until_unfenced()
+        broker = kit.cluster.image.brokers[4]
+        assert (broker.rack, broker.log_dirs, broker.fenced) == ("r", (UUID(int=1),), False)
+        assert [feature.name for feature in broker.features] == [
+            "transaction.version",
+            "eligible.leader.replicas.version",
+        ]
+        assert kit.epochs == [registration.epoch] == [broker.broker_epoch]
+
+    asyncio.run(run())
+
+
+def test_a_new_life_waits_for_the_end_of_the_last_one():
+    kit = Kit(brokers=1)
+
+    async def run():
+        registering = asyncio.ensure_future(kit.registration(1).register(LISTENERS, None))
+        await asyncio.sleep(0.01)
+        assert not registering.done()
+        kit.cluster.expire_session(1)
+        await registering
+
+    asyncio.run(run())
+
+
+def test_a_broker_that_was_forgotten_registers_again():
+    kit = Kit(brokers=0)
+
+    async def run():
+        registration = kit.registration(4)
+        await registration.register(LISTENERS, None)
+        first = registration.epoch
+        alive = asyncio.ensure_future(registration.keep_alive())
+        await until(lambda: not kit.cluster.image.brokers[4].fenced)
+        del kit.cluster.image.brokers[4]
+        await until(lambda: 4 in kit.cluster.image.brokers)
+        await until(lambda: not kit.cluster.image.brokers[4].fenced)
+        assert registration.epoch > first
+        assert kit.epochs == [first, registration.epoch]
+        alive.cancel()
+
+    asyncio.run(run())
+
+
+def test_a_broker_leaves_when_it_may():
+    kit = Kit(brokers=0)
+
+    async def run():
+        registration = kit.registration(4)
+        await registration.register(LISTENERS, None)
+        await registration.wait_until_unfenced()
+        await registration.leave()
+        assert kit.controller.heartbeats[-1].want_shut_down
+        assert kit.cluster.image.brokers[4].fenced
+
+    asyncio.run(run())
+
+
+def test_a_broker_that_never_registered_just_stops():
+    kit = Kit(brokers=0)
+    asyncio.run(kit.registration(4).leave())
+    assert kit.controller.heartbeats == []
