@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import aiokafka
 import kafka
 from confluent_kafka import Consumer, TopicPartition
+from kafka.errors import KafkaConnectionError
 from tests.clients.client import TIMEOUT_S
 
 POLL_MS = 50
@@ -96,7 +97,10 @@ class KafkaPythonPoller:
         self._consumer = kafka.KafkaConsumer(topic, **(values | config))
 
     def poll(self) -> list[Place]:
-        polled = self._consumer.poll(KAFKA_PYTHON_POLL_MS)
+        try:
+            polled = self._consumer.poll(KAFKA_PYTHON_POLL_MS)
+        except KafkaConnectionError:
+            return []  # Where the other clients go on by themselves, it leaves that to its caller.
         return [
             Place(record.partition, record.offset)
             for records in polled.values()
@@ -210,9 +214,11 @@ class Member(threading.Thread):
     def run(self) -> None:
         try:
             self.poller = self._make()
-            while not self._leaving:
-                self._turn(self.poller)
-            self.poller.close()
+            try:
+                while not self._leaving:
+                    self._turn(self.poller)
+            finally:
+                self.poller.close()
         except Exception as error:
             self.failure = error
         self.assigned = set()
