@@ -16,6 +16,7 @@ class SomeFile:
         self.gate = threading.Event()  # A read in a thread waits for it.
         self.gate.set()
         self.failing = False
+        self.evicted = False  # It is in the page cache no longer.
 
     def fileno(self) -> int | None:
         return self._descriptor if self._way == "sendfile" else None
@@ -29,7 +30,7 @@ class SomeFile:
         return data
 
     def read_cached(self, position: int, size: int) -> bytes | None:
-        return None if self._way == "thread" else self.read(position, size)
+        return None if self._way == "thread" or self.evicted else self.read(position, size)
 
     def close(self) -> None:
         os.close(self._descriptor)

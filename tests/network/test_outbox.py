@@ -97,6 +97,21 @@ def test_one_answer_of_many_pieces(run: Run, file: SomeFile) -> None:
     run(main())
 
 
+def test_a_file_that_leaves_the_page_cache_while_it_is_sent(run: Run, file: SomeFile) -> None:
+    async def main() -> None:
+        async with (
+            serving(Pieces(file), send_buffer_bytes=50_000) as server,
+            peer_of(server, receive_buffer=50_000) as peer,
+        ):
+            await peer.send(frame(b"0:2900000"))
+            await until(lambda: 0 < server.counters.bytes_out < 2_000_000)
+            file.evicted = True
+            assert await peer.receive_frame() == b"head" + CONTENT[:2_900_000]
+            assert server.counters.file_reads_in_thread > 0
+
+    run(main())
+
+
 def test_a_slow_reader_of_files_stays_bounded(run: Run, file: SomeFile) -> None:
     async def main() -> None:
         limits = {"unsent_bytes_max": 100_000, "send_buffer_bytes": 50_000}

@@ -36,6 +36,7 @@ def _nothing(*_: object) -> None:
 
 class Outbox:
     __slots__ = (
+        "_cached_end",
         "_hub",
         "_on_failure",
         "_on_progress",
@@ -64,6 +65,7 @@ class Outbox:
         self._on_progress = on_progress
         self._on_failure = on_failure
         self._sent = 0  # Bytes of the file part at the head that have been sent.
+        self._cached_end = 0  # Up to here its file was found in the page cache, in this turn.
         self._reading = False  # A thread reads for the file part at the head.
         self._scheduled = False
         self.closed = False
@@ -79,6 +81,7 @@ class Outbox:
     def pump(self) -> None:
         """Send until the socket takes no more, a thread must read, or others should have a turn."""
         turn = PUMP_BYTES_MAX
+        self._cached_end = 0
         while self.parts and not (self.paused or self._reading or self.closed):
             if turn <= 0:
                 self._pump_later()
@@ -183,9 +186,13 @@ class Outbox:
 
     def _is_cached(self, file: ReadableFile, position: int, size: int) -> bool:
         """The kernel reads ahead from the front and drops from the front, so look at both ends."""
-        return bool(
-            self._read_cached(file, position, 1) and self._read_cached(file, position + size - 1, 1)
-        )
+        end = position + size
+        if end <= self._cached_end:
+            return True
+        if not self._read_cached(file, position, 1) or not self._read_cached(file, end - 1, 1):
+            return False
+        self._cached_end = end
+        return True
 
     def _read_cached(self, file: ReadableFile, position: int, size: int) -> bytes | None:
         try:
@@ -229,7 +236,7 @@ class Outbox:
     def _advance(self, sent: int, size: int) -> None:
         self._sent += sent
         if self._sent >= size:
-            self._sent = 0
+            self._sent = self._cached_end = 0
             self.unsent_bytes -= memory_size(self.parts.popleft())
 
     def _fail(self, reason: str) -> None:
