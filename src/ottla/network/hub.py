@@ -52,7 +52,7 @@ class Hub:
             config.connections_per_ip_overrides,
         )
         self.quiet_log = QuietLog(logger, monotonic_ms)
-        self.sessions: set[Session] = set()
+        self.sessions: dict[Session, None] = {}  # In the order of their coming.
         self.empty = asyncio.Event()  # There is no session.
         self.empty.set()
         self.budget = MemoryBudget(config.queued_bytes_max, self._on_budget)
@@ -62,12 +62,12 @@ class Hub:
         self.offered = self.view  # What a session that holds nothing receives into.
 
     def add(self, session: "Session") -> None:
-        self.sessions.add(session)
+        self.sessions[session] = None
         self.counters.connections_open += 1
         self.empty.clear()
 
     def remove(self, session: "Session") -> None:
-        self.sessions.remove(session)
+        del self.sessions[session]
         self.limits.release(session.peer_address)
         self.counters.connections_open -= 1
         if not self.sessions:

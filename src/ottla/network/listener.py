@@ -48,7 +48,7 @@ class Listener:
         self._sockets: list[socket.socket] = []
         # Invariant: a plain connection's task is not cancelled, for then the transport would close
         # without telling its session. It ends by itself in the next turn.
-        self._opening: set[asyncio.Task[None]] = set()
+        self._opening: dict[asyncio.Task[None], None] = {}
         self._stopping = False
 
     async def bind(self) -> None:
@@ -109,8 +109,8 @@ class Listener:
             return
         hub.counters.connections_accepted += 1
         task = hub.loop.create_task(self._open(accepted, address, port))
-        self._opening.add(task)
-        task.add_done_callback(self._opening.discard)
+        self._opening[task] = None
+        task.add_done_callback(self._opening.pop)
 
     async def _open(self, accepted: socket.socket, address: str, port: int) -> None:
         hub = self._hub

@@ -62,8 +62,8 @@ class Server:
         return tuple(listener.endpoint for listener in self._listeners)
 
     @property
-    def sessions(self) -> frozenset[Session]:
-        return frozenset(self._hub.sessions)
+    def sessions(self) -> tuple[Session, ...]:
+        return tuple(self._hub.sessions)
 
     def use(self, dispatch: Dispatch) -> None:
         """From now on frames go there."""

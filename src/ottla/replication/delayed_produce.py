@@ -57,7 +57,7 @@ class DelayedProduces:
     __slots__ = ("_waiting",)
 
     def __init__(self) -> None:
-        self._waiting: set[DelayedProduce] = set()
+        self._waiting: dict[DelayedProduce, None] = {}  # In the order of their coming.
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -66,10 +66,10 @@ class DelayedProduces:
         self, produce: DelayedProduce, finish: Callable[[], None], deadline_ms: float
     ) -> None:
         def finish_and_forget() -> None:
-            self._waiting.discard(produce)
+            self._waiting.pop(produce, None)
             finish()
 
-        self._waiting.add(produce)
+        self._waiting[produce] = None
         produce.start(finish_and_forget, deadline_ms)
 
     def expire(self, now_ms: float) -> None:

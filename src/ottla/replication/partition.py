@@ -78,8 +78,9 @@ class Partition:
         self._flusher = flusher
         self._flush_requested = False
         self._clean_at_ms = 0.0
-        self._fetch_waiters: set[Callable[[], None]] = set()
-        self._appended_listeners: set[AppendedListener] = set()
+        # Both in the order of their coming.
+        self._fetch_waiters: dict[Callable[[], None], None] = {}
+        self._appended_listeners: dict[AppendedListener, None] = {}
         self._read_hints: dict[int, ReadHint] = {}  # By the offset of the next read.
 
     def become_leader(
@@ -215,10 +216,10 @@ class Partition:
         return self._read(offset, size_max, self.log.log_end_offset, cached_only=cached_only)
 
     def wait_for_data(self, waiter: Callable[[], None]) -> None:
-        self._fetch_waiters.add(waiter)
+        self._fetch_waiters[waiter] = None
 
     def stop_waiting(self, waiter: Callable[[], None]) -> None:
-        self._fetch_waiters.discard(waiter)
+        self._fetch_waiters.pop(waiter, None)
 
     def on_follower_fetch(self, fetch: FollowerFetch, now_ms: float) -> bool:
         """A follower has all before its offset; True when it makes the in-sync set grow."""
@@ -232,10 +233,10 @@ class Partition:
 
     def listen_to_appends(self, listener: AppendedListener) -> None:
         """Until it is told otherwise, it hears of all that a follower might want to know."""
-        self._appended_listeners.add(listener)
+        self._appended_listeners[listener] = None
 
     def forget_listener(self, listener: AppendedListener) -> None:
-        self._appended_listeners.discard(listener)
+        self._appended_listeners.pop(listener, None)
 
     def _remember(self, found: LogSlice) -> None:
         hints = self._read_hints

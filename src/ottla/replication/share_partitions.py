@@ -55,7 +55,7 @@ class LedSharePartition:
         self._leader_epoch = partition.leader_epoch
         rules = self._rules(owner.config(key.group_id))
         self._state = SharePartition(start_offset, persisted.batches, rules)
-        self._waiters: set[Callable[[], None]] = set()
+        self._waiters: dict[Callable[[], None], None] = {}  # In the order of their coming.
         self._timer: TimerHandle | None = None
         self._dropped = False
         if persisted.start_offset == NO_OFFSET:
@@ -128,11 +128,11 @@ class LedSharePartition:
 
     def wait(self, waiter: Callable[[], None]) -> None:
         """`waiter` is called when there may be something to acquire, or no longer."""
-        self._waiters.add(waiter)
+        self._waiters[waiter] = None
         self.partition.wait_for_data(waiter)
 
     def stop_waiting(self, waiter: Callable[[], None]) -> None:
-        self._waiters.discard(waiter)
+        self._waiters.pop(waiter, None)
         self.partition.stop_waiting(waiter)
 
     def drop(self) -> None:

@@ -78,7 +78,7 @@ class MachineRuntime(Generic[M]):
         self._machine: M | None = None  # None while it is not loaded.
         self._timers = LoopTimers(loop, clock, self._expire)
         self._parked: deque[_Parked] = deque()  # Invariant: offsets do not fall.
-        self._unanswered: set[Future[Any]] = set()
+        self._unanswered: dict[Future[Any], None] = {}  # In the order of their coming.
         self._reloading: asyncio.Task[None] | None = None
         self._unloaded = False
         self._drops_count = 0  # Since the last append that did not fail.
@@ -173,7 +173,7 @@ class MachineRuntime(Generic[M]):
 
     def _new_reply(self) -> "Future[Any]":
         reply: Future[Any] = self._loop.create_future()
-        self._unanswered.add(reply)
+        self._unanswered[reply] = None
         return reply
 
     def _settle(self, parked: _Parked) -> None:
@@ -188,7 +188,7 @@ class MachineRuntime(Generic[M]):
         response.when_settled(lambda outcome: self._answer(reply, outcome))
 
     def _answer(self, reply: "Future[Any]", outcome: object) -> None:
-        self._unanswered.discard(reply)
+        self._unanswered.pop(reply, None)
         if reply.done():
             return
         if isinstance(outcome, ApiError):
@@ -238,7 +238,7 @@ class MachineRuntime(Generic[M]):
         self._machine = None
         self._timers.cancel_all()
         self._parked.clear()
-        unanswered, self._unanswered = self._unanswered, set()
+        unanswered, self._unanswered = self._unanswered, {}
         for reply in unanswered:
             if not reply.done():
                 reply.set_exception(error)

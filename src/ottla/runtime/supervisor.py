@@ -18,7 +18,7 @@ class Supervisor:
     def __init__(self, loop: asyncio.AbstractEventLoop, on_failure: OnFailure) -> None:
         self.loop = loop
         self._on_failure = on_failure
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks: dict[asyncio.Task[Any], None] = {}  # In the order of their start.
         self._stopped = False
 
     @property
@@ -30,7 +30,7 @@ class Supervisor:
             coroutine.close()
             raise RuntimeError(f"{name} was started while the node stops")
         task = self.loop.create_task(coroutine, name=name)
-        self._tasks.add(task)
+        self._tasks[task] = None
         task.add_done_callback(self._on_done)
         return task
 
@@ -43,7 +43,7 @@ class Supervisor:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _on_done(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
+        self._tasks.pop(task, None)
         if task.cancelled():
             return
         error = task.exception()

@@ -284,7 +284,7 @@ class LogManager:
         """Truncate logs; their recovery points are written down first, once for all of them."""
         logs = [self._logs[topic_partition] for topic_partition in offsets]
         with self._checkpoint_guard:
-            for home in {log.home for log in logs}:
+            for home in dict.fromkeys(log.home for log in logs):
                 self._attempt(home, lambda home: self._write_recovery_points(home, offsets))
             for log in logs:
                 offset = offsets[log.topic_partition]
