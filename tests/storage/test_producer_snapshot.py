@@ -3,6 +3,7 @@ import pytest
 from ottla.storage.faulty_filesystem import FaultyFilesystem
 from ottla.storage.producer_snapshot import (
     CorruptSnapshot,
+    SavedBatch,
     SnapshotEntry,
     decode_snapshot,
     encode_snapshot,
@@ -33,6 +34,17 @@ def test_the_file_has_kafkas_bytes() -> None:
     assert decode_snapshot(encode_snapshot([])) == []
     many = [ENTRY._replace(producer_id=producer_id) for producer_id in range(50)]
     assert decode_snapshot(encode_snapshot(many)) == many
+
+
+def test_the_batches_before_the_last_one_stand_behind_kafkas_bytes() -> None:
+    batches = tuple(SavedBatch(number, number, 90 + number, 90 + number, 5) for number in range(4))
+    entries = [ENTRY, ENTRY._replace(producer_id=8, earlier=batches), ENTRY._replace(producer_id=9)]
+
+    data = encode_snapshot(entries)
+
+    assert decode_snapshot(data) == entries
+    plain = encode_snapshot([entry._replace(earlier=()) for entry in entries])
+    assert data[6:].startswith(plain[6:])
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from ottla.records.batch import NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP, SEQUENCE_MAX
-from ottla.storage.producer_snapshot import SnapshotEntry
+from ottla.storage.producer_snapshot import SavedBatch, SnapshotEntry
 
 BATCHES_MAX = 5  # Kafka's bound: a client has at most so many requests in flight.
 NO_OFFSET = -1
@@ -77,6 +77,7 @@ class ProducerEntry:
             self.last_timestamp,
             self.coordinator_epoch,
             self.transaction_first_offset,
+            tuple(SavedBatch(*batch) for batch in self.batches[:-1]),
         )
 
     @classmethod
@@ -88,6 +89,8 @@ class ProducerEntry:
             if saved.last_sequence != NO_SEQUENCE:
                 first_sequence = (saved.last_sequence - saved.offset_delta) & SEQUENCE_MAX
             first_offset = saved.last_offset - saved.offset_delta
+            for batch in saved.earlier:
+                entry.add_batch(AppendedBatch(*batch))
             entry.add_batch(
                 AppendedBatch(
                     first_sequence,

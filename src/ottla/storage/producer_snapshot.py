@@ -15,6 +15,15 @@ Kafka's format, version 1, all numbers big-endian:
       coordinator epoch int32
       current transaction's first offset int64, -1 for none
 
+Behind that stands what Kafka forgets, and does not look at: the batches before the last one. A
+producer that has several on the way may repeat them after a restart.
+
+    batches, each, oldest first:
+      producer id int64
+      first and last sequence int32, int32
+      first and last offset int64, int64
+      timestamp int64
+
 The file's name is the offset of the first record that it does not know.
 """
 
@@ -31,11 +40,20 @@ SNAPSHOT_SUFFIX = ".snapshot"
 _PREFIX = struct.Struct(">hI")
 _COUNT = struct.Struct(">i")
 _ENTRY = struct.Struct(">qhiqiqiq")
+_EARLIER = struct.Struct(">qiiqqq")
 _NAME = re.compile(r"(\d{20})\.snapshot")
 
 
 class CorruptSnapshot(Exception):
     """The file is torn or damaged; an older one and the log have what it should say."""
+
+
+class SavedBatch(NamedTuple):
+    first_sequence: int
+    last_sequence: int
+    first_offset: int
+    last_offset: int
+    timestamp: int
 
 
 class SnapshotEntry(NamedTuple):
@@ -47,6 +65,7 @@ class SnapshotEntry(NamedTuple):
     timestamp: int
     coordinator_epoch: int
     transaction_first_offset: int
+    earlier: tuple[SavedBatch, ...] = ()  # Before the last batch, oldest first.
 
 
 def snapshot_path(directory: str, offset: int) -> str:
@@ -59,8 +78,12 @@ def snapshot_offsets(names: Iterable[str]) -> list[int]:
 
 
 def encode_snapshot(entries: Iterable[SnapshotEntry]) -> bytes:
-    encoded = [_ENTRY.pack(*entry) for entry in entries]
-    body = _COUNT.pack(len(encoded)) + b"".join(encoded)
+    encoded: list[bytes] = []
+    earlier: list[bytes] = []
+    for *fields, batches in entries:
+        encoded.append(_ENTRY.pack(*fields))
+        earlier += [_EARLIER.pack(fields[0], *batch) for batch in batches]
+    body = b"".join((_COUNT.pack(len(encoded)), *encoded, *earlier))
     return _PREFIX.pack(VERSION, crc32c(body)) + body
 
 
@@ -74,6 +97,13 @@ def decode_snapshot(data: bytes) -> list[SnapshotEntry]:
     if crc32c(body) != crc:
         raise CorruptSnapshot("its checksum does not match")
     (count,) = _COUNT.unpack_from(body)
-    if len(body) != _COUNT.size + count * _ENTRY.size:
+    end = _COUNT.size + count * _ENTRY.size
+    if count < 0 or len(body) < end or (len(body) - end) % _EARLIER.size:
         raise CorruptSnapshot(f"{count} entries do not fill {len(body)} bytes")
-    return [SnapshotEntry(*fields) for fields in _ENTRY.iter_unpack(body[_COUNT.size :])]
+    earlier: dict[int, list[SavedBatch]] = {}
+    for producer_id, *batch in _EARLIER.iter_unpack(body[end:]):
+        earlier.setdefault(producer_id, []).append(SavedBatch(*batch))
+    return [
+        SnapshotEntry._make((*fields, tuple(earlier.get(fields[0], ()))))
+        for fields in _ENTRY.iter_unpack(body[_COUNT.size : end])
+    ]
