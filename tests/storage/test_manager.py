@@ -92,6 +92,19 @@ def test_what_was_flushed_survives_a_crash():
         assert values_of(read_all(log)) == expected[: log.log_end_offset]
 
 
+def test_what_was_flushed_survives_though_the_process_that_made_the_partition_was_killed():
+    for seed in range(10):
+        broker = Broker(filesystem=FaultyFilesystem(seed))
+        broker.create()
+        broker.filesystem.kill()
+        broker.start()
+        log = broker.logs.get(ORDERS) or broker.create()
+        append(log, b"a")
+        log.flush()
+        broker.crash()
+        assert values_of(read_all(broker.logs.get(ORDERS) or broker.create())) == [b"a"]
+
+
 def test_a_partition_that_was_never_flushed_can_be_made_again_after_a_crash():
     for seed in range(30):
         broker = Broker(filesystem=FaultyFilesystem(seed))

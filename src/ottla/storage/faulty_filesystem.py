@@ -352,6 +352,16 @@ class FaultyFilesystem:
             self._locked = set()
             self._root.crash(self._chance)
 
+    def kill(self) -> None:
+        """Only the process has died: what it wrote is there, its locks are free, files closed."""
+        with self.guard:
+            self.boot_count += 1
+            self._locked = set()
+
+    @property
+    def powered_off(self) -> bool:
+        return self._powered_off
+
     def power_loss_after(self, steps_count: int) -> None:
         """The operation after this many changes raises PowerLoss, and so does all that follows."""
         self._steps_left = steps_count

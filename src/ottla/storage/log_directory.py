@@ -57,7 +57,9 @@ class LogDirectory:
         self.discarded: deque[Discarded] = deque()  # Files to remove, by whoever has the time.
         self.failure: StorageError | None = None
         self._on_failure = on_failure
-        self._changes_count = 0  # Partitions that were made, renamed or removed.
+        # Partitions that were made, renamed or removed: by this process, and perhaps by one before
+        # that was killed before it could sync them.
+        self._changes_count = 1
         self._changes_synced = 0  # So many of these changes are on the disk.
         self._shortage_reported = False
 
