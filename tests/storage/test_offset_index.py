@@ -55,6 +55,19 @@ def test_entries_are_loaded_when_they_are_needed(filesystem: FaultyFilesystem) -
     assert again.lookup(200) == OffsetPosition(110, 20)
 
 
+def test_what_was_unloaded_survives_a_power_loss() -> None:
+    """After an orderly stop an index is used as it is."""
+    for seed in range(10):
+        filesystem = FaultyFilesystem(seed)
+        filesystem.make_directory("/log")
+        index = OffsetIndex(PATH, 100, filesystem)
+        index.append(105, 10)
+        index.unload()
+        filesystem.sync_directory("/log")
+        filesystem.crash()
+        assert OffsetIndex(PATH, 100, filesystem).lookup(200) == OffsetPosition(105, 10)
+
+
 def test_an_empty_index_is_a_file(filesystem: FaultyFilesystem) -> None:
     index = OffsetIndex(PATH, 100, filesystem)
     with pytest.raises(CorruptIndex, match="missing"):

@@ -48,7 +48,7 @@ class IndexFile:
         finally:
             file.close()
 
-    def write(self, first_index: int, entries: Buffer, *, sync: bool = True) -> None:
+    def write(self, first_index: int, entries: Buffer) -> None:
         """Put entries in their place, as the last of the file."""
         file = self.filesystem.open(self.path, create=True)
         try:
@@ -56,8 +56,7 @@ class IndexFile:
             if file.size != position:
                 file.truncate(position)
             file.append(entries)
-            if sync:
-                file.sync()
+            file.sync()
         finally:
             file.close()
 

@@ -101,8 +101,8 @@ class SparseIndex(ABC):
         if count:
             self._validate_entries(self._file.read_entry(0), self._file.read_entry(count - 1))
 
-    def flush(self, *, sync: bool = True) -> None:
-        """Write what is not yet in the file, which is made if it is missing."""
+    def flush(self) -> None:
+        """Write and sync what is not yet in the file, which is made if it is missing."""
         exists = self._file.exists
         if exists and not self._loaded:
             return
@@ -111,15 +111,12 @@ class SparseIndex(ABC):
         if exists and count == written:
             return
         fresh = self._encode(self._first[written:count], self._second[written:count])
-        self._file.write(written, fresh, sync=sync)
+        self._file.write(written, fresh)
         self._written = count
 
     def unload(self) -> None:
-        """Give the memory back; the next use reads the file.
-
-        What a power loss takes of a file that was not synced is noticed by that use.
-        """
-        self.flush(sync=False)
+        """Give the memory back; the next use reads the file."""
+        self.flush()
         self._loaded = False
         self._first, self._second = self._decode(b"")
 
