@@ -242,7 +242,10 @@ class Node:
 
     def _close_storage(self) -> None:
         if self._quorum is not None:
-            self._quorum.close()
+            try:
+                self._quorum.close()
+            except (ApiError, StorageError) as error:
+                logger.warning("the metadata log was not closed in order: %s", error)
         self._logs.stop()
 
     def _make_server(self) -> Server:
