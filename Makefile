@@ -2,8 +2,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+SEEDS ?= 200
 
-.PHONY: run test check docs bench clean
+.PHONY: run test check sim docs bench clean
 
 run: $(READY)  ## Start a broker on localhost:9092 with its data in ./data.
 	@$(BIN)/ottla serve --data ./data
@@ -16,6 +17,9 @@ check: $(READY)  ## Style, types, import rules.
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+sim: $(READY)  ## Run SEEDS clusters in simulation, each from another seed.
+	$(BIN)/ottla-sim --count $(SEEDS)
 
 docs: $(READY)  ## Regenerate the documents that come from code.
 	$(BIN)/python -m ottla.node.config_reference > docs/config.md

@@ -1,0 +1,1 @@
+"""Test kits that ship with the broker."""

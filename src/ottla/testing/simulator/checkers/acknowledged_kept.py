@@ -1,0 +1,34 @@
+"""A record that was acknowledged is there, where the broker said that it is."""
+
+from dataclasses import dataclass, field
+
+from ottla.testing.simulator.checkers.checker import Checker, FinalState
+from ottla.testing.simulator.events import Acknowledged, Event
+from ottla.testing.simulator.violation import Violation
+
+
+@dataclass(slots=True)
+class AcknowledgedKept(Checker):
+    acknowledged: list[Acknowledged] = field(default_factory=list)
+
+    def on(self, event: Event) -> None:
+        if isinstance(event, Acknowledged):
+            self.acknowledged.append(event)
+
+    def check_end(self, final: FinalState) -> None:
+        values = {
+            partition: {record.offset: record.value for record in records}
+            for partition, records in final.records.items()
+        }
+        present = {partition: set(found.values()) for partition, found in values.items()}
+        for event in self.acknowledged:
+            sent, offset = event.sent, event.offset
+            if sent.value not in present[sent.partition]:
+                raise Violation(
+                    f"{sent.value!r} was acknowledged at {sent.partition} offset {offset}, and lost"
+                )
+            if offset >= 0 and values[sent.partition].get(offset) != sent.value:
+                raise Violation(
+                    f"{sent.value!r} was acknowledged at {sent.partition} offset {offset}, where "
+                    f"{values[sent.partition].get(offset)!r} is now"
+                )

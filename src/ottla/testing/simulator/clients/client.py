@@ -1,0 +1,170 @@
+"""What every client needs: who leads what, and calls that fail in one of two ways."""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
+from kio.static.primitive import i8
+
+from ottla.network.peers import Address, Peers, PeerUnreachable
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.messages.metadata import MetadataRequest
+from ottla.protocol.topics import TopicPartition
+
+if TYPE_CHECKING:
+    from ottla.testing.simulator.host import Host
+
+METADATA, FIND_COORDINATOR = 3, 10
+CALL_TIMEOUT_MS = 3_000
+BACKOFF_S = 0.1
+
+# Try again, with fresh metadata.
+RETRIABLE = frozenset(
+    {
+        ErrorCode.not_leader_or_follower,
+        ErrorCode.leader_not_available,
+        ErrorCode.unknown_topic_or_partition,
+        ErrorCode.unknown_topic_id,
+        ErrorCode.fenced_leader_epoch,
+        ErrorCode.unknown_leader_epoch,
+        ErrorCode.not_enough_replicas,
+        ErrorCode.not_enough_replicas_after_append,
+        ErrorCode.request_timed_out,
+        ErrorCode.kafka_storage_error,
+        ErrorCode.offset_not_available,
+        ErrorCode.coordinator_not_available,
+        ErrorCode.coordinator_load_in_progress,
+        ErrorCode.not_coordinator,
+        ErrorCode.not_controller,
+        ErrorCode.network_exception,
+        ErrorCode.replica_not_available,
+        ErrorCode.broker_not_available,
+        ErrorCode.concurrent_transactions,
+        ErrorCode.unstable_offset_commit,
+    }
+)
+
+
+class Unavailable(Exception):
+    """No answer, or one that says to try again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leader:
+    address: Address
+    epoch: int
+
+
+class Client:
+    def __init__(self, host: "Host", bootstrap: Sequence[Address]) -> None:
+        assert host.process is not None
+        self.name = host.name
+        self.host = host
+        self.process = host.process
+        self.chance: random.Random = host.random()
+        self.stopping = False
+        self.topic_ids: dict[str, UUID] = {}
+        self.topic_names: dict[UUID, str] = {}
+        self._peers = Peers(self.process, self.name)
+        self._bootstrap = list(bootstrap)
+        self._leaders: dict[TopicPartition, Leader] = {}
+        self._coordinators: dict[tuple[int, str], Address] = {}
+
+    @property
+    def now(self) -> float:
+        return self.host.scheduler.now
+
+    def tell(self, what: str) -> None:
+        self.host.scheduler.tell(self.name, what)
+
+    async def back_off(self) -> None:
+        await asyncio.sleep(BACKOFF_S * self.chance.uniform(0.5, 2.0))
+
+    async def call(
+        self,
+        address: Address,
+        api_key: int,
+        version: int,
+        request: object,
+        *,
+        purpose: str = "",
+        timeout_ms: int = CALL_TIMEOUT_MS,
+    ) -> Any:
+        try:
+            return await self._peers.call(
+                address, api_key, version, request, purpose=purpose, timeout_ms=timeout_ms
+            )
+        except PeerUnreachable as error:
+            raise Unavailable(str(error)) from error
+
+    async def call_any(self, api_key: int, version: int, request: object) -> Any:
+        return await self.call(self.chance.choice(self._bootstrap), api_key, version, request)
+
+    async def refresh(self) -> None:
+        """Learn from some broker who leads what."""
+        response = await self.call_any(
+            METADATA,
+            13,
+            MetadataRequest(
+                topics=None,
+                allow_auto_topic_creation=False,
+                include_topic_authorized_operations=False,
+            ),
+        )
+        addresses = {
+            broker.node_id: Address(broker.host, broker.port) for broker in response.brokers
+        }
+        self._leaders = {
+            TopicPartition(topic.name, each.partition_index): Leader(
+                addresses[each.leader_id], each.leader_epoch
+            )
+            for topic in response.topics
+            for each in topic.partitions
+            if each.leader_id in addresses
+        }
+        self.topic_ids = {topic.name: topic.topic_id for topic in response.topics}
+        self.topic_names = {topic_id: name for name, topic_id in self.topic_ids.items()}
+
+    async def leader(self, partition: TopicPartition) -> Leader:
+        if partition not in self._leaders:
+            await self.refresh()
+        if partition not in self._leaders:
+            raise Unavailable(f"{partition} has no leader")
+        return self._leaders[partition]
+
+    def forget_leader(self, partition: TopicPartition) -> None:
+        self._leaders.pop(partition, None)
+
+    async def coordinator(self, key_type: int, key: str) -> Address:
+        known = self._coordinators.get((key_type, key))
+        if known is not None:
+            return known
+        request = FindCoordinatorRequest(key_type=i8(key_type), coordinator_keys=(key,))
+        response = await self.call_any(FIND_COORDINATOR, 6, request)
+        (found,) = response.coordinators
+        check(found.error_code)
+        address = self._coordinators[key_type, key] = Address(found.host, found.port)
+        return address
+
+    def forget_coordinator(self, key_type: int, key: str) -> None:
+        self._coordinators.pop((key_type, key), None)
+
+
+def check(code: ErrorCode) -> None:
+    if code is ErrorCode.none:
+        return
+    if code in RETRIABLE:
+        raise Unavailable(code.name)
+    raise RefusedError(code)
+
+
+class RefusedError(Exception):
+    """An answer that says that trying again is of no use."""
+
+    def __init__(self, code: ErrorCode) -> None:
+        super().__init__(code.name)
+        self.code = code

@@ -1,0 +1,31 @@
+"""What a run is made of: drawn from its seed, so that seeds differ in more than their timing."""
+
+import random
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    nodes_count: int = 1
+    partitions_count: int = 2
+    idempotent_producers_count: int = 2
+    plain_producers_count: int = 1
+    readers_count: int = 1
+    pause_s: float = 0.2  # Of a producer between rounds.
+    duration_s: float = 30.0  # Until faults end.
+    faults: tuple[str, ...] = ()  # See `faults`.
+    fault_interval_s: float = 3.0
+
+
+def draw_profile(chance: random.Random, fault_names: tuple[str, ...]) -> Profile:
+    """Some kinds of faults at a time, for each hides what the others would show."""
+    faults = tuple(name for name in fault_names if chance.random() < 0.5)
+    return Profile(
+        partitions_count=chance.randint(1, 3),
+        idempotent_producers_count=chance.randint(1, 2),
+        plain_producers_count=chance.randint(0, 1),
+        pause_s=chance.choice((0.05, 0.2, 1.0)),
+        duration_s=chance.choice((20.0, 40.0)),
+        faults=faults,
+        fault_interval_s=chance.choice((1.0, 3.0, 8.0)),
+    )

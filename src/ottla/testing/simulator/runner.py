@@ -1,0 +1,95 @@
+"""Runs seeds: one in this process, or many, each in a process of its own.
+
+A process that is forked for one seed begins like every other, so nothing is left over from a seed
+before, and one that hangs can be ended.
+"""
+
+import gc
+import multiprocessing
+import time
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing import connection
+from typing import TYPE_CHECKING
+
+from ottla.testing.simulator.cluster import Cluster
+from ottla.testing.simulator.profile import Profile
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+    from multiprocessing.context import ForkProcess
+
+SECONDS_MAX = 180.0  # Of real time; a run takes a few.
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    seed: int
+    digest: str
+    simulated_s: float
+    failure: str = ""  # What went wrong, in one line.
+    details: str = ""
+
+
+def run_seed(seed: int) -> tuple[Outcome, Sequence[str]]:
+    """What came of it, and its trace."""
+    gc.collect()
+    gc.disable()  # What it would call at some moment must not depend on that moment.
+    cluster = Cluster(seed)
+    failure = details = ""
+    try:
+        cluster.run()
+    except (Exception, AssertionError) as error:
+        failure = f"{type(error).__name__}: {error}"
+        details = traceback.format_exc()
+    finally:
+        gc.enable()
+    outcome = Outcome(seed, cluster.trace.digest, cluster.scheduler.now, failure, details)
+    return outcome, cluster.trace.lines
+
+
+def run_seeds(seeds: Iterator[int], jobs: int) -> Iterator[Outcome]:
+    """As they end."""
+    _warm_up()
+    gc.freeze()
+    context = multiprocessing.get_context("fork")
+    running: dict[Connection, tuple[int, ForkProcess, float]] = {}
+    while True:
+        while len(running) < jobs and (seed := next(seeds, None)) is not None:
+            receiver, sender = context.Pipe(duplex=False)
+            process = context.Process(target=_run_child, args=(seed, sender))
+            process.start()
+            sender.close()
+            running[receiver] = (seed, process, time.monotonic() + SECONDS_MAX)
+        if not running:
+            return
+        soonest = min(deadline for _, _, deadline in running.values())
+        ready = connection.wait(list(running), max(0.0, soonest - time.monotonic()))
+        late = [each for each, (_, _, end) in running.items() if end <= time.monotonic()]
+        for receiver in [each for each in running if each in ready] or late:
+            yield _take(receiver, *running.pop(receiver))
+
+
+def _take(receiver: "Connection", seed: int, process: "ForkProcess", deadline: float) -> Outcome:
+    outcome = Outcome(seed, "", 0.0, "the process ended without a result")
+    if receiver.poll():
+        with suppress(EOFError):
+            outcome = receiver.recv()
+    elif time.monotonic() >= deadline:
+        process.kill()
+        outcome = Outcome(seed, "", 0.0, f"no end after {SECONDS_MAX:.0f} s")
+    receiver.close()
+    process.join()
+    return outcome
+
+
+def _run_child(seed: int, sender: "Connection") -> None:
+    outcome, _ = run_seed(seed)
+    sender.send(outcome)
+
+
+def _warm_up() -> None:
+    """Import what a run needs, once for all."""
+    Cluster(0, Profile(duration_s=1.0)).run()

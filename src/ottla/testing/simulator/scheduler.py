@@ -1,0 +1,102 @@
+"""Virtual time: what is due next, of all processes together.
+
+Callbacks take no time. Those that are ready run in the order in which they became so; when none is,
+time jumps to the next timer.
+"""
+
+import random
+from asyncio import Handle
+from collections import deque
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+from ottla.testing.simulator.trace import Trace
+from ottla.testing.simulator.violation import Stalled
+
+if TYPE_CHECKING:
+    from ottla.testing.simulator.process import Process
+
+STEPS_PER_INSTANT_MAX = 200_000  # More than that without time going on is an endless loop.
+
+_Work = tuple["Process | None", Handle | Callable[[], object]]
+
+
+class Scheduler:
+    """`Process` puts its handles here; the world outside of processes uses `call_at`."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.now = 0.0  # Seconds since the run began.
+        self.trace = Trace()
+        self.running: Process | None = None  # Whose callback runs now.
+        self.failure: BaseException | None = None  # Ends the run.
+        self._ready: deque[_Work] = deque()
+        self._timers: list[tuple[float, int, _Work]] = []
+        self._sequence = 0
+        self._steps_in_instant = 0
+
+    def chance(self, purpose: str) -> random.Random:
+        """Each purpose has its own, so that a change of one does not move all the others."""
+        return random.Random(f"{self.seed} {purpose}")
+
+    def tell(self, who: str, what: str) -> None:
+        self.trace.add(self.now, who, what)
+
+    def fail(self, error: BaseException) -> None:
+        """End the run with this, the first time."""
+        if self.failure is None:
+            self.failure = error
+            self.tell("simulator", f"{type(error).__name__}: {error}")
+
+    def call_soon(self, callback: Callable[[], object]) -> None:
+        self._ready.append((None, callback))
+
+    def call_at(self, when: float, callback: Callable[[], object]) -> None:
+        self._push(when, (None, callback))
+
+    def call_later(self, delay_s: float, callback: Callable[[], object]) -> None:
+        self.call_at(self.now + delay_s, callback)
+
+    def process_soon(self, process: "Process", handle: Handle) -> None:
+        self._ready.append((process, handle))
+
+    def process_at(self, when: float, process: "Process", handle: Handle) -> None:
+        self._push(when, (process, handle))
+
+    def run_until(self, deadline: float, done: Callable[[], bool] = lambda: False) -> None:
+        """Up to that time, or until `done`; raises what failed."""
+        while not done():
+            work = self._next(deadline)
+            if work is None:
+                self.now = max(self.now, deadline)
+                return
+            process, handle = work
+            if process is not None:
+                process.run(handle)  # type: ignore[arg-type]
+            else:
+                handle()  # type: ignore[operator]
+            if self.failure is not None:
+                raise self.failure
+
+    def _next(self, deadline: float) -> _Work | None:
+        if self._ready:
+            self._steps_in_instant += 1
+            if self._steps_in_instant > STEPS_PER_INSTANT_MAX:
+                raise Stalled("callbacks call each other without end while time stands still")
+            return self._ready.popleft()
+        timers = self._timers
+        while timers and timers[0][0] <= deadline:
+            when, _, work = heappop(timers)
+            handle = work[1]
+            if isinstance(handle, Handle) and handle.cancelled():
+                continue
+            if when > self.now:
+                self.now = when
+                self._steps_in_instant = 0
+            return work
+        return None
+
+    def _push(self, when: float, work: _Work) -> None:
+        self._sequence += 1
+        heappush(self._timers, (when, self._sequence, work))

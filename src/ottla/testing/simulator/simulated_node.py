@@ -1,0 +1,140 @@
+"""A real node on a simulated machine, through all its lives."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from ottla.node.config import load_config
+from ottla.node.environment import Environment
+from ottla.node.node import Node, StartError
+from ottla.node.settings import ServeSettings
+from ottla.testing.simulator.executor import OneThread
+from ottla.testing.simulator.host import Host
+from ottla.testing.simulator.sockets import SimulatedSocket
+
+if TYPE_CHECKING:
+    from ottla.testing.simulator.network import Network
+    from ottla.testing.simulator.process import Process
+
+PORT = 9092
+DATA = "/data"
+
+
+class SimulatedNode:
+    def __init__(self, network: "Network", node_id: int, overrides: Mapping[str, str]) -> None:
+        self.node_id = node_id
+        self.host = Host(f"node-{node_id}", network)
+        self.host.on_death = self._on_death
+        self.node: Node | None = None  # While it runs.
+        self.serving = False
+        self.life = 0
+        self.held_down = 0  # How many want it to stay down.
+        # A sync was made to fail in this life. What the cache has is then not what the disk has, so
+        # the machine is restarted, not only the process.
+        self.disk_failed = False
+        self.on_serving: list[Callable[[SimulatedNode], object]] = []
+        self._overrides = overrides
+
+    def __str__(self) -> str:
+        return self.host.name
+
+    def start(self) -> None:
+        self.life += 1
+        self.disk_failed = False
+        process = self.host.start_process()
+        self._tell("starts")
+        process.create_task(self._live(process), name="main")
+
+    def stop(self) -> None:
+        """In order, as on SIGTERM."""
+        process = self.host.process
+        if process is not None and self.node is not None:
+            self._tell("is asked to stop")
+            process.create_task(self._stop(process, self.node), name="stop")
+
+    def kill(self) -> None:
+        if self.disk_failed:
+            self.power_off()
+            return
+        self._tell("is killed")
+        self.host.kill()
+        self._on_death()
+
+    def power_off(self) -> None:
+        self._tell("loses power")
+        self.host.power_off()
+        self._on_death()
+
+    def pause(self) -> None:
+        if self.host.process is not None:
+            self._tell("is paused")
+            self.host.process.pause()
+
+    def resume(self) -> None:
+        if self.host.process is not None and self.host.process.paused:
+            self._tell("goes on")
+            self.host.process.resume()
+
+    async def _live(self, process: "Process") -> None:
+        values = load_config(
+            ServeSettings(
+                id=self.node_id,
+                host=self.host.name,
+                port=PORT,
+                data=(Path(DATA),),
+                overrides=self._overrides,
+            ),
+            {},
+        )
+        self.node = node = Node(values, self._environment(process))
+        try:
+            await node.start()
+        except StartError as error:
+            self._tell(f"cannot start: {error}")
+            self._exit(process)
+            return
+        self._tell("serves")
+        self.serving = True
+        for listener in self.on_serving:
+            listener(self)
+        await node.failed.wait()
+        await self._stop(process, node)
+
+    async def _stop(self, process: "Process", node: Node) -> None:
+        self.serving = False
+        await node.stop()
+        self._tell("has stopped")
+        self._exit(process)
+
+    def _exit(self, process: "Process") -> None:
+        def end() -> None:
+            if self.host.process is process:
+                if self.disk_failed:
+                    self.host.power_off()
+                else:
+                    self.host.kill()
+                self._on_death()
+
+        self.host.scheduler.call_soon(end)
+
+    def _on_death(self) -> None:
+        self.node = None
+        self.serving = False
+
+    def _environment(self, process: "Process") -> Environment:
+        host = self.host
+        chance = host.random()
+        return Environment(
+            filesystem=host.disk,
+            clock=host,
+            random=chance,
+            new_uuid=lambda: UUID(int=chance.getrandbits(128), version=4),
+            executor=process.executor,
+            new_threads=lambda _count, _name: OneThread(),
+            new_socket=lambda family: SimulatedSocket(process, family),  # type: ignore[arg-type, return-value]
+            host_name=host.name,
+        )
+
+    def _tell(self, what: str) -> None:
+        self.host.scheduler.tell(self.host.name, what)

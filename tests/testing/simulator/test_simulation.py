@@ -1,0 +1,33 @@
+"""Runs of whole clusters, in processes of their own, where the hashes of text are the same."""
+
+import os
+import random
+import subprocess
+import sys
+
+import pytest
+
+FIXED_SEEDS_PER_TEST = 15
+FRESH_SEEDS_COUNT = 15
+
+
+def simulate(*arguments: object) -> str:
+    command = [sys.executable, "-m", "ottla.testing.simulator", *map(str, arguments)]
+    environment = {**os.environ, "PYTHONPATH": "src"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("first", range(0, 30, FIXED_SEEDS_PER_TEST))
+def test_promises_hold_under_faults(first: int) -> None:
+    simulate("--first", first, "--count", FIXED_SEEDS_PER_TEST, "--jobs", 2)
+
+
+def test_promises_hold_under_faults_not_seen_before() -> None:
+    first = random.SystemRandom().randrange(1_000_000_000)
+    simulate("--first", first, "--count", FRESH_SEEDS_COUNT, "--jobs", 2)
+
+
+def test_a_run_follows_from_its_seed() -> None:
+    assert simulate("--seed", 7) == simulate("--seed", 7)
