@@ -52,6 +52,14 @@ def test_truncation_past_the_end_does_nothing():
     assert log.log_end_offset == 12
 
 
+def test_truncation_past_the_end_removes_epochs_without_batches():
+    """Those of a leader that wrote nothing, which no other replica knows."""
+    log = filled_log()
+    log.leader_epochs.assign(9, 12)
+    log.truncate_to(12)
+    assert log.leader_epochs.entries == ((0, 0), (1, 3), (2, 6), (3, 9))
+
+
 def test_truncation_forgets_the_sequences_of_what_is_gone():
     log = open_log(config=SMALL)
     for index in range(8):

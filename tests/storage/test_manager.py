@@ -152,6 +152,28 @@ def test_a_truncation_lowers_the_recovery_point_first():
     assert read_offsets(broker.filesystem, path) == {ORDERS: 2}
 
 
+def test_starting_anew_lowers_the_recovery_point_first():
+    broker = Broker()
+    log = broker.create()
+    for _ in range(5):
+        append(log)
+    log.flush()
+    broker.logs.start_anew({ORDERS: 3})
+    assert (log.log_start_offset, log.log_end_offset, log.high_watermark) == (3, 3, 3)
+    path = "/data/recovery-point-offset-checkpoint"
+    assert read_offsets(broker.filesystem, path) == {ORDERS: 3}
+
+
+def test_a_deleted_log_is_not_truncated():
+    broker = Broker()
+    broker.create()
+    other = broker.create(TopicPartition("orders", 1))
+    append(other)
+    broker.logs.delete(ORDERS)
+    broker.logs.truncate({ORDERS: 0, TopicPartition("orders", 1): 0})
+    assert other.log_end_offset == 0
+
+
 def test_partitions_are_spread_over_the_directories():
     broker = Broker("/a", "/b")
     for index in range(6):

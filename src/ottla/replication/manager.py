@@ -180,6 +180,14 @@ class ReplicaManager:
                     self.on_isr_change(partition)
                 partition.advance_high_watermark()  # It may have waited for one that was near.
 
+    def on_cut(self, partition: Partition) -> None:
+        """A thread has truncated its log: what the metadata said meanwhile is done now."""
+        topic_id = partition.log.topic_id
+        topic = None if topic_id is None else self._image.topics_by_id.get(topic_id)
+        index = partition.log.topic_partition.partition
+        if topic is not None and self._topics.get(topic.topic_id, {}).get(index) is partition:
+            self._apply_partition(topic, topic.partitions[index])
+
     def on_isr_change(self, partition: Partition) -> None:
         """There is a change of its in-sync set to propose."""
         for listener in self._following_listeners:
@@ -204,6 +212,8 @@ class ReplicaManager:
                 self._refuse(topic, state, error)
                 return
             self._forget_refusal(topic.name, topic.topic_id, index)
+        if partition.is_being_cut:
+            return  # `on_cut` comes back here.
         if state.leader == self._node_id:
             self._lead(partition, state)
         else:

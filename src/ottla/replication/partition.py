@@ -59,6 +59,7 @@ class Partition:
         "flushed_waiters",
         "followers",
         "in_sync_replicas",
+        "is_being_cut",
         "is_internal",
         "is_leader",
         "leader_epoch",
@@ -69,6 +70,7 @@ class Partition:
         self.log = log
         self.is_internal = log.topic_partition.topic in INTERNAL_TOPICS
         self.is_leader = False
+        self.is_being_cut = False  # Invariant: while a thread truncates the log its role stays.
         self.leader_epoch = -1
         self.in_sync_replicas: tuple[int, ...] = ()  # What is committed; known to the leader.
         self.followers: Followers | None = None  # None unless this leads and there are some.
@@ -106,6 +108,8 @@ class Partition:
         assert not self.is_leader
         if leader_epoch > self.leader_epoch:
             self.leader_epoch = leader_epoch
+            # An epoch in which this broker led and wrote nothing is known to nobody else.
+            self.log.leader_epochs.truncate_from_end(self.log.log_end_offset)
             self._wake_fetchers()
 
     def resign(self, error: ApiError) -> None:
@@ -156,11 +160,24 @@ class Partition:
         self._on_appended()
         return appended
 
+    def append_copied(self, records: memoryview) -> None:
+        """Append what the leader of this follower has; the fetcher syncs it where that is asked.
+
+        CorruptBatch and ApiError leave the log as it was.
+        """
+        try:
+            self.log.append_as_follower(records)
+        except StorageError as error:
+            raise ApiError(ErrorCode.kafka_storage_error, str(error)) from error
+        log = self.log
+        if log.log_end_offset - log.flushed_offset >= log.config.flush_messages > 1:
+            self._request_flush()
+
     def acknowledged(self, appended: Appended, acks: int) -> bool:
         """Whether a producer that asked for `acks` may be answered now."""
         if acks == ACKS_ALL:
             return appended.last_offset < self.log.high_watermark
-        return not self._synced_first or appended.last_offset < self.log.flushed_offset
+        return not self.synced_first or appended.last_offset < self.log.flushed_offset
 
     def wait_for_acknowledgement(self, appended: Appended, acks: int, waiter: Waiter) -> None:
         waiters = self.committed_waiters if acks == ACKS_ALL else self.flushed_waiters
@@ -259,16 +276,16 @@ class Partition:
             self._request_flush()
 
     @property
-    def _synced_first(self) -> bool:
+    def synced_first(self) -> bool:
         """Whether an append must be on the disk before anyone is told or shown it."""
         return self._flush_policy is FlushPolicy.ACK or self.log.config.flush_messages == 1
 
     def _on_appended(self) -> None:
-        log = self.log
         if self.followers is not None:
             self._tell_appended_listeners()
-        if not self._synced_first:
+        if not self.synced_first:
             self.advance_high_watermark()
+            log = self.log
             if log.log_end_offset - log.flushed_offset < log.config.flush_messages:
                 return
         self._request_flush()
@@ -284,13 +301,13 @@ class Partition:
             return
         self.flushed_waiters.advance(self.log.flushed_offset)
         self.advance_high_watermark()
-        if self._synced_first and self.log.flushed_offset < self.log.log_end_offset:
+        if self.synced_first and self.log.flushed_offset < self.log.log_end_offset:
             self._request_flush()
 
     def advance_high_watermark(self) -> None:
         """The leader's: as far as its own log and its followers let it."""
         log = self.log
-        safe = log.flushed_offset if self._synced_first else log.log_end_offset
+        safe = log.flushed_offset if self.synced_first else log.log_end_offset
         followers = self.followers
         if followers is not None:
             safe = followers.committed_offset(safe, log.config.min_insync_replicas)
@@ -310,6 +327,15 @@ class Partition:
         if offset > log.high_watermark:
             log.high_watermark = offset
             self._wake_fetchers()
+
+    def follow_log_start(self, offset: int) -> None:
+        """A follower's: what the leader has deleted is deleted here, too."""
+        log = self.log
+        if offset > log.log_start_offset:
+            try:
+                log.delete_records_before(min(offset, log.log_end_offset))
+            except StorageError as error:
+                raise ApiError(ErrorCode.kafka_storage_error, str(error)) from error
 
     def _wake_fetchers(self) -> None:
         for waiter in tuple(self._fetch_waiters):

@@ -381,12 +381,13 @@ class PartitionLog:
                 self.leader_epochs.flush(self._local.end.offset)
 
     def truncate_to(self, offset: int) -> None:
-        """Remove the batches that reach to `offset` or past it.
+        """Remove the batches that reach to `offset` or past it, and epochs that have no batch.
 
         Before this, the manager writes down a recovery point that is not past `offset`.
         """
         with self._lock, self._disk_errors():
             if offset >= self._local.end.offset:
+                self.leader_epochs.truncate_from_end(self._local.end.offset)
                 return
             if offset <= self.log_start_offset:
                 self._start_anew(offset)

@@ -281,14 +281,26 @@ class LogManager:
                 self._attempt(home, self._write_checkpoints)
 
     def truncate(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Truncate logs; their recovery points are written down first, once for all of them."""
-        logs = [self._logs[topic_partition] for topic_partition in offsets]
+        """Truncate logs; their recovery points are written down first, once for all of them.
+
+        A log that was deleted meanwhile is left out.
+        """
+        self._cut(offsets, PartitionLog.truncate_to)
+
+    def start_anew(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """As `truncate`: remove everything from logs, which then begin at these offsets."""
+        self._cut(offsets, PartitionLog.truncate_fully_and_start_at)
+
+    def _cut(
+        self, offsets: Mapping[TopicPartition, int], cut: Callable[[PartitionLog, int], None]
+    ) -> None:
+        logs = [log for place in offsets if (log := self._logs.get(place)) is not None]
         with self._checkpoint_guard:
             for home in dict.fromkeys(log.home for log in logs):
                 self._attempt(home, lambda home: self._write_recovery_points(home, offsets))
             for log in logs:
                 offset = offsets[log.topic_partition]
-                log.truncate_to(offset)
+                cut(log, offset)
                 self._cleaner.on_truncated(log, offset)
 
     def directories(self) -> list[DirectoryInfo]:

@@ -1,0 +1,81 @@
+"""The follower's half of an incremental fetch session (KIP-227).
+
+The first request names all partitions; later ones name those whose position has changed and those
+that are copied no longer. The leader keeps the rest.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Final
+from uuid import UUID
+
+from ottla.protocol.hot_copy import CopyPosition
+
+CopyKey = tuple[UUID, int]  # Topic id and partition.
+
+_EPOCH_MAX: Final = 2**31 - 1
+
+Topics = list[tuple[UUID, list[CopyPosition]]]
+Forgotten = list[tuple[UUID, list[int]]]
+
+
+class CopySession:
+    """What the leader has been told; `changed` and `forgotten` are what it is to be told next."""
+
+    def __init__(self) -> None:
+        self.id = 0  # 0 until the leader has opened it.
+        self.epoch = 0  # Of the next request.
+        self._changed: dict[CopyKey, None] = {}
+        self._known: set[CopyKey] = set()  # Those that the leader copies for this follower.
+        self._forgotten: dict[CopyKey, None] = {}
+
+    @property
+    def is_open(self) -> bool:
+        return self.id != 0
+
+    @property
+    def has_news(self) -> bool:
+        return bool(self._changed or self._forgotten)
+
+    def change(self, key: CopyKey) -> None:
+        """Its position is new."""
+        self._changed[key] = None
+        self._forgotten.pop(key, None)
+
+    def forget(self, key: CopyKey) -> None:
+        self._changed.pop(key, None)
+        if key in self._known:
+            self._forgotten[key] = None
+
+    def take_news(
+        self, copied: Iterable[CopyKey], position_of: Callable[[CopyKey], CopyPosition]
+    ) -> tuple[Topics, Forgotten]:
+        """For the next request: of all that is copied if the session is new, else what is news."""
+        keys = list(self._changed if self.is_open else copied)
+        forgotten = list(self._forgotten) if self.is_open else []
+        self._changed.clear()
+        self._forgotten.clear()
+        self._known.difference_update(forgotten)
+        self._known.update(keys)
+        positions: dict[UUID, list[CopyPosition]] = {}
+        for key in keys:
+            positions.setdefault(key[0], []).append(position_of(key))
+        gone: dict[UUID, list[int]] = {}
+        for topic_id, partition in forgotten:
+            gone.setdefault(topic_id, []).append(partition)
+        return list(positions.items()), list(gone.items())
+
+    def on_sent(self) -> None:
+        self.epoch = 1 if self.epoch == _EPOCH_MAX else self.epoch + 1
+
+    def on_opened(self, session_id: int) -> None:
+        """The leader may refuse to keep a session (0): then every request names everything."""
+        self.id = session_id
+        if not session_id:
+            self.reset()
+
+    def reset(self) -> None:
+        """The leader knows nothing any more."""
+        self.id = self.epoch = 0
+        self._known.clear()
+        self._changed.clear()
+        self._forgotten.clear()

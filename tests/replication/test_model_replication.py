@@ -1,0 +1,115 @@
+"""Random failures, one at a time: what was acknowledged is there in the end, once and in order.
+
+A seed that fails is run again by `run(scenario(seed), ...)`.
+"""
+
+import asyncio
+import random
+
+import pytest
+from tests.replication.cluster_kit import run, until
+from tests.storage.batches import read_all
+
+from ottla.controller.records import NO_LEADER
+from ottla.protocol.errors import ApiError
+from ottla.replication.partition import FlushPolicy
+
+TOPIC = "topic"
+STEPS_COUNT = 12
+
+
+class Producer:
+    """Writes numbers, each after the one before was answered; `acked` has those that were.
+
+    It writes to any broker that believes that it leads.
+    """
+
+    def __init__(self, cluster, name, chance):
+        self.cluster = cluster
+        self.chance = chance
+        self.name = name
+        self.acked = []
+        self.stopped = False
+
+    async def run(self):
+        number = 0
+        while not self.stopped:
+            value = f"{self.name}{number}"
+            number += 1
+            try:
+                broker = self.chance.choice(list(self.cluster.brokers.values()))
+                await asyncio.wait_for(broker.produce(TOPIC, value), 0.3)
+            except (ApiError, TimeoutError):
+                await asyncio.sleep(0.001)
+            else:
+                self.acked.append(value)
+
+
+def isr_without(cluster, broker_id):
+    isr = cluster.state(TOPIC).isr
+    return tuple(member for member in isr if member != broker_id) or isr
+
+
+def fence(cluster, broker_id):
+    """As the controller does: out of the set while others are in it, and no leader any more."""
+    isr = isr_without(cluster, broker_id)
+    changes = {"isr": isr}
+    if cluster.state(TOPIC).leader == broker_id:
+        others = [member for member in isr if member != broker_id]
+        changes["leader"] = random.Random(len(cluster.records)).choice(others or [NO_LEADER])
+    cluster.change(TOPIC, **changes)
+
+
+async def crash(cluster, chance, broker_id):
+    disk = await cluster.crash(broker_id)
+    fence(cluster, broker_id)
+    await asyncio.sleep(chance.random() * 0.05)
+    cluster.start(broker_id, disk)
+    if cluster.state(TOPIC).leader == NO_LEADER:
+        cluster.change(TOPIC, leader=broker_id)
+
+
+async def cut(cluster, chance, broker_id):
+    """The controller hears nothing of it, and it nothing of the controller."""
+    cluster.cut(broker_id)
+    await asyncio.sleep(chance.random() * 0.05)
+    fence(cluster, broker_id)
+    await asyncio.sleep(chance.random() * 0.05)
+    cluster.heal()
+
+
+async def elect(cluster, chance, broker_id):
+    if broker_id in cluster.state(TOPIC).isr:
+        cluster.change(TOPIC, leader=broker_id)
+    await asyncio.sleep(chance.random() * 0.02)
+
+
+def scenario(seed):
+    async def test(cluster):
+        chance = random.Random(seed)
+        cluster.create(TOPIC)
+        producers = [Producer(cluster, name, chance) for name in "abc"]
+        tasks = [asyncio.ensure_future(producer.run()) for producer in producers]
+        for _ in range(STEPS_COUNT):
+            await asyncio.sleep(chance.random() * 0.03)
+            action = chance.choice([crash, cut, elect, elect])
+            await action(cluster, chance, chance.choice([1, 2, 3]))
+            # The next failure comes when this one is healed: acked means kept under one.
+            await until(lambda: len(cluster.state(TOPIC).isr) == 3)
+        for producer in producers:
+            producer.stopped = True
+        await asyncio.gather(*tasks)
+        await until(lambda: len({read_all(b.log(TOPIC)) for b in cluster.brokers.values()}) == 1)
+        values = cluster.leader(TOPIC).values(TOPIC)
+        for producer in producers:
+            assert producer.acked
+            kept = [value for value in values if value in set(producer.acked)]
+            assert kept == producer.acked
+
+    return test
+
+
+@pytest.mark.parametrize("policy", [FlushPolicy.ACK, FlushPolicy.OS])
+@pytest.mark.parametrize("seed", range(3))
+def test_what_was_acknowledged_survives_each_failure(seed, policy):
+    run(scenario(seed), policy=policy, min_insync_replicas=2)

@@ -1,0 +1,279 @@
+"""Followers beside their leaders: real logs, real handlers, links in memory."""
+
+import asyncio
+
+import pytest
+from tests.replication.cluster_kit import run, until
+from tests.storage.batches import read_all
+
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.replication.partition import FlushPolicy
+from ottla.storage.faulty_filesystem import FaultyFilesystem
+
+BOTH = pytest.mark.parametrize("policy", [FlushPolicy.ACK, FlushPolicy.OS])
+
+
+def same_logs(cluster, name):
+    logs = [read_all(broker.log(name)) for broker in cluster.brokers.values()]
+    return all(log == logs[0] for log in logs)
+
+
+def committed_everywhere(cluster, name, *values):
+    return all(
+        broker.values(name, committed=True) == list(values) for broker in cluster.brokers.values()
+    )
+
+
+@BOTH
+def test_what_is_acknowledged_is_on_every_in_sync_replica(policy):
+    async def test(cluster):
+        cluster.create("topic")
+        leader = cluster.leader("topic")
+        for number in range(20):
+            await leader.produce("topic", f"{number}")
+        for broker in cluster.brokers.values():
+            assert broker.values("topic") == [f"{number}" for number in range(20)]
+            if policy is FlushPolicy.ACK:
+                assert broker.log("topic").flushed_offset == 20
+        await until(lambda: committed_everywhere(cluster, "topic", *map(str, range(20))))
+        assert same_logs(cluster, "topic")
+
+    run(test, policy=policy)
+
+
+def test_many_partitions_share_a_fetch():
+    async def test(cluster):
+        names = [f"topic-{number}" for number in range(30)]
+        for name in names:
+            cluster.create(name)
+        leader = cluster.brokers[1]
+        for _ in range(3):
+            await asyncio.gather(*(leader.produce(name, name) for name in names))
+        await until(lambda: all(same_logs(cluster, name) for name in names))
+        # Each round of produces is some fetches for all of them, not some for each.
+        assert cluster.brokers[2].links.requests_count < 60
+
+    run(test)
+
+
+def test_a_new_partition_does_not_wait_for_the_fetch_of_the_others():
+    """A fetch that waits is answered when the follower sends another one."""
+
+    async def test(cluster):
+        for name in ("first", "second", "third"):
+            cluster.create(name)
+            await cluster.leader(name).produce(name, name)
+        cluster.change("first", leader=3)
+        await cluster.leader("first").produce("first", "more")
+
+    run(test, wait_max_ms=600_000)
+
+
+def test_a_follower_without_a_log_copies_all_of_it():
+    async def test(cluster):
+        cluster.create("topic", isr=(1,))
+        cluster.cut(3)
+        leader = cluster.leader("topic")
+        for number in range(10):
+            await leader.produce("topic", f"{number}")
+        cluster.heal()
+        await until(lambda: same_logs(cluster, "topic"))
+        await until(lambda: cluster.state("topic").isr == (1, 2, 3))
+
+    run(test)
+
+
+def test_a_follower_that_is_cut_off_leaves_the_set_and_comes_back():
+    async def test(cluster):
+        cluster.create("topic")
+        leader = cluster.leader("topic")
+        await leader.produce("topic", "one")
+        cluster.cut(3)
+        await leader.produce("topic", "two")
+        assert cluster.state("topic").isr == (1, 2)
+        assert cluster.brokers[3].values("topic") == ["one"]
+        cluster.heal()
+        await until(lambda: cluster.state("topic").isr == (1, 2, 3))
+        await until(lambda: committed_everywhere(cluster, "topic", "one", "two"))
+
+    run(test)
+
+
+def test_a_follower_can_join_while_producers_write():
+    async def test(cluster):
+        cluster.create("topic", isr=(1,))
+        leader = cluster.leader("topic")
+        number = 0
+        while cluster.state("topic").isr != (1, 2, 3):
+            await leader.produce("topic", f"{number}")
+            number += 1
+        await until(lambda: same_logs(cluster, "topic"))
+
+    run(test)
+
+
+@BOTH
+def test_a_leader_that_returns_gives_up_what_was_not_committed(policy):
+    async def test(cluster):
+        cluster.create("topic")
+        old = cluster.leader("topic")
+        await old.produce("topic", "one")
+        cluster.cut(1)
+        lost = asyncio.ensure_future(old.produce("topic", "lost"))
+        await asyncio.sleep(0)
+        cluster.change("topic", leader=2, isr=(2, 3))
+        new = cluster.leader("topic")
+        await new.produce("topic", "two")
+        await new.produce("topic", "three")
+        assert old.values("topic") == ["one", "lost"]
+        assert not lost.done()
+        cluster.heal()
+        with pytest.raises(ApiError) as refused:
+            await lost
+        assert refused.value.code is ErrorCode.not_leader_or_follower
+        await until(lambda: committed_everywhere(cluster, "topic", "one", "two", "three"))
+        assert same_logs(cluster, "topic")
+        await until(lambda: cluster.state("topic").isr == (1, 2, 3))
+
+    run(test, policy=policy)
+
+
+def test_logs_that_parted_over_several_epochs_meet_again():
+    async def test(cluster):
+        cluster.create("topic")
+        await cluster.leader("topic").produce("topic", "common")
+        cluster.cut(1)
+        # Broker 1 goes on in epochs that the others have ended, and the other way round.
+        for epoch in range(3):
+            for value in ("x", "y"):
+                await cluster.brokers[1].produce("topic", f"{value}{epoch}", acks=1)
+            cluster.change("topic", leader=2, isr=(2, 3))
+            await cluster.leader("topic").produce("topic", f"kept {epoch}")
+            cluster.change("topic", leader=1)
+            for record in cluster.records[-2:]:
+                cluster.brokers[1].feed(record)
+            cluster.brokers[1].fed_count += 2
+        cluster.change("topic", leader=3)
+        await cluster.leader("topic").produce("topic", "last")
+        cluster.heal()
+        expected = ("common", "kept 0", "kept 1", "kept 2", "last")
+        await until(lambda: committed_everywhere(cluster, "topic", *expected))
+        assert same_logs(cluster, "topic")
+
+    run(test)
+
+
+def test_an_epoch_in_which_nothing_was_written_does_not_stop_a_follower():
+    async def test(cluster):
+        cluster.create("topic")
+        await cluster.leader("topic").produce("topic", "one")
+        for leader in (2, 3, 1, 2):
+            cluster.change("topic", leader=leader)
+        await cluster.leader("topic").produce("topic", "two")
+        await until(lambda: committed_everywhere(cluster, "topic", "one", "two"))
+
+    run(test)
+
+
+def test_a_follower_that_the_leaders_log_does_not_reach_begins_anew():
+    async def test(cluster):
+        cluster.create("topic")
+        leader = cluster.leader("topic")
+        await leader.produce("topic", "one")
+        await until(lambda: committed_everywhere(cluster, "topic", "one"))
+        cluster.cut(3)
+        cluster.change("topic", isr=(1, 2))
+        for number in range(5):
+            await leader.produce("topic", f"{number}")
+        leader.log("topic").delete_records_before(4)
+        cluster.heal()
+        await until(lambda: cluster.brokers[3].values("topic") == ["3", "4"])
+        assert cluster.brokers[3].log("topic").log_start_offset == 4
+        await until(lambda: cluster.state("topic").isr == (1, 2, 3))
+
+    run(test)
+
+
+def test_what_the_leader_deletes_is_deleted_on_its_followers():
+    async def test(cluster):
+        cluster.create("topic")
+        leader = cluster.leader("topic")
+        for number in range(5):
+            await leader.produce("topic", f"{number}")
+        leader.log("topic").delete_records_before(3)
+        await until(
+            lambda: all(
+                broker.log("topic").log_start_offset == 3 for broker in cluster.brokers.values()
+            )
+        )
+
+    run(test)
+
+
+def test_a_follower_that_hears_of_a_leader_first_asks_again_until_that_knows():
+    async def test(cluster):
+        cluster.create("topic")
+        await cluster.leader("topic").produce("topic", "one")
+        late = cluster.brokers[2]
+        cluster.cuts.add(2)
+        cluster.change("topic", leader=2)
+        cluster.cuts.clear()
+        await asyncio.sleep(0.01)  # The others ask it in vain.
+        cluster.heal()
+        await late.produce("topic", "two")
+        await until(lambda: committed_everywhere(cluster, "topic", "one", "two"))
+
+    run(test)
+
+
+@pytest.mark.parametrize("broken", [2, 3])
+def test_a_disk_that_fails_on_a_follower_holds_up_nobody_for_long(broken):
+    async def test(cluster):
+        cluster.create("topic")
+        leader = cluster.leader("topic")
+        await leader.produce("topic", "one")
+        cluster.brokers[broken].disk.fail_next_sync()
+        await leader.produce("topic", "two")
+        assert broken not in cluster.state("topic").isr
+
+    run(test)
+
+
+def test_nothing_acknowledged_is_lost_when_every_broker_loses_its_power():
+    async def test(cluster):
+        cluster.create("topic")
+        for number in range(5):
+            await cluster.leader("topic").produce("topic", f"{number}")
+        for broker_id in (1, 2, 3):
+            cluster.start(broker_id, await cluster.crash(broker_id))
+        for broker in cluster.brokers.values():
+            assert broker.values("topic")[:5] == [f"{number}" for number in range(5)]
+
+    run(test)
+
+
+def test_a_broker_that_lost_its_disk_is_filled_again():
+    async def test(cluster):
+        cluster.create("topic")
+        await cluster.leader("topic").produce("topic", "one")
+        await cluster.crash(3)
+        cluster.change("topic", isr=(1, 2))
+        await cluster.leader("topic").produce("topic", "two")
+        cluster.start(3, FaultyFilesystem(seed=9))
+        await until(lambda: cluster.state("topic").isr == (1, 2, 3))
+        assert cluster.brokers[3].values("topic") == ["one", "two"]
+
+    run(test)
+
+
+def test_a_partition_that_moves_away_is_copied_no_longer():
+    async def test(cluster):
+        cluster.create("topic", replicas=(1, 2))
+        await cluster.leader("topic").produce("topic", "one")
+        cluster.change("topic", replicas=(1, 3), isr=(1,), adding_replicas=(3,))
+        await until(lambda: cluster.state("topic").isr == (1, 3))
+        with pytest.raises(LookupError):
+            cluster.brokers[2].log("topic")
+        assert len(cluster.brokers[2].fetchers._fetchers) == 0
+
+    run(test)
