@@ -37,6 +37,7 @@ from ottla.node.housekeeping import Housekeeping
 from ottla.node.metadata_feed import Listener, MetadataFeed
 from ottla.node.quorum import MetadataQuorum, QuorumSettings, open_replica
 from ottla.node.registration import BrokerIdentity, Registration
+from ottla.node.replication import broker_address, start_replication
 from ottla.node.share_groups import make_share_groups
 from ottla.node.transaction_drivers import TransactionDrivers, transaction_drivers
 from ottla.protocol.config import ConfigValues
@@ -177,6 +178,7 @@ class Node:
             self.values[BROKER_HEARTBEAT_INTERVAL_MS],
             self._remember_broker_epoch,
         )
+        self._start_replication(controller, registration)
         share = self._start_share_groups(controller)
         groups = self._start_groups()
         transactions = self._start_transactions(groups)
@@ -299,6 +301,22 @@ class Node:
         self._replicas.load(image, self._feed.take_removed_topic_ids())
         self._feed.listen(Listener(deleted.on_record, deleted.load))
         self._feed.listen(Listener(self._replicas.on_record, self._replicas.load))
+
+    def _start_replication(self, controller: ControllerClient, registration: Registration) -> None:
+        listener_name = self._advertised()[0].listener_name
+        start_replication(
+            self.node_id,
+            self.values,
+            self._replicas,
+            self._logs,
+            self._peers,
+            lambda broker_id: broker_address(self._feed.image, broker_id, listener_name),
+            controller,
+            lambda: registration.epoch,
+            self._clock,
+            self._supervisor,
+            self._executor,
+        )
 
     def _start_share_groups(self, controller: ControllerClient) -> ShareGroups:
         share = make_share_groups(

@@ -25,9 +25,57 @@ REPLICA_LAG_TIME_MAX_MS = ConfigKey(
     "A follower that has not had all of its leader's log for this long is not in sync.",
     at_least(1),
 )
+REPLICA_FETCH_WAIT_MAX_MS = ConfigKey(
+    "replica.fetch.wait.max.ms",
+    ConfigType.INT,
+    500,
+    "How long a leader may wait for records before it answers the fetch of a follower.",
+    at_least(0),
+)
+REPLICA_FETCH_MIN_BYTES = ConfigKey(
+    "replica.fetch.min.bytes",
+    ConfigType.INT,
+    1,
+    "The bytes that a follower waits for.",
+    at_least(0),
+)
+REPLICA_FETCH_MAX_BYTES = ConfigKey(
+    "replica.fetch.max.bytes",
+    ConfigType.INT,
+    1_048_576,
+    "The bytes that a follower fetches of one partition; a larger batch is fetched as a whole.",
+    at_least(0),
+)
+REPLICA_FETCH_RESPONSE_MAX_BYTES = ConfigKey(
+    "replica.fetch.response.max.bytes",
+    ConfigType.INT,
+    10_485_760,
+    "The bytes that a follower fetches at once; a larger batch is fetched as a whole.",
+    at_least(0),
+)
+REPLICA_FETCH_BACKOFF_MS = ConfigKey(
+    "replica.fetch.backoff.ms",
+    ConfigType.INT,
+    1000,
+    "The longest wait of a follower before it tries again; the first ones are much shorter.",
+    at_least(20),
+)
+REPLICA_SOCKET_TIMEOUT_MS = ConfigKey(
+    "replica.socket.timeout.ms",
+    ConfigType.INT,
+    30_000,
+    "How long a follower waits for an answer, past the time that the leader may wait.",
+    at_least(1),
+)
 
 BROKER_KEYS: tuple[ConfigKey[Any], ...] = (
     FETCH_MAX_BYTES,
     FETCH_SESSION_SLOTS_MAX,
+    REPLICA_FETCH_BACKOFF_MS,
+    REPLICA_FETCH_MAX_BYTES,
+    REPLICA_FETCH_MIN_BYTES,
+    REPLICA_FETCH_RESPONSE_MAX_BYTES,
+    REPLICA_FETCH_WAIT_MAX_MS,
     REPLICA_LAG_TIME_MAX_MS,
+    REPLICA_SOCKET_TIMEOUT_MS,
 )

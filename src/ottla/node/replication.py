@@ -1,0 +1,77 @@
+"""What replicates partitions on this node: fetchers of what it follows, in-sync sets of what it
+leads."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Executor
+
+from ottla.controller.image import MetadataImage
+from ottla.network.peers import Address, Peers
+from ottla.protocol.config import ConfigValues
+from ottla.replication.config import (
+    REPLICA_FETCH_BACKOFF_MS,
+    REPLICA_FETCH_MAX_BYTES,
+    REPLICA_FETCH_MIN_BYTES,
+    REPLICA_FETCH_RESPONSE_MAX_BYTES,
+    REPLICA_FETCH_WAIT_MAX_MS,
+    REPLICA_SOCKET_TIMEOUT_MS,
+)
+from ottla.replication.isr_changes import IsrChanges
+from ottla.replication.manager import FollowingListener, ReplicaManager
+from ottla.replication.replica_fetcher import FetcherSettings, FetcherTools
+from ottla.replication.replica_fetchers import ReplicaFetchers
+from ottla.runtime.clock import Clock
+from ottla.runtime.controller_client import ControllerClient
+from ottla.runtime.supervisor import Supervisor
+from ottla.storage.manager import LogManager
+
+
+def start_replication(
+    node_id: int,
+    values: ConfigValues,
+    replicas: ReplicaManager,
+    logs: LogManager,
+    peers: Peers,
+    address_of: Callable[[int], Address | None],
+    controller: ControllerClient,
+    broker_epoch: Callable[[], int],
+    clock: Clock,
+    supervisor: Supervisor,
+    executor: Executor,
+) -> None:
+    """Before the partitions are taken up."""
+    fetchers = ReplicaFetchers(
+        peers,
+        address_of,
+        values[REPLICA_SOCKET_TIMEOUT_MS],
+        FetcherSettings(
+            node_id=node_id,
+            wait_max_ms=values[REPLICA_FETCH_WAIT_MAX_MS],
+            min_bytes=values[REPLICA_FETCH_MIN_BYTES],
+            bytes_max=values[REPLICA_FETCH_MAX_BYTES],
+            response_bytes_max=values[REPLICA_FETCH_RESPONSE_MAX_BYTES],
+            backoff_max_ms=values[REPLICA_FETCH_BACKOFF_MS],
+        ),
+        FetcherTools(
+            broker_epoch=broker_epoch,
+            logs=logs,
+            executor=executor,
+            supervisor=supervisor,
+            loop=asyncio.get_running_loop(),
+            on_cut=replicas.on_cut,
+        ),
+    )
+    changes = IsrChanges(node_id, broker_epoch, controller.alter_partition, clock, supervisor)
+    replicas.listen_to_following(
+        FollowingListener(fetchers.follow, fetchers.unfollow, changes.submit)
+    )
+
+
+def broker_address(image: MetadataImage, broker_id: int, listener_name: str) -> Address | None:
+    """Where other brokers reach one: at the listener of this name, or at its first."""
+    broker = image.brokers.get(broker_id)
+    if broker is None or not broker.end_points:
+        return None
+    named = [one for one in broker.end_points if one.name == listener_name]
+    end_point = (named or broker.end_points)[0]
+    return Address(end_point.host, int(end_point.port))
