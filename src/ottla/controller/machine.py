@@ -3,39 +3,16 @@
 Operations take the newest request entities and return the newest response entities; see
 `machine.result` for what becomes of them. An ApiError is raised where the whole request is refused
 and put into the response where one item of it is.
+
+What only some requests need is made with the first of them: a broker starts in the time that it
+takes to import everything.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from uuid import UUID
+from __future__ import annotations
 
-from kio.schema.allocate_producer_ids.v0.request import AllocateProducerIdsRequest
-from kio.schema.allocate_producer_ids.v0.response import AllocateProducerIdsResponse
-from kio.schema.alter_configs.v2.request import AlterConfigsRequest
-from kio.schema.alter_configs.v2.response import AlterConfigsResponse
-from kio.schema.alter_partition.v3.request import AlterPartitionRequest
-from kio.schema.alter_partition.v3.response import AlterPartitionResponse
-from kio.schema.alter_partition_reassignments.v1.request import AlterPartitionReassignmentsRequest
-from kio.schema.alter_partition_reassignments.v1.response import AlterPartitionReassignmentsResponse
-from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
-from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
-from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
-from kio.schema.broker_registration.v4.response import BrokerRegistrationResponse
-from kio.schema.create_partitions.v3.request import CreatePartitionsRequest
-from kio.schema.create_partitions.v3.response import CreatePartitionsResponse
-from kio.schema.create_topics.v7.request import CreateTopicsRequest
-from kio.schema.create_topics.v7.response import CreateTopicsResponse
-from kio.schema.delete_topics.v6.request import DeleteTopicsRequest
-from kio.schema.delete_topics.v6.response import DeleteTopicsResponse
-from kio.schema.elect_leaders.v2.request import ElectLeadersRequest
-from kio.schema.elect_leaders.v2.response import ElectLeadersResponse
-from kio.schema.incremental_alter_configs.v1.request import IncrementalAlterConfigsRequest
-from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterConfigsResponse
-from kio.schema.list_partition_reassignments.v0.request import ListPartitionReassignmentsRequest
-from kio.schema.list_partition_reassignments.v0.response import ListPartitionReassignmentsResponse
-from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
-from kio.schema.unregister_broker.v0.response import UnregisterBrokerResponse
-from kio.schema.update_features.v2.request import UpdateFeaturesRequest
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from ottla.controller.brokers import BrokerControl
 from ottla.controller.config import (
@@ -43,21 +20,61 @@ from ottla.controller.config import (
     BROKER_SESSION_TIMEOUT_MS,
     LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS,
 )
-from ottla.controller.configs import ConfigControl
 from ottla.controller.effective_configs import ConfigRules
 from ottla.controller.elections import ElectionControl
-from ottla.controller.features import FeatureControl
 from ottla.controller.image import MetadataImage
-from ottla.controller.in_sync import InSyncControl
 from ottla.controller.leadership import Leadership
 from ottla.controller.partition_index import PartitionIndex
-from ottla.controller.producer_ids import ProducerIdControl
-from ottla.controller.reassignments import ReassignmentControl
-from ottla.controller.topics import TopicControl
 from ottla.machine.contract import Timers
 from ottla.machine.result import Result
 from ottla.protocol.config import ConfigValues
-from ottla.protocol.messages.update_features import UpdateFeaturesResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from uuid import UUID
+
+    from kio.schema.allocate_producer_ids.v0.request import AllocateProducerIdsRequest
+    from kio.schema.allocate_producer_ids.v0.response import AllocateProducerIdsResponse
+    from kio.schema.alter_configs.v2.request import AlterConfigsRequest
+    from kio.schema.alter_configs.v2.response import AlterConfigsResponse
+    from kio.schema.alter_partition.v3.request import AlterPartitionRequest
+    from kio.schema.alter_partition.v3.response import AlterPartitionResponse
+    from kio.schema.alter_partition_reassignments.v1.request import (
+        AlterPartitionReassignmentsRequest,
+    )
+    from kio.schema.alter_partition_reassignments.v1.response import (
+        AlterPartitionReassignmentsResponse,
+    )
+    from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
+    from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
+    from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
+    from kio.schema.broker_registration.v4.response import BrokerRegistrationResponse
+    from kio.schema.create_partitions.v3.request import CreatePartitionsRequest
+    from kio.schema.create_partitions.v3.response import CreatePartitionsResponse
+    from kio.schema.create_topics.v7.request import CreateTopicsRequest
+    from kio.schema.create_topics.v7.response import CreateTopicsResponse
+    from kio.schema.delete_topics.v6.request import DeleteTopicsRequest
+    from kio.schema.delete_topics.v6.response import DeleteTopicsResponse
+    from kio.schema.elect_leaders.v2.request import ElectLeadersRequest
+    from kio.schema.elect_leaders.v2.response import ElectLeadersResponse
+    from kio.schema.incremental_alter_configs.v1.request import IncrementalAlterConfigsRequest
+    from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterConfigsResponse
+    from kio.schema.list_partition_reassignments.v0.request import ListPartitionReassignmentsRequest
+    from kio.schema.list_partition_reassignments.v0.response import (
+        ListPartitionReassignmentsResponse,
+    )
+    from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
+    from kio.schema.unregister_broker.v0.response import UnregisterBrokerResponse
+    from kio.schema.update_features.v2.request import UpdateFeaturesRequest
+
+    from ottla.controller.configs import ConfigControl
+    from ottla.controller.elect_leaders import ElectionRequests
+    from ottla.controller.feature_updates import FeatureControl
+    from ottla.controller.in_sync import InSyncControl
+    from ottla.controller.producer_ids import ProducerIdControl
+    from ottla.controller.reassignments import ReassignmentControl
+    from ottla.controller.topics import TopicControl
+    from ottla.protocol.messages.update_features import UpdateFeaturesResponse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,19 +89,14 @@ class ControllerMachine:
     """Implements `machine.contract.Machine`."""
 
     def __init__(self, settings: ControllerSettings, timers: Timers) -> None:
-        rules = settings.config_rules
-        static = ConfigValues(rules.static)
+        static = ConfigValues(settings.config_rules.static)
         self.image = MetadataImage()
+        self._settings = settings
         self._index = PartitionIndex(self.image)
-        leadership = Leadership(self.image, rules)
-        self._topics = TopicControl(
-            self.image, rules, settings.new_topic_id, settings.placement_start
-        )
-        self._configs = ConfigControl(self.image, rules, self._index, leadership)
+        self._leadership = Leadership(self.image, settings.config_rules)
         self._elections = ElectionControl(
-            self.image,
             self._index,
-            leadership,
+            self._leadership,
             timers,
             preferred=static[AUTO_LEADER_REBALANCE_ENABLE],
             interval_ms=static[LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS] * 1000,
@@ -92,16 +104,12 @@ class ControllerMachine:
         self._brokers = BrokerControl(
             self.image,
             self._index,
-            leadership,
+            self._leadership,
             self._elections,
             settings.cluster_id,
             static[BROKER_SESSION_TIMEOUT_MS],
             timers,
         )
-        self._in_sync = InSyncControl(self.image, leadership)
-        self._reassignments = ReassignmentControl(self.image, self._index, leadership)
-        self._features = FeatureControl(self.image)
-        self._producer_ids = ProducerIdControl(self.image)
 
     def replay(self, record: object, timestamp_ms: int) -> None:
         del timestamp_ms
@@ -152,7 +160,7 @@ class ControllerMachine:
         return self._in_sync.alter_partition(request)
 
     def elect_leaders(self, request: ElectLeadersRequest) -> Result[ElectLeadersResponse]:
-        return self._elections.elect_leaders(request)
+        return self._election_requests.elect_leaders(request)
 
     def alter_partition_reassignments(
         self, request: AlterPartitionReassignmentsRequest
@@ -171,3 +179,48 @@ class ControllerMachine:
         self, request: AllocateProducerIdsRequest
     ) -> Result[AllocateProducerIdsResponse]:
         return self._producer_ids.allocate_producer_ids(request)
+
+    @cached_property
+    def _topics(self) -> TopicControl:
+        from ottla.controller.topics import TopicControl
+
+        settings = self._settings
+        return TopicControl(
+            self.image, settings.config_rules, settings.new_topic_id, settings.placement_start
+        )
+
+    @cached_property
+    def _configs(self) -> ConfigControl:
+        from ottla.controller.configs import ConfigControl
+
+        return ConfigControl(self.image, self._settings.config_rules, self._index, self._leadership)
+
+    @cached_property
+    def _in_sync(self) -> InSyncControl:
+        from ottla.controller.in_sync import InSyncControl
+
+        return InSyncControl(self.image, self._leadership)
+
+    @cached_property
+    def _election_requests(self) -> ElectionRequests:
+        from ottla.controller.elect_leaders import ElectionRequests
+
+        return ElectionRequests(self.image, self._index, self._leadership)
+
+    @cached_property
+    def _reassignments(self) -> ReassignmentControl:
+        from ottla.controller.reassignments import ReassignmentControl
+
+        return ReassignmentControl(self.image, self._index, self._leadership)
+
+    @cached_property
+    def _features(self) -> FeatureControl:
+        from ottla.controller.feature_updates import FeatureControl
+
+        return FeatureControl(self.image)
+
+    @cached_property
+    def _producer_ids(self) -> ProducerIdControl:
+        from ottla.controller.producer_ids import ProducerIdControl
+
+        return ProducerIdControl(self.image)

@@ -10,7 +10,7 @@ from collections.abc import Awaitable
 
 from kio.schema.update_features.v2.request import UpdateFeaturesRequest
 
-from ottla.controller.features import feature_results
+from ottla.controller.feature_updates import feature_results
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.protocol.errors import ApiError
 from ottla.protocol.messages.update_features import UpdateFeaturesResponse

@@ -4,21 +4,6 @@ from asyncio import Future
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from kio.schema.allocate_producer_ids.v0.request import AllocateProducerIdsRequest
-from kio.schema.alter_configs.v2.request import AlterConfigsRequest
-from kio.schema.alter_partition.v3.request import AlterPartitionRequest
-from kio.schema.alter_partition_reassignments.v1.request import AlterPartitionReassignmentsRequest
-from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
-from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
-from kio.schema.create_partitions.v3.request import CreatePartitionsRequest
-from kio.schema.create_topics.v7.request import CreateTopicsRequest
-from kio.schema.delete_topics.v6.request import DeleteTopicsRequest
-from kio.schema.elect_leaders.v2.request import ElectLeadersRequest
-from kio.schema.incremental_alter_configs.v1.request import IncrementalAlterConfigsRequest
-from kio.schema.list_partition_reassignments.v0.request import ListPartitionReassignmentsRequest
-from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
-from kio.schema.update_features.v2.request import UpdateFeaturesRequest
-
 from ottla.controller.machine import ControllerMachine
 from ottla.machine.result import Result
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -32,31 +17,34 @@ class At(NamedTuple):
     next_offset: int  # Of its first record.
 
 
-OPERATIONS: Final[dict[type, Callable[[ControllerMachine, Any, At], Result[Any]]]] = {
-    AllocateProducerIdsRequest: lambda machine, request, _: machine.allocate_producer_ids(request),
-    AlterConfigsRequest: lambda machine, request, _: machine.alter_configs(request),
-    AlterPartitionRequest: lambda machine, request, _: machine.alter_partition(request),
-    AlterPartitionReassignmentsRequest: lambda machine, request, _: (
-        machine.alter_partition_reassignments(request)
-    ),
-    BrokerHeartbeatRequest: lambda machine, request, at: machine.broker_heartbeat(
-        request, at.now_ms, at.next_offset
-    ),
-    BrokerRegistrationRequest: lambda machine, request, at: machine.register_broker(
-        request, at.next_offset
-    ),
-    CreatePartitionsRequest: lambda machine, request, _: machine.create_partitions(request),
-    CreateTopicsRequest: lambda machine, request, _: machine.create_topics(request),
-    DeleteTopicsRequest: lambda machine, request, _: machine.delete_topics(request),
-    ElectLeadersRequest: lambda machine, request, _: machine.elect_leaders(request),
-    IncrementalAlterConfigsRequest: lambda machine, request, _: machine.incremental_alter_configs(
+# By the name of the request, whose module is not loaded before it is needed.
+OPERATIONS: Final[dict[str, Callable[[ControllerMachine, Any, At], Result[Any]]]] = {
+    "AllocateProducerIdsRequest": lambda machine, request, _: machine.allocate_producer_ids(
         request
     ),
-    ListPartitionReassignmentsRequest: lambda machine, request, _: (
+    "AlterConfigsRequest": lambda machine, request, _: machine.alter_configs(request),
+    "AlterPartitionRequest": lambda machine, request, _: machine.alter_partition(request),
+    "AlterPartitionReassignmentsRequest": lambda machine, request, _: (
+        machine.alter_partition_reassignments(request)
+    ),
+    "BrokerHeartbeatRequest": lambda machine, request, at: machine.broker_heartbeat(
+        request, at.now_ms, at.next_offset
+    ),
+    "BrokerRegistrationRequest": lambda machine, request, at: machine.register_broker(
+        request, at.next_offset
+    ),
+    "CreatePartitionsRequest": lambda machine, request, _: machine.create_partitions(request),
+    "CreateTopicsRequest": lambda machine, request, _: machine.create_topics(request),
+    "DeleteTopicsRequest": lambda machine, request, _: machine.delete_topics(request),
+    "ElectLeadersRequest": lambda machine, request, _: machine.elect_leaders(request),
+    "IncrementalAlterConfigsRequest": lambda machine, request, _: machine.incremental_alter_configs(
+        request
+    ),
+    "ListPartitionReassignmentsRequest": lambda machine, request, _: (
         machine.list_partition_reassignments(request)
     ),
-    UnregisterBrokerRequest: lambda machine, request, _: machine.unregister_broker(request),
-    UpdateFeaturesRequest: lambda machine, request, _: machine.update_features(request),
+    "UnregisterBrokerRequest": lambda machine, request, _: machine.unregister_broker(request),
+    "UpdateFeaturesRequest": lambda machine, request, _: machine.update_features(request),
 }
 
 
@@ -67,7 +55,7 @@ class LocalController:
 
     def call(self, request: object) -> "Future[Any]":
         """The future has the response once it is committed; ApiError when all is refused."""
-        operation = OPERATIONS[type(request)]
+        operation = OPERATIONS[type(request).__name__]
         runtime = self._runtime()
         if runtime is None:
             raise ApiError(ErrorCode.not_controller, "another node is the controller")
