@@ -10,7 +10,7 @@ run: $(READY)  ## Start a broker on localhost:9092 with its data in ./data.
 	@$(BIN)/ottla serve --data ./data
 
 test: check  ## Every check and every test.
-	$(BIN)/python -m pytest -n 4
+	$(BIN)/python -m pytest -n 4 --dist loadgroup
 
 check: $(READY)  ## Style, types, import rules.
 	$(BIN)/ruff check

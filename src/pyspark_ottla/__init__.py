@@ -1,0 +1,8 @@
+"""The Spark data source `ottla`: topics of any Kafka cluster as tables and streams.
+
+Spark imports modules named `pyspark_*` by itself and registers their `DefaultSource`.
+"""
+
+from pyspark_ottla.source import DefaultSource
+
+__all__ = ["DefaultSource"]

@@ -1,0 +1,140 @@
+"""Filters of a query that make a read smaller.
+
+topic, partition  decide which partitions are read, whatever the filter
+offset            cuts the range of each partition
+timestamp         a lower bound becomes an offset, by the broker's time index. Spark still looks at
+                  every row, and there is no upper bound: times that producers set need not rise,
+                  and a record of an earlier time may come later
+"""
+
+import datetime as dt
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql.datasource import (
+    EqualNullSafe,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNotNull,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+    Not,
+    StringContains,
+    StringEndsWith,
+    StringStartsWith,
+)
+
+from ottla.client.wire.cluster import TopicPartition
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_MICROSECOND = dt.timedelta(microseconds=1)
+_MICROSECONDS_PER_MILLISECOND = 1000
+_NEVER_NULL = ("topic", "partition", "offset", "timestamp", "timestampType")
+
+
+@dataclass
+class Narrowing:
+    """What is left to read; filters only ever make it less."""
+
+    place_filters: list[Filter] = field(default_factory=list)
+    start: int = 0
+    end: int = 2**63 - 1
+    timestamp_min: int | None = None  # Milliseconds.
+
+    def take(self, item: Filter) -> bool:
+        """True if the filter is answered for good, so that Spark need not look at it again."""
+        column = _column(item)
+        if isinstance(item, IsNotNull) and column in _NEVER_NULL:
+            return True
+        if column in ("topic", "partition"):
+            self.place_filters.append(item)
+            return True
+        if column == "offset":
+            return self._take_offset(item)
+        if column == "timestamp":
+            self._take_timestamp(item)
+        return False
+
+    def allows(self, place: TopicPartition) -> bool:
+        values = place._asdict()
+        return all(holds(item, values[_column(item)]) for item in self.place_filters)
+
+    def _take_offset(self, item: Filter) -> bool:
+        if isinstance(item, EqualTo | EqualNullSafe):
+            bounds = item.value, item.value + 1
+        elif isinstance(item, GreaterThanOrEqual):
+            bounds = item.value, self.end
+        elif isinstance(item, GreaterThan):
+            bounds = item.value + 1, self.end
+        elif isinstance(item, LessThan):
+            bounds = self.start, item.value
+        elif isinstance(item, LessThanOrEqual):
+            bounds = self.start, item.value + 1
+        elif isinstance(item, In) and None not in item.value:
+            self._cut(min(item.value), max(item.value) + 1)
+            return False
+        else:
+            return False
+        self._cut(*bounds)
+        return True
+
+    def _cut(self, start: int, end: int) -> None:
+        self.start, self.end = max(self.start, start), min(self.end, end)
+
+    def _take_timestamp(self, item: Filter) -> None:
+        if not isinstance(item, EqualTo | EqualNullSafe | GreaterThan | GreaterThanOrEqual):
+            return
+        if not isinstance(item.value, dt.datetime) or item.value.tzinfo is None:
+            return
+        microseconds = (item.value - _EPOCH) // _MICROSECOND
+        if isinstance(item, GreaterThan):
+            microseconds += 1
+        milliseconds = -(-microseconds // _MICROSECONDS_PER_MILLISECOND)
+        if self.timestamp_min is None or milliseconds > self.timestamp_min:
+            self.timestamp_min = milliseconds
+
+
+def narrow(filters: Iterable[Filter]) -> tuple[Narrowing, list[Filter]]:
+    """What is left to read, and the filters that Spark has to apply to it."""
+    narrowing = Narrowing()
+    return narrowing, [item for item in filters if not narrowing.take(item)]
+
+
+def _column(item: Filter) -> str:
+    while isinstance(item, Not):
+        item = item.child
+    path: tuple[str, ...] = getattr(item, "attribute", ())
+    return path[0] if len(path) == 1 else ""
+
+
+def holds(item: Filter, value: Any) -> bool | None:
+    """Whether the filter holds for a value that is not null; None for SQL's "unknown"."""
+    if isinstance(item, Not):
+        inner = holds(item.child, value)
+        return None if inner is None else not inner
+    if isinstance(item, IsNull):
+        return False
+    if isinstance(item, IsNotNull):
+        return True
+    if isinstance(item, In):
+        return True if value in item.value else (None if None in item.value else False)
+    compare = _COMPARISONS[type(item)]
+    return bool(compare(value, item.value))  # type: ignore[attr-defined]
+
+
+_COMPARISONS: Mapping[type[Filter], Any] = {
+    EqualTo: lambda value, other: value == other,
+    EqualNullSafe: lambda value, other: value == other,
+    GreaterThan: lambda value, other: value > other,
+    GreaterThanOrEqual: lambda value, other: value >= other,
+    LessThan: lambda value, other: value < other,
+    LessThanOrEqual: lambda value, other: value <= other,
+    StringStartsWith: str.startswith,
+    StringEndsWith: str.endswith,
+    StringContains: lambda value, other: other in value,
+}

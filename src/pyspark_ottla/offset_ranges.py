@@ -1,0 +1,61 @@
+"""Stretches of partitions: what one task reads, and how much of all a micro-batch takes."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from pyspark.sql.datasource import InputPartition
+
+from ottla.client.wire.cluster import TopicPartition
+
+
+@dataclass(frozen=True)
+class OffsetRange(InputPartition):
+    """The records of one partition from `start` on and before `end`."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int  # Invariant: > start.
+    topic_id: str | None  # Of the topic that was meant; one made again has another.
+
+    @property
+    def place(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
+
+
+def split_ranges(ranges: Sequence[OffsetRange], count_min: int | None) -> list[OffsetRange]:
+    """At least so many, if there are so many offsets; large ranges are cut into even parts."""
+    total = sum(item.end - item.start for item in ranges)
+    if count_min is None or len(ranges) >= count_min:
+        return list(ranges)
+    parts = []
+    for item in ranges:
+        size = item.end - item.start
+        share = min(size, max(1, math.ceil(size / total * count_min)))
+        edges = [item.start + size * index // share for index in range(share + 1)]
+        parts += [
+            OffsetRange(item.topic, item.partition, start, end, item.topic_id)
+            for start, end in pairwise(edges)
+        ]
+    return parts
+
+
+def limit_offsets(
+    starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int], rows_max: int
+) -> dict[TopicPartition, int]:
+    """Ends so that about `rows_max` offsets lie before them, each partition by its share.
+
+    A partition with anything to read moves by one at least, so that none waits for ever.
+    """
+    sizes = {place: max(0, end - starts[place]) for place, end in ends.items()}
+    total = sum(sizes.values())
+    if total <= rows_max:
+        return dict(ends)
+    limited = {}
+    for place, end in ends.items():
+        share = rows_max * sizes[place] / total
+        rows = math.ceil(share) if share < 1 else math.floor(share)
+        limited[place] = min(end, starts[place] + rows)
+    return limited

@@ -1,0 +1,58 @@
+"""Names of options: those that there are, those of Spark's Kafka source that mean nothing here.
+
+Spark hands options over with their names in lower case, so they are looked up by that.
+"""
+
+import difflib
+from collections.abc import Iterable, Mapping
+
+SECURITY_REASON = "TLS and SASL are not there yet: only kafka.security.protocol=PLAINTEXT is"
+
+# By how they begin, in lower case, with what to say.
+_REFUSED = {
+    "kafka.sasl.": SECURITY_REASON,
+    "kafka.ssl.": SECURITY_REASON,
+    "kafka.auto.offset.reset": "give startingOffsets instead; a restart goes on where it was",
+    "kafka.enable.auto.commit": "offsets are in the checkpoint; commitGroup shows them to others",
+    "kafka.group.id": "the source is in no group; commitGroup is the group to commit offsets for",
+    "groupidprefix": "the source is in no group; commitGroup is the group to commit offsets for",
+    "kafka.key.deserializer": "keys are bytes",
+    "kafka.value.deserializer": "values are bytes; valueFormat is for json, avro and string",
+    "kafka.interceptor.classes": "there are no classes of Java in this source",
+    "kafka.": "this setting of Java's consumer has no meaning here",
+    "minoffsetspertrigger": "the source has no lower limit; leave it out",
+    "maxtriggerdelay": "the source has no lower limit of offsets; leave it out",
+    "kafkaconsumer.": "kafka.default.api.timeout.ms is how long the source tries",
+    "fetchoffset.": "kafka.default.api.timeout.ms is how long the source tries",
+}
+
+
+_OF_A_TABLE = "provider"  # What Spark adds to the options of a table in its catalog.
+
+
+class OptionError(ValueError):
+    """An option that is missing, unknown, wrong, or at odds with another."""
+
+
+def validate_names(options: Mapping[str, str], known: Iterable[str]) -> None:
+    """Every name is one of those that are known, in any case."""
+    by_lower = {name.lower(): name for name in known}
+    lower = [name.lower() for name in options]
+    if _OF_A_TABLE in lower:
+        raise OptionError(
+            "Spark does not hand the options of a table on to a source in Python;"
+            " CREATE TEMPORARY VIEW ... USING ottla OPTIONS (...) is read with its options"
+        )
+    for given in lower:
+        if given not in by_lower:
+            raise OptionError(_unknown(given, by_lower))
+
+
+def _unknown(given: str, by_lower: Mapping[str, str]) -> str:
+    nearest = difflib.get_close_matches(given, by_lower, n=1, cutoff=0.75)
+    if nearest:
+        return f"there is no option {given}; did you mean {by_lower[nearest[0]]}?"
+    for beginning, reason in _REFUSED.items():
+        if given.startswith(beginning):
+            return f"option {given}: {reason}"
+    return f"there is no option {given}; there are {', '.join(sorted(by_lower.values()))}"

@@ -1,0 +1,94 @@
+"""Values of options, which are texts, as what they stand for."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ottla.client.wire.cluster import TopicPartition
+from pyspark_ottla.option_names import OptionError
+
+
+class OptionValues:
+    """Each method raises OptionError when the value is not of its kind, and allows for none."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._values = {name.lower(): value for name, value in options.items()}
+
+    def text(self, name: str) -> str | None:
+        value = self._values.get(name.lower())
+        if value is not None and not value.strip():
+            raise OptionError(f"option {name} is empty")
+        return value
+
+    def one_of(self, names: Sequence[str]) -> str | None:
+        """The one that is given, of options that exclude each other."""
+        given = [name for name in names if self.text(name) is not None]
+        if len(given) > 1:
+            raise OptionError(f"options {' and '.join(given)} exclude each other")
+        return given[0] if given else None
+
+    def flag(self, name: str, default: bool) -> bool:
+        value = self.choice(name, ("true", "false"))
+        return default if value is None else value == "true"
+
+    def choice(self, name: str, choices: Iterable[str]) -> str | None:
+        """In lower case."""
+        value = self.text(name)
+        if value is None:
+            return None
+        if value.lower() not in choices:
+            raise OptionError(f"option {name} is {value!r} and not one of {', '.join(choices)}")
+        return value.lower()
+
+    def number(self, name: str) -> int | None:
+        value = self.text(name)
+        if value is None:
+            return None
+        try:
+            return int(value)
+        except ValueError:
+            raise OptionError(f"option {name} is {value!r} and not a number") from None
+
+    def positive(self, name: str) -> int | None:
+        value = self.number(name)
+        if value is not None and value < 1:
+            raise OptionError(f"option {name} is {value} and must be at least 1")
+        return value
+
+    def offsets(self, name: str) -> dict[TopicPartition, int]:
+        """`{"topic": {"0": 23, "1": -2}}`."""
+        places = {}
+        for topic, numbers in self._object(name).items():
+            if topic.startswith("@"):
+                continue  # Of an offset that was taken from a query's progress.
+            if not isinstance(numbers, dict):
+                raise self._not_like(name, '{"topic": {"0": 23}}')
+            for partition, number in numbers.items():
+                if not partition.isdecimal() or type(number) is not int or number < -2:
+                    raise self._not_like(name, '{"topic": {"0": 23}}')
+                places[TopicPartition(topic, int(partition))] = number
+        return places
+
+    def places(self, name: str) -> list[TopicPartition]:
+        """`{"topic": [0, 1]}`."""
+        places = []
+        for topic, partitions in self._object(name).items():
+            if not isinstance(partitions, list):
+                raise self._not_like(name, '{"topic": [0, 1]}')
+            for partition in partitions:
+                if type(partition) is not int or partition < 0:
+                    raise self._not_like(name, '{"topic": [0, 1]}')
+                places.append(TopicPartition(topic, partition))
+        return places
+
+    def _object(self, name: str) -> dict[str, Any]:
+        try:
+            value = json.loads(self.text(name) or "")
+        except ValueError as error:
+            raise OptionError(f"option {name} is not JSON: {error}") from None
+        if not isinstance(value, dict) or not value:
+            raise OptionError(f"option {name} is not a JSON object with topics")
+        return value
+
+    def _not_like(self, name: str, example: str) -> OptionError:
+        return OptionError(f"option {name} is {self.text(name)} and not like {example}")

@@ -1,0 +1,97 @@
+"""Where a read begins or ends, as options say it, and the offsets that come of it."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from ottla.client.wire.cluster import Cluster, TopicPartition
+from ottla.client.wire.offsets import EARLIEST, LATEST, Isolation, list_offsets
+from pyspark_ottla.option_names import OptionError
+
+
+@dataclass(frozen=True)
+class AtEnd:
+    """The same end of every partition."""
+
+    end: int  # EARLIEST or LATEST.
+
+
+@dataclass(frozen=True)
+class AtOffsets:
+    offsets: Mapping[TopicPartition, int]  # EARLIEST and LATEST among them.
+    option: str
+
+
+@dataclass(frozen=True)
+class AtTimes:
+    """The first record at or after a time in milliseconds."""
+
+    times: Mapping[TopicPartition, int] | None  # None: `everywhere` holds for all.
+    everywhere: int | None
+    option: str
+    latest_if_none: bool  # What to do where no record is so late: go to the end, or refuse.
+
+
+Position = AtEnd | AtOffsets | AtTimes
+
+
+class NoRecordSoLate(Exception):
+    """There is no record at or after the time that a read is to start from."""
+
+
+def resolve(
+    cluster: Cluster,
+    position: Position,
+    places: Collection[TopicPartition],
+    isolation: Isolation,
+) -> dict[TopicPartition, int]:
+    """The offset in each of the partitions."""
+    if isinstance(position, AtEnd):
+        return known_offsets(cluster, dict.fromkeys(places, position.end), isolation)
+    if isinstance(position, AtTimes):
+        return _at_times(cluster, position, places, isolation)
+    _validate_complete(position.offsets, places, position.option)
+    symbolic = {
+        place: offset for place, offset in position.offsets.items() if offset in (EARLIEST, LATEST)
+    }
+    return {**position.offsets, **known_offsets(cluster, symbolic, isolation)}
+
+
+def known_offsets(
+    cluster: Cluster, ends: Mapping[TopicPartition, int], isolation: Isolation
+) -> dict[TopicPartition, int]:
+    """Of EARLIEST and LATEST, which every partition has."""
+    found = list_offsets(cluster, ends, isolation)
+    return {place: offset or 0 for place, offset in found.items()}
+
+
+def _at_times(
+    cluster: Cluster, position: AtTimes, places: Collection[TopicPartition], isolation: Isolation
+) -> dict[TopicPartition, int]:
+    times = position.times
+    if times is None:
+        assert position.everywhere is not None
+        times = dict.fromkeys(places, position.everywhere)
+    _validate_complete(times, places, position.option)
+    found = list_offsets(cluster, times, isolation)
+    late = [place for place, offset in found.items() if offset is None]
+    if late and not position.latest_if_none:
+        raise NoRecordSoLate(
+            f"{position.option}: no record is so late in {', '.join(map(str, sorted(late)))};"
+            " startingOffsetsByTimestampStrategy=latest starts at the end there"
+        )
+    ends = known_offsets(cluster, dict.fromkeys(late, LATEST), isolation)
+    return {place: ends[place] if offset is None else offset for place, offset in found.items()}
+
+
+def _validate_complete(
+    given: Collection[TopicPartition], places: Collection[TopicPartition], option: str
+) -> None:
+    surplus, missing = set(given) - set(places), set(places) - set(given)
+    if surplus:
+        names = ", ".join(map(str, sorted(surplus)))
+        raise OptionError(f"option {option} has {names}, which is not read or does not exist")
+    if missing:
+        names = ", ".join(map(str, sorted(missing)))
+        raise OptionError(
+            f"option {option} says nothing of {names}; -2 stands for earliest, -1 for latest"
+        )

@@ -1,0 +1,139 @@
+"""What a task does: reads a range of a partition into Arrow batches, in bounded memory.
+
+The next fetch is under way while the last one is decoded. A range that is not there any more, or
+ends before it should, is a loss and reported as one.
+"""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from ottla.client.wire.cluster import Cluster
+from ottla.client.wire.errors import OffsetOutOfRange
+from ottla.client.wire.fetching import Fetched, Fetcher
+from ottla.client.wire.offsets import EARLIEST, LATEST, Isolation, list_offsets
+from ottla.records.columnar.columns import Chunk, Column
+from ottla.records.columnar.decoder import ROWS_MAX, decode_batches
+from ottla.records.errors import CorruptBatch
+from ottla.records.isolation import scan_batches
+from pyspark_ottla.data_loss import report_loss
+from pyspark_ottla.offset_ranges import OffsetRange
+from pyspark_ottla.source_options import SourceOptions
+
+
+def read_range(
+    options: SourceOptions, schema: StructType, wanted: OffsetRange
+) -> Iterator[pa.RecordBatch]:
+    batches = _ArrowBatches(schema, wanted)
+    with options.connect() as cluster:
+        for chunk in _RangeReader(options, cluster, wanted, batches.columns).chunks():
+            yield batches.build(chunk)
+
+
+class _ArrowBatches:
+    """Chunks with the columns that the broker does not send, in the order of the schema."""
+
+    def __init__(self, schema: StructType, wanted: OffsetRange) -> None:
+        self._schema = to_arrow_schema(schema, timezone="UTC")
+        self.columns = frozenset(Column) & frozenset(self._schema.names)
+        self._constants = {
+            "topic": pa.repeat(pa.scalar(wanted.topic, pa.string()), ROWS_MAX),
+            "partition": pa.repeat(pa.scalar(wanted.partition, pa.int32()), ROWS_MAX),
+        }
+
+    def build(self, chunk: Chunk) -> pa.RecordBatch:
+        arrays = [self._array(chunk, name) for name in self._schema.names]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def _array(self, chunk: Chunk, name: str) -> Any:
+        if name in self._constants:
+            return self._constants[name].slice(0, chunk.rows)
+        return chunk.columns[Column(name)]
+
+
+class _RangeReader:
+    def __init__(
+        self,
+        options: SourceOptions,
+        cluster: Cluster,
+        wanted: OffsetRange,
+        columns: frozenset[Column],
+    ) -> None:
+        self._options = options
+        self._cluster = cluster
+        self._wanted = wanted
+        self._columns = columns or frozenset({Column.OFFSET})
+        self._offset = wanted.start
+        self._patient_until = self._new_deadline()
+
+    def chunks(self) -> Iterator[Chunk]:
+        end = self._wanted.end
+        if not self._is_the_same_topic():
+            return
+        with Fetcher(
+            self._cluster,
+            self._wanted.place,
+            self._options.isolation,
+            bytes_max=self._options.fetch_bytes,
+        ) as fetcher:
+            while self._offset < end:
+                fetched = self._fetch(fetcher)
+                if fetched is not None:
+                    yield from self._decode(fetcher, fetched)
+
+    def _decode(self, fetcher: Fetcher, fetched: Fetched) -> Iterator[Chunk]:
+        start, end = self._offset, self._wanted.end
+        scan = scan_batches(fetched.records, start, end, fetched.aborted)
+        self._offset = scan.next_offset
+        if start == self._offset:
+            self._on_nothing(fetched)
+            return
+        self._patient_until = self._new_deadline()
+        if self._offset < end:
+            fetcher.ask(self._offset)
+        yield from decode_batches(fetched.records, scan.batches, self._columns, start, end)
+
+    def _fetch(self, fetcher: Fetcher) -> Fetched | None:
+        """None if there was nothing at the offset any more; reading goes on where there is."""
+        try:
+            return fetcher.fetch(self._offset)
+        except OffsetOutOfRange:
+            place = self._wanted.place
+            first = list_offsets(self._cluster, {place: EARLIEST})[place] or 0
+            if self._offset < first:
+                self._skip_to(min(first, self._wanted.end), f"the partition begins at {first} now")
+            else:
+                last = list_offsets(self._cluster, {place: LATEST}, self._options.isolation)[place]
+                self._skip_to(self._wanted.end, f"the partition ends at {last} now")
+            return None
+
+    def _on_nothing(self, fetched: Fetched) -> None:
+        """The broker has not answered with a batch, though there should be more."""
+        if len(fetched.records):
+            raise CorruptBatch(f"{self._wanted.place}: no whole batch at offset {self._offset}")
+        if time.monotonic() < self._patient_until:
+            return
+        is_committed = self._options.isolation is Isolation.READ_COMMITTED
+        last = fetched.last_stable_offset if is_committed else fetched.high_watermark
+        self._skip_to(self._wanted.end, f"the partition ends at {last}")
+
+    def _skip_to(self, offset: int, reason: str) -> None:
+        self._report(f"records {self._offset} to {offset - 1} are gone: {reason}")
+        self._offset = offset
+
+    def _is_the_same_topic(self) -> bool:
+        topic = self._cluster.retry(lambda: self._cluster.topic(self._wanted.topic))
+        if self._wanted.topic_id in (None, str(topic.id)):
+            return True
+        self._report("the topic was deleted and made again while it was read")
+        return False
+
+    def _report(self, message: str) -> None:
+        report_loss(f"{self._wanted.place}: {message}", fail=self._options.fail_on_data_loss)
+
+    def _new_deadline(self) -> float:
+        return time.monotonic() + self._options.retry_timeout_ms / 1000

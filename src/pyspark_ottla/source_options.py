@@ -1,0 +1,166 @@
+"""The options of a read, spelled as those of Spark's Kafka source, checked and typed."""
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ottla.client.wire.cluster import Cluster, parse_servers
+from ottla.client.wire.offsets import EARLIEST, LATEST, Isolation
+from pyspark_ottla.option_names import SECURITY_REASON, OptionError, validate_names
+from pyspark_ottla.option_values import OptionValues
+from pyspark_ottla.positions import AtEnd, AtOffsets, AtTimes, Position
+from pyspark_ottla.subscription import Subscription, parse_subscription
+
+SERVERS = "kafka.bootstrap.servers"
+SUBSCRIPTIONS = ("subscribe", "subscribePattern", "assign")
+STARTS = ("startingOffsets", "startingOffsetsByTimestamp", "startingTimestamp")
+ENDS = ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp")
+STRATEGY = "startingOffsetsByTimestampStrategy"
+STREAM_ONLY = ("maxOffsetsPerTrigger", "commitGroup")
+NAMES = (
+    SERVERS,
+    *SUBSCRIPTIONS,
+    *STARTS,
+    *ENDS,
+    STRATEGY,
+    *STREAM_ONLY,
+    "minPartitions",
+    "includeHeaders",
+    "failOnDataLoss",
+    "kafka.isolation.level",
+    "kafka.security.protocol",
+    "kafka.client.id",
+    "kafka.request.timeout.ms",
+    "kafka.default.api.timeout.ms",
+    "kafka.max.partition.fetch.bytes",
+)
+
+_FETCH_BYTES = 8 * 1024 * 1024
+
+
+class Use(enum.Enum):
+    BATCH = "batch query"
+    STREAM = "streaming query"
+
+
+@dataclass(frozen=True)
+class SourceOptions:
+    bootstrap_servers: str
+    subscription: Subscription
+    start: Position
+    end: Position
+    isolation: Isolation
+    max_offsets_per_trigger: int | None
+    min_partitions: int | None
+    include_headers: bool
+    fail_on_data_loss: bool
+    commit_group: str | None
+    client_id: str
+    request_timeout_ms: int
+    retry_timeout_ms: int
+    fetch_bytes: int
+
+    def connect(self) -> Cluster:
+        """The cluster; no connection is made before it is asked something."""
+        return Cluster(
+            self.bootstrap_servers,
+            client_id=self.client_id,
+            request_timeout_ms=self.request_timeout_ms,
+            retry_timeout_ms=self.retry_timeout_ms,
+        )
+
+
+def parse_source_options(options: Mapping[str, str], use: Use | None = None) -> SourceOptions:
+    """OptionError for what does not fit; `use` is not known when Spark asks for the columns."""
+    validate_names(options, NAMES)
+    values = OptionValues(options)
+    _validate_use(values, use)
+    _validate_security(values)
+    return SourceOptions(
+        bootstrap_servers=_servers(values),
+        subscription=parse_subscription(values),
+        start=_start(values, use),
+        end=_end(values),
+        isolation=_isolation(values),
+        max_offsets_per_trigger=values.positive("maxOffsetsPerTrigger"),
+        min_partitions=values.positive("minPartitions"),
+        include_headers=values.flag("includeHeaders", False),
+        fail_on_data_loss=values.flag("failOnDataLoss", True),
+        commit_group=values.text("commitGroup"),
+        client_id=values.text("kafka.client.id") or "ottla-spark",
+        request_timeout_ms=values.positive("kafka.request.timeout.ms") or 30_000,
+        retry_timeout_ms=values.positive("kafka.default.api.timeout.ms") or 60_000,
+        fetch_bytes=values.positive("kafka.max.partition.fetch.bytes") or _FETCH_BYTES,
+    )
+
+
+def _validate_use(values: OptionValues, use: Use | None) -> None:
+    for name in STREAM_ONLY if use is Use.BATCH else ():
+        if values.text(name) is not None:
+            raise OptionError(f"option {name} is for streaming queries")
+    for name in ENDS if use is Use.STREAM else ():
+        if values.text(name) is not None:
+            raise OptionError(f"option {name} is for batch queries; a stream has no end")
+
+
+def _validate_security(values: OptionValues) -> None:
+    protocol = values.text("kafka.security.protocol")
+    if protocol is not None and protocol.upper() != "PLAINTEXT":
+        raise OptionError(f"kafka.security.protocol={protocol}: {SECURITY_REASON}")
+
+
+def _servers(values: OptionValues) -> str:
+    text = values.text(SERVERS)
+    if text is None:
+        raise OptionError(f"option {SERVERS} is missing: host:port of one or more brokers")
+    try:
+        parse_servers(text)
+    except ValueError as error:
+        raise OptionError(f"option {SERVERS}: {error}") from None
+    return text
+
+
+def _isolation(values: OptionValues) -> Isolation:
+    names = {isolation.name.lower(): isolation for isolation in Isolation}
+    return names[values.choice("kafka.isolation.level", names) or "read_uncommitted"]
+
+
+def _start(values: OptionValues, use: Use | None) -> Position:
+    name = values.one_of(STARTS)
+    late = values.choice(STRATEGY, ("error", "latest"))
+    if late is not None and name in (None, "startingOffsets"):
+        raise OptionError(f"option {STRATEGY} needs startingTimestamp or {STARTS[1]}")
+    if name == "startingTimestamp":
+        return AtTimes(None, values.number(name), name, late == "latest")
+    if name == "startingOffsetsByTimestamp":
+        return AtTimes(values.offsets(name), None, name, late == "latest")
+    text = values.text("startingOffsets")
+    if text is None:
+        return AtEnd(LATEST if use is Use.STREAM else EARLIEST)
+    if text.lower() == "earliest":
+        return AtEnd(EARLIEST)
+    if text.lower() == "latest":
+        if use is Use.BATCH:
+            raise OptionError("startingOffsets=latest leaves nothing for a batch query to read")
+        return AtEnd(LATEST)
+    offsets = values.offsets("startingOffsets")
+    if use is Use.BATCH and LATEST in offsets.values():
+        raise OptionError("startingOffsets: -1, for latest, leaves nothing to read")
+    return AtOffsets(offsets, "startingOffsets")
+
+
+def _end(values: OptionValues) -> Position:
+    name = values.one_of(ENDS)
+    if name == "endingTimestamp":
+        return AtTimes(None, values.number(name), name, True)
+    if name == "endingOffsetsByTimestamp":
+        return AtTimes(values.offsets(name), None, name, True)
+    text = values.text("endingOffsets")
+    if text is None or text.lower() == "latest":
+        return AtEnd(LATEST)
+    if text.lower() == "earliest":
+        raise OptionError("endingOffsets=earliest leaves nothing to read")
+    offsets = values.offsets("endingOffsets")
+    if EARLIEST in offsets.values():
+        raise OptionError("endingOffsets: -2, for earliest, leaves nothing to read")
+    return AtOffsets(offsets, "endingOffsets")

@@ -1,0 +1,157 @@
+"""A stream over topics: micro-batches between offsets of all partitions.
+
+The driver has one reader for a query and asks it what is there; tasks get copies of it. New
+partitions and topics are seen at every micro-batch and read from their first record. What was lost
+is found when a micro-batch is planned, and reported then.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from ottla.client.wire.cluster import Cluster, TopicPartition
+from ottla.client.wire.errors import WireError
+from ottla.client.wire.groups import commit_offsets
+from ottla.client.wire.offsets import EARLIEST, LATEST
+from pyspark_ottla.columns import validate_schema
+from pyspark_ottla.data_loss import logger, report_loss
+from pyspark_ottla.offset_ranges import OffsetRange, limit_offsets, split_ranges
+from pyspark_ottla.positions import known_offsets, resolve
+from pyspark_ottla.source_options import SourceOptions
+from pyspark_ottla.stream_offsets import StreamOffset, parse_stream_offset
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        validate_schema(schema)
+        self._options = options
+        self._schema = schema
+        self._open_cluster: Cluster | None = None
+        self._target: StreamOffset | None = None  # Where a query that ends by itself ends.
+        self._latest: StreamOffset | None = None  # As last seen.
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For tasks, which have no use for the connections of the driver."""
+        return self.__dict__ | {"_open_cluster": None}
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        subscription = self._options.subscription
+        topics = subscription.find_topics(self._cluster)
+        subscription.validate_found(topics)
+        places = subscription.partitions_of(topics)
+        offsets = resolve(self._cluster, self._options.start, places, self._options.isolation)
+        ids = {name: str(topic.id) for name, topic in topics.items() if topic.id}
+        return StreamOffset(offsets, ids).as_json()
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        rows = self._options.max_offsets_per_trigger
+        return ReadAllAvailable() if rows is None else ReadMaxRows(rows)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._target = self._ask_latest()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        before = parse_stream_offset(start)
+        latest = self._target or self._ask_latest()
+        if not isinstance(limit, ReadMaxRows):
+            return latest.as_json()
+        starts = self._starts(before, latest)
+        ends = limit_offsets(starts, latest.offsets, limit.max_rows)
+        return StreamOffset(ends, latest.topic_ids).as_json()
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
+        return None if self._latest is None else self._latest.as_json()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        before, after = parse_stream_offset(start), parse_stream_offset(end)
+        starts = self._starts(before, after)
+        self._report_losses(before, after, starts)
+        ranges = [
+            OffsetRange(*place, starts[place], stop, after.topic_ids.get(place.topic))
+            for place, stop in sorted(after.offsets.items())
+            if starts[place] < stop
+        ]
+        return split_ranges(ranges, self._options.min_partitions)
+
+    def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
+        from pyspark_ottla.range_reader import read_range
+
+        assert isinstance(partition, OffsetRange)
+        return read_range(self._options, self._schema, partition)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Shows others how far the query is; nothing depends on it, so a failure is only said."""
+        group = self._options.commit_group
+        if group is None:
+            return
+        try:
+            commit_offsets(self._cluster, group, parse_stream_offset(end).offsets)
+        except WireError as error:
+            logger.warning("offsets are not committed for group %s: %s", group, error)
+
+    def stop(self) -> None:
+        if self._open_cluster is not None:
+            self._open_cluster.close()
+            self._open_cluster = None
+
+    @property
+    def _cluster(self) -> Cluster:
+        if self._open_cluster is None:
+            self._open_cluster = self._options.connect()
+        return self._open_cluster
+
+    def _ask_latest(self) -> StreamOffset:
+        topics = self._options.subscription.find_topics(self._cluster)
+        places = self._options.subscription.partitions_of(topics)
+        latest = dict.fromkeys(places, LATEST)
+        offsets = known_offsets(self._cluster, latest, self._options.isolation)
+        ids = {name: str(topic.id) for name, topic in topics.items() if topic.id}
+        self._latest = StreamOffset(offsets, ids)
+        return self._latest
+
+    def _starts(self, before: StreamOffset, after: StreamOffset) -> dict[TopicPartition, int]:
+        """Where to go on in each partition of `after`: at the first record of a new one."""
+        new = [
+            place
+            for place in after.offsets
+            if place not in before.offsets or _is_made_again(place.topic, before, after)
+        ]
+        firsts = known_offsets(self._cluster, dict.fromkeys(new, EARLIEST), self._options.isolation)
+        return {place: firsts.get(place, before.offsets.get(place, 0)) for place in after.offsets}
+
+    def _report_losses(
+        self, before: StreamOffset, after: StreamOffset, starts: dict[TopicPartition, int]
+    ) -> None:
+        for place, offset in before.offsets.items():
+            if place not in after.offsets:
+                self._report(f"{place} is not there any more; it was read up to {offset}")
+            elif _is_made_again(place.topic, before, after):
+                self._report(
+                    f"{place} was deleted and made again; it was read up to {offset}"
+                    " and is read from its first record now"
+                )
+            elif after.offsets[place] < offset:
+                end = after.offsets[place]
+                self._report(f"{place} was read up to {offset} and ends at {end} now")
+        for place in after.offsets.keys() - before.offsets.keys():
+            if starts[place] > 0:
+                self._report(f"{place} is new and begins at {starts[place]}, not at 0")
+
+    def _report(self, message: str) -> None:
+        report_loss(message, fail=self._options.fail_on_data_loss)
+
+
+def _is_made_again(topic: str, before: StreamOffset, after: StreamOffset) -> bool:
+    old, new = before.topic_ids.get(topic), after.topic_ids.get(topic)
+    return old is not None and new is not None and old != new

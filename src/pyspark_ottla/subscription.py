@@ -1,0 +1,70 @@
+"""Which partitions a read is about."""
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from ottla.client.wire.cluster import Cluster, Topic, TopicPartition
+from pyspark_ottla.option_names import OptionError
+from pyspark_ottla.option_values import OptionValues
+
+_OPTIONS = ("subscribe", "subscribePattern", "assign")
+
+
+class UnknownPartition(Exception):
+    """A topic or partition that was asked for by its name does not exist."""
+
+
+@dataclass(frozen=True)
+class Subscription:
+    """One of the three is given."""
+
+    topics: Collection[str] = ()
+    pattern: str = ""
+    partitions: Collection[TopicPartition] = ()
+
+    def find_topics(self, cluster: Cluster) -> dict[str, Topic]:
+        """As the cluster has them now; those that do not exist are left out."""
+        if self.pattern:
+            matches = re.compile(self.pattern).fullmatch
+            return {
+                name: topic
+                for name, topic in cluster.topics().items()
+                if matches(name) and not topic.is_internal
+            }
+        return cluster.topics(self.topics or {place.topic for place in self.partitions})
+
+    def partitions_of(self, topics: dict[str, Topic]) -> list[TopicPartition]:
+        """Those that the subscription means, in order."""
+        places = [
+            TopicPartition(name, partition)
+            for name, topic in topics.items()
+            for partition in topic.leaders
+        ]
+        if self.partitions:
+            places = [place for place in places if place in self.partitions]
+        return sorted(places)
+
+    def validate_found(self, topics: dict[str, Topic]) -> None:
+        """UnknownPartition for what was named and is not there."""
+        missing = set(self.topics) - topics.keys()
+        missing |= {str(place) for place in set(self.partitions) - set(self.partitions_of(topics))}
+        if missing:
+            names = ", ".join(sorted(missing))
+            raise UnknownPartition(f"there is no topic or partition {names} in the cluster")
+
+
+def parse_subscription(values: OptionValues) -> Subscription:
+    name = values.one_of(_OPTIONS)
+    if name is None:
+        raise OptionError(f"one of the options {', '.join(_OPTIONS)} is missing")
+    if name == "assign":
+        return Subscription(partitions=tuple(values.places(name)))
+    text = values.text(name) or ""
+    if name == "subscribePattern":
+        try:
+            re.compile(text)
+        except re.error as error:
+            raise OptionError(f"option {name} is not a regular expression: {error}") from None
+        return Subscription(pattern=text)
+    return Subscription(topics=tuple(topic.strip() for topic in text.split(",") if topic.strip()))

@@ -1,0 +1,63 @@
+"""Records to read, and what a reader makes of them."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from kio.schema.create_partitions.v3.request import CreatePartitionsRequest, CreatePartitionsTopic
+from kio.schema.delete_records.v2.request import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.types import StructType
+
+from ottla.client.wire.cluster import Cluster, TopicPartition
+from ottla.client.wire.offsets import LATEST, list_offsets
+from ottla.client.wire.producing import produce
+from ottla.protocol.times import milliseconds
+from ottla.records.builder import Record, build_batch
+from pyspark_ottla.columns import COLUMNS
+
+HOUR_MS = 3_600_000
+
+
+def schema(*names: str) -> StructType:
+    return StructType([COLUMNS[name] for name in names])
+
+
+def write(cluster: Cluster, place: TopicPartition, *values: bytes | Record, **options: Any) -> None:
+    """One batch."""
+    records = [
+        value if isinstance(value, Record) else Record(timestamp=HOUR_MS, value=value)
+        for value in values
+    ]
+    produce(cluster, {place: build_batch(records, **options)})
+
+
+def delete_records(cluster: Cluster, place: TopicPartition, before: int) -> None:
+    partition = DeleteRecordsPartition(partition_index=place.partition, offset=before)
+    topic = DeleteRecordsTopic(name=place.topic, partitions=(partition,))
+    request = DeleteRecordsRequest(topics=(topic,), timeout=milliseconds(20_000))
+    (answer,) = cluster.leader(place).call(request).topics[0].partitions
+    assert not answer.error_code
+
+
+def add_partitions(cluster: Cluster, topic: str, count: int) -> None:
+    wanted = CreatePartitionsTopic(name=topic, count=count, assignments=None)
+    request = CreatePartitionsRequest(
+        topics=(wanted,), timeout=milliseconds(20_000), validate_only=False
+    )
+    (answer,) = cluster.any_broker().call(request).results
+    assert not answer.error_code
+    cluster.forget()
+    list_offsets(cluster, {TopicPartition(topic, index): LATEST for index in range(count)})
+
+
+def read_all(reader: Any, partitions: Sequence[InputPartition]) -> list[dict[str, Any]]:
+    return [row for item in partitions for batch in reader.read(item) for row in batch.to_pylist()]
+
+
+def ranges(partitions: Iterable[Any]) -> list[tuple[str, int, int]]:
+    """Of each its partition, start and end."""
+    return [(str(item.place), item.start, item.end) for item in partitions]

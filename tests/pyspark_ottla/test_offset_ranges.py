@@ -1,0 +1,60 @@
+from itertools import pairwise
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ottla.client.wire.cluster import TopicPartition
+from pyspark_ottla.offset_ranges import OffsetRange, limit_offsets, split_ranges
+
+settings.register_profile("no-deadline", deadline=None)
+settings.load_profile("no-deadline")
+
+sizes = st.lists(st.integers(1, 10_000), min_size=1, max_size=6)
+
+
+def made(sizes: list[int]) -> list[OffsetRange]:
+    return [OffsetRange("t", index, 100, 100 + size, None) for index, size in enumerate(sizes)]
+
+
+@given(sizes, st.integers(1, 20))
+def test_split_ranges_cover_what_there_was_and_nothing_twice(sizes: list[int], count: int) -> None:
+    whole = made(sizes)
+    parts = split_ranges(whole, count)
+    assert len(parts) >= min(count, sum(sizes))
+    assert all(part.start < part.end for part in parts)
+    for item in whole:
+        own = [part for part in parts if part.partition == item.partition]
+        assert own[0].start == item.start
+        assert own[-1].end == item.end
+        assert all(a.end == b.start for a, b in pairwise(own))
+
+
+def test_ranges_are_not_split_unless_asked() -> None:
+    assert split_ranges(made([5, 1000]), None) == made([5, 1000])
+    assert split_ranges(made([5, 1000]), 2) == made([5, 1000])
+    assert split_ranges([], 5) == []
+
+
+def test_parts_are_even() -> None:
+    parts = split_ranges(made([900]), 3)
+    assert [part.end - part.start for part in parts] == [300, 300, 300]
+
+
+@given(st.lists(st.integers(0, 5_000), min_size=1, max_size=6), st.integers(1, 6_000))
+def test_a_limited_batch_moves_every_partition_and_ends_in_time(
+    sizes: list[int], rows_max: int
+) -> None:
+    starts = {TopicPartition("t", index): 7 for index in range(len(sizes))}
+    ends = {TopicPartition("t", index): 7 + size for index, size in enumerate(sizes)}
+    limited = limit_offsets(starts, ends, rows_max)
+    taken = {place: limited[place] - starts[place] for place in ends}
+    assert sum(taken.values()) <= rows_max + len(sizes)
+    for place, end in ends.items():
+        assert starts[place] <= limited[place] <= end
+        assert taken[place] > 0 or end == starts[place]
+
+
+def test_a_partition_that_became_shorter_is_left_where_it_ends() -> None:
+    one, two = TopicPartition("t", 0), TopicPartition("t", 1)
+    limited = limit_offsets({one: 50, two: 0}, {one: 10, two: 100}, 20)
+    assert limited == {one: 10, two: 20}
