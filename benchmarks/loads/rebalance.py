@@ -1,20 +1,32 @@
-"""Consumers that join a group at the same moment, until the group is stable.
+"""Consumers of one group: they join one by one, then another one joins, then it leaves.
 
-Stable: every partition is with exactly one member, all members have the same number of them or one
-less, and every member has polled since without a change. Members that join early get everything
-first and hand it on later, so that "all is assigned" alone would say little.
+After each of the three it is measured how long it takes until the group is stable: every partition
+is with exactly one member, all members have the same number of them or one less, and every member
+has polled since without a change. Members that join early get everything first and hand it on
+later, so that "all is assigned" alone would say little.
 """
 
 import time
 import uuid
+from collections.abc import Callable
+from statistics import fmean
+from threading import Thread
 
 import cyclopts
 from confluent_kafka import Consumer
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
 
 from benchmarks.loads.frames import LoadError
 from benchmarks.loads.outcome import report
 
 STABLE_SECONDS_MAX = 120.0
+JOIN_SECONDS = 0.05  # Between one member and the next.
 PAUSE_SECONDS = 0.001
 Assignment = list[frozenset[int]]
 
@@ -27,43 +39,107 @@ def main(
     members: int = 10,
     protocol: str = "classic",
     heartbeat_ms: int = 0,
+    times: int = 0,
+    quiet_seconds: float = 0.5,
 ) -> None:
-    """`heartbeat_ms` replaces the default of a classic member; others are told by the broker."""
-    settings = {
+    """`heartbeat_ms` replaces the default of a classic member, or of a consumer group.
+
+    So many `times` one more member joins `quiet_seconds` after the last change, and leaves again.
+    """
+    settings: dict[str, str | int | bool] = {
         "bootstrap.servers": address,
         "group.id": f"rebalance-{uuid.uuid4()}",
         "group.protocol": protocol,
         "enable.auto.commit": False,
         "auto.offset.reset": "latest",
     }
-    if heartbeat_ms:
+    if heartbeat_ms and protocol == "classic":
         settings["heartbeat.interval.ms"] = heartbeat_ms
-    consumers = [Consumer(settings) for _ in range(members)]
-    for consumer in consumers:
-        consumer.list_topics(topic, timeout=30)
-    start = time.perf_counter()
-    for consumer in consumers:
-        consumer.subscribe([topic])
-    rounds = _wait_until_stable(consumers, partitions, start + STABLE_SECONDS_MAX)
-    elapsed = time.perf_counter() - start
+    elif heartbeat_ms:
+        _set_heartbeat_interval(address, str(settings["group.id"]), heartbeat_ms)
+    consumers = [_connected(settings, topic) for _ in range(members + times)]
+    group = Group(consumers[:members], partitions)
+    outcome = {"join_seconds": group.time_until_stable(lambda: group.subscribe(topic))}
+    if times:
+        outcome |= _come_and_go(group, consumers[members:], topic, quiet_seconds)
     for consumer in consumers:
         consumer.close()
-    report(seconds=elapsed, members=members, partitions=partitions, polls=rounds * members)
+    report(members=members, partitions=partitions, **outcome)
 
 
-def _wait_until_stable(consumers: list[Consumer], partitions: int, deadline: float) -> int:
-    """How many times every member was polled until then."""
-    before: Assignment = []
-    rounds = 0
-    while True:
-        now = [_polled(consumer) for consumer in consumers]
-        rounds += 1
-        if now == before and _is_balanced(now, partitions):
-            return rounds
-        if time.perf_counter() > deadline:
-            raise LoadError(f"not stable: members have {[len(owned) for owned in now]} partitions")
-        before = now
-        time.sleep(PAUSE_SECONDS)
+def _connected(settings: dict[str, str | int | bool], topic: str) -> Consumer:
+    consumer = Consumer(settings)
+    consumer.list_topics(topic, timeout=30)
+    return consumer
+
+
+class Group:
+    def __init__(self, consumers: list[Consumer], partitions: int) -> None:
+        self.consumers = consumers
+        self._partitions = partitions
+
+    def subscribe(self, topic: str) -> None:
+        """One member after the other; those that have subscribed are polled meanwhile."""
+        for index, consumer in enumerate(self.consumers):
+            consumer.subscribe([topic])
+            if index + 1 < len(self.consumers):
+                self.poll(JOIN_SECONDS)
+
+    def poll(self, seconds: float) -> None:
+        deadline = time.perf_counter() + seconds
+        while time.perf_counter() < deadline:
+            self._polled()
+            time.sleep(PAUSE_SECONDS)
+
+    def time_until_stable(self, change: Callable[[], None]) -> float:
+        start = time.perf_counter()
+        change()
+        before: Assignment = []
+        while True:
+            now = self._polled()
+            if now == before and _is_balanced(now, self._partitions):
+                return time.perf_counter() - start
+            if time.perf_counter() > start + STABLE_SECONDS_MAX:
+                counts = [len(owned) for owned in now]
+                raise LoadError(f"not stable: members have {counts} partitions")
+            before = now
+            time.sleep(PAUSE_SECONDS)
+
+    def _polled(self) -> Assignment:
+        return [_polled(consumer) for consumer in self.consumers]
+
+
+def _come_and_go(
+    group: Group, newcomers: list[Consumer], topic: str, quiet_seconds: float
+) -> dict[str, float]:
+    """The mean times, for they depend on when heartbeats are due."""
+    came, went = [], []
+    for newcomer in newcomers:
+        leaving = Thread(target=newcomer.close)  # It waits for the broker; others are to be polled.
+
+        def come(newcomer: Consumer = newcomer) -> None:
+            group.consumers.append(newcomer)
+            newcomer.subscribe([topic])
+
+        def go(newcomer: Consumer = newcomer, leaving: Thread = leaving) -> None:
+            group.consumers.remove(newcomer)
+            leaving.start()
+
+        group.poll(quiet_seconds)
+        came.append(group.time_until_stable(come))
+        group.poll(quiet_seconds)
+        went.append(group.time_until_stable(go))
+        leaving.join()
+    return {"one_more_seconds": fmean(came), "one_less_seconds": fmean(went)}
+
+
+def _set_heartbeat_interval(address: str, group_id: str, heartbeat_ms: int) -> None:
+    name, operation = "consumer.heartbeat.interval.ms", AlterConfigOpType.SET
+    entry = ConfigEntry(name, str(heartbeat_ms), incremental_operation=operation)
+    resource = ConfigResource(ResourceType.GROUP, group_id, incremental_configs=[entry])
+    admin = AdminClient({"bootstrap.servers": address})
+    (altered,) = admin.incremental_alter_configs([resource]).values()
+    altered.result(30)
 
 
 def _polled(consumer: Consumer) -> frozenset[int]:

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 from benchmarks.machine import java_version
-from benchmarks.peers.peer import Flush, Unavailable
+from benchmarks.peers.peer import GROUP_SETTINGS, Flush, Unavailable
 from benchmarks.processes import free_port
 
 VERSION = "4.3.1"
@@ -52,7 +52,6 @@ transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
-group.initial.rebalance.delay.ms=0
 log.segment.delete.delay.ms=1000
 log.initial.task.delay.ms=1000
 """
@@ -132,7 +131,8 @@ class Kafka:
     def _write_properties(self, directory: Path, port: int) -> Path:
         path = directory / "server.properties"
         text = PROPERTIES.format(directory=directory, port=port, controller_port=free_port())
-        path.write_text(text)
+        settings = "".join(f"{name}={value}\n" for name, value in GROUP_SETTINGS.items())
+        path.write_text(text + settings)
         return path
 
     def _class_path(self) -> str:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from benchmarks.peers.peer import Flush, Unavailable
+from benchmarks.peers.peer import GROUP_SETTINGS, Flush, Unavailable
 
 SOURCE = Path(__file__).parents[2]
 INSTALL_SECONDS_MAX = 600
@@ -47,7 +47,7 @@ class Ottla:
         version = subprocess.run(show, check=True, capture_output=True, text=True)
         return {
             "Ottla": f"{version.stdout.strip()}, one process, defaults",
-            "groups": "group.initial.rebalance.delay.ms=0 on every broker",
+            "groups": f"{', '.join(_group_settings())} on every broker",
             "Ottla flush": f"flush.policy=ack|interval|os, flush.interval.ms={FLUSH_INTERVAL_MS}",
         }
 
@@ -70,8 +70,7 @@ class Ottla:
             f"flush.interval.ms={FLUSH_INTERVAL_MS}",
             "--set",
             "log.segment.delete.delay.ms=1000",
-            "--set",
-            "group.initial.rebalance.delay.ms=0",
+            *(word for setting in _group_settings() for word in ("--set", setting)),
         ]
 
     def topic_config(self, flush: Flush) -> dict[str, str]:
@@ -83,3 +82,7 @@ class Ottla:
 
     def warm_seconds(self) -> float:
         return self._warm_seconds
+
+
+def _group_settings() -> list[str]:
+    return [f"{name}={value}" for name, value in GROUP_SETTINGS.items()]

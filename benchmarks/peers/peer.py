@@ -11,6 +11,11 @@ from typing import Protocol
 from benchmarks import processes
 
 READY_SECONDS_MAX = 60.0
+# Of every broker that is measured. Groups can be given a heartbeat interval that shows differences.
+GROUP_SETTINGS = {
+    "group.initial.rebalance.delay.ms": "200",
+    "group.consumer.min.heartbeat.interval.ms": "500",
+}
 
 
 class Flush(StrEnum):

@@ -19,12 +19,11 @@ MANY_MEMBERS = 1_000
 
 
 class Case(NamedTuple):
-    """One load, and which of the values that it reports is shown."""
+    """One load, and a row for each value that is shown of what it reports."""
 
     scenario: str
-    label: str
     load: str
-    value: str
+    shown: tuple[tuple[str, str], ...]  # The label of a row, and the value in it.
     unit: str
     better: Better
     requirement: Requirement = Requirement()
@@ -32,18 +31,16 @@ class Case(NamedTuple):
     partitions: int = 1
     timed: bool = True  # Whether the load runs for as long as it is told.
 
-    def row(self, flush: Flush) -> Row:
+    def row(self, label: str, flush: Flush) -> Row:
         requirement = self.requirement if flush is Flush.OS else Requirement()
-        label = f"{self.label}, flush {flush}"
-        return Row(self.scenario, label, self.unit, self.better, requirement)
+        return Row(self.scenario, f"{label}, flush {flush}", self.unit, self.better, requirement)
 
 
 def _commits(label: str, load: str, requirement: Requirement, **arguments: object) -> Case:
     return Case(
         "offset commits",
-        label,
         load,
-        "commits_per_second",
+        ((label, "commits_per_second"),),
         "commits/s",
         Better.HIGHER,
         requirement,
@@ -51,17 +48,36 @@ def _commits(label: str, load: str, requirement: Requirement, **arguments: objec
     )
 
 
-def _rebalance(label: str, requirement: Requirement, **arguments: object) -> Case:
+def _rebalance(protocol: str, heartbeat: str, **arguments: object) -> Case:
+    shown = [(f"{protocol}, one joins every 50 ms{heartbeat}", "join_seconds")]
+    if "times" in arguments:
+        shown.append((f"{protocol}, another joins{heartbeat}", "one_more_seconds"))
+        shown.append((f"{protocol}, one leaves{heartbeat}", "one_less_seconds"))
+    common = {"protocol": protocol, "members": GROUP_MEMBERS, "partitions": GROUP_PARTITIONS}
     return Case(
-        f"{GROUP_MEMBERS} consumers join on {GROUP_PARTITIONS} partitions until stable",
-        label,
+        f"{GROUP_MEMBERS} consumers on {GROUP_PARTITIONS} partitions until stable",
         "rebalance",
-        "seconds",
+        tuple(shown),
         "s",
         Better.LOWER,
-        requirement,
-        (("members", GROUP_MEMBERS), ("partitions", GROUP_PARTITIONS), *arguments.items()),
+        AT_LEAST_KAFKA,
+        tuple({**common, **arguments}.items()),
         partitions=GROUP_PARTITIONS,
+        timed=False,
+    )
+
+
+def _many_members(protocol: str, load: str, members: int) -> Case:
+    label = f"{members:,} join a {protocol} group on {members:,} partitions until all are assigned"
+    return Case(
+        "many members",
+        load,
+        ((label, "seconds"),),
+        "s",
+        Better.LOWER,
+        AT_LEAST_KAFKA,
+        (("members", members), ("partitions", members)),
+        partitions=members,
         timed=False,
     )
 
@@ -70,9 +86,8 @@ def _transactions(records: int) -> Case:
     plural = "s" if records > 1 else ""
     return Case(
         "transactions",
-        f"{records:,} record{plural} of 100 B each",
         "transactions",
-        "transactions_per_second",
+        ((f"{records:,} record{plural} of 100 B each", "transactions_per_second"),),
         "transactions/s",
         Better.HIGHER,
         AT_LEAST_KAFKA,
@@ -85,10 +100,11 @@ COMMITS = (
     _commits("1 connection, 1 in flight", "raw_commit", Requirement(), in_flight=1),
     _commits("confluent-kafka, synchronous", "confluent_commit", AT_LEAST_KAFKA),
 )
+# Members of classic groups choose their heartbeat interval, consumer groups are given one.
 REBALANCES = (
-    _rebalance("classic", AT_LEAST_KAFKA, protocol="classic"),
-    _rebalance("classic, heartbeat 100 ms", Requirement(), protocol="classic", heartbeat_ms=100),
-    _rebalance("consumer", AT_LEAST_KAFKA, protocol="consumer"),
+    _rebalance("classic", ", heartbeat 100 ms", heartbeat_ms=100, times=10, quiet_seconds=0.3),
+    _rebalance("consumer", ""),
+    _rebalance("consumer", ", heartbeat 500 ms", heartbeat_ms=500, times=3, quiet_seconds=1.5),
 )
 TRANSACTIONS = (_transactions(1), _transactions(1_000))
 
@@ -98,25 +114,21 @@ def commits(bench: Bench) -> None:
 
 
 def rebalance(bench: Bench) -> None:
-    """Time until every partition is with one member and every member polled since."""
+    """Time until every partition is with one member and every member polled since.
+
+    Members come one by one, and the initial delay of classic groups is the same on every broker.
+    """
     _measure_all(bench, REBALANCES)
 
 
 def many_members(bench: Bench) -> None:
     """Time until each of many members has its partition."""
     members = MANY_MEMBERS if bench.effort.heavy else MANY_MEMBERS // 10
-    case = Case(
-        "many members",
-        f"{members:,} join a consumer group on {members:,} partitions until all are assigned",
-        "many_members",
-        "seconds",
-        "s",
-        Better.LOWER,
-        arguments=(("members", members), ("partitions", members)),
-        partitions=members,
-        timed=False,
+    cases = (
+        _many_members("classic", "many_classic_members", members),
+        _many_members("consumer", "many_members", members),
     )
-    _measure_all(bench, (case,))
+    _measure_all(bench, cases)
 
 
 def transactions(bench: Bench) -> None:
@@ -137,16 +149,18 @@ def _measure_all(bench: Bench, cases: tuple[Case, ...]) -> None:
 
 
 def _measure(bench: Bench, case: Case, flush: Flush) -> None:
-    row = case.row(flush)
-    asked = row.requirement != Requirement()
+    rows = [(case.row(label, flush), value) for label, value in case.shown]
+    asked = rows[0][0].requirement != Requirement()
     rounds = bench.effort.rounds if asked else bench.effort.grid_rounds
     for peer in in_turn(bench, flush, rounds):
         server = bench.server(peer, flush)
         if bench.needs_warming(server, f"{case.scenario} {case.load}"):
             _run(bench, server, case, flush, peer.warm_seconds())
         outcome = _run(bench, server, case, flush, bench.effort.seconds)
-        bench.results.record(row, peer.name, outcome[case.value])
-    bench.say(f"{case.scenario}: {row.label}")
+        for row, value in rows:
+            bench.results.record(row, peer.name, outcome[value])
+    for row, _ in rows:
+        bench.say(f"{case.scenario}: {row.label}")
 
 
 def _run(bench: Bench, server: Server, case: Case, flush: Flush, seconds: float) -> Outcome:
