@@ -84,7 +84,7 @@ class Cluster:
         self.now_ms = 0
         self.records = []
         ids = count(1)
-        self._settings = ControllerSettings(
+        self.settings = ControllerSettings(
             cluster_id=CLUSTER_ID,
             config_rules=config_rules(**static),
             new_topic_id=lambda: UUID(int=next(ids)),
@@ -97,7 +97,7 @@ class Cluster:
 
     def _new_machine(self):
         self.timers = ManualTimers()
-        self.machine = ControllerMachine(self._settings, self.timers)
+        self.machine = ControllerMachine(self.settings, self.timers)
 
     def reload(self):
         """Another controller takes over."""

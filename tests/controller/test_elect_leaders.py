@@ -1,0 +1,107 @@
+from uuid import UUID
+
+import pytest
+from kio.schema.elect_leaders.v2.request import ElectLeadersRequest, TopicPartitions
+from kio.schema.elect_leaders.v2.response import (
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+)
+from tests.controller.cluster import Cluster
+from tests.controller.test_topics import creation, topic
+
+from ottla.controller.records import PartitionChangeRecord
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.times import NO_THROTTLE
+
+ORDERS = UUID(int=1)
+PREFERRED, UNCLEAN = 0, 1
+
+
+def moved_leaders(partitions=1, **static):
+    """Broker 1 is back in sync with everything, and 2 leads."""
+    cluster = Cluster(brokers=2, **static)
+    assignments = dict.fromkeys(range(partitions), (1, 2))
+    cluster.apply(cluster.machine.create_topics(creation(topic("orders", assignments=assignments))))
+    for index in range(partitions):
+        cluster.replay(PartitionChangeRecord(partition_id=index, topic_id=ORDERS, leader=2))
+    return cluster
+
+
+def elect(cluster, kind, *partitions):
+    named = tuple(TopicPartitions(topic=name, partitions=(index,)) for name, index in partitions)
+    request = ElectLeadersRequest(election_type=kind, topic_partitions=named or None)
+    return cluster.machine.elect_leaders(request)
+
+
+def codes(result):
+    return [
+        (each.topic, one.partition_id, one.error_code)
+        for each in result.response.replica_election_results
+        for one in each.partition_result
+    ]
+
+
+def led_by(cluster, broker_id):
+    partitions = cluster.image.topics["orders"].partitions.values()
+    return [one.partition_id for one in partitions if one.leader == broker_id]
+
+
+def test_the_preferred_leader_is_elected_with_exact_records_and_response():
+    result = elect(moved_leaders(), PREFERRED, ("orders", 0))
+    assert result.records == (PartitionChangeRecord(partition_id=0, topic_id=ORDERS, leader=1),)
+    assert result.response == ElectLeadersResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=ErrorCode.none,
+        replica_election_results=(
+            ReplicaElectionResult(
+                topic="orders",
+                partition_result=(
+                    PartitionResult(partition_id=0, error_code=ErrorCode.none, error_message=None),
+                ),
+            ),
+        ),
+    )
+
+
+def test_everywhere_means_where_it_is_needed():
+    cluster = moved_leaders(3)
+    cluster.apply(elect(cluster, PREFERRED, ("orders", 1)))
+    result = elect(cluster, PREFERRED)
+    assert codes(result) == [("orders", 0, ErrorCode.none), ("orders", 2, ErrorCode.none)]
+    assert [record.partition_id for record in result.records] == [0, 2]
+
+
+def test_a_partition_named_twice_is_elected_once():
+    result = elect(moved_leaders(), PREFERRED, ("orders", 0), ("orders", 0))
+    assert len(result.records) == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "partition", "code"),
+    [
+        (PREFERRED, ("nothing", 0), ErrorCode.unknown_topic_or_partition),
+        (PREFERRED, ("orders", 9), ErrorCode.unknown_topic_or_partition),
+        (UNCLEAN, ("orders", 0), ErrorCode.election_not_needed),
+    ],
+)
+def test_an_election_that_is_refused(kind, partition, code):
+    result = elect(moved_leaders(), kind, partition)
+    assert codes(result) == [(*partition, code)]
+    assert result.records == ()
+
+
+def test_an_election_that_nobody_can_win():
+    cluster = moved_leaders()
+    cluster.expire_session(1)
+    result = elect(cluster, PREFERRED, ("orders", 0))
+    assert codes(result) == [("orders", 0, ErrorCode.preferred_leader_not_available)]
+    cluster.expire_session(2)
+    result = elect(cluster, UNCLEAN, ("orders", 0))
+    assert codes(result) == [("orders", 0, ErrorCode.eligible_leaders_not_available)]
+
+
+def test_an_unknown_kind_of_election_is_refused():
+    with pytest.raises(ApiError) as caught:
+        elect(moved_leaders(), 7)
+    assert caught.value.code is ErrorCode.invalid_request
