@@ -51,7 +51,17 @@ class BrokerProcess:
         assert self._process is not None
         return self._process.pid
 
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
     def start(self) -> None:
+        self.launch()
+        self.wait_until_ready()
+
+    def launch(self) -> None:
+        """Start the process without waiting for it."""
+        assert self._process is None
         command = [sys.executable, "-m", "ottla", "serve", "--data", str(self.data)]
         command += self._arguments
         if "--listener" not in self._arguments:
@@ -61,7 +71,6 @@ class BrokerProcess:
             self._process = subprocess.Popen(
                 command, stdout=log, stderr=log, env=environment, preexec_fn=self._limit_open_files
             )
-        self._wait_until_ready()
 
     def stop(self) -> int:
         """Ask it to end as an operator does, and return its exit code."""
@@ -70,6 +79,10 @@ class BrokerProcess:
     def kill(self) -> None:
         """End it as a crash does."""
         self._end(signal.SIGKILL)
+
+    def send(self, number: signal.Signals) -> None:
+        if self.is_running:
+            os.kill(self.pid, number)
 
     def log_text(self) -> str:
         return self._log.read_text(errors="replace") if self._log.exists() else ""
@@ -92,7 +105,7 @@ class BrokerProcess:
             process.wait()
             raise AssertionError(f"the broker did not end\n{self.log_text()}") from None
 
-    def _wait_until_ready(self) -> None:
+    def wait_until_ready(self) -> None:
         assert self._process is not None
         deadline = time.monotonic() + START_TIMEOUT_S
         while not _knows_a_broker(self.port):

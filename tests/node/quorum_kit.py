@@ -24,7 +24,7 @@ from ottla.node.environment import Environment
 from ottla.node.metadata_feed import MetadataFeed
 from ottla.node.quorum import MetadataQuorum, QuorumSettings, open_replica
 from ottla.protocol.codec import read_request, read_response, write_request, write_response
-from ottla.protocol.errors import ApiError
+from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.frames import parse_request_header
 from ottla.protocol.times import milliseconds
 from ottla.raft.quorum import Identity
@@ -126,7 +126,7 @@ class QuorumNode:
         response = await self.call(set_partitions(count))
         assert response.responses[0].error_code == 0, response
 
-    async def add_voter(self):
+    async def add_voter(self, *, ack_when_committed=True):
         listener = Listener(
             name=self.endpoint.name, host=self.endpoint.host, port=self.endpoint.port
         )
@@ -137,6 +137,7 @@ class QuorumNode:
                 voter_id=self.id,
                 voter_directory_id=self.key.directory_id,
                 listeners=(listener,),
+                ack_when_committed=ack_when_committed,
             )
         )
 
@@ -243,7 +244,7 @@ class QuorumCluster:
         """All of them voters."""
         nodes = [await self.start(node_id) for node_id in range(1, count + 1)]
         for node in nodes[1:]:
-            await node.add_voter()
+            await until_voter(node)
         return nodes
 
     async def leader(self, *, other_than=None):
@@ -254,6 +255,17 @@ class QuorumCluster:
         for node in list(self.nodes.values()):
             await node.stop()
             assert node.failures == []
+
+
+async def until_voter(node):
+    """As a node does it that adds itself: again, while the leader is new or busy."""
+    while not node.core.is_voter:
+        try:
+            await node.add_voter()
+        except ApiError as error:
+            if error.code is not ErrorCode.request_timed_out:
+                raise
+        await asyncio.sleep(0.005)
 
 
 async def until(condition):

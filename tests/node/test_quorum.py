@@ -2,7 +2,7 @@ import asyncio
 import errno
 
 import pytest
-from tests.node.quorum_kit import METADATA, QuorumCluster, set_partitions, until
+from tests.node.quorum_kit import METADATA, QuorumCluster, set_partitions, until, until_voter
 
 from ottla.controller.image import BROKER_RESOURCE
 from ottla.controller.record_codec import MetadataRecordCodec
@@ -213,9 +213,9 @@ def test_nodes_join_as_observers_and_become_voters():
         assert not second.quorum.is_alone
         await until(lambda: second.partitions == "1")
         assert not second.core.is_voter
-        await second.add_voter()
+        await until_voter(second)
         third = await cluster.start(3)
-        await third.add_voter()
+        await until_voter(third)
         await cluster.start(4)
         described = await third.describe()
         assert described.leader_id == 1
@@ -252,6 +252,31 @@ def test_when_the_leader_crashes_another_leads_and_nothing_is_lost():
     run(test)
 
 
+def test_a_follower_that_restarts_knows_the_leader_at_once():
+    async def test(cluster):
+        await cluster.form(3)
+        leader = await cluster.leader()
+        follower = next(node for node in cluster.nodes.values() if node != leader)
+        await follower.stop()
+        follower = await cluster.start(follower.id)
+        await follower.set(7)
+        assert follower.partitions == "7"
+
+    run(test)
+
+
+def test_no_more_nodes_than_the_quorum_needs_can_add_themselves():
+    async def test(cluster):
+        *_, last = await cluster.form(3)
+        fourth = await cluster.start(4)
+        with pytest.raises(ApiError, match="all the voters that it needs"):
+            await fourth.add_voter(ack_when_committed=False)
+        await fourth.add_voter()
+        assert len((await last.describe()).current_voters) == 4
+
+    run(test)
+
+
 def test_a_leader_that_stops_hands_over():
     async def test(cluster):
         nodes = await cluster.form(3)
@@ -263,7 +288,10 @@ def test_a_leader_that_stops_hands_over():
         await nodes[2].set(5)
 
     # Nobody would notice in time without being told.
-    slow = {"controller.quorum.fetch.timeout.ms": 20_000}
+    slow = {
+        "controller.quorum.fetch.timeout.ms": 20_000,
+        "controller.quorum.request.timeout.ms": 10_000,
+    }
     run(test, **slow)
 
 

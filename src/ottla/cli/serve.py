@@ -18,6 +18,7 @@ def serve(
     data: list[Path] | None = None,
     config: Path | None = None,
     set_: Annotated[list[str] | None, Parameter(name="--set")] = None,
+    join: list[str] | None = None,
     advertised: str | None = None,
     listener: list[str] | None = None,
     log_format: LogFormat = LogFormat.TEXT,
@@ -31,6 +32,7 @@ def serve(
         data: Directory of the data (log.dirs); may be given more than once.
         config: YAML file with Kafka's configuration keys.
         set_: One configuration key as KEY=VALUE, stronger than the file; may be repeated.
+        join: HOST:PORT of a node whose cluster this one is to join; may be repeated.
         advertised: HOST:PORT that clients are told to connect to.
         listener: NAME://HOST:PORT to listen on, instead of --host and --port; may be repeated.
         log_format: How the log on stderr is written.
@@ -48,6 +50,7 @@ def serve(
         data=tuple(data or ()),
         config_file=config,
         overrides=parse_assignments("--set", set_ or []),
+        join=tuple(address for text in join or () for address in text.split(",")),
         advertised=advertised,
         listeners=tuple(listener or ()),
         log_format=log_format,

@@ -23,6 +23,8 @@ from ottla.protocol.frames import API_VERSIONS_KEY, RequestHeader, parse_request
 
 logger = logging.getLogger(__name__)
 
+_API_KEY_BYTES = 2
+
 Dispatch = Callable[[Session, memoryview], None]
 
 
@@ -41,6 +43,19 @@ def make_dispatch(broker: Broker, table: Mapping[int, Api]) -> Dispatch:
 
 
 _BROKER_FAILED = ApiError(ErrorCode.unknown_server_error, "the broker failed; see its log")
+
+
+def make_early_dispatch(broker: Broker, table: Mapping[int, Api]) -> Dispatch:
+    """Of a node that serves no clients yet: who asks for what the table has not is too early."""
+    dispatch = make_dispatch(broker, table)
+
+    def dispatch_early(session: Session, frame: memoryview) -> None:
+        if int.from_bytes(frame[:_API_KEY_BYTES], "big") in table:
+            dispatch(session, frame)
+        else:
+            session.close("the node starts")
+
+    return dispatch_early
 
 
 class _Call(NamedTuple):

@@ -16,6 +16,7 @@ from ottla.groups.group_config import GROUP_KEYS, validate_broker
 from ottla.groups.share.config import BROKER_KEYS as SHARE_BROKER_KEYS
 from ottla.network.config import ADVERTISED_LISTENERS, LISTENERS
 from ottla.network.config import BROKER_KEYS as NETWORK_KEYS
+from ottla.node.joining import addresses_problem
 from ottla.node.settings import ServeSettings
 from ottla.protocol.config import ConfigKey, ConfigSchema, ConfigType, ConfigValues, at_least
 from ottla.protocol.errors import ApiError
@@ -45,7 +46,16 @@ BROKER_RACK = ConfigKey(
     "The rack or zone of this node; replicas of a partition are spread over racks.",
 )
 
-NODE_KEYS: tuple[ConfigKey[Any], ...] = (NODE_ID, BROKER_RACK)
+QUORUM_BOOTSTRAP_SERVERS: ConfigKey[tuple[str, ...]] = ConfigKey(
+    "controller.quorum.bootstrap.servers",
+    ConfigType.LIST,
+    (),
+    "Nodes of the cluster to join, as HOST:PORT; one that answers is enough. Without any, a node "
+    "with a new directory begins a cluster. A node that has joined finds the others by itself.",
+    addresses_problem,
+)
+
+NODE_KEYS: tuple[ConfigKey[Any], ...] = (NODE_ID, BROKER_RACK, QUORUM_BOOTSTRAP_SERVERS)
 
 BROKER_SCHEMA = ConfigSchema(
     (
@@ -145,6 +155,8 @@ def _read_flags(settings: ServeSettings, below: ConfigValues) -> dict[str, objec
         values[NODE_ID.name] = settings.id
     if settings.data:
         values[LOG_DIRS.name] = tuple(str(path) for path in settings.data)
+    if settings.join:
+        values[QUORUM_BOOTSTRAP_SERVERS.name] = settings.join
     if settings.listeners:
         values[LISTENERS.name] = settings.listeners
     elif settings.host is not None or settings.port is not None:

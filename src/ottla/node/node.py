@@ -15,31 +15,40 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ottla.controller.config import BROKER_HEARTBEAT_INTERVAL_MS
+from ottla.controller.config import BROKER_HEARTBEAT_INTERVAL_MS, BROKER_SESSION_TIMEOUT_MS
 from ottla.controller.effective_configs import ConfigRules, EffectiveConfigs
 from ottla.groups.config import GroupConfig
 from ottla.groups.group_config import validate_group
 from ottla.handlers.api import claimed_versions
 from ottla.handlers.broker import Broker
-from ottla.handlers.dispatch import make_dispatch
+from ottla.handlers.dispatch import make_dispatch, make_early_dispatch
 from ottla.handlers.table import API_TABLE, EARLY_API_TABLE
 from ottla.network.config import NetworkConfig
 from ottla.network.endpoints import Endpoint, advertised_endpoints
 from ottla.network.peers import Peers
 from ottla.network.server import Server
-from ottla.node.config import BROKER_RACK, BROKER_SCHEMA, GROUP_SCHEMA, NODE_ID, TOPIC_SCHEMA
+from ottla.node.config import (
+    BROKER_RACK,
+    BROKER_SCHEMA,
+    GROUP_SCHEMA,
+    NODE_ID,
+    QUORUM_BOOTSTRAP_SERVERS,
+    TOPIC_SCHEMA,
+)
 from ottla.node.deleted_topics import DeletedTopics
 from ottla.node.descriptors import descriptor_limit, share_descriptors
 from ottla.node.environment import Environment
 from ottla.node.group_configs import GroupConfigs
 from ottla.node.group_coordinators import group_coordinators, remove_offsets_of_topics
 from ottla.node.housekeeping import Housekeeping
+from ottla.node.joining import CannotJoin, Joining, parse_address
 from ottla.node.metadata_feed import Listener, MetadataFeed
 from ottla.node.quorum import MetadataQuorum, QuorumSettings, open_replica
-from ottla.node.registration import BrokerIdentity, Registration
+from ottla.node.registration import SESSIONS_WAITED, BrokerIdentity, Registration
 from ottla.node.replication import broker_address, start_replication
 from ottla.node.share_groups import make_share_groups
 from ottla.node.transaction_drivers import TransactionDrivers, transaction_drivers
+from ottla.node.voting import Voting
 from ottla.protocol.config import ConfigValues
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.raft.quorum import Identity
@@ -57,6 +66,7 @@ from ottla.replication.manager import ReplicaManager, ReplicaSettings
 from ottla.replication.partition import FlushPolicy
 from ottla.replication.pending_writes import PendingWrites
 from ottla.replication.share_groups import ShareGroups
+from ottla.runtime.config import QUORUM_SIZE
 from ottla.runtime.controller_client import ControllerClient
 from ottla.runtime.flusher import Flushable, Flusher
 from ottla.runtime.producer_ids import ProducerIds
@@ -138,6 +148,8 @@ class Node:
             self._clock,
         )
         self._peers = Peers(self._loop, f"node-{self.node_id}")
+        self._bootstrap = [parse_address(text) for text in self.values[QUORUM_BOOTSTRAP_SERVERS]]
+        self._patience_s = SESSIONS_WAITED * self.values[BROKER_SESSION_TIMEOUT_MS] / 1000
         self._server: Server | None = None
         self._quorum: MetadataQuorum | None = None
         self._registration: Registration | None = None
@@ -149,16 +161,50 @@ class Node:
         return self._server.endpoints
 
     async def start(self) -> None:
-        """Returns when clients can be served. Raises StartError."""
+        """Returns when clients can be served. Raises StartError.
+
+        A node that waits for others may wait for long; cancelling this stops it.
+        """
+        loading = None
         try:
-            await self._loop.run_in_executor(self._executor, self._logs.start, self.node_id)
-        except (StorageError, WrongDirectory, OSError) as error:
+            cluster_id = await self._joining().cluster_id()
+            loading = self._loop.run_in_executor(
+                self._executor, self._logs.start, self.node_id, cluster_id
+            )
+            await asyncio.shield(loading)
+        except (StorageError, WrongDirectory, CannotJoin, OSError) as error:
             raise StartError(str(error)) from error
+        except asyncio.CancelledError:
+            await self._give_up(loading)
+            raise
         try:
             await self._start_on_storage()
-        except (StorageError, CorruptLog, OSError, ValueError, ApiError) as error:
+        except (StorageError, CorruptLog, CannotJoin, OSError, ValueError, ApiError) as error:
             await self.stop()
             raise StartError(str(error)) from error
+        except asyncio.CancelledError:
+            await self.stop()
+            raise
+
+    async def _give_up(self, loading: "asyncio.Future[None] | None") -> None:
+        self._peers.close()
+        if loading is not None:
+            await asyncio.wait([loading])
+            if loading.exception() is None:
+                await self._loop.run_in_executor(self._executor, self._logs.stop)
+        self._executor.shutdown()
+
+    def _joining(self) -> Joining:
+        return Joining(
+            self._peers,
+            self._bootstrap,
+            self.node_id,
+            self._filesystem,
+            self.directories[0],
+            self._loop,
+            self._executor,
+            patience_s=self._patience_s,
+        )
 
     async def _start_on_storage(self) -> None:
         self._server = server = self._make_server()
@@ -183,11 +229,12 @@ class Node:
         groups = self._start_groups()
         transactions = self._start_transactions(groups)
         broker = self._broker(quorum, controller, registration, groups, transactions, share)
-        server.use(make_dispatch(broker, EARLY_API_TABLE))
+        server.use(make_early_dispatch(broker, EARLY_API_TABLE))
         if not quorum.is_alone:
             server.start()
         await quorum.start()
-        await registration.register(self._advertised(), self.values[BROKER_RACK] or None)
+        rack = self.values[BROKER_RACK] or None
+        await registration.register(self._advertised(), rack, self._patience_s)
         await quorum.applier.reached(registration.epoch + 1)
         self._take_up_image(groups)
         await registration.wait_until_unfenced()
@@ -195,6 +242,8 @@ class Node:
         server.use(make_dispatch(broker, API_TABLE))
         if quorum.is_alone:
             server.start()
+        voting = Voting(quorum, self._peers, self.values[QUORUM_SIZE])
+        self._supervisor.start("voting", voting.watch())
         housekeeping = Housekeeping(
             self.values, self._logs, self._replicas, self._clock, self._executor
         )
@@ -267,17 +316,22 @@ class Node:
             self.directories[0],
             self._clock.now_ms(),
         )
+        if not (replica.voters or self._bootstrap or replica.is_alone(self.node_id)):
+            raise CannotJoin(f"{self.directories[0]} is to join a cluster; say which with --join")
         advertised = self._advertised()
+        # Whom to ask who are no nodes yet, by numbers that no node has.
+        bootstrap = {-2 - index: address for index, address in enumerate(self._bootstrap)}
         identity = Identity(
             cluster_id=self._logs.cluster_id,
             key=ReplicaKey(self.node_id, self._logs.directory_ids.get(self.directories[0])),
             endpoints=tuple(QuorumEndpoint(*endpoint) for endpoint in advertised),
+            bootstrap=tuple(bootstrap),
         )
         return MetadataQuorum(
             QuorumSettings(
                 identity=identity,
                 listener_name=advertised[0].listener_name,
-                bootstrap={},
+                bootstrap=bootstrap,
                 rules=self._rules,
             ),
             replica,

@@ -23,7 +23,7 @@ from ottla.raft.quorum import Identity
 from ottla.raft.quorum_state import QuorumState
 from ottla.raft.voters import Voter, VoterSet
 from ottla.runtime.active_controller import ActiveController
-from ottla.runtime.config import SNAPSHOT_BYTES
+from ottla.runtime.config import QUORUM_SIZE, SNAPSHOT_BYTES
 from ottla.runtime.forwarding import Forwarding
 from ottla.runtime.leadership import Leadership
 from ottla.runtime.local_controller import LocalController
@@ -48,6 +48,15 @@ class StoredReplica(NamedTuple):
     quorum_state: QuorumState | None
     voters: VoterSet  # As the log says; none when it does not.
 
+    def is_alone(self, node_id: int) -> bool:
+        """Whether the node is to begin a cluster, or has begun one, if the log says nothing."""
+        saved = self.quorum_state
+        return (
+            saved is None
+            or saved.leader_id == node_id
+            or (saved.voted is not None and saved.voted.id == node_id)
+        )
+
 
 def open_replica(filesystem: Filesystem, data_directory: str, now_ms: int) -> StoredReplica:
     """For a thread. StorageError when what is there does not fit together."""
@@ -56,11 +65,9 @@ def open_replica(filesystem: Filesystem, data_directory: str, now_ms: int) -> St
     return StoredReplica(log, state_file, state_file.load(), log.voters(VoterSet()).latest)
 
 
-def initial_voters(identity: Identity, saved: QuorumState | None) -> VoterSet:
+def initial_voters(identity: Identity, replica: StoredReplica) -> VoterSet:
     """Who votes until the log says it: this node alone, unless it is to join others."""
-    own_id = identity.key.id
-    alone = saved is None or saved.leader_id == own_id
-    alone = alone or (saved is not None and saved.voted is not None and saved.voted.id == own_id)
+    alone = replica.is_alone(identity.key.id)
     return VoterSet.of([Voter(identity.key, identity.endpoints)] if alone else [])
 
 
@@ -88,7 +95,7 @@ class MetadataQuorum:
         self._environment = environment
         self._on_failure = on_failure
         self._loop = supervisor.loop
-        initial = initial_voters(settings.identity, replica.quorum_state)
+        initial = initial_voters(settings.identity, replica)
         voters = replica.voters or initial
         self._is_alone = len(voters) == 1 and settings.identity.key in voters
         values = ConfigValues(settings.rules.static)
@@ -130,7 +137,7 @@ class MetadataQuorum:
             bytes_max=values[SNAPSHOT_BYTES],
         )
         self.controller = ActiveController(self.driver, self.applier, self._new_runtime, supervisor)
-        self.requests = QuorumRequests(self.driver, config.request_timeout_ms)
+        self.requests = QuorumRequests(self.driver, config.request_timeout_ms, values[QUORUM_SIZE])
         self.leadership = Leadership(self.driver, self.controller)
         self.forwarding = Forwarding(
             self.call_here, self.leadership, self.applier, peers, self._loop

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, Protocol
 from uuid import UUID
@@ -23,6 +24,9 @@ logger = logging.getLogger(__name__)
 
 _PLAINTEXT = i16(0)
 _FORGOTTEN = (ErrorCode.broker_id_not_registered, ErrorCode.stale_broker_epoch)
+_NO_CONTROLLER = (ErrorCode.not_controller, ErrorCode.request_timed_out)
+SESSIONS_WAITED = 3  # For the session of this broker's last life to end.
+_UNFENCED_RETRY_S = 0.05
 _LEAVING_HASTE = 4  # Heartbeats come so much faster while the broker waits to stop.
 
 
@@ -71,41 +75,63 @@ class Registration:
         self._leaves = False
         self.epoch = i64(-1)  # Before it is registered.
 
-    async def register(self, advertised: Sequence[Endpoint], rack: str | None) -> None:
-        """Returns when the cluster knows this broker; its last life may have to be over first."""
+    async def register(
+        self, advertised: Sequence[Endpoint], rack: str | None, patience_s: float = math.inf
+    ) -> None:
+        """Returns when the cluster knows this broker. ApiError when it does not want it.
+
+        There may be no controller yet, and the broker's last life may have to be over first, which
+        is waited for with patience.
+        """
         self._request = _registration_request(self._identity, advertised, rack)
+        waited_s = 0.0
         while True:
             try:
                 await self._register(self._request)
                 return
             except ApiError as error:
-                if error.code is not ErrorCode.duplicate_broker_registration:
+                if error.code is ErrorCode.duplicate_broker_registration:
+                    if waited_s >= patience_s:
+                        raise self._taken() from error
+                    waited_s += self._heartbeat_interval_s
+                elif error.code not in _NO_CONTROLLER:
                     raise
                 logger.info("waiting to register: %s", error.message or "the id is in use")
             await asyncio.sleep(self._heartbeat_interval_s)
 
+    def _taken(self) -> ApiError:
+        return ApiError(
+            ErrorCode.duplicate_broker_registration,
+            f"node id {self._broker_id} is taken by a node that is alive; give this one another id",
+        )
+
     async def wait_until_unfenced(self) -> None:
         """Returns when the controller lets this broker serve."""
-        heartbeat = await self._heartbeat()
-        while heartbeat.is_fenced:
-            await asyncio.sleep(self._heartbeat_interval_s)
-            heartbeat = await self._heartbeat()
+        fenced = await self._beat()
+        while fenced:
+            await asyncio.sleep(min(_UNFENCED_RETRY_S, self._heartbeat_interval_s))
+            fenced = await self._beat()
 
     async def keep_alive(self) -> None:
         """Heartbeats for as long as it runs; a broker that was forgotten registers again."""
         while True:
             await asyncio.sleep(self._heartbeat_interval_s)
+            await self._beat()
+
+    async def _beat(self) -> bool:
+        """Whether the broker is fenced, as far as it knows."""
+        try:
             try:
-                try:
-                    await self._heartbeat()
-                except ApiError as error:
-                    if error.code not in _FORGOTTEN or self._request is None or self._leaves:
-                        raise
-                    logger.warning("registering again: %s", error.message or error.code.name)
-                    await self._register(self._request)
+                return (await self._heartbeat()).is_fenced
             except ApiError as error:
-                reason = error.message or error.code.name
-                logger.warning("the controller refused this broker: %s", reason)
+                if error.code not in _FORGOTTEN or self._request is None or self._leaves:
+                    raise
+                logger.warning("registering again: %s", error.message or error.code.name)
+                await self._register(self._request)
+        except ApiError as error:
+            reason = error.message or error.code.name
+            logger.warning("the controller refused this broker: %s", reason)
+        return True
 
     async def leave(self) -> None:
         """Returns when this broker leads nothing any more and the others know it."""

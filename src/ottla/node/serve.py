@@ -50,21 +50,35 @@ async def _run(values: Mapping[str, object], settings: ServeSettings) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop_asked.set)
     gc.disable()  # A start makes much that lasts, and looking at it again and again costs time.
+    starting = asyncio.ensure_future(node.start())
+    ended = asyncio.ensure_future(_first_of(stop_asked, node.failed))
+    await asyncio.wait({starting, ended}, return_when=asyncio.FIRST_COMPLETED)
     try:
-        await node.start()
+        if starting.done():
+            await starting
+            _settle_interpreter()
+            if settings.log_format is LogFormat.TEXT and sys.stdout.isatty():
+                _greet(node)
+            await ended
+            await node.stop()
+        else:
+            starting.cancel()
+            await asyncio.wait({starting})
     except StartError as error:
         sys.stderr.write(f"ottla: {error}\n")
         return EXIT_FAILED
-    _settle_interpreter()
-    if settings.log_format is LogFormat.TEXT and sys.stdout.isatty():
-        _greet(node)
-    asked = asyncio.ensure_future(stop_asked.wait())
-    failed = asyncio.ensure_future(node.failed.wait())
-    await asyncio.wait({asked, failed}, return_when=asyncio.FIRST_COMPLETED)
-    for waiting in (asked, failed):
-        waiting.cancel()
-    await node.stop()
+    finally:
+        ended.cancel()
     return EXIT_FAILED if node.failed.is_set() else EXIT_OK
+
+
+async def _first_of(*events: asyncio.Event) -> None:
+    waiting = [asyncio.ensure_future(event.wait()) for event in events]
+    try:
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for each in waiting:
+            each.cancel()
 
 
 def _settle_interpreter() -> None:

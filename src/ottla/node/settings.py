@@ -23,6 +23,7 @@ class ServeSettings:
     overrides: Mapping[str, str] = field(
         default_factory=dict
     )  # From --set; stronger than the file.
+    join: tuple[str, ...] = ()  # HOST:PORT of nodes; becomes controller.quorum.bootstrap.servers.
     advertised: str | None = None  # HOST:PORT that clients are told to connect to.
     listeners: tuple[str, ...] = ()  # NAME://host:port, instead of host and port.
     log_format: LogFormat = LogFormat.TEXT

@@ -74,7 +74,9 @@ class RaftConfig:
             election_backoff_max_ms=values[ELECTION_BACKOFF_MAX_MS],
             request_timeout_ms=values[REQUEST_TIMEOUT_MS],
             retry_backoff_ms=values[RETRY_BACKOFF_MS],
-            fetch_max_wait_ms=min(_FETCH_MAX_WAIT_MS, values[FETCH_TIMEOUT_MS] // 4),
+            fetch_max_wait_ms=min(
+                _FETCH_MAX_WAIT_MS, values[FETCH_TIMEOUT_MS] // 4, values[REQUEST_TIMEOUT_MS] // 2
+            ),
         )
 
     @property

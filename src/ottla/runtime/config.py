@@ -1,4 +1,4 @@
-"""Broker keys that the runtime of the metadata obeys."""
+"""Broker keys that the driver of the metadata quorum obeys."""
 
 from typing import Any, Final
 
@@ -13,4 +13,13 @@ SNAPSHOT_BYTES: Final = ConfigKey(
     validator=at_least(1),
 )
 
-BROKER_KEYS: Final[tuple[ConfigKey[Any], ...]] = (SNAPSHOT_BYTES,)
+QUORUM_SIZE: Final = ConfigKey(
+    "quorum.size",
+    ConfigType.INT,
+    3,
+    "Nodes become voters of the metadata quorum by themselves until there are so many. An odd "
+    "number: of 3 voters 1 may fail, of 5 voters 2. Ottla's own key.",
+    validator=at_least(1),
+)
+
+BROKER_KEYS: Final[tuple[ConfigKey[Any], ...]] = (SNAPSHOT_BYTES, QUORUM_SIZE)

@@ -20,9 +20,11 @@ _ADD_REQUEST_TIMEOUTS: Final = 15  # So many times may a new voter take to catch
 
 
 class QuorumRequests:
-    def __init__(self, driver: RaftDriver, request_timeout_ms: int) -> None:
+    def __init__(self, driver: RaftDriver, request_timeout_ms: int, quorum_size: int) -> None:
+        """A node that adds itself becomes a voter only as long as there are too few."""
         self._driver = driver
         self._request_timeout_ms = request_timeout_ms
+        self._quorum_size = quorum_size
 
     async def handle(self, request: object) -> object:
         """The response to a request of another replica. ApiError when it cannot be taken."""
@@ -33,6 +35,7 @@ class QuorumRequests:
             message = request_from_wire(request)
         except ProtocolError as error:
             raise ApiError(ErrorCode.invalid_request, str(error)) from error
+        self._validate_needed(message)
         return response_to_wire(await self._driver.handle(self._bounded(message)))
 
     async def call(self, request: Any) -> Any:
@@ -45,6 +48,16 @@ class QuorumRequests:
 
             return describe_quorum(self._driver, core, core.state, request)
         return await self.handle(request)
+
+    def _validate_needed(self, request: Request) -> None:
+        core = self._driver.core
+        if (
+            isinstance(request, AddRaftVoterRequest)
+            and not request.ack_when_committed  # The mark of a node that adds itself (KIP-1186).
+            and core is not None
+            and len(core.voters.latest) >= self._quorum_size
+        ):
+            raise ApiError(ErrorCode.invalid_request, "the quorum has all the voters that it needs")
 
     def _bounded(self, request: Request) -> Request:
         """Nobody may make the leader wait for as long as they like."""

@@ -35,7 +35,7 @@ from ottla.raft.node import RaftNode
 from ottla.raft.quorum import Identity
 from ottla.raft.quorum_state import QuorumState
 from ottla.raft.ready import Ready, RoleChange
-from ottla.raft.states import Leader, Role
+from ottla.raft.states import Follower, Leader, Role
 from ottla.raft.voters import VoterHistory, VoterSet
 from ottla.runtime.clock import Clock
 from ottla.runtime.flusher import Flusher
@@ -115,7 +115,9 @@ class RaftDriver:
         voters, saved = await self.loop.run_in_executor(self._executor, self._load)
         if self._stopped:
             return
-        self._core = self._new_core(voters, saved)
+        self._core = core = self._new_core(voters, saved)
+        if isinstance(core.state, Follower):  # As the quorum state says; the core does not.
+            self._on_role_change(RoleChange(Role.FOLLOWER, core.state.epoch, core.state.leader_id))
         self._run()
 
     async def stop(self) -> None:

@@ -1,0 +1,175 @@
+"""How a node with a new directory finds the cluster that it is to join.
+
+It asks the nodes that it was told of for the id of their cluster, marks the directory as one that
+is to join, and takes part in the quorum as an observer (see `quorum`). A directory that has been in
+a cluster knows the way from its own log.
+"""
+
+import asyncio
+import logging
+from asyncio import AbstractEventLoop
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from typing import Final, NamedTuple
+
+from ottla.network.endpoints import parse_endpoint
+from ottla.network.peers import Address, Peers, PeerUnreachable
+from ottla.protocol.codec import newest_request_type
+from ottla.raft.quorum_state import QuorumState
+from ottla.runtime.quorum_state_file import QuorumStateFile
+from ottla.runtime.raft_log import metadata_directory
+from ottla.storage.directory_identity import read_identity
+from ottla.storage.filesystem import Filesystem
+
+logger = logging.getLogger(__name__)
+
+JOIN_TIMEOUT_S: Final = 30.0
+_ATTEMPT_TIMEOUT_MS: Final = 3_000
+_RETRY_S: Final = 0.2
+_DESCRIBE_CLUSTER_KEY: Final = 60
+_DESCRIBE_CLUSTER_VERSION: Final = 0
+
+
+class CannotJoin(Exception):
+    """The message is for the person who started the node."""
+
+
+def parse_address(text: str) -> Address:
+    """HOST:PORT; ValueError says what is wrong."""
+    try:
+        endpoint = parse_endpoint(f"JOIN://{text}")
+    except ValueError:
+        raise ValueError(f"{text!r} is not of the form HOST:PORT") from None
+    if not endpoint.host or not endpoint.port:
+        raise ValueError(f"{text!r} is not of the form HOST:PORT")
+    return Address(endpoint.host, endpoint.port)
+
+
+def addresses_problem(texts: Sequence[str]) -> str | None:
+    for text in texts:
+        try:
+            parse_address(text)
+        except ValueError as error:
+            return str(error)
+    return None
+
+
+class FoundCluster(NamedTuple):
+    cluster_id: str
+    broker_ids: frozenset[int]  # Those that are alive.
+
+
+class Joining:
+    def __init__(
+        self,
+        peers: Peers,
+        addresses: Sequence[Address],
+        node_id: int,
+        filesystem: Filesystem,
+        data_directory: str,
+        loop: AbstractEventLoop,
+        executor: Executor,
+        *,
+        patience_s: float,
+    ) -> None:
+        """`patience_s` is for an earlier life of this node, whose session has to end."""
+        self._peers = peers
+        self._addresses = addresses
+        self._node_id = node_id
+        self._filesystem = filesystem
+        self._data_directory = data_directory
+        self._loop = loop
+        self._executor = executor
+        self._patience_s = patience_s
+
+    async def cluster_id(self) -> str | None:
+        """Of the cluster that this node is in or joins; None if it is to begin one. CannotJoin."""
+        run, directory = self._loop.run_in_executor, self._data_directory
+        identity = await run(self._executor, read_identity, self._filesystem, directory)
+        if identity is not None:
+            if self._addresses:
+                await self._validate_same(identity.cluster_id)
+            return identity.cluster_id
+        if self._addresses:
+            cluster_id = await self._find_place()
+            await run(self._executor, self._mark)
+            return cluster_id
+        if await run(self._executor, self._is_marked):
+            raise CannotJoin(f"{directory} is to join a cluster; say which with --join")
+        return None
+
+    async def _validate_same(self, cluster_id: str) -> None:
+        try:
+            found = await self._find(timeout_s=0.0)
+        except CannotJoin:
+            return  # It knows others from its own log, or is itself the first to be asked.
+        if found.cluster_id != cluster_id:
+            raise CannotJoin(
+                f"log directory {self._data_directory} belongs to cluster {cluster_id}, and the "
+                f"nodes to join are of cluster {found.cluster_id}; give it a new directory"
+            )
+
+    async def _find_place(self) -> str:
+        """The id of a cluster in which no living node has this number."""
+        deadline: float | None = None
+        while True:
+            found = await self._find(JOIN_TIMEOUT_S)
+            if self._node_id not in found.broker_ids:
+                return found.cluster_id
+            deadline = deadline or self._loop.time() + self._patience_s
+            if self._loop.time() >= deadline:
+                raise CannotJoin(
+                    f"node id {self._node_id} is taken by a node that is alive; "
+                    "give this one another id"
+                )
+            await asyncio.sleep(_RETRY_S)
+
+    async def _find(self, timeout_s: float) -> FoundCluster:
+        """By the first node that answers."""
+        deadline = self._loop.time() + timeout_s
+        warned = False
+        while True:
+            reasons = []
+            for address in self._addresses:
+                try:
+                    return await self._ask(address)
+                except PeerUnreachable as error:
+                    reasons.append(str(error))
+            reason = "; ".join(reasons)
+            if self._loop.time() >= deadline:
+                raise CannotJoin(
+                    f"no node to join was found: {reason}. The first node of a cluster is started "
+                    "without --join"
+                )
+            if not warned:
+                warned = True
+                logger.warning("no node to join was found yet: %s", reason)
+            await asyncio.sleep(_RETRY_S)
+
+    async def _ask(self, address: Address) -> FoundCluster:
+        request = newest_request_type(_DESCRIBE_CLUSTER_KEY)(
+            include_cluster_authorized_operations=False, include_fenced_brokers=False
+        )
+        response = await self._peers.call(
+            address,
+            _DESCRIBE_CLUSTER_KEY,
+            _DESCRIBE_CLUSTER_VERSION,
+            request,
+            timeout_ms=_ATTEMPT_TIMEOUT_MS,
+            purpose="joining",
+        )
+        return FoundCluster(
+            response.cluster_id, frozenset(broker.broker_id for broker in response.brokers)
+        )
+
+    # In a thread: the mark is made before the directory gets its cluster's id, so that a start
+    # that is cut short never begins a cluster of its own.
+
+    def _mark(self) -> None:
+        directory = metadata_directory(self._data_directory)
+        self._filesystem.make_directory(directory)
+        QuorumStateFile(self._filesystem, directory).save(QuorumState())
+
+    def _is_marked(self) -> bool:
+        directory = metadata_directory(self._data_directory)
+        return QuorumStateFile(self._filesystem, directory).load() is not None

@@ -1,0 +1,135 @@
+"""Whether this node votes in the metadata quorum.
+
+The first nodes of a cluster become voters by themselves, until there are `quorum.size` of them; so
+do later ones when voters were removed. A voter whose address changed tells the leader. A node whose
+disk was replaced takes the place of the voter that it was.
+"""
+
+import asyncio
+import logging
+from typing import Any, Final
+
+from ottla.network.peers import Peers, PeerUnreachable
+from ottla.node.quorum import MetadataQuorum
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.raft.messages import (
+    AddRaftVoterRequest,
+    RemoveRaftVoterRequest,
+    Request,
+    UpdateRaftVoterRequest,
+)
+from ottla.raft.node import RaftNode
+from ottla.raft.voters import KRAFT_VERSION_MAX, Voter
+
+logger = logging.getLogger(__name__)
+
+_RETRY_S: Final = 0.1
+_WATCH_S: Final = 5.0
+_CALL_TIMEOUT_MS: Final = 10_000
+
+# What comes with any change of voters or leaders; the next round looks again.
+_PASSING: Final = (
+    ErrorCode.request_timed_out,
+    ErrorCode.not_controller,
+    ErrorCode.not_leader_or_follower,
+    ErrorCode.fenced_leader_epoch,
+    ErrorCode.unknown_leader_epoch,
+)
+
+
+class Voting:
+    def __init__(self, quorum: MetadataQuorum, peers: Peers, quorum_size: int) -> None:
+        self._quorum = quorum
+        self._peers = peers
+        self._quorum_size = quorum_size
+        self._identity = quorum.driver.identity
+
+    async def watch(self) -> None:
+        """For as long as the node runs."""
+        while True:
+            delay_s = _WATCH_S
+            try:
+                if await self._change_if_due():
+                    delay_s = _RETRY_S
+            except (PeerUnreachable, ApiError) as error:
+                if not isinstance(error, ApiError) or error.code in _PASSING:
+                    delay_s = _RETRY_S
+                else:
+                    logger.warning("the node's part in the quorum stays as it is: %s", error)
+            await asyncio.sleep(delay_s)
+
+    async def _change_if_due(self) -> bool:
+        """Whether something was asked for, so that it is worth looking again soon."""
+        core = self._quorum.driver.core
+        if core is None or self._quorum.leadership.leader_id is None:
+            return True
+        key, voters = self._identity.key, core.voters.latest
+        voter = voters.voter(key.id)
+        if key in voters:
+            assert voter is not None
+            if voter.endpoints == self._identity.endpoints and voter.key == key:
+                return False
+            await self._update(core)
+        elif voter is not None:
+            await self._replace(voter)
+        elif len(voters) < self._quorum_size:
+            await self._add()
+        else:
+            return False
+        return True
+
+    async def _add(self) -> None:
+        request = AddRaftVoterRequest(
+            cluster_id=self._identity.cluster_id,
+            timeout_ms=_CALL_TIMEOUT_MS,
+            voter=self._identity.key,
+            listeners=self._identity.endpoints,
+            ack_when_committed=False,  # The mark of a node that adds itself (KIP-1186).
+        )
+        await self._call(request)
+        logger.info("node %d votes in the quorum", self._identity.key.id)
+
+    async def _replace(self, voter: Voter) -> None:
+        """The controller has let this node register, so the one that it was is gone."""
+        logger.warning(
+            "node %d votes with another log directory; this one takes its place", voter.key.id
+        )
+        await self._call(
+            RemoveRaftVoterRequest(cluster_id=self._identity.cluster_id, voter=voter.key)
+        )
+
+    async def _update(self, core: RaftNode) -> None:
+        request = UpdateRaftVoterRequest(
+            cluster_id=self._identity.cluster_id,
+            current_leader_epoch=core.state.epoch,
+            voter=self._identity.key,
+            listeners=self._identity.endpoints,
+            min_supported_version=0,
+            max_supported_version=KRAFT_VERSION_MAX,
+        )
+        entity = _to_wire(request)
+        if self._quorum.leadership.is_here:
+            response: Any = await self._quorum.requests.handle(entity)
+        else:
+            address = self._quorum.leadership.address
+            if address is None:
+                return
+            response = await self._peers.call(
+                address,
+                entity.__api_key__,
+                entity.__version__,
+                entity,
+                timeout_ms=_CALL_TIMEOUT_MS,
+                purpose="quorum",
+            )
+        if response.error_code is not ErrorCode.none:
+            raise ApiError(response.error_code)
+
+    async def _call(self, request: Request) -> None:
+        await self._quorum.forwarding.call(_to_wire(request), timeout_ms=_CALL_TIMEOUT_MS)
+
+
+def _to_wire(request: Request) -> Any:
+    from ottla.raft.wire_requests import request_to_wire  # A single node never needs it.
+
+    return request_to_wire(request)

@@ -1,0 +1,166 @@
+"""A cluster of real processes on this machine, for tests that kill, pause and restart nodes."""
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+from kio.schema.describe_quorum.v2 import request as describe_quorum
+from kio.schema.types import TopicName
+from kio.static.primitive import i32
+from tests.broker_process import BrokerProcess
+from tests.clients.wire import Wire
+
+WAIT_S = 60
+METADATA_TOPIC = TopicName("__cluster_metadata")
+
+
+class ClusterProcesses:
+    """Nodes 1 to `count`; the first three are voters once `wait_for_voters` has returned.
+
+    `arguments` are for every `ottla serve`. Nodes are stopped, whatever state they are in, at the
+    end of the `with` block.
+    """
+
+    def __init__(self, directory: Path, count: int = 3, *arguments: str) -> None:
+        self._directory = directory
+        self._arguments = arguments
+        self._count = count
+        self._nodes: dict[int, BrokerProcess] = {}
+        self._paused: set[int] = set()
+
+    def __enter__(self) -> Self:
+        try:
+            self.start_all()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def bootstrap(self) -> str:
+        """Of all nodes, for clients."""
+        return ",".join(node.bootstrap for node in self._nodes.values())
+
+    @property
+    def ids(self) -> list[int]:
+        return sorted(self._nodes)
+
+    @property
+    def running(self) -> list[int]:
+        return [node_id for node_id in self.ids if self._nodes[node_id].is_running]
+
+    @property
+    def awake(self) -> list[int]:
+        return [node_id for node_id in self.running if node_id not in self._paused]
+
+    def node(self, node_id: int) -> BrokerProcess:
+        return self._nodes[node_id]
+
+    def bootstrap_of(self, node_id: int) -> str:
+        return self._nodes[node_id].bootstrap
+
+    def start_all(self) -> None:
+        """The first one begins the cluster; the others join it, at the same time."""
+        for node_id in range(1, self._count + 1):
+            self._add(node_id)
+        self._nodes[1].launch()
+        for node_id in range(2, self._count + 1):
+            self._nodes[node_id].launch()
+        for node in self._nodes.values():
+            node.wait_until_ready()
+
+    def add(self, node_id: int, *arguments: str) -> BrokerProcess:
+        """One more node, which joins."""
+        node = self._add(node_id, *arguments)
+        node.start()
+        return node
+
+    def kill(self, node_id: int) -> None:
+        """End it as a crash of the process does."""
+        self._paused.discard(node_id)
+        self._nodes[node_id].kill()
+
+    def terminate(self, node_id: int) -> int:
+        """Stop it as an operator does; returns its exit code."""
+        return self._nodes[node_id].stop()
+
+    def restart(self, node_id: int, *, wait: bool = True) -> None:
+        """After it was killed or stopped, on the same port and directory."""
+        self._nodes[node_id].launch()
+        if wait:
+            self._nodes[node_id].wait_until_ready()
+
+    def pause(self, node_id: int) -> None:
+        """It stays, and does nothing, as in a long pause of a virtual machine."""
+        self._nodes[node_id].send(signal.SIGSTOP)
+        self._paused.add(node_id)
+
+    def resume(self, node_id: int) -> None:
+        self._nodes[node_id].send(signal.SIGCONT)
+        self._paused.discard(node_id)
+
+    @contextmanager
+    def paused(self, node_id: int) -> Iterator[None]:
+        self.pause(node_id)
+        try:
+            yield
+        finally:
+            self.resume(node_id)
+
+    def stop(self) -> None:
+        for node_id in list(self._paused):
+            self.resume(node_id)
+        for node in self._nodes.values():
+            node.send(signal.SIGTERM)
+        for node in self._nodes.values():
+            node.stop()
+
+    def describe(self, node_id: int | None = None) -> Any:
+        """What DescribeQuorum says, by a node that runs."""
+        partition = describe_quorum.PartitionData(partition_index=i32(0))
+        topic = describe_quorum.TopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
+        node = self._nodes[node_id or self.awake[0]]
+        with Wire(node.bootstrap) as wire:
+            response = wire.call(describe_quorum.DescribeQuorumRequest(topics=(topic,)))
+        assert response.error_code == 0, response.error_message
+        return response
+
+    def quorum(self, node_id: int | None = None) -> Any:
+        """The part of it that is about the metadata partition, which is nearly all."""
+        return self.describe(node_id).topics[0].partitions[0]
+
+    def voters(self) -> list[int]:
+        return [voter.replica_id for voter in self.quorum().current_voters]
+
+    def leader(self) -> int:
+        """Of the metadata quorum."""
+        return int(self.quorum().leader_id)
+
+    def wait_for_voters(self, *ids: int) -> None:
+        wait_until(lambda: tuple(self.voters()) == ids, f"voters {ids}")
+
+    def log_text(self) -> str:
+        return "\n".join(
+            f"--- node {node_id}\n{node.log_text()}" for node_id, node in self._nodes.items()
+        )
+
+    def _add(self, node_id: int, *arguments: str) -> BrokerProcess:
+        directory = self._directory / f"node-{node_id}"
+        directory.mkdir()
+        join = ("--join", self._nodes[1].bootstrap) if self._nodes else ()
+        node = BrokerProcess(directory, "--id", str(node_id), *join, *self._arguments, *arguments)
+        self._nodes[node_id] = node
+        return node
+
+
+def wait_until(condition: Callable[[], object], what: str = "it") -> None:
+    deadline = time.monotonic() + WAIT_S
+    while not condition():
+        assert time.monotonic() < deadline, f"{what} did not happen in {WAIT_S} s"
+        time.sleep(0.02)

@@ -1,0 +1,111 @@
+"""Real processes form a quorum, lose its leader, come back and catch up."""
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+from tests.cluster.conftest import StartCluster
+from tests.cluster.processes import ClusterProcesses, wait_until
+
+pytestmark = pytest.mark.process
+
+# A snapshot after a few records.
+EAGER_SNAPSHOTS = ("--set", "metadata.log.max.record.bytes.between.snapshots=2000")
+
+
+def create_topic(cluster: ClusterProcesses, name: str, node_id: int | None = None) -> None:
+    bootstrap = cluster.bootstrap if node_id is None else cluster.bootstrap_of(node_id)
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    topic = NewTopic(name, num_partitions=1, replication_factor=1)
+    admin.create_topics([topic])[name].result(30)
+
+
+def topics(cluster: ClusterProcesses, node_id: int) -> set[str]:
+    """As that node knows them."""
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_of(node_id)})
+    return set(admin.list_topics(timeout=30).topics)
+
+
+def test_three_nodes_form_a_quorum_and_any_takes_changes(start_cluster: StartCluster) -> None:
+    cluster = start_cluster(3)
+    cluster.wait_for_voters(1, 2, 3)
+    for node_id in cluster.ids:
+        create_topic(cluster, f"through-{node_id}", node_id)
+        assert f"through-{node_id}" in topics(cluster, node_id)
+    for node_id in cluster.ids:
+        described = cluster.quorum(node_id)
+        assert described.leader_id == 1
+        wait_until(lambda node_id=node_id: len(topics(cluster, node_id)) == 3)
+
+
+def test_of_five_nodes_three_vote_and_two_observe(start_cluster: StartCluster) -> None:
+    cluster = start_cluster(5)
+    wait_until(lambda: len(cluster.voters()) == 3)
+    create_topic(cluster, "orders")
+    for node_id in cluster.ids:
+        wait_until(lambda node_id=node_id: "orders" in topics(cluster, node_id))
+    described = cluster.quorum()
+    voters = [voter.replica_id for voter in described.current_voters]
+    assert len(voters) == 3
+    assert sorted(voters + [observer.replica_id for observer in described.observers]) == [
+        *range(1, 6)
+    ]
+
+
+def test_when_the_leader_is_killed_another_leads_and_it_catches_up(
+    start_cluster: StartCluster,
+) -> None:
+    cluster = start_cluster(3)
+    cluster.wait_for_voters(1, 2, 3)
+    create_topic(cluster, "before")
+    for round_number in range(2):
+        leader = cluster.leader()
+        cluster.kill(leader)
+        wait_until(lambda leader=leader: cluster.leader() != leader)
+        create_topic(cluster, f"after-{round_number}")
+        cluster.restart(leader)
+        wait_until(
+            lambda leader=leader, name=f"after-{round_number}": name in topics(cluster, leader)
+        )
+    assert sorted(cluster.voters()) == [1, 2, 3]
+
+
+def test_a_node_that_was_away_catches_up_by_a_snapshot(start_cluster: StartCluster) -> None:
+    cluster = start_cluster(3, *EAGER_SNAPSHOTS)
+    cluster.wait_for_voters(1, 2, 3)
+    away = next(node_id for node_id in cluster.ids if node_id != cluster.leader())
+    cluster.kill(away)
+    for number in range(40):
+        create_topic(cluster, f"topic-{number}")
+    metadata = cluster.node(away).data / "__cluster_metadata-0"
+    before = {path.name for path in metadata.glob("*.checkpoint")}
+    cluster.restart(away)
+    wait_until(lambda: "topic-39" in topics(cluster, away))
+    assert topics(cluster, away) == {f"topic-{number}" for number in range(40)}
+    assert {path.name for path in metadata.glob("*.checkpoint")} - before
+    assert "a snapshot of all before" in cluster.node(away).log_text()
+
+
+def test_a_leader_that_is_paused_is_replaced_and_follows_when_it_is_back(
+    start_cluster: StartCluster,
+) -> None:
+    cluster = start_cluster(3)
+    cluster.wait_for_voters(1, 2, 3)
+    leader = cluster.leader()
+    with cluster.paused(leader):
+        wait_until(lambda: cluster.leader() != leader)
+        awake = cluster.awake[0]
+        create_topic(cluster, "meanwhile", awake)
+    wait_until(lambda: "meanwhile" in topics(cluster, leader))
+    assert cluster.quorum(leader).leader_id != leader
+
+
+def test_all_nodes_come_back_after_all_were_killed(start_cluster: StartCluster) -> None:
+    cluster = start_cluster(3)
+    cluster.wait_for_voters(1, 2, 3)
+    create_topic(cluster, "kept")
+    for node_id in cluster.ids:
+        cluster.kill(node_id)
+    for node_id in cluster.ids:
+        cluster.restart(node_id, wait=False)
+    for node_id in cluster.ids:
+        cluster.node(node_id).wait_until_ready()
+        wait_until(lambda node_id=node_id: "kept" in topics(cluster, node_id))
