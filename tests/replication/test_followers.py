@@ -192,3 +192,15 @@ def test_replicas_come_and_go() -> None:
     assert kit.committed(20) == 20
     assert kit.fetch(4, 20, 20)
     assert kit.followers.pending == IsrChange((1, 2, 4), 1)
+
+
+def test_a_follower_that_lost_what_it_had_leaves_at_once() -> None:
+    kit = Kit(1, 2, 3)
+    kit.high_watermark = 15
+    assert not kit.fetch(2, 15, 20)
+    assert kit.fetch(3, 14, 20)
+    assert kit.followers.pending == IsrChange((1, 2), 0)
+    assert not kit.fetch(3, 14, 20)
+    kit.followers.update((1, 2, 3), (1, 2), 1, 0)
+    kit.fetch(2, 20, 20)
+    assert kit.committed(20) == 20

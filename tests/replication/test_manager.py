@@ -5,7 +5,7 @@ from tests.replication.manager_kit import LAG_MAX_MS, ManagerKit, topic_id
 from tests.storage.batches import NOW_MS, produced
 
 from ottla.controller.image import MetadataImage
-from ottla.controller.records import NO_LEADER, TopicRecord
+from ottla.controller.records import NO_LEADER, PartitionChangeRecord, TopicRecord
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.topics import TopicPartition
 from ottla.replication.followers import FollowerFetch
@@ -228,3 +228,39 @@ def test_leadership_that_others_had_meanwhile_is_taken_up_anew(kit):
         ("following ended", "topic-0"),
         ("elected", "topic-0"),
     ]
+
+
+def corrupt(kit):
+    """Broker 1 comes back with a damaged log; the others have one more."""
+    kit.create("topic")
+    partition = kit.replicas.find("topic", 0)
+    append(partition, b"x" * 40)
+    kit.logs.flush()
+    kit.logs.checkpoint()
+    kit.disk.flip_bit(partition.log.segments[0].path, 100)
+    kit.disk.crash()
+    return ManagerKit(kit.disk)
+
+
+def test_a_damaged_log_is_copied_anew_from_the_leader(kit):
+    again = corrupt(kit)
+    kit.change("topic", leader=2)
+    again.replicas.load(kit.image)
+    assert again.take_heard() == [("following", "topic-0", 2)]
+    assert again.partition("topic").log.log_end_offset == 0
+    assert [name for name in kit.disk.list("/data") if name.endswith("-stray")]
+
+
+@pytest.mark.parametrize("leader", [1, NO_LEADER])
+def test_a_damaged_log_that_nobody_can_replace_is_not_served(kit, leader):
+    again = corrupt(kit)
+    kit.change("topic", leader=leader)
+    again.replicas.load(kit.image)
+    assert again.take_heard() == []
+    assert code_of(again, "topic") is ErrorCode.kafka_storage_error
+    # Until somebody else leads.
+    kit.change("topic", leader=3)
+    again.replicas.on_record(
+        PartitionChangeRecord(partition_id=0, topic_id=topic_id("topic")), kit.image
+    )
+    assert again.take_heard() == [("following", "topic-0", 3)]

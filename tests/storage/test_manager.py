@@ -414,6 +414,19 @@ def test_a_directory_that_does_not_know_the_epoch_leaves_it_open():
     assert broker.logs.previous_broker_epoch == -1
 
 
+def test_a_directory_that_fails_leaves_the_epoch_open():
+    broker = Broker("/a", "/b")
+    broker.logs.broker_epoch = 7
+    broker.restart()
+    broker.create()
+    broker.filesystem.fail_next_sync()
+    append(broker.logs.get(ORDERS))
+    with pytest.raises(StorageError):
+        broker.logs.get(ORDERS).flush()
+    assert broker.logs.previous_broker_epoch == -1
+    assert not broker.logs.is_offline
+
+
 def test_a_corrupt_partition_leaves_the_epoch_open():
     broker = Broker()
     log = broker.create()

@@ -469,4 +469,10 @@ class Node:
         self._replicas.on_flush_failure(log, error)
 
     def _on_directory_failure(self, error: StorageError) -> None:
-        self._loop.call_soon_threadsafe(self._replicas.on_directory_failure, error)
+        self._loop.call_soon_threadsafe(self._give_up_directory, error)
+
+    def _give_up_directory(self, error: StorageError) -> None:
+        self._replicas.on_directory_failure(error)
+        others = [one for one in self._feed.image.active_brokers() if one.broker_id != self.node_id]
+        if self._logs.is_offline and others:
+            self._on_failure(error)  # They can lead what this node cannot read any more.

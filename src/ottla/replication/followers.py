@@ -143,7 +143,10 @@ class Followers:
     def on_fetch(
         self, fetch: FollowerFetch, end_offset: int, high_watermark: int, now_ms: float
     ) -> bool:
-        """Note how far a follower is; True when there is a new change to propose."""
+        """Note how far a follower is; True when there is a new change to propose.
+
+        One that is in sync has everything before the high watermark; if not, its disk lost it.
+        """
         follower = self.get(fetch.replica_id)
         if -1 != fetch.broker_epoch < follower.broker_epoch:
             raise ApiError(
@@ -151,6 +154,8 @@ class Followers:
                 f"broker {fetch.replica_id} fetched with epoch {follower.broker_epoch} before",
             )
         follower.on_fetch(fetch, end_offset, now_ms)
+        if follower.replica_id in self.isr:
+            return fetch.fetch_offset < high_watermark and self._exclude(follower)
         return self._maybe_expand(follower, high_watermark, now_ms)
 
     def committed_offset(self, own_offset: int, min_insync_replicas: int) -> int:
@@ -194,14 +199,21 @@ class Followers:
 
     def _maybe_expand(self, follower: Follower, high_watermark: int, now_ms: float) -> bool:
         if (
-            follower.replica_id in self.isr
-            or self.pending is not None
+            self.pending is not None
             or now_ms < self._propose_from_ms
             or follower.fetch_offset < max(high_watermark, self._epoch_start_offset)
             or not self._is_eligible(follower.replica_id, follower.broker_epoch)
         ):
             return False
         self._propose({*self.isr, follower.replica_id})
+        return True
+
+    def _exclude(self, follower: Follower) -> bool:
+        """It has lost what it had, and it must not lead without that."""
+        follower.is_near = False
+        if self.pending is not None:
+            return False
+        self._propose(set(self.isr) - {follower.replica_id})
         return True
 
     def _propose(self, isr: set[int]) -> None:

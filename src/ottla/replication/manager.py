@@ -207,7 +207,7 @@ class ReplicaManager:
             return
         if partition is None:
             try:
-                partition = self._add(topic, index)
+                partition = self._add(topic, state)
             except (ApiError, StorageError) as error:
                 self._refuse(topic, state, error)
                 return
@@ -285,11 +285,16 @@ class ReplicaManager:
             if partition.followers is not None:
                 partition.advance_high_watermark()
 
-    def _add(self, topic: TopicImage, index: int) -> Partition:
+    def _add(self, topic: TopicImage, state: PartitionRecord) -> Partition:
+        index = state.partition_id
+        place = TopicPartition(topic.name, index)
+        if place in self._logs.corrupt and state.leader not in (self._node_id, NO_LEADER):
+            logger.warning("%s is damaged; it is copied anew from broker %d", place, state.leader)
+            self._logs.set_corrupt_aside(place)
         partitions = self._topics.get(topic.topic_id, {})
         beside = next(iter(partitions.values()), None)  # Partitions of a topic share their config.
         config = self._log_config(topic.name) if beside is None else beside.log.config
-        log = self._logs.create(TopicPartition(topic.name, index), topic.topic_id, config)
+        log = self._logs.create(place, topic.topic_id, config)
         partition = Partition(log, self._settings.flush_policy, self._flusher)
         self._topics[topic.topic_id] = self._topics[topic.name] = partitions
         self._names[topic.topic_id] = topic.name

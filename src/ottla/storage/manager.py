@@ -151,7 +151,14 @@ class LogManager:
     @property
     def previous_broker_epoch(self) -> int:
         """Of the last life, if all directories have what that one had (KIP-966); otherwise -1."""
+        if any(home.failure is not None for home in self._homes):
+            return -1
         return max(self._previous_epochs) if len(self._previous_epochs) == 1 else -1
+
+    @property
+    def is_offline(self) -> bool:
+        """Every directory is."""
+        return all(home.failure is not None for home in self._homes)
 
     def write_broker_epoch(self) -> None:
         """Only if nothing that this broker says it has is lost by a crash."""
