@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 class OttlaReader(DataSourceReader):
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
-        validate_schema(schema)
+        validate_schema(schema, options)
         self._options = options
         self._schema = schema
         self._narrowing = Narrowing()

@@ -1,11 +1,12 @@
 """The columns of a topic: those of Spark's Kafka source, and which of them a read wants."""
 
 import difflib
-from typing import TYPE_CHECKING
+import json
 
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
+    DataType,
     IntegerType,
     LongType,
     StringType,
@@ -14,10 +15,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from pyspark_ottla.avro_types import parse_avro_type
 from pyspark_ottla.option_names import OptionError
-
-if TYPE_CHECKING:
-    from pyspark_ottla.source_options import SourceOptions
+from pyspark_ottla.source_options import SourceOptions, ValueFormat
 
 _HEADERS = ArrayType(
     StructType([StructField("key", StringType()), StructField("value", BinaryType())])
@@ -36,25 +36,69 @@ COLUMNS = StructType(
 )
 
 
-def default_schema(options: "SourceOptions") -> StructType:
-    """All columns; headers only if they are asked for."""
+def default_schema(options: SourceOptions) -> StructType | str:
+    """All columns; headers only if they are asked for. A text is for Spark to parse."""
+    value = _value_type(options)
     fields = [field for field in COLUMNS if field.name != "headers" or options.include_headers]
-    return StructType(fields)
+    if isinstance(value, str):
+        types = {field.name: field.dataType.simpleString() for field in fields} | {"value": value}
+        return ", ".join(f"{name} {kind}" for name, kind in types.items())
+    return StructType(
+        [StructField("value", value) if field.name == "value" else field for field in fields]
+    )
 
 
-def validate_schema(schema: StructType) -> None:
+def _value_type(options: SourceOptions) -> DataType | str:
+    if options.value_format is ValueFormat.BINARY:
+        return BinaryType()
+    if options.value_format is ValueFormat.STRING:
+        return StringType()
+    if options.value_schema is None:
+        raise OptionError(
+            "valueFormat=json needs option valueSchema, as 'item string, price int',"
+            " or a schema of the read in which value is a struct"
+        )
+    if options.value_format is ValueFormat.AVRO:
+        return parse_avro_type(options.value_schema)
+    return _json_type(options.value_schema)
+
+
+def _json_type(text: str) -> DataType | str:
+    """Of the text that Spark writes a schema in, or the JSON."""
+    if text.lstrip().startswith("{"):
+        try:
+            return StructType.fromJson(json.loads(text))
+        except (ValueError, LookupError, TypeError) as error:
+            raise OptionError(f"option valueSchema is not a schema of Spark: {error}") from None
+    return text if text.lower().startswith(_NESTED) else f"struct<{text}>"
+
+
+_NESTED = ("struct<", "array<", "map<")
+
+
+def validate_schema(schema: StructType, options: SourceOptions) -> None:
     """A read that gives its own schema takes some of the columns as they are, in any order."""
-    known = {field.name: field for field in COLUMNS}
+    known: dict[str, DataType | None] = {field.name: field.dataType for field in COLUMNS}
+    known["value"] = _fixed_value_type(options)
     for field in schema:
         if field.name not in known:
             nearest = difflib.get_close_matches(field.name, known, n=1)
             hint = f"did you mean {nearest[0]}?" if nearest else f"there are {', '.join(known)}"
             raise OptionError(f"a topic has no column {field.name}; {hint}")
-        expected = known[field.name].dataType
-        if field.dataType != expected:
+        expected = known[field.name]
+        if expected is not None and field.dataType != expected:
             raise OptionError(
                 f"column {field.name} is {expected.simpleString()}"
                 f" and not {field.dataType.simpleString()}"
             )
     if len({field.name for field in schema}) != len(schema):
         raise OptionError("the schema names a column twice")
+
+
+def _fixed_value_type(options: SourceOptions) -> DataType | None:
+    """None for JSON, whose values are read as whatever the schema says."""
+    if options.value_format is ValueFormat.JSON:
+        return None
+    found = _value_type(options)
+    assert isinstance(found, DataType)
+    return found

@@ -22,13 +22,14 @@ from ottla.records.errors import CorruptBatch
 from ottla.records.isolation import scan_batches
 from pyspark_ottla.data_loss import report_loss
 from pyspark_ottla.offset_ranges import OffsetRange
-from pyspark_ottla.source_options import SourceOptions
+from pyspark_ottla.source_options import SourceOptions, ValueFormat
+from pyspark_ottla.value_formats import ValueReader
 
 
 def read_range(
     options: SourceOptions, schema: StructType, wanted: OffsetRange
 ) -> Iterator[pa.RecordBatch]:
-    batches = _ArrowBatches(schema, wanted)
+    batches = _ArrowBatches(options, schema, wanted)
     with options.connect() as cluster:
         for chunk in _RangeReader(options, cluster, wanted, batches.columns).chunks():
             yield batches.build(chunk)
@@ -37,9 +38,14 @@ def read_range(
 class _ArrowBatches:
     """Chunks with the columns that the broker does not send, in the order of the schema."""
 
-    def __init__(self, schema: StructType, wanted: OffsetRange) -> None:
+    def __init__(self, options: SourceOptions, schema: StructType, wanted: OffsetRange) -> None:
         self._schema = to_arrow_schema(schema, timezone="UTC")
         self.columns = frozenset(Column) & frozenset(self._schema.names)
+        self._values: ValueReader | None = None
+        if Column.VALUE in self.columns and options.value_format is not ValueFormat.BINARY:
+            kind = self._schema.field(Column.VALUE).type
+            self._values = ValueReader(options, kind, str(wanted.place))
+            self.columns |= {Column.OFFSET}  # To say where a bad value is.
         self._constants = {
             "topic": pa.repeat(pa.scalar(wanted.topic, pa.string()), ROWS_MAX),
             "partition": pa.repeat(pa.scalar(wanted.partition, pa.int32()), ROWS_MAX),
@@ -52,6 +58,8 @@ class _ArrowBatches:
     def _array(self, chunk: Chunk, name: str) -> Any:
         if name in self._constants:
             return self._constants[name].slice(0, chunk.rows)
+        if name == Column.VALUE and self._values is not None:
+            return self._values.decode(chunk)
         return chunk.columns[Column(name)]
 
 

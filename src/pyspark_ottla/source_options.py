@@ -33,6 +33,9 @@ NAMES = (
     "kafka.request.timeout.ms",
     "kafka.default.api.timeout.ms",
     "kafka.max.partition.fetch.bytes",
+    "valueFormat",
+    "valueSchema",
+    "valueMode",
 )
 
 _FETCH_BYTES = 8 * 1024 * 1024
@@ -41,6 +44,13 @@ _FETCH_BYTES = 8 * 1024 * 1024
 class Use(enum.Enum):
     BATCH = "batch query"
     STREAM = "streaming query"
+
+
+class ValueFormat(enum.Enum):
+    BINARY = "binary"
+    STRING = "string"
+    JSON = "json"
+    AVRO = "avro"
 
 
 @dataclass(frozen=True)
@@ -59,6 +69,9 @@ class SourceOptions:
     request_timeout_ms: int
     retry_timeout_ms: int
     fetch_bytes: int
+    value_format: ValueFormat
+    value_schema: str | None
+    bad_values_are_null: bool
 
     def connect(self) -> Cluster:
         """The cluster; no connection is made before it is asked something."""
@@ -91,6 +104,9 @@ def parse_source_options(options: Mapping[str, str], use: Use | None = None) -> 
         request_timeout_ms=values.positive("kafka.request.timeout.ms") or 30_000,
         retry_timeout_ms=values.positive("kafka.default.api.timeout.ms") or 60_000,
         fetch_bytes=values.positive("kafka.max.partition.fetch.bytes") or _FETCH_BYTES,
+        value_format=_value_format(values),
+        value_schema=values.text("valueSchema"),
+        bad_values_are_null=values.choice("valueMode", ("failfast", "permissive")) == "permissive",
     )
 
 
@@ -123,6 +139,18 @@ def _servers(values: OptionValues) -> str:
 def _isolation(values: OptionValues) -> Isolation:
     names = {isolation.name.lower(): isolation for isolation in Isolation}
     return names[values.choice("kafka.isolation.level", names) or "read_uncommitted"]
+
+
+def _value_format(values: OptionValues) -> ValueFormat:
+    names = [format_.value for format_ in ValueFormat]
+    chosen = ValueFormat(values.choice("valueFormat", names) or "binary")
+    if chosen in (ValueFormat.BINARY, ValueFormat.STRING) and values.text("valueSchema"):
+        raise OptionError(f"option valueSchema has no meaning with valueFormat={chosen.value}")
+    if chosen is ValueFormat.BINARY and values.text("valueMode"):
+        raise OptionError("option valueMode has no meaning without valueFormat")
+    if chosen is ValueFormat.AVRO and values.text("valueSchema") is None:
+        raise OptionError("valueFormat=avro needs option valueSchema: the Avro schema, in JSON")
+    return chosen
 
 
 def _start(values: OptionValues, use: Use | None) -> Position:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
-        validate_schema(schema)
+        validate_schema(schema, options)
         self._options = options
         self._schema = schema
         self._open_cluster: Cluster | None = None

@@ -26,7 +26,9 @@ def schema(*names: str) -> StructType:
     return StructType([COLUMNS[name] for name in names])
 
 
-def write(cluster: Cluster, place: TopicPartition, *values: bytes | Record, **options: Any) -> None:
+def write(
+    cluster: Cluster, place: TopicPartition, *values: bytes | Record | None, **options: Any
+) -> None:
     """One batch."""
     records = [
         value if isinstance(value, Record) else Record(timestamp=HOUR_MS, value=value)

@@ -24,6 +24,7 @@ from pyspark_ottla.option_names import OptionError
 from pyspark_ottla.positions import NoRecordSoLate
 from pyspark_ottla.source_options import Use, parse_source_options
 from pyspark_ottla.subscription import UnknownPartition
+from pyspark_ottla.value_formats import BadValue
 
 
 @pytest.fixture
@@ -288,3 +289,14 @@ def test_a_schema_that_is_not_of_the_columns_is_refused(
 ) -> None:
     with pytest.raises(OptionError, match=message.replace("?", r"\?")):
         open_reader("t", columns)
+
+
+def test_bad_values_stop_the_read_or_become_null(
+    cluster: Cluster, topic: str, open_reader: Any
+) -> None:
+    write(cluster, TopicPartition(topic, 0), b"text", b"\xff", None)
+    columns = StructType([StructField("value", StringType())])
+    with pytest.raises(BadValue, match=f"{topic}-0: the value at offset 1 is not string"):
+        values(open_reader(topic, columns, valueFormat="string"))
+    lenient = open_reader(topic, columns, valueFormat="string", valueMode="permissive")
+    assert values(lenient) == ["text", None, None]

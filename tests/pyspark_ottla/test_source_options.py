@@ -119,6 +119,12 @@ def test_the_offset_of_a_querys_progress_is_a_start() -> None:
         ({"kafka.fetch.min.bytes": "1"}, "no meaning here"),
         ({"minOffsetsPerTrigger": "1"}, "did you mean maxOffsetsPerTrigger?"),
         ({"fetchOffset.numRetries": "1"}, "kafka.default.api.timeout.ms"),
+        ({"valueFormat": "xml"}, "not one of binary, string, json, avro"),
+        ({"valueFormat": "avro"}, "needs option valueSchema"),
+        ({"valueFormat": "string", "valueSchema": "a int"}, "no meaning with valueFormat=string"),
+        ({"valueSchema": "a int"}, "no meaning with valueFormat=binary"),
+        ({"valueMode": "permissive"}, "no meaning without valueFormat"),
+        ({"valueFormat": "json", "valueMode": "x"}, "not one of failfast, permissive"),
         ({"colour": "blue"}, "there is no option colour; there are assign"),
     ],
 )

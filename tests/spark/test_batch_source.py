@@ -129,6 +129,25 @@ def test_offsets_times_and_split_tasks(read: Any, topic: str) -> None:
     assert split.count() == 2 * RECORDS
 
 
+def test_typed_values(cluster: Cluster, read: Any) -> None:
+    topic = create_topic(cluster)
+    values = [b'{"item": "lamp", "price": 30}', None, b'{"item": "desk", "at": "2024-05-01"}']
+    write(cluster, TopicPartition(topic, 0), *values)
+    as_json = read(
+        subscribe=topic, valueFormat="json", valueSchema="item string, price int, at date"
+    ).selectExpr("offset", "value.item", "value.price", "cast(value.at as string)")
+    rows = sorted(map(tuple, as_json.collect()))
+    expected = [(0, "lamp", 30, None), (1, None, None, None), (2, "desk", None, "2024-05-01")]
+    assert rows == expected
+    as_text = read("value string", subscribe=topic, valueFormat="string").collect()
+    assert [row.value and row.value.encode() for row in as_text] == values
+    avro = json.dumps({"type": "record", "name": "R", "fields": [{"name": "n", "type": "long"}]})
+    numbers = create_topic(cluster)
+    write(cluster, TopicPartition(numbers, 0), *(bytes([2 * number]) for number in range(10)))
+    as_avro = read(subscribe=numbers, valueFormat="avro", valueSchema=avro)
+    assert as_avro.selectExpr("sum(value.n) as total").first().total == 45
+
+
 def test_other_subscriptions(cluster: Cluster, read: Any, topic: str) -> None:
     empty = create_topic(cluster, name=f"{topic}-empty")
     assert read(assign=json.dumps({topic: [1]})).count() == RECORDS

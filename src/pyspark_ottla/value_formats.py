@@ -1,0 +1,45 @@
+"""Values as text, JSON or Avro, read where the records are read."""
+
+from typing import Any
+
+from ottla.records.columnar.columns import Chunk, Column
+from pyspark_ottla.source_options import SourceOptions, ValueFormat
+from pyspark_ottla.value_decoding import Decode, decode_text
+
+
+class BadValue(ValueError):
+    """A value that is not of the format that the query says."""
+
+
+class ValueReader:
+    def __init__(self, options: SourceOptions, kind: Any, place: str) -> None:
+        """`kind` is the Arrow type of the column."""
+        self._decode = _decoder(options, kind)
+        self._format = options.value_format.value
+        self._bad_values_are_null = options.bad_values_are_null
+        self._place = place
+
+    def decode(self, chunk: Chunk) -> Any:
+        """The column; BadValue for the first value that is bad, unless those become null."""
+        decoded = self._decode(chunk.columns[Column.VALUE])
+        if decoded.bad and not self._bad_values_are_null:
+            row, reason = next(iter(decoded.bad.items()))
+            offset = chunk.columns[Column.OFFSET][row].as_py()
+            raise BadValue(
+                f"{self._place}: the value at offset {offset} is not {self._format} of the schema:"
+                f" {reason} (valueMode=permissive makes it null)"
+            )
+        return decoded.values
+
+
+def _decoder(options: SourceOptions, kind: Any) -> Decode:
+    if options.value_format is ValueFormat.STRING:
+        return decode_text
+    if options.value_format is ValueFormat.JSON:
+        from pyspark_ottla.json_values import JsonDecoder
+
+        return JsonDecoder(kind).decode
+    from pyspark_ottla.avro_values import AvroDecoder
+
+    assert options.value_schema is not None, "the options were checked"
+    return AvroDecoder(options.value_schema, kind).decode
