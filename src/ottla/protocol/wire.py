@@ -164,8 +164,11 @@ def read_count(frame: memoryview, position: int, flexible: bool) -> tuple[int, i
     Items take at least a byte each, so a count above the bytes that are left is a lie.
     """
     if flexible:
-        count, position = read_uvarint(frame, position)
-        count -= 1
+        count = frame[position] - 1
+        position += 1
+        if count >= 0x7F:
+            count, position = read_uvarint(frame, position - 1)
+            count -= 1
     else:
         (count,) = read_int32(frame, position)
         position += 4
