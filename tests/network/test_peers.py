@@ -8,7 +8,7 @@ from kio.schema.api_versions.v4.request import ApiVersionsRequest
 from kio.schema.vote.v2.request import VoteRequest
 from tests.network.peer import Answers, Run, frame, serving, until
 
-from ottla.network.peers import Address, BuildFrame, Peers, PeerUnreachable
+from ottla.network.peers import Address, BuildFrame, PeerRefused, Peers, PeerUnreachable
 from ottla.network.server import Server
 from ottla.network.session import Session
 from ottla.protocol.codec import newest_response_type, read_request, write_response
@@ -104,8 +104,9 @@ def test_a_refused_connection_fails_at_once(run: Run) -> None:
         async with serving() as server:
             address = address_of(server)
         async with calling() as peers:
-            with pytest.raises(PeerUnreachable, match="cannot be reached"):
-                await ask(peers, address, b"a")
+            for host in (address.host, "localhost"):
+                with pytest.raises(PeerRefused, match="cannot be reached"):
+                    await ask(peers, Address(host, address.port), b"a")
 
     run(main())
 
@@ -113,8 +114,9 @@ def test_a_refused_connection_fails_at_once(run: Run) -> None:
 def test_a_name_that_does_not_exist_cannot_be_reached(run: Run) -> None:
     async def main() -> None:
         async with calling() as peers:
-            with pytest.raises(PeerUnreachable, match="cannot be reached"):
+            with pytest.raises(PeerUnreachable, match="cannot be reached") as unreachable:
                 await ask(peers, Address("no..name", 1), b"a")
+            assert not isinstance(unreachable.value, PeerRefused)
 
     run(main())
 

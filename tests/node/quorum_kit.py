@@ -18,7 +18,7 @@ from kio.schema.incremental_alter_configs.v1.request import (
 from ottla.controller.effective_configs import ConfigRules
 from ottla.controller.image import BROKER_RESOURCE
 from ottla.handlers.envelope import handle_envelope
-from ottla.network.peers import Address, PeerUnreachable
+from ottla.network.peers import Address, PeerRefused, PeerUnreachable
 from ottla.node.config import BROKER_SCHEMA, GROUP_SCHEMA, TOPIC_SCHEMA
 from ottla.node.environment import Environment
 from ottla.node.metadata_feed import MetadataFeed
@@ -171,8 +171,10 @@ class Network:
 
     def reach(self, source, host):
         target = int(host.removeprefix("node"))
-        if target not in self.nodes or {source, target} & self.cut_off:
+        if {source, target} & self.cut_off:
             raise PeerUnreachable(f"{host} is away")
+        if target not in self.nodes:
+            raise PeerRefused(f"{host} has ended")
         return self.nodes[target]
 
 

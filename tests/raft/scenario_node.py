@@ -27,7 +27,12 @@ from ottla.records.builder import Record, build_batch
 if TYPE_CHECKING:
     from tests.raft.scenario import Scenario
 
-CONFIG = RaftConfig(fetch_bytes_max=1, snapshot_chunk_bytes_max=100)  # One batch at a time.
+CONFIG = RaftConfig(
+    election_timeout_ms=1000,
+    fetch_timeout_ms=2000,
+    fetch_bytes_max=1,  # One batch at a time.
+    snapshot_chunk_bytes_max=100,
+)
 
 
 class ScenarioNode:

@@ -6,6 +6,8 @@ allows or belongs to another request ends the connection, and all calls on it fa
 connects again at once: waiting between attempts is the caller's.
 """
 
+import errno
+import re
 from asyncio import AbstractEventLoop, BaseTransport, BufferedProtocol, Future, TimerHandle
 from asyncio import Transport as StreamTransport
 from collections import deque
@@ -20,6 +22,7 @@ _BUFFER_BYTES: Final = 1 << 16
 _SIZE_BYTES: Final = 4
 _CORRELATION_ID_BYTES: Final = 4
 _CORRELATION_IDS: Final = 1 << 31
+_ERROR_NUMBERS: Final = re.compile(r"\[Errno (\d+)\]")
 
 BuildFrame = Callable[[int], bytes]  # From a correlation id to a whole frame, with its size.
 
@@ -34,6 +37,10 @@ class Address(NamedTuple):
 
 class PeerUnreachable(ConnectionError):
     """No response will come; whether the peer acted on the request is unknown."""
+
+
+class PeerRefused(PeerUnreachable):
+    """Nobody listens at the address: the peer's process has ended, or is about to begin."""
 
 
 class Peers:
@@ -135,7 +142,7 @@ class _Connection(BufferedProtocol):
             self._transport.write(frame)
         return await response
 
-    def fail(self, reason: str) -> None:
+    def fail(self, reason: str, error: type[PeerUnreachable] = PeerUnreachable) -> None:
         """Every call on the connection fails."""
         if self._failed:
             return
@@ -147,14 +154,15 @@ class _Connection(BufferedProtocol):
         for _, response, timeout in self._waiting:
             timeout.cancel()
             if not response.done():
-                response.set_exception(PeerUnreachable(f"{self._address} {reason}"))
+                response.set_exception(error(f"{self._address} {reason}"))
         self._waiting.clear()
 
     async def _connect(self) -> None:
         try:
             await self._loop.create_connection(lambda: self, *self._address)
         except (OSError, ValueError) as error:
-            self.fail(f"cannot be reached: {error}")
+            kind = PeerRefused if _is_refusal(error) else PeerUnreachable
+            self.fail(f"cannot be reached: {error}", kind)
 
     # The transport's calls.
 
@@ -215,3 +223,9 @@ class _Connection(BufferedProtocol):
         timeout.cancel()
         if not response.done():
             response.set_result(frame)
+
+
+def _is_refusal(error: Exception) -> bool:
+    """A name may have several addresses, whose errors come as one text."""
+    numbers = set(_ERROR_NUMBERS.findall(str(error)))
+    return isinstance(error, ConnectionRefusedError) or numbers == {str(errno.ECONNREFUSED)}

@@ -7,7 +7,8 @@ that no truncation has overtaken.
 A disk that is full for now loses nothing: the core is dropped, and after a while a new one takes up
 what is on the disk, as if the node had restarted. Any other failure of the disk is the node's.
 
-A single voter has nobody to wait for and stands for election at once.
+A single voter has nobody to wait for and stands for election at once. A follower whose leader's
+process has ended does not wait for the fetch timeout either.
 """
 
 import dataclasses
@@ -23,14 +24,7 @@ from ottla.network.peers import Address
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.raft.config import RaftConfig
 from ottla.raft.log import OffsetAndEpoch
-from ottla.raft.messages import (
-    FetchResponse,
-    FetchSnapshotResponse,
-    LogRange,
-    Message,
-    Request,
-    SnapshotRange,
-)
+from ottla.raft.messages import EndQuorumEpochRequest, Message, Request
 from ottla.raft.node import RaftNode
 from ottla.raft.quorum import Identity
 from ottla.raft.quorum_state import QuorumState
@@ -40,11 +34,12 @@ from ottla.raft.voters import VoterHistory, VoterSet
 from ottla.runtime.clock import Clock
 from ottla.runtime.flusher import Flusher
 from ottla.runtime.quorum_state_file import QuorumStateFile
+from ottla.runtime.raft_answers import RaftAnswers
 from ottla.runtime.raft_exchange import RaftExchange
 from ottla.runtime.raft_log import RaftLog
 from ottla.runtime.snapshots import SnapshotContent
 from ottla.runtime.supervisor import Supervisor
-from ottla.storage.errors import NotCached, StorageError
+from ottla.storage.errors import StorageError
 
 logger = logging.getLogger(__name__)
 
@@ -97,12 +92,14 @@ class RaftDriver:
         self._flusher = Flusher(loop, executor, lambda _, error: self._fail(error))
         # The core wants time that never goes back, and writes it into records.
         self._clock_offset_ms = clock.now_ms() - int(clock.monotonic_ms())
+        self._answers = RaftAnswers(log, exchange, loop, executor)
         self._listener: DriverListener | None = None
         self._core: RaftNode | None = None  # None before `start`, and while the disk is full.
         self._life = 0  # Counts the cores: what was begun for an earlier one is void.
         self._calls: deque[Callable[[RaftNode], object]] = deque()
         self._held: Ready | None = None  # It waits for its quorum state to be synced.
         self._running = False
+        self._ended_epoch = -1  # Whose leader was found to have ended.
         self._timer: TimerHandle | None = None
         self._stopped = False
 
@@ -300,63 +297,44 @@ class RaftDriver:
     def _send(self, message: Message) -> None:
         core, life, request = self._core, self._life, message.body
         if not isinstance(request, Request):
-            self._answer(message)
+            self._answers.send(message)
         elif core is not None:
             self._exchange.send(
                 message,
                 request,
                 core.endpoints_of(message.destination),
                 lambda response: self._call_in(life, lambda core: core.step(response)),
-                lambda failed: self._call_in(
-                    life,
-                    lambda core: core.on_request_failed(failed.destination, failed.correlation_id),
+                lambda failed, refused: self._call_in(
+                    life, lambda core: self._on_request_failed(core, failed, refused)
                 ),
             )
 
-    def _answer(self, message: Message) -> None:
-        reply = self._exchange.take_reply(message)
-        body = message.body
-        if reply.done():
-            return  # Who asked does not wait any more.
-        if isinstance(body, FetchResponse) and isinstance(body.records, LogRange):
-            self._answer_with_records(reply, body, body.records)
-        elif isinstance(body, FetchSnapshotResponse) and isinstance(
-            body.unaligned_records, SnapshotRange
-        ):
-            self._answer_with_snapshot(reply, body, body.unaligned_records)
-        else:
-            reply.set_result(body)
+    def _on_request_failed(self, core: RaftNode, message: Message, refused: bool) -> None:
+        core.on_request_failed(message.destination, message.correlation_id)
+        state = core.state
+        if refused and isinstance(state, Follower) and state.leader_id == message.destination:
+            self._calls.append(self._end_epoch)
 
-    def _answer_with_records(
-        self, reply: "Future[Any]", body: FetchResponse, wanted: LogRange
-    ) -> None:
-        log, truncations_count = self.log, self.log.truncations_count
-        arguments = wanted.start_offset, wanted.max_bytes, wanted.end_offset
-        try:
-            read = log.read_cached(*arguments)
-        except NotCached:
-            reading = self.loop.run_in_executor(self._executor, lambda: log.read(*arguments).data)
+    def _end_epoch(self, core: RaftNode) -> None:
+        """The leader's process has ended, so it can neither say so nor go on in its epoch.
 
-            def fill(data: bytes) -> FetchResponse:
-                if truncations_count != log.truncations_count:
-                    raise ApiError(ErrorCode.not_leader_or_follower, "the log was cut")
-                return body._replace(records=data)
-
-            _pass_on(reading, reply, fill)
-        except (StorageError, ApiError) as error:
-            reply.set_exception(ApiError(ErrorCode.kafka_storage_error, str(error)))
-        else:
-            reply.set_result(body._replace(records=read.data))
-
-    def _answer_with_snapshot(
-        self, reply: "Future[Any]", body: FetchSnapshotResponse, wanted: SnapshotRange
-    ) -> None:
-        snapshots = self.log.snapshots
-        reading = self.loop.run_in_executor(
-            self._executor,
-            lambda: snapshots.read_range(wanted.snapshot_id, wanted.position, wanted.max_bytes),
+        That is what EndQuorumEpoch tells; once in an epoch, for each time starts the wait anew.
+        """
+        state = core.state
+        if not isinstance(state, Follower) or self._ended_epoch == state.epoch:
+            return
+        self._ended_epoch = state.epoch
+        others = core.voters.latest.others(state.leader_id)
+        message, _ = self._exchange.receive(
+            EndQuorumEpochRequest(
+                cluster_id=self.identity.cluster_id,
+                leader_id=state.leader_id,
+                leader_epoch=state.epoch,
+                preferred_candidates=tuple(others),
+                leader_endpoints=state.leader_endpoints,
+            )
         )
-        _pass_on(reading, reply, lambda data: body._replace(unaligned_records=data))
+        core.step(message)
 
     # A snapshot of the leader.
 
@@ -450,19 +428,3 @@ class RaftDriver:
         self._exchange.fail_replies(reason)
         if core is not None:
             self._listener.on_role_change(RoleChange(Role.UNATTACHED, core.state.epoch, None))
-
-
-def _pass_on(
-    reading: "Future[bytes]", reply: "Future[Any]", fill: Callable[[bytes], object]
-) -> None:
-    def on_read(done: "Future[bytes]") -> None:
-        if reply.done() or done.cancelled():
-            return
-        try:
-            reply.set_result(fill(done.result()))
-        except (StorageError, OSError) as error:
-            reply.set_exception(ApiError(ErrorCode.kafka_storage_error, str(error)))
-        except ApiError as error:
-            reply.set_exception(error)
-
-    reading.add_done_callback(on_read)

@@ -11,7 +11,7 @@ from asyncio import AbstractEventLoop, Future, Task, wait
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from ottla.network.peers import Address, Peers, PeerUnreachable
+from ottla.network.peers import Address, PeerRefused, Peers, PeerUnreachable
 from ottla.protocol.errors import ApiError, ErrorCode, ProtocolError
 from ottla.raft.messages import (
     NOBODY,
@@ -25,7 +25,8 @@ from ottla.raft.voters import Endpoint
 from ottla.runtime.supervisor import Supervisor
 
 Receive = Callable[[Message], None]  # A response.
-Fail = Callable[[Message], None]  # A request that gets none.
+# A request that gets none, and whether that is because nobody listens at the address.
+Fail = Callable[[Message, bool], None]
 
 _FETCHES: Final = "quorum fetch"
 _OTHERS: Final = "quorum"
@@ -93,7 +94,7 @@ class RaftExchange:
         """One of the two is called, later."""
         address = self.address_of(message.destination, endpoints)
         if address is None:
-            self._loop.call_soon(on_failed, message)
+            self._loop.call_soon(on_failed, message, False)
             return
         sending = self._supervisor.start(
             "quorum request", self._send(message, request, address, on_response, on_failed)
@@ -116,8 +117,8 @@ class RaftExchange:
     ) -> None:
         try:
             response = await self._call(request, address)
-        except (PeerUnreachable, ProtocolError):
-            on_failed(message)
+        except (PeerUnreachable, ProtocolError) as error:
+            on_failed(message, isinstance(error, PeerRefused))
             return
         self._learn(response, address)
         on_response(Message(message.destination, self._node_id, message.correlation_id, response))

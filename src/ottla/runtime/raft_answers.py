@@ -1,0 +1,90 @@
+"""Answers to other replicas, with the bytes of the log or of a snapshot that they speak of.
+
+What is in the page cache, as nearly all is, is read at once; the rest in a thread.
+"""
+
+from asyncio import AbstractEventLoop, Future
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import Any
+
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.raft.messages import (
+    FetchResponse,
+    FetchSnapshotResponse,
+    LogRange,
+    Message,
+    SnapshotRange,
+)
+from ottla.runtime.raft_exchange import RaftExchange
+from ottla.runtime.raft_log import RaftLog
+from ottla.storage.errors import NotCached, StorageError
+
+
+class RaftAnswers:
+    def __init__(
+        self, log: RaftLog, exchange: RaftExchange, loop: AbstractEventLoop, executor: Executor
+    ) -> None:
+        self._log = log
+        self._exchange = exchange
+        self._loop = loop
+        self._executor = executor
+
+    def send(self, message: Message) -> None:
+        reply = self._exchange.take_reply(message)
+        body = message.body
+        if reply.done():
+            return  # Who asked does not wait any more.
+        if isinstance(body, FetchResponse) and isinstance(body.records, LogRange):
+            self._send_records(reply, body, body.records)
+        elif isinstance(body, FetchSnapshotResponse) and isinstance(
+            body.unaligned_records, SnapshotRange
+        ):
+            self._send_snapshot(reply, body, body.unaligned_records)
+        else:
+            reply.set_result(body)
+
+    def _send_records(self, reply: "Future[Any]", body: FetchResponse, wanted: LogRange) -> None:
+        log, truncations_count = self._log, self._log.truncations_count
+        arguments = wanted.start_offset, wanted.max_bytes, wanted.end_offset
+        try:
+            read = log.read_cached(*arguments)
+        except NotCached:
+            reading = self._loop.run_in_executor(self._executor, lambda: log.read(*arguments).data)
+
+            def fill(data: bytes) -> FetchResponse:
+                if truncations_count != log.truncations_count:
+                    raise ApiError(ErrorCode.not_leader_or_follower, "the log was cut")
+                return body._replace(records=data)
+
+            _pass_on(reading, reply, fill)
+        except (StorageError, ApiError) as error:
+            reply.set_exception(ApiError(ErrorCode.kafka_storage_error, str(error)))
+        else:
+            reply.set_result(body._replace(records=read.data))
+
+    def _send_snapshot(
+        self, reply: "Future[Any]", body: FetchSnapshotResponse, wanted: SnapshotRange
+    ) -> None:
+        snapshots = self._log.snapshots
+        reading = self._loop.run_in_executor(
+            self._executor,
+            lambda: snapshots.read_range(wanted.snapshot_id, wanted.position, wanted.max_bytes),
+        )
+        _pass_on(reading, reply, lambda data: body._replace(unaligned_records=data))
+
+
+def _pass_on(
+    reading: "Future[bytes]", reply: "Future[Any]", fill: Callable[[bytes], object]
+) -> None:
+    def on_read(done: "Future[bytes]") -> None:
+        if reply.done() or done.cancelled():
+            return
+        try:
+            reply.set_result(fill(done.result()))
+        except (StorageError, OSError) as error:
+            reply.set_exception(ApiError(ErrorCode.kafka_storage_error, str(error)))
+        except ApiError as error:
+            reply.set_exception(error)
+
+    reading.add_done_callback(on_read)
