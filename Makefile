@@ -4,13 +4,16 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SEEDS ?= 200
 
-.PHONY: run test check sim docs bench clean
+.PHONY: run test kill-matrix check sim docs bench clean
 
 run: $(READY)  ## Start a broker on localhost:9092 with its data in ./data.
 	@$(BIN)/ottla serve --data ./data
 
 test: check  ## Every check and every test.
 	$(BIN)/python -m pytest -n 4 --dist loadgroup
+
+kill-matrix: $(READY)  ## Kill whoever takes part in a write from Spark, at every point.
+	$(BIN)/python -m pytest -m kill_matrix tests/spark
 
 check: $(READY)  ## Style, types, import rules.
 	$(BIN)/ruff check

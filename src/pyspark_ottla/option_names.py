@@ -19,7 +19,7 @@ _REFUSED = {
     "kafka.key.deserializer": "keys are bytes",
     "kafka.value.deserializer": "values are bytes; valueFormat is for json, avro and string",
     "kafka.interceptor.classes": "there are no classes of Java in this source",
-    "kafka.": "this setting of Java's consumer has no meaning here",
+    "kafka.": "this setting of Java's client has no meaning here",
     "minoffsetspertrigger": "the source has no lower limit; leave it out",
     "maxtriggerdelay": "the source has no lower limit of offsets; leave it out",
     "kafkaconsumer.": "kafka.default.api.timeout.ms is how long the source tries",

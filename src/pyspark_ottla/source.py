@@ -6,7 +6,12 @@ numpy and Arrow are imported when they are asked for.
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSource, DataSourceReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 from pyspark.sql.types import StructType
 
 if TYPE_CHECKING:
@@ -35,3 +40,20 @@ class DefaultSource(DataSource):
         from pyspark_ottla.stream_reader import OttlaStreamReader
 
         return OttlaStreamReader(parse_source_options(self.options, Use.STREAM), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from pyspark_ottla.sink.options import parse_sink_options, validate_mode
+        from pyspark_ottla.sink.writers import BatchWriter
+
+        validate_mode(overwrite=overwrite)
+        return BatchWriter(parse_sink_options(self.options, is_stream=False), schema)
+
+    def streamWriter(  # noqa: N802
+        self,
+        schema: StructType,
+        overwrite: bool,  # noqa: ARG002
+    ) -> DataSourceStreamWriter:
+        from pyspark_ottla.sink.options import parse_sink_options
+        from pyspark_ottla.sink.writers import StreamWriter
+
+        return StreamWriter(parse_sink_options(self.options, is_stream=True), schema)

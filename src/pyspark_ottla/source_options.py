@@ -88,9 +88,9 @@ def parse_source_options(options: Mapping[str, str], use: Use | None = None) -> 
     validate_names(options, NAMES)
     values = OptionValues(options)
     _validate_use(values, use)
-    _validate_security(values)
+    validate_security(values)
     return SourceOptions(
-        bootstrap_servers=_servers(values),
+        bootstrap_servers=parse_cluster_servers(values),
         subscription=parse_subscription(values),
         start=_start(values, use),
         end=_end(values),
@@ -119,13 +119,13 @@ def _validate_use(values: OptionValues, use: Use | None) -> None:
             raise OptionError(f"option {name} is for batch queries; a stream has no end")
 
 
-def _validate_security(values: OptionValues) -> None:
+def validate_security(values: OptionValues) -> None:
     protocol = values.text("kafka.security.protocol")
     if protocol is not None and protocol.upper() != "PLAINTEXT":
         raise OptionError(f"kafka.security.protocol={protocol}: {SECURITY_REASON}")
 
 
-def _servers(values: OptionValues) -> str:
+def parse_cluster_servers(values: OptionValues) -> str:
     text = values.text(SERVERS)
     if text is None:
         raise OptionError(f"option {SERVERS} is missing: host:port of one or more brokers")

@@ -1,0 +1,231 @@
+"""The log of decisions: which batch of each sink is the last that counts, and what belongs to it.
+
+It is a compacted topic with the sink's id as key. Whoever decides writes in a transaction under
+the sink's own transactional id, in three steps that only together are safe:
+
+1. claim: InitProducerId fences everyone who decided for this sink before, and returns when what
+   they had begun is either committed or aborted
+2. read the last decision, up to the end that the log had after the claim
+3. write the next one; refused if somebody else has claimed the sink since
+
+So decisions of a sink follow one another, each made with the knowledge of the one before, however
+many drivers believe that the sink is theirs.
+"""
+
+import hashlib
+import json
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from kio.schema.create_topics.v7.request import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from kio.schema.types import TopicName
+from kio.static.primitive import i16, i32
+
+from ottla.client.wire.cluster import Cluster, TopicPartition
+from ottla.client.wire.errors import BrokerError
+from ottla.client.wire.fetching import Fetcher
+from ottla.client.wire.offsets import EARLIEST, LATEST, Isolation, list_offsets
+from ottla.client.wire.producing import (
+    Producer,
+    add_partitions,
+    end_transaction,
+    init_transactions,
+    produce,
+)
+from ottla.client.wire.transactions import OpenTransaction
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.times import milliseconds
+from ottla.records.columnar.encoder import Rows, Writing, encode_batches
+from ottla.records.compression import Compression
+from ottla.records.decoder import iterate_records
+from ottla.records.isolation import scan_batches
+from pyspark_ottla.sink.identity import BatchName, deciding_id
+
+TOPIC = "__ottla_sinks"
+
+_PARTITIONS = 16
+_CONFIG = {"cleanup.policy": "compact", "segment.bytes": str(16 * 1024 * 1024)}
+_CREATION_TIMEOUT_MS = 30_000
+_DEFAULT_REPLICATION = -1
+# Short: one who dies between two steps holds up those whose sinks share the partition.
+_TRANSACTION_TIMEOUT_MS = 10_000
+_FIRST_STRETCH = 64  # Offsets from the end of the log that are looked at first.
+
+
+class SinkFenced(Exception):
+    """Somebody else has decided for this sink in the meantime."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What one task leaves open."""
+
+    partition: int
+    attempt: int
+    producer: Producer
+
+
+@dataclass(frozen=True)
+class Decision:
+    """These transactions are the batch: committed, or to be committed by whoever reads this."""
+
+    batch: BatchName
+    query_id: str  # Of the stream, which stays over restarts; empty for batch writes.
+    prepared: tuple[Prepared, ...]
+
+    @property
+    def transactions(self) -> list[OpenTransaction]:
+        return [
+            OpenTransaction(
+                self.batch.transactional_id(task.partition, task.attempt), task.producer
+            )
+            for task in self.prepared
+        ]
+
+    def to_json(self) -> bytes:
+        tasks = [[task.partition, task.attempt, *task.producer] for task in self.prepared]
+        fields = {
+            "version": 1,
+            "batch": self.batch.batch_id,
+            "run": self.batch.run_id,
+            "query": self.query_id,
+            "prepared": tasks,
+        }
+        return json.dumps(fields, separators=(",", ":")).encode()
+
+    @staticmethod
+    def from_json(sink_id: str, data: bytes) -> "Decision":
+        fields: dict[str, Any] = json.loads(data)
+        return Decision(
+            BatchName(sink_id, fields["batch"], fields["run"]),
+            fields["query"],
+            tuple(
+                Prepared(partition, attempt, Producer(producer_id, epoch))
+                for partition, attempt, producer_id, epoch in fields["prepared"]
+            ),
+        )
+
+
+class Decisions:
+    """Those of one sink."""
+
+    def __init__(self, cluster: Cluster, sink_id: str) -> None:
+        self._cluster = cluster
+        self._sink_id = sink_id
+        self._place = _place_of(sink_id)
+
+    def claim(self) -> "Claim":
+        self._ensure_topic()
+        transactional_id = deciding_id(self._sink_id)
+        producer = init_transactions(
+            self._cluster, transactional_id, _TRANSACTION_TIMEOUT_MS
+        ).producer
+        return Claim(self._cluster, self._place, transactional_id, producer, self.last())
+
+    def last(self) -> Decision | None:
+        """The last one that was made when this was called; None if there is none."""
+        if TOPIC not in self._cluster.topics([TOPIC]):
+            return None
+        start = list_offsets(self._cluster, {self._place: EARLIEST})[self._place] or 0
+        end = list_offsets(self._cluster, {self._place: LATEST})[self._place] or 0
+        stretch = _FIRST_STRETCH
+        while True:
+            first = max(start, end - stretch)
+            data = self._last_between(first, end)
+            if data is not None:
+                return Decision.from_json(self._sink_id, data)
+            if first == start:
+                return None
+            stretch *= 16
+
+    def _last_between(self, offset: int, end: int) -> bytes | None:
+        """The last committed value of the sink's key."""
+        key, found = self._sink_id.encode(), None
+        with Fetcher(self._cluster, self._place, Isolation.READ_COMMITTED) as fetcher:
+            while offset < end:
+                fetched = fetcher.fetch(offset)
+                scan = scan_batches(fetched.records, offset, end, fetched.aborted)
+                for batch in scan.batches:
+                    for record in iterate_records(fetched.records, batch.position):
+                        if record.key == key and offset <= record.offset < end:
+                            found = record.value
+                offset = scan.next_offset
+        return found
+
+    def _ensure_topic(self) -> None:
+        if TOPIC in self._cluster.topics([TOPIC]):
+            return
+        topic = CreatableTopic(
+            name=TopicName(TOPIC),
+            num_partitions=i32(_PARTITIONS),
+            replication_factor=i16(_DEFAULT_REPLICATION),
+            assignments=(),
+            configs=tuple(
+                CreatableTopicConfig(name=name, value=value) for name, value in _CONFIG.items()
+            ),
+        )
+        request = CreateTopicsRequest(
+            topics=(topic,), timeout=milliseconds(_CREATION_TIMEOUT_MS), validate_only=False
+        )
+
+        def create() -> None:
+            for created in self._cluster.controller().call(request).topics:
+                if created.error_code not in (ErrorCode.none, ErrorCode.topic_already_exists):
+                    reason = f"topic {TOPIC} for the decisions of sinks ({created.error_message})"
+                    raise BrokerError(created.error_code, reason)
+
+        self._cluster.retry(create)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The right to make one decision, until somebody else claims the sink."""
+
+    cluster: Cluster
+    place: TopicPartition
+    transactional_id: str
+    producer: Producer
+    last: Decision | None
+
+    def decide(self, decision: Decision) -> None:
+        """SinkFenced if another claim came between; then nothing is decided."""
+        try:
+            add_partitions(self.cluster, self.transactional_id, self.producer, [self.place])
+            batch = _batch(decision, self.producer)
+            produce(self.cluster, {self.place: batch}, self.transactional_id)
+            end_transaction(self.cluster, self.transactional_id, self.producer, commit=True)
+        except BrokerError as error:
+            if error.code not in (ErrorCode.producer_fenced, ErrorCode.invalid_producer_epoch):
+                raise
+            raise SinkFenced(
+                f"another query writes with sinkId {decision.batch.sink_id!r}, or an earlier run of"
+                " this one is not gone"
+            ) from error
+
+
+def _place_of(sink_id: str) -> TopicPartition:
+    digest = hashlib.sha256(sink_id.encode()).digest()
+    return TopicPartition(TOPIC, int.from_bytes(digest[:4]) % _PARTITIONS)
+
+
+def _batch(decision: Decision, producer: Producer) -> bytearray:
+    rows = Rows(
+        timestamp=np.array([time.time_ns() // 1_000_000], np.int64),
+        key=pa.array([decision.batch.sink_id.encode()], pa.binary()),
+        value=pa.array([decision.to_json()], pa.binary()),
+    )
+    writing = Writing(
+        compression=Compression.ZSTD,
+        producer_id=producer.id,
+        producer_epoch=producer.epoch,
+        transactional=True,
+    )
+    (batch,) = encode_batches(rows, writing, base_sequence=0)
+    return batch.data

@@ -1,0 +1,103 @@
+"""The first phase, in a task: write in a transaction that stays open."""
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ottla.client.wire.cluster import Cluster
+from ottla.client.wire.errors import BrokerError, WireError
+from ottla.client.wire.producing import Producer, init_transactions
+from ottla.client.wire.transactions import OpenTransaction, abort_transactions
+from ottla.protocol.errors import ErrorCode
+from pyspark_ottla.sink.columns import Portion
+from pyspark_ottla.sink.decisions import Decisions, Prepared
+from pyspark_ottla.sink.identity import BatchName
+from pyspark_ottla.sink.options import SinkOptions
+from pyspark_ottla.sink.producer import TaskProducer
+from pyspark_ottla.sink.two_phase import is_decided
+
+# Too old a broker, or one that does not allow for it.
+_NOT_TWO_PHASE = (ErrorCode.unsupported_version, ErrorCode.transactional_id_authorization_failed)
+_ABORT_TIMEOUT_MS = 5_000
+
+
+class Outcome(NamedTuple):
+    prepared: Prepared | None  # None: there is nothing to end.
+    is_two_phase: bool = True
+
+
+class _Opened(NamedTuple):
+    producer: Producer
+    is_two_phase: bool
+
+
+def prepare(
+    options: SinkOptions,
+    batch: BatchName,
+    query_id: str,
+    task: tuple[int, int],
+    portions: Iterator[Portion],
+) -> Outcome:
+    """`task` is partition and attempt. A batch that is decided already is not written again."""
+    with options.connect() as cluster:
+        decisions = Decisions(cluster, batch.sink_id)
+        if is_decided(decisions.last(), batch, query_id):
+            return _skip(portions)
+        first = next(portions, None)
+        if first is None:
+            return Outcome(None)
+        transactional_id = batch.transactional_id(*task)
+        opened = _open(cluster, transactional_id, options)
+        transaction = OpenTransaction(transactional_id, opened.producer)
+        try:
+            _write(options, transaction, task[0], first, portions)
+            if not is_decided(decisions.last(), batch, query_id):
+                return Outcome(Prepared(*task, opened.producer), opened.is_two_phase)
+        except BaseException:
+            _abort_if_possible(options, transaction)
+            raise
+        abort_transactions(cluster, [transaction])
+        return Outcome(None)
+
+
+def _skip(portions: Iterator[Portion]) -> Outcome:
+    for _ in portions:
+        pass  # Spark does not expect a task to leave rows behind.
+    return Outcome(None)
+
+
+def _write(
+    options: SinkOptions,
+    transaction: OpenTransaction,
+    first_partition: int,
+    first: Portion,
+    others: Iterator[Portion],
+) -> None:
+    with TaskProducer(
+        options,
+        transaction.producer,
+        transactional_id=transaction.transactional_id,
+        first_partition=first_partition,
+    ) as writer:
+        writer.write(first)
+        for portion in others:
+            writer.write(portion)
+
+
+def _open(cluster: Cluster, transactional_id: str, options: SinkOptions) -> _Opened:
+    timeout_ms = options.transaction_timeout_ms
+    try:
+        opened = init_transactions(cluster, transactional_id, timeout_ms, two_phase=True)
+        return _Opened(opened.producer, True)
+    except BrokerError as error:
+        if error.code not in _NOT_TWO_PHASE:
+            raise
+    return _Opened(init_transactions(cluster, transactional_id, timeout_ms).producer, False)
+
+
+def _abort_if_possible(options: SinkOptions, transaction: OpenTransaction) -> None:
+    """At once, so that nobody waits for it; if not, the next commit of the sink does."""
+    brief = dataclasses.replace(options, retry_timeout_ms=_ABORT_TIMEOUT_MS)
+    with contextlib.suppress(WireError), brief.connect() as cluster:
+        abort_transactions(cluster, [transaction])

@@ -1,0 +1,146 @@
+"""The rows of one task to their partitions.
+
+Rows are gathered into portions, sorted by partition and encoded; a thread sends one portion while
+the next is made. What it sends counts on sequences, so a batch that is sent again is written once.
+"""
+
+import itertools
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+
+from ottla.client.wire.cluster import Cluster, TopicPartition
+from ottla.client.wire.producing import Producer, add_partitions, produce
+from ottla.records.batch import SEQUENCE_MAX
+from ottla.records.columnar.encoder import EncodedBatch, Writing, encode_batches
+from pyspark_ottla.sink.columns import Portion, slice_rows
+from pyspark_ottla.sink.options import SinkOptions
+from pyspark_ottla.sink.partitioner import choose_partitions
+
+_PORTION_BYTES = 8 * 1024 * 1024
+_PORTION_ROWS = 128 * 1024
+
+Batches = dict[TopicPartition, list[EncodedBatch]]
+
+
+def portions(batches: Iterable[Any]) -> Iterator[Portion]:
+    gathered: list[Any] = []
+    size = rows = 0
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        gathered.append(batch)
+        size += batch.nbytes
+        rows += batch.num_rows
+        if size >= _PORTION_BYTES or rows >= _PORTION_ROWS:
+            yield Portion.of_batches(gathered)
+            gathered, size, rows = [], 0, 0
+    if gathered:
+        yield Portion.of_batches(gathered)
+
+
+class TaskProducer:
+    """Writes over connections of its own, for a producer that has its id already.
+
+    `write` may return before the rows are written; they are when the `with` block has ended.
+    """
+
+    def __init__(
+        self,
+        options: SinkOptions,
+        producer: Producer,
+        *,
+        transactional_id: str | None = None,
+        first_partition: int = 0,
+    ) -> None:
+        self._topic = options.topic
+        self._transactional_id = transactional_id
+        self._producer = producer
+        self._writing = Writing(
+            compression=options.compression,
+            producer_id=producer.id,
+            producer_epoch=producer.epoch,
+            transactional=transactional_id is not None,
+        )
+        self._asking = options.connect()
+        self._sending = options.connect()
+        self._thread = ThreadPoolExecutor(1)
+        self._under_way: Future[None] | None = None
+        self._sticky = first_partition
+        self._counts: dict[str, int] = {}  # Partitions by topic.
+        self._sequences: dict[TopicPartition, int] = {}
+        self._added: set[TopicPartition] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                self._wait()
+        finally:
+            self._thread.shutdown()
+            self._asking.close()
+            self._sending.close()
+
+    def write(self, portion: Portion) -> None:
+        """NoSuchPartition and ColumnError for rows that cannot be written."""
+        batches: Batches = {}
+        for topic, rows in portion.by_topic(self._topic).items():
+            batches |= self._encode(topic, rows)
+        self._sticky += 1
+        self._wait()
+        self._under_way = self._thread.submit(self._send, batches)
+
+    def _wait(self) -> None:
+        if self._under_way is not None:
+            under_way, self._under_way = self._under_way, None
+            under_way.result()
+
+    def _encode(self, topic: str, portion: Portion) -> Batches:
+        partitions = choose_partitions(
+            topic,
+            portion.column("key"),
+            portion.column("partition"),
+            self._count(topic),
+            self._sticky,
+            portion.rows,
+        )
+        if partitions[0] != partitions[-1] or (partitions != partitions[0]).any():
+            order = np.argsort(partitions, kind="stable")
+            portion, partitions = portion.take(pa.array(order)), partitions[order]
+        records = portion.records()
+        edges = [0, *(np.flatnonzero(np.diff(partitions)) + 1).tolist(), portion.rows]
+        encoded: Batches = {}
+        for start, stop in itertools.pairwise(edges):
+            place = TopicPartition(topic, int(partitions[start]))
+            sequence = self._sequences.get(place, 0)
+            rows = slice_rows(records, start, stop)
+            encoded[place] = list(encode_batches(rows, self._writing, sequence))
+            self._sequences[place] = (sequence + stop - start) & SEQUENCE_MAX
+        return encoded
+
+    def _count(self, topic: str) -> int:
+        if topic not in self._counts:
+            self._counts[topic] = len(self._asking.topic_to_write(topic).leaders)
+        return self._counts[topic]
+
+    def _send(self, batches: Batches) -> None:
+        """In the thread."""
+        self._add(self._sending, batches.keys() - self._added)
+        for index in range(max(map(len, batches.values()))):
+            round_of_batches = {
+                place: queue[index].data for place, queue in batches.items() if index < len(queue)
+            }
+            produce(self._sending, round_of_batches, self._transactional_id)
+
+    def _add(self, cluster: Cluster, places: set[TopicPartition]) -> None:
+        if self._transactional_id is not None and places:
+            add_partitions(cluster, self._transactional_id, self._producer, places)
+            self._added |= places

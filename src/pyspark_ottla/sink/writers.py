@@ -1,0 +1,156 @@
+"""What Spark calls to write a batch or a stream.
+
+`write` runs in tasks, `commit` and `abort` on the driver in objects made anew from the options.
+Spark calls `abort` also after a `commit` that failed, and both again for a batch that a restarted
+query repeats.
+"""
+
+import uuid
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+from pyspark.sql.types import StructType
+
+from ottla.client.wire.producing import init_producer
+from pyspark_ottla.sink.columns import validate_columns
+from pyspark_ottla.sink.decisions import Decision, Prepared
+from pyspark_ottla.sink.identity import BatchName
+from pyspark_ottla.sink.options import Delivery, SinkOptions
+from pyspark_ottla.sink.prepare import prepare
+from pyspark_ottla.sink.producer import TaskProducer, portions
+from pyspark_ottla.sink.two_phase import abort_batch, commit_batch
+
+ORDINARY_TRANSACTIONS = (
+    "the brokers do not take two-phase commit (KIP-939), so the transactions of this sink have a"
+    " timeout: a query that is down for longer than kafka.transaction.timeout.ms between the"
+    " decision about a batch and its end loses that batch. Apache Kafka has it not yet; on Ottla"
+    " set transaction.two.phase.commit.enable=true"
+)
+
+
+@dataclass
+class TaskMessage(WriterCommitMessage):
+    run_id: str
+    query_id: str
+    prepared: Prepared | None = None  # None: no rows, or the batch was decided before.
+    is_two_phase: bool = True
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    def __init__(self, options: SinkOptions, schema: StructType) -> None:
+        validate_columns(schema, has_topic_option=options.topic is not None)
+        self._options = options
+
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+        context = _task()
+        if self._options.delivery is Delivery.AT_LEAST_ONCE:
+            return _write_at_least_once(self._options, context, iterator)
+        batch = BatchName(
+            self._options.sink_id,
+            int(_property(context, "streaming.sql.batchId")),
+            _property(context, "spark.jobGroup.id"),
+        )
+        query_id = _property(context, "sql.streaming.queryId")
+        return _write_exactly_once(self._options, context, batch, query_id, iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        if self._options.delivery is Delivery.EXACTLY_ONCE:
+            _commit(self._options, batchId, _of_tasks(messages))
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        tasks = _of_tasks(messages)
+        # With no message nothing is known of this run: the next commit of the sink cleans up.
+        if tasks and self._options.delivery is Delivery.EXACTLY_ONCE:
+            _abort(self._options, batchId, tasks[0].run_id)
+
+
+class BatchWriter(DataSourceArrowWriter):
+    """Spark pickles this object, so tasks and driver have one run id."""
+
+    def __init__(self, options: SinkOptions, schema: StructType) -> None:
+        validate_columns(schema, has_topic_option=options.topic is not None)
+        self._options = options
+        self._run_id = uuid.uuid4().hex
+
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+        context = _task()
+        if self._options.delivery is Delivery.AT_LEAST_ONCE:
+            return _write_at_least_once(self._options, context, iterator)
+        batch = BatchName(self._options.sink_id, self._options.batch_id, self._run_id)
+        return _write_exactly_once(self._options, context, batch, "", iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        if self._options.delivery is Delivery.EXACTLY_ONCE:
+            _commit(self._options, self._options.batch_id, _of_tasks(messages))
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:  # noqa: ARG002
+        if self._options.delivery is Delivery.EXACTLY_ONCE:
+            _abort(self._options, self._options.batch_id, self._run_id)
+
+
+def _task() -> TaskContext:
+    context = TaskContext.get()
+    assert context is not None, "rows are written in tasks"
+    return context
+
+
+def _property(context: TaskContext, name: str) -> str:
+    value = context.getLocalProperty(name)
+    assert value is not None, f"Spark does not tell {name}"
+    return value
+
+
+def _of_tasks(messages: Sequence[WriterCommitMessage | None]) -> list[TaskMessage]:
+    return [message for message in messages if isinstance(message, TaskMessage)]
+
+
+def _write_at_least_once(
+    options: SinkOptions, context: TaskContext, iterator: Iterator[Any]
+) -> TaskMessage:
+    with options.connect() as cluster:
+        producer = init_producer(cluster)
+    with TaskProducer(options, producer, first_partition=context.partitionId()) as writer:
+        for portion in portions(iterator):
+            writer.write(portion)
+    return TaskMessage("", "")
+
+
+def _write_exactly_once(
+    options: SinkOptions,
+    context: TaskContext,
+    batch: BatchName,
+    query_id: str,
+    iterator: Iterator[Any],
+) -> TaskMessage:
+    partition, attempt = context.partitionId(), context.taskAttemptId()
+    outcome = prepare(options, batch, query_id, (partition, attempt), portions(iterator))
+    return TaskMessage(batch.run_id, query_id, outcome.prepared, outcome.is_two_phase)
+
+
+def _commit(options: SinkOptions, batch_id: int, messages: Sequence[TaskMessage]) -> None:
+    if not messages:
+        return  # No task ran, so there are no rows, this time and every time.
+    first = messages[0]
+    decision = Decision(
+        BatchName(options.sink_id, batch_id, first.run_id),
+        first.query_id,
+        tuple(message.prepared for message in messages if message.prepared is not None),
+    )
+    with options.connect() as cluster:
+        before = commit_batch(cluster, decision)
+    is_first_of_run = before is None or before.batch.run_id != first.run_id
+    if is_first_of_run and not all(message.is_two_phase for message in messages):
+        warnings.warn(ORDINARY_TRANSACTIONS, stacklevel=2)
+
+
+def _abort(options: SinkOptions, batch_id: int, run_id: str) -> None:
+    with options.connect() as cluster:
+        abort_batch(cluster, BatchName(options.sink_id, batch_id, run_id))

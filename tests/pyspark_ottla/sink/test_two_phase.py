@@ -1,0 +1,251 @@
+"""The protocol without Spark around it: every place at which somebody can die or come late.
+
+A driver that dies is one whose next step is not taken; a new run then does what Spark makes it do:
+prepare the batch again, and commit.
+"""
+
+import itertools
+
+import pytest
+from tests.pyspark_ottla.sink.written import portion, values
+
+from ottla.client.wire.cluster import Cluster
+from ottla.client.wire.errors import BrokerError
+from ottla.client.wire.producing import add_partitions
+from ottla.client.wire.transactions import abort_by_ids, commit_transactions, list_open_ids
+from pyspark_ottla.sink import prepare as prepare_module
+from pyspark_ottla.sink.decisions import Decision, Decisions, Prepared, SinkFenced
+from pyspark_ottla.sink.identity import BatchName, pattern_of
+from pyspark_ottla.sink.options import SinkOptions, parse_sink_options
+from pyspark_ottla.sink.prepare import prepare
+from pyspark_ottla.sink.two_phase import (
+    WrongQuery,
+    abort_batch,
+    abort_prepared,
+    commit_batch,
+    finish,
+)
+
+TASKS = 3
+QUERY = "query"
+
+_numbers = itertools.count()
+
+
+class Run:
+    """One run of a query: what its tasks and its driver do."""
+
+    def __init__(self, options: SinkOptions, cluster: Cluster, query: str = QUERY) -> None:
+        self.options = options
+        self.cluster = cluster
+        self.query = query
+        self.id = f"run-{next(_numbers)}"
+        self._attempts = itertools.count()
+
+    def name(self, batch_id: int) -> BatchName:
+        return BatchName(self.options.sink_id, batch_id, self.id)
+
+    def prepare_task(self, batch_id: int, partition: int) -> Prepared | None:
+        task = partition, next(self._attempts)
+        rows = portion(f"{batch_id}-{partition}")
+        return prepare(self.options, self.name(batch_id), self.query, task, iter([rows])).prepared
+
+    def prepare(self, batch_id: int) -> Decision:
+        prepared = [self.prepare_task(batch_id, partition) for partition in range(TASKS)]
+        present = tuple(task for task in prepared if task is not None)
+        return Decision(self.name(batch_id), self.query, present)
+
+    def run(self, batch_id: int) -> None:
+        commit_batch(self.cluster, self.prepare(batch_id))
+
+
+@pytest.fixture
+def options(bootstrap: str, topic: str) -> SinkOptions:
+    given = {"kafka.bootstrap.servers": bootstrap, "topic": topic, "sinkid": topic}
+    return parse_sink_options(given, is_stream=True)
+
+
+@pytest.fixture
+def first(options: SinkOptions, cluster: Cluster) -> Run:
+    return Run(options, cluster)
+
+
+@pytest.fixture
+def second(options: SinkOptions, cluster: Cluster) -> Run:
+    return Run(options, cluster)
+
+
+def expected(*batch_ids: int) -> list[str]:
+    return sorted(f"{batch_id}-{task}" for batch_id in batch_ids for task in range(TASKS))
+
+
+def assert_once(run: Run, *batch_ids: int) -> None:
+    assert list_open_ids(run.cluster, pattern_of(run.options.sink_id)) == []
+    assert run.options.topic is not None
+    assert values(run.cluster, run.options.topic) == expected(*batch_ids)
+
+
+def decide_only(run: Run, decision: Decision) -> None:
+    Decisions(run.cluster, run.options.sink_id).claim().decide(decision)
+
+
+def test_batches_one_after_the_other(first: Run) -> None:
+    for batch_id in range(3):
+        first.run(batch_id)
+    assert_once(first, 0, 1, 2)
+
+
+def test_a_task_that_ran_twice_counts_once(first: Run) -> None:
+    first.prepare_task(0, 1)
+    first.run(0)
+    assert_once(first, 0)
+
+
+def test_the_driver_dies_before_the_decision(first: Run, second: Run) -> None:
+    first.prepare(0)
+    second.run(0)
+    assert_once(second, 0)
+
+
+def test_the_driver_dies_after_its_claim(first: Run, second: Run) -> None:
+    first.prepare(0)
+    Decisions(first.cluster, first.options.sink_id).claim()
+    second.run(0)
+    assert_once(second, 0)
+
+
+def test_the_driver_dies_in_the_middle_of_the_decision(first: Run, second: Run) -> None:
+    first.prepare(0)
+    claim = Decisions(first.cluster, first.options.sink_id).claim()
+    add_partitions(first.cluster, claim.transactional_id, claim.producer, [claim.place])
+    second.run(0)
+    assert_once(second, 0)
+
+
+def test_the_driver_dies_after_the_decision(first: Run, second: Run) -> None:
+    decide_only(first, first.prepare(0))
+    again = second.prepare(0)
+    assert again.prepared == ()  # What is decided is not written again.
+    commit_batch(second.cluster, again)
+    assert_once(second, 0)
+
+
+def test_the_driver_dies_in_the_middle_of_the_commits(first: Run, second: Run) -> None:
+    decision = first.prepare(0)
+    decide_only(first, decision)
+    commit_transactions(first.cluster, decision.transactions[:1])
+    second.run(0)
+    assert_once(second, 0)
+
+
+def test_the_driver_dies_before_spark_knows(first: Run, second: Run) -> None:
+    first.run(0)
+    second.run(0)
+    second.run(1)
+    assert_once(second, 0, 1)
+
+
+def test_the_new_run_prepares_before_the_old_one_decides(first: Run, second: Run) -> None:
+    old, new = first.prepare(0), second.prepare(0)
+    decide_only(first, old)
+    commit_batch(second.cluster, new)
+    assert_once(second, 0)
+
+
+def test_a_driver_that_was_replaced_cannot_decide(first: Run, second: Run) -> None:
+    old = first.prepare(0)
+    claim = Decisions(first.cluster, first.options.sink_id).claim()
+    second.run(0)
+    with pytest.raises(SinkFenced, match="another query writes with sinkId"):
+        claim.decide(old)
+    abort_batch(first.cluster, old.batch)
+    assert_once(second, 0)
+
+
+def test_a_driver_that_was_replaced_leaves_later_batches_alone(first: Run, second: Run) -> None:
+    old = first.prepare(0)
+    decide_only(first, old)
+    second.run(0)
+    later = second.prepare(1)
+    finish(first.cluster, old)
+    abort_batch(first.cluster, old.batch)
+    commit_batch(second.cluster, later)
+    assert_once(second, 0, 1)
+
+
+def test_a_failed_batch_is_aborted(first: Run, second: Run) -> None:
+    first.prepare(0)
+    abort_batch(first.cluster, first.name(0))
+    assert list_open_ids(first.cluster, pattern_of(first.options.sink_id)) == []
+    second.run(0)
+    assert_once(second, 0)
+
+
+def test_an_abort_does_nothing_to_a_decided_batch(first: Run, second: Run) -> None:
+    decide_only(first, first.prepare(0))
+    abort_batch(first.cluster, first.name(0))
+    second.run(0)
+    assert_once(second, 0)
+
+
+def test_a_task_that_comes_after_the_decision_aborts(
+    first: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = prepare_module._write
+
+    def write_and_decide(*arguments: object) -> None:
+        monkeypatch.setattr(prepare_module, "_write", write)
+        first.run(0)
+        write(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(prepare_module, "_write", write_and_decide)
+    assert first.prepare_task(0, 1) is None
+    assert_once(first, 0)
+
+
+def test_a_task_that_fails_leaves_nothing_open(first: Run) -> None:
+    rows = portion("a", partition=[9])
+    with pytest.raises(ValueError, match="a row asks for 9"):
+        prepare(first.options, first.name(0), QUERY, (0, 0), iter([rows]))
+    assert list_open_ids(first.cluster, pattern_of(first.options.sink_id)) == []
+
+
+def test_a_task_without_rows_opens_nothing(first: Run) -> None:
+    outcome = prepare(first.options, first.name(0), QUERY, (0, 0), iter([]))
+    assert outcome.prepared is None
+
+
+def test_a_batch_before_the_last_is_refused(first: Run, second: Run) -> None:
+    late = second.prepare(0)
+    first.run(1)
+    with pytest.raises(WrongQuery, match="has committed batch 1 and does not take batch 0"):
+        commit_batch(second.cluster, late)
+    with pytest.raises(WrongQuery, match="does not take batch 0"):
+        second.prepare(0)
+    assert_once(first, 1)
+
+
+def test_another_query_may_not_have_the_same_name(
+    first: Run, options: SinkOptions, cluster: Cluster
+) -> None:
+    first.run(4)
+    other = Run(options, cluster, query="other")
+    with pytest.raises(WrongQuery, match="a query with a new checkpoint needs a new sinkId"):
+        other.prepare(4)
+    with pytest.raises(WrongQuery, match="belongs to another query"):
+        commit_batch(cluster, Decision(other.name(5), other.query, ()))
+
+
+def test_a_decided_transaction_that_somebody_aborted_is_no_silent_loss(first: Run) -> None:
+    decision = first.prepare(0)
+    abort_by_ids(first.cluster, [decision.transactions[0].transactional_id])
+    with pytest.raises(BrokerError, match=decision.transactions[0].transactional_id):
+        commit_batch(first.cluster, decision)
+
+
+def test_what_an_abandoned_sink_has_left_can_be_dropped(first: Run, bootstrap: str) -> None:
+    decide_only(first, first.prepare(0))
+    left = [transaction.transactional_id for transaction in first.prepare(1).transactions]
+    assert sorted(abort_prepared(bootstrap, first.options.sink_id)) == sorted(left)
+    assert abort_prepared(bootstrap, first.options.sink_id) == []
+    assert_once(first, 0)

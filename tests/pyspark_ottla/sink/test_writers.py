@@ -1,0 +1,77 @@
+"""What Spark calls, without Spark; `write` needs a task and is tested with a real one."""
+
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql.types import StringType, StructType
+from tests.broker_process import BrokerProcess
+from tests.pyspark_ottla.sink.written import portion, values
+
+from ottla.client.wire.cluster import Cluster
+from ottla.client.wire.transactions import list_open_ids
+from pyspark_ottla.sink.identity import BatchName, pattern_of
+from pyspark_ottla.sink.options import SinkOptions, parse_sink_options
+from pyspark_ottla.sink.prepare import prepare
+from pyspark_ottla.sink.writers import StreamWriter, TaskMessage
+
+SCHEMA = StructType().add("value", StringType())
+
+
+@pytest.fixture(scope="module")
+def without_two_phase(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    setting = "transaction.two.phase.commit.enable=false"
+    directory: Path = tmp_path_factory.mktemp("ordinary")
+    with BrokerProcess(directory, "--set", setting) as broker:
+        yield broker.bootstrap
+
+
+def parse(bootstrap: str, name: str, **others: str) -> SinkOptions:
+    given = {"kafka.bootstrap.servers": bootstrap, "topic": name, "sinkid": name, **others}
+    return parse_sink_options(given, is_stream=True)
+
+
+def message(options: SinkOptions, batch_id: int, run_id: str) -> TaskMessage:
+    """What a task sends that has written one row."""
+    batch = BatchName(options.sink_id, batch_id, run_id)
+    outcome = prepare(options, batch, "query", (0, 0), iter([portion(f"{batch_id}")]))
+    return TaskMessage(run_id, "query", outcome.prepared, outcome.is_two_phase)
+
+
+def test_a_broker_without_two_phase_commit_is_a_warning_in_each_run(
+    without_two_phase: str,
+) -> None:
+    options = parse(without_two_phase, "ordinary")
+    writer = StreamWriter(options, SCHEMA)
+    with pytest.warns(UserWarning, match=r"transaction\.two\.phase\.commit\.enable=true"):
+        writer.commit([message(options, 0, "first")], 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        writer.commit([message(options, 1, "first")], 1)
+    with pytest.warns(UserWarning, match="have a timeout"):
+        writer.commit([message(options, 2, "second")], 2)
+    with Cluster(without_two_phase) as cluster:
+        assert values(cluster, "ordinary") == ["0", "1", "2"]
+
+
+def test_an_abort_drops_what_the_tasks_have_prepared(
+    bootstrap: str, cluster: Cluster, topic: str
+) -> None:
+    options = parse(bootstrap, topic)
+    StreamWriter(options, SCHEMA).abort([message(options, 0, "run"), None], 0)
+    assert list_open_ids(cluster, pattern_of(topic)) == []
+    assert values(cluster, topic) == []
+
+
+def test_a_batch_without_tasks_is_nothing_to_decide(bootstrap: str, topic: str) -> None:
+    writer = StreamWriter(parse(bootstrap, topic), SCHEMA)
+    writer.commit([], 0)
+    writer.abort([None], 0)
+
+
+def test_at_least_once_has_nothing_to_commit_or_abort() -> None:
+    nobody = {"kafka.bootstrap.servers": "127.0.0.1:1", "topic": "t", "delivery": "at_least_once"}
+    writer = StreamWriter(parse_sink_options(nobody, is_stream=True), SCHEMA)
+    writer.commit([TaskMessage("", "")], 0)
+    writer.abort([TaskMessage("", "")], 0)

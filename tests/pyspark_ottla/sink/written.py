@@ -1,0 +1,47 @@
+"""What a sink has written, as a reader of committed records sees it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from ottla.client.wire.cluster import Cluster, TopicPartition
+from ottla.client.wire.fetching import Fetcher
+from ottla.client.wire.offsets import LATEST, Isolation, list_offsets
+from ottla.records.builder import Record
+from ottla.records.decoder import iterate_records
+from ottla.records.isolation import scan_batches
+from pyspark_ottla.sink.columns import Portion
+
+
+def portion(*values: str, **columns: Sequence[Any]) -> Portion:
+    arrays = {name: pa.array(items) for name, items in columns.items()}
+    return Portion.of_batches([pa.RecordBatch.from_pydict({"value": list(values), **arrays})])
+
+
+def records(cluster: Cluster, topic: str) -> dict[int, list[Record]]:
+    """By partition. Waits for transactions whose end is decided; none may be open otherwise."""
+    places = [TopicPartition(topic, index) for index in cluster.topics([topic])[topic].leaders]
+    ends = list_offsets(cluster, dict.fromkeys(places, LATEST))
+    return {place.partition: _read(cluster, place, ends[place] or 0) for place in places}
+
+
+def _read(cluster: Cluster, place: TopicPartition, end: int) -> list[Record]:
+    found, offset = [], 0
+    with Fetcher(cluster, place, Isolation.READ_COMMITTED) as fetcher:
+        while offset < end:
+            fetched = fetcher.fetch(offset)
+            scan = scan_batches(fetched.records, offset, end, fetched.aborted)
+            for batch in scan.batches:
+                found += list(iterate_records(fetched.records, batch.position))
+            offset = scan.next_offset
+    return found
+
+
+def values(cluster: Cluster, topic: str) -> list[str]:
+    """Of all partitions, sorted."""
+    return sorted(
+        (record.value or b"").decode()
+        for written in records(cluster, topic).values()
+        for record in written
+    )

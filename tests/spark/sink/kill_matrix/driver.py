@@ -1,0 +1,90 @@
+"""A Spark driver that writes streams with faults: `driver.py BOOTSTRAP DIRECTORY CASE...`.
+
+A case is `point:action`. Each has a query, topic, sink id and checkpoint of its own; a query that
+fails is started again. When this process is killed it is started again too, with the same
+arguments, and goes on with the case that it was at.
+"""
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+from tests.spark.conftest import SETTINGS
+from tests.spark.sink.kill_matrix.faults import FaultySource
+
+FILES = 2  # Each is a batch.
+ROWS_PER_FILE = 6
+STARTS_MAX = 3
+MASTER = "local[2,4]"  # Two threads; a task is tried four times.
+
+
+def name_of(case: str) -> str:
+    return case.replace(":", "-").replace(".", "-")
+
+
+def rows() -> list[str]:
+    return [f"{file}-{row}" for file in range(FILES) for row in range(ROWS_PER_FILE)]
+
+
+def main(bootstrap: str, directory: Path, cases: list[str]) -> None:
+    source = directory / "input"
+    if not source.exists():
+        source.mkdir()
+        for file in range(FILES):
+            lines = [f"{file}-{row}\n" for row in range(ROWS_PER_FILE)]
+            (source / f"{file}.txt").write_text("".join(lines))
+    builder = SparkSession.builder.master(MASTER)
+    for name, value in SETTINGS.items():
+        builder = builder.config(name, value)
+    spark = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    spark.dataSource.register(FaultySource)
+    for case in cases:
+        if not (directory / f"{name_of(case)}.done").exists():
+            run_case(spark, bootstrap, directory, case)
+    spark.stop()
+
+
+def run_case(spark: Any, bootstrap: str, directory: Path, case: str) -> None:
+    faults = Path(os.environ["OTTLA_FAULTS"])
+    planned = directory / f"{name_of(case)}.planned"
+    if not planned.exists():
+        for leftover in faults.iterdir():
+            leftover.unlink()
+        planned.touch()
+        temporary = faults / "next"
+        temporary.write_text(case.replace(":", " "))
+        temporary.rename(faults / "plan")
+    for _ in range(STARTS_MAX):
+        try:
+            run_query(spark, bootstrap, directory, name_of(case))
+            break
+        except Exception as error:
+            print(f"{case}: {str(error)[:2000]}", flush=True)
+    else:
+        sys.exit(f"{case}: the query failed {STARTS_MAX} times")
+    if (faults / "fired").exists():
+        (directory / f"{name_of(case)}.fired").touch()
+    (directory / f"{name_of(case)}.done").touch()
+
+
+def run_query(spark: Any, bootstrap: str, directory: Path, name: str) -> None:
+    lines = spark.readStream.schema("value string").option("maxFilesPerTrigger", 1)
+    query = (
+        lines.text(str(directory / "input"))
+        .repartition(2)
+        .writeStream.format("ottla_faulty")
+        .option("kafka.bootstrap.servers", bootstrap)
+        .option("topic", name)
+        .option("sinkId", name)
+        .option("checkpointLocation", str(directory / f"{name}.checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]), sys.argv[3:])

@@ -1,0 +1,125 @@
+"""The data source `ottla_faulty`: the product's own, in which somebody dies at a given point.
+
+Importing this puts hooks around steps of the protocol. The directory in OTTLA_FAULTS may hold a
+file `plan` with a point and an action. The first process that comes to that point renames it to
+`fired`, so that it happens once, and does the action:
+
+    worker  kills itself, a Python process
+    driver  kills Spark's JVM
+    broker  asks the test to kill the broker, and goes on when that is done
+"""
+
+import functools
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql.types import StructType
+
+from pyspark_ottla.sink import decisions, prepare, two_phase, writers
+from pyspark_ottla.sink.options import parse_sink_options
+from pyspark_ottla.source import DefaultSource
+
+BROKER_TIMEOUT_S = 60
+
+
+class FaultyWriter(writers.StreamWriter):
+    """Here because tasks import the module of the writer that they are sent."""
+
+
+class FaultySource(DefaultSource):
+    @classmethod
+    def name(cls) -> str:
+        return "ottla_faulty"
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> FaultyWriter:  # noqa: N802
+        return FaultyWriter(parse_sink_options(self.options, is_stream=True), schema)
+
+
+def reach(point: str) -> None:
+    directory = Path(os.environ["OTTLA_FAULTS"])
+    plan, fired = directory / "plan", directory / "fired"
+    try:
+        planned, action = plan.read_text().split()
+        if planned != point:
+            return
+        plan.rename(fired)
+    except FileNotFoundError:
+        return  # Nothing is planned, or another process was first.
+    match action:
+        case "worker":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "driver":
+            os.kill(_jvm(), signal.SIGKILL)
+            signal.pause()  # Until the death of the JVM is ours too.
+        case "broker":
+            _wait_for(directory / "broker-is-down")
+
+
+def _jvm() -> int:
+    pid = os.getpid()
+    while Path(f"/proc/{pid}/comm").read_text().strip() != "java":
+        pid = int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+    return pid
+
+
+def _wait_for(path: Path) -> None:
+    deadline = time.monotonic() + BROKER_TIMEOUT_S
+    while not path.exists():
+        assert time.monotonic() < deadline, f"{path} does not come"
+        time.sleep(0.01)
+
+
+def _hook(owner: Any, name: str, *, before: str | None = None, after: str | None = None) -> None:
+    original = getattr(owner, name)
+
+    @functools.wraps(original)
+    def hooked(*arguments: Any, **named: Any) -> Any:
+        if before:
+            reach(before)
+        result = original(*arguments, **named)
+        if after:
+            reach(after)
+        return result
+
+    setattr(owner, name, hooked)
+
+
+def _in_the_middle(original: Callable[..., None], point: str) -> Callable[..., None]:
+    """Commits the first transaction, comes to the point, and commits them all."""
+
+    def commit_transactions(cluster: Any, transactions: list[Any]) -> None:
+        original(cluster, transactions[:1])
+        reach(point)
+        original(cluster, transactions)
+
+    return commit_transactions
+
+
+_hook(prepare, "_open", before="task.before_opening", after="task.after_opening")
+_hook(prepare, "_write", after="task.after_writing")
+_hook(writers, "_write_exactly_once", after="task.after_preparing")
+_hook(decisions.Decisions, "claim", before="driver.before_claim", after="driver.before_decision")
+_hook(decisions, "end_transaction", before="driver.in_decision")
+_hook(decisions.Claim, "decide", after="driver.after_decision")
+two_phase.commit_transactions = _in_the_middle(two_phase.commit_transactions, "driver.in_commits")
+_hook(two_phase, "_abort_strays", before="driver.after_commits")
+_hook(writers, "_commit", after="driver.before_spark_commits")
+
+POINTS = (
+    "task.before_opening",
+    "task.after_opening",
+    "task.after_writing",
+    "task.after_preparing",
+    "driver.before_claim",
+    "driver.before_decision",
+    "driver.in_decision",
+    "driver.after_decision",
+    "driver.in_commits",
+    "driver.after_commits",
+    "driver.before_spark_commits",
+)
+ACTIONS = ("worker", "driver", "broker")

@@ -1,0 +1,114 @@
+"""Whoever dies, at whatever point: every row is there once for a reader of committed records.
+
+The short run is part of every test run, the whole matrix is `make kill-matrix`.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests.broker_process import REPOSITORY, BrokerProcess
+from tests.pyspark_ottla.sink.written import values
+from tests.spark.sink.kill_matrix.driver import name_of, rows
+from tests.spark.sink.kill_matrix.faults import ACTIONS, POINTS
+
+from ottla.client.wire.cluster import Cluster
+from ottla.client.wire.transactions import list_open_ids
+from pyspark_ottla.sink.identity import pattern_of
+
+POLL_S = 0.02
+DRIVER_TIMEOUT_S = 170
+
+SHORT = ["driver.in_commits:driver", "task.after_writing:worker", "driver.in_decision:broker"]
+# One driver process for all cases that do not kill it.
+WHOLE = [f"{point}:{action}" for action in ("worker", "broker", "driver") for point in POINTS]
+
+
+@pytest.mark.timeout(240)
+def test_a_row_is_written_once_whoever_dies(tmp_path: Path) -> None:
+    run(tmp_path, SHORT)
+
+
+@pytest.mark.kill_matrix
+@pytest.mark.timeout(3600)
+def test_a_row_is_written_once_whoever_dies_at_any_point(tmp_path: Path) -> None:
+    assert {case.partition(":")[2] for case in WHOLE} == set(ACTIONS)
+    run(tmp_path, WHOLE)
+
+
+def run(directory: Path, cases: list[str]) -> None:
+    faults = directory / "faults"
+    faults.mkdir()
+    with BrokerProcess(directory) as broker:
+        while not all((directory / f"{name_of(case)}.done").exists() for case in cases):
+            done_before = progress(directory)
+            drive(broker, directory, faults, cases)
+            assert progress(directory) > done_before, driver_log(directory)
+        with Cluster(broker.bootstrap) as cluster:
+            problems = {case: problem(cluster, directory, case) for case in cases}
+    wrong = {case: what for case, what in problems.items() if what}
+    assert not wrong, f"{wrong}\n{driver_log(directory)}"
+
+
+def progress(directory: Path) -> int:
+    """Cases that were begun or done: each start of the driver gets further with one of these."""
+    return len([*directory.glob("*.planned"), *directory.glob("*.done")])
+
+
+def driver_log(directory: Path) -> str:
+    return (directory / "driver.log").read_text()[-8000:]
+
+
+def drive(broker: BrokerProcess, directory: Path, faults: Path, cases: list[str]) -> None:
+    """Until the driver ends, by itself or killed."""
+    command = [sys.executable, "-m", "tests.spark.sink.kill_matrix.driver"]
+    path = [str(REPOSITORY / "src"), str(REPOSITORY)]
+    environment = {
+        **os.environ,
+        "OTTLA_FAULTS": str(faults),
+        "PYTHONPATH": os.pathsep.join(path),
+        "PYSPARK_PYTHON": sys.executable,
+    }
+    with (directory / "driver.log").open("ab") as log:
+        process = subprocess.Popen(
+            [*command, broker.bootstrap, str(directory), *cases],
+            stdout=log,
+            stderr=log,
+            env=environment,
+            cwd=directory,
+            start_new_session=True,
+        )
+    last, deadline = progress(directory), time.monotonic() + DRIVER_TIMEOUT_S
+    try:
+        while process.poll() is None:
+            if progress(directory) != last:
+                last, deadline = progress(directory), time.monotonic() + DRIVER_TIMEOUT_S
+            assert time.monotonic() < deadline, f"the driver hangs\n{driver_log(directory)}"
+            serve_broker_fault(broker, faults)
+            time.sleep(POLL_S)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def serve_broker_fault(broker: BrokerProcess, faults: Path) -> None:
+    fired, is_down = faults / "fired", faults / "broker-is-down"
+    if fired.exists() and not is_down.exists() and "broker" in fired.read_text():
+        broker.kill()
+        is_down.touch()
+        broker.start()
+
+
+def problem(cluster: Cluster, directory: Path, case: str) -> str:
+    name = name_of(case)
+    if not (directory / f"{name}.fired").exists():
+        return "nobody died"
+    if left := list_open_ids(cluster, pattern_of(name)):
+        return f"left open: {left}"
+    found = values(cluster, name)
+    return "" if found == sorted(rows()) else f"{len(found)} rows: {found}"
