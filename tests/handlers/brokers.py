@@ -350,16 +350,21 @@ class Node:
 
     async def _start_share_groups(self, configs, clock, supervisor):
         return make_share_groups(
+            1,
             self.replicas,
             self.image,
             configs.broker_values(),
             GroupConfigs(configs, self.image).share,
             self.controller,
+            self._share_coordinator_at,
             clock,
             supervisor,
             self.loop,
             self.executor,
         )
+
+    def _share_coordinator_at(self, broker_id):
+        raise ApiError(ErrorCode.coordinator_not_available, f"there is no broker {broker_id}")
 
     def _group_machine(self, timers):
         ids = count(1)

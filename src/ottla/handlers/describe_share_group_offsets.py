@@ -23,7 +23,7 @@ from kio.static.primitive import i32, i64
 
 from ottla.groups.partitions import TopicIdPartition, by_topic
 from ottla.groups.share.group import ShareGroup
-from ottla.groups.share.state_coordinator import NO_OFFSET, SharePartitionKey
+from ottla.groups.share.state_coordinator import NO_OFFSET, SharePartitionKey, ShareState
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.share_state import find_share_group
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -110,18 +110,25 @@ async def _read(
     broker: Broker, group_id: str, place: TopicIdPartition
 ) -> DescribeShareGroupOffsetsResponsePartition:
     state = await broker.share.persister.read_summary(SharePartitionKey(group_id, *place))
-    lag = _UNKNOWN_LAG
-    if state.start_offset != NO_OFFSET:
-        log = broker.replicas.find(place.topic_id, place.partition).log
-        start_offset = max(state.start_offset, log.log_start_offset)
-        done_count = max(0, state.delivery_complete_count)
-        lag = max(0, log.high_watermark - start_offset - done_count)
     return _partition(
         place.partition,
         start_offset=state.start_offset,
         leader_epoch=max(0, state.leader_epoch),
-        lag=lag,
+        lag=_lag(broker, place, state),
     )
+
+
+def _lag(broker: Broker, place: TopicIdPartition, state: ShareState) -> int:
+    """Not known of a partition that another broker leads."""
+    if state.start_offset == NO_OFFSET:
+        return _UNKNOWN_LAG
+    try:
+        log = broker.replicas.find(place.topic_id, place.partition).log
+    except ApiError:
+        return _UNKNOWN_LAG
+    start_offset = max(state.start_offset, log.log_start_offset)
+    done_count = max(0, state.delivery_complete_count)
+    return max(0, log.high_watermark - start_offset - done_count)
 
 
 def _partition(

@@ -25,7 +25,7 @@ from ottla.handlers.dispatch import make_dispatch, make_early_dispatch
 from ottla.handlers.table import API_TABLE, EARLY_API_TABLE
 from ottla.network.config import NetworkConfig
 from ottla.network.endpoints import Endpoint, advertised_endpoints
-from ottla.network.peers import Peers
+from ottla.network.peers import Address, Peers
 from ottla.network.server import Server
 from ottla.node.config import (
     BROKER_RACK,
@@ -46,7 +46,7 @@ from ottla.node.metadata_feed import Listener, MetadataFeed
 from ottla.node.quorum import MetadataQuorum, QuorumSettings, open_replica
 from ottla.node.registration import SESSIONS_WAITED, BrokerIdentity, Registration
 from ottla.node.replication import broker_address, start_replication
-from ottla.node.share_groups import make_share_groups
+from ottla.node.share_groups import make_share_groups, share_coordinator_on
 from ottla.node.transaction_drivers import TransactionDrivers, transaction_drivers
 from ottla.node.voting import Voting
 from ottla.protocol.config import ConfigValues
@@ -357,14 +357,13 @@ class Node:
         self._feed.listen(Listener(self._replicas.on_record, self._replicas.load))
 
     def _start_replication(self, controller: ControllerClient, registration: Registration) -> None:
-        listener_name = self._advertised()[0].listener_name
         start_replication(
             self.node_id,
             self.values,
             self._replicas,
             self._logs,
             self._peers,
-            lambda broker_id: broker_address(self._feed.image, broker_id, listener_name),
+            self._address_of,
             controller,
             lambda: registration.epoch,
             self._clock,
@@ -372,13 +371,22 @@ class Node:
             self._executor,
         )
 
+    def _address_of(self, broker_id: int) -> Address | None:
+        """Where other brokers are reached."""
+        listener_name = self._advertised()[0].listener_name
+        return broker_address(self._feed.image, broker_id, listener_name)
+
     def _start_share_groups(self, controller: ControllerClient) -> ShareGroups:
         share = make_share_groups(
+            self.node_id,
             self._replicas,
             self._feed.image,
             self.values,
             self._group_configs.share,
             controller,
+            lambda broker_id: share_coordinator_on(
+                broker_id, self._address_of, self._peers, self._loop
+            ),
             self._clock,
             self._supervisor,
             self._loop,

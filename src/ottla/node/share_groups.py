@@ -12,14 +12,17 @@ from ottla.groups.share.config import (
     ShareConfig,
 )
 from ottla.groups.share.sessions import ShareSessions
-from ottla.groups.share.state_coordinator import ShareStateMachine
+from ottla.groups.share.state_coordinator import SharePartitionKey, ShareStateMachine
 from ottla.machine.contract import RecordCodec
 from ottla.machine.partitioning import partition_for
+from ottla.network.peers import Address, Peers
 from ottla.protocol.config import ConfigValues
+from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.topics import SHARE_GROUP_STATE_TOPIC
 from ottla.replication.coordinators import Coordinators
 from ottla.replication.dead_letters import DeadLetters
 from ottla.replication.manager import ReplicaManager
+from ottla.replication.share_coordinator import LocalShareCoordinator, ShareCoordinator
 from ottla.replication.share_groups import ShareGroups
 from ottla.replication.share_partitions import SharePartitions
 from ottla.replication.share_persister import SharePersister
@@ -30,11 +33,13 @@ from ottla.runtime.supervisor import Supervisor
 
 
 def make_share_groups(
+    node_id: int,
     replicas: ReplicaManager,
     image: MetadataImage,
     values: ConfigValues,
     config: Callable[[str], ShareConfig],
     controller: ControllerClient,
+    coordinator_at: Callable[[int], ShareCoordinator],
     clock: Clock,
     supervisor: Supervisor,
     loop: AbstractEventLoop,
@@ -42,7 +47,8 @@ def make_share_groups(
 ) -> ShareGroups:
     """Each share coordinator begins when the partition that it lives on is taken up.
 
-    `values` are those of the broker, `config` what holds for a group.
+    `values` are those of the broker, `config` what holds for a group, `coordinator_at` is asked for
+    what other brokers coordinate.
     """
     coordinators = Coordinators(
         SHARE_GROUP_STATE_TOPIC,
@@ -57,7 +63,16 @@ def make_share_groups(
         loop,
         executor,
     )
-    persister = SharePersister(coordinators)
+    local = LocalShareCoordinator(coordinators)
+
+    def find(key: SharePartitionKey) -> ShareCoordinator:
+        partition = coordinators.partition_of(key.coordinator_key)
+        state = None if partition is None else image.partition(SHARE_GROUP_STATE_TOPIC, partition)
+        if state is None or state.leader == node_id:
+            return local
+        return coordinator_at(state.leader)
+
+    persister = SharePersister(find)
     dead_letters = DeadLetters(replicas, image, controller, clock, loop, executor)
     partitions = SharePartitions(replicas, persister, dead_letters, config, clock, loop)
     replicas.listen(coordinators.leadership_listener)
@@ -65,7 +80,22 @@ def make_share_groups(
     sessions = ShareSessions(values[GROUP_SHARE_MAX_SHARE_SESSIONS])
     interval_ms = values[STATE_TOPIC_PRUNE_INTERVAL_MS]
     pruning = ShareStatePruning(coordinators, replicas, image, interval_ms, loop, executor)
-    return ShareGroups(coordinators, persister, partitions, sessions, pruning, config)
+    return ShareGroups(coordinators, local, persister, partitions, sessions, pruning, config)
+
+
+def share_coordinator_on(
+    broker_id: int,
+    address_of: Callable[[int], Address | None],
+    peers: Peers,
+    loop: AbstractEventLoop,
+) -> ShareCoordinator:
+    """What it takes is imported when there is another broker to ask."""
+    from ottla.replication.remote_share_coordinator import RemoteShareCoordinator, exchange_with
+
+    address = address_of(broker_id)
+    if address is None:
+        raise ApiError(ErrorCode.coordinator_not_available, "the coordinator has no leader now")
+    return RemoteShareCoordinator(exchange_with(peers, address), loop)
 
 
 def _codec() -> RecordCodec:

@@ -7,6 +7,7 @@ from ottla.groups.share.config import ShareConfig
 from ottla.groups.share.sessions import ShareSessions
 from ottla.groups.share.state_coordinator import ShareStateMachine
 from ottla.replication.coordinators import Coordinators
+from ottla.replication.share_coordinator import LocalShareCoordinator
 from ottla.replication.share_partitions import SharePartitions
 from ottla.replication.share_persister import SharePersister
 from ottla.replication.share_state_pruning import ShareStatePruning
@@ -15,6 +16,7 @@ from ottla.replication.share_state_pruning import ShareStatePruning
 @dataclass(frozen=True, slots=True)
 class ShareGroups:
     coordinators: Coordinators[ShareStateMachine]
+    coordinator: LocalShareCoordinator  # For what other brokers ask of those that are here.
     persister: SharePersister
     partitions: SharePartitions
     sessions: ShareSessions

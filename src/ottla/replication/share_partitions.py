@@ -324,6 +324,6 @@ class SharePartitions:
 
 def _fetch_error(error: ApiError) -> ApiError:
     """As a consumer understands it: it asks for the leader and tries again."""
-    if error.code is ErrorCode.unknown_topic_or_partition:
-        return error
+    if error.code in {ErrorCode.unknown_topic_or_partition, ErrorCode.invalid_request}:
+        return ApiError(ErrorCode.unknown_topic_or_partition, error.message)
     return ApiError(ErrorCode.not_leader_or_follower, error.message)

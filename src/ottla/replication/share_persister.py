@@ -1,24 +1,18 @@
 """What the leaders of share-partitions and the group coordinator ask of the share coordinators.
 
-Every method answers as the share coordinator's API of that name does, so that a call to a
-coordinator on another broker can take the place of the one in this process. Writes of a
-share-partition take effect in the order in which they were called.
+Whoever coordinates a share-partition now is asked, here or on another broker. One that is still
+loading, or was found where it is no longer, is given some time; except for writes, for who waits
+for a coordinator could be overtaken by a later write.
 """
 
 import asyncio
 from asyncio import Future
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
-from ottla.groups.share.state_coordinator import (
-    SharePartitionKey,
-    ShareState,
-    ShareStateMachine,
-    StateWrite,
-)
+from ottla.groups.share.state_coordinator import SharePartitionKey, ShareState, StateWrite
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.replication.coordinators import Coordinators
-from ottla.runtime.machine_runtime import Operation
+from ottla.replication.share_coordinator import ShareCoordinator
 
 R = TypeVar("R")
 
@@ -34,43 +28,26 @@ _TRANSIENT: Final = frozenset(
 
 
 class SharePersister:
-    def __init__(self, coordinators: Coordinators[ShareStateMachine]) -> None:
-        self._coordinators = coordinators
+    def __init__(self, find: Callable[[SharePartitionKey], ShareCoordinator]) -> None:
+        self._find = find
 
     async def initialize(self, key: SharePartitionKey, state_epoch: int, start_offset: int) -> None:
-        await self._patiently(
-            lambda: self._submit(
-                key,
-                lambda machine, now_ms: machine.initialize(key, state_epoch, start_offset, now_ms),
-            )
-        )
+        await self._patiently(lambda: self._find(key).initialize(key, state_epoch, start_offset))
 
     async def read(self, key: SharePartitionKey, leader_epoch: int) -> ShareState:
-        return await self._patiently(
-            lambda: self._submit(
-                key, lambda machine, now_ms: machine.read(key, leader_epoch, now_ms)
-            )
-        )
+        return await self._patiently(lambda: self._find(key).read(key, leader_epoch))
 
     async def read_summary(self, key: SharePartitionKey) -> ShareState:
-        return await self._patiently(
-            lambda: self._submit(key, lambda machine, _: machine.read_summary(key))
-        )
+        return await self._patiently(lambda: self._find(key).read_summary(key))
 
     async def delete(self, key: SharePartitionKey) -> None:
-        await self._patiently(lambda: self._submit(key, lambda machine, _: machine.delete(key)))
+        await self._patiently(lambda: self._find(key).delete(key))
 
     def write(self, key: SharePartitionKey, write: StateWrite) -> "Future[None]":
-        """At once: who waits for a coordinator could be overtaken by a later write."""
-        return self._submit(key, lambda machine, now_ms: machine.write(key, write, now_ms))
+        """ApiError, now or in the future: it may or may not have been written."""
+        return self._find(key).write(key, write)
 
-    def _submit(
-        self, key: SharePartitionKey, operation: Operation[ShareStateMachine, R]
-    ) -> "Future[R]":
-        return self._coordinators.find(key.coordinator_key).submit(operation)
-
-    async def _patiently(self, call: "Callable[[], Future[R]]") -> R:
-        """A coordinator that is still loading is given some time."""
+    async def _patiently(self, call: Callable[[], Awaitable[R]]) -> R:
         for _ in range(_RETRIES):
             try:
                 return await call()

@@ -8,7 +8,9 @@ from tests.groups.share.kit import CODEC, PLACE, ShareCoordinator
 
 from ottla.groups.record import Record
 from ottla.groups.share.delivery import DeliveryState, StateBatch
+from ottla.groups.share.state_batches import combined
 from ottla.groups.share.state_coordinator import (
+    NO_OFFSET,
     SharePartitionKey,
     ShareState,
     StateWrite,
@@ -186,9 +188,14 @@ def test_deleted_state_is_gone() -> None:
     coordinator.run(coordinator.machine.delete(PLACE))
 
     assert coordinator.log[1:] == [Record(SNAPSHOT_KEY, None)]
-    with pytest.raises(ApiError) as refused:
-        state(coordinator)
-    assert refused.value.code is ErrorCode.unknown_topic_or_partition
+    assert state(coordinator) == ShareState()
+    for use in (
+        lambda machine: machine.read(PLACE, 0, NOW_MS),
+        lambda machine: machine.write(PLACE, StateWrite(0, 0, NO_OFFSET, ()), NOW_MS),
+    ):
+        with pytest.raises(ApiError) as refused:
+            use(coordinator.machine)
+        assert refused.value.code is ErrorCode.invalid_request
 
 
 def test_partitions_that_do_not_exist_have_no_state() -> None:
@@ -226,3 +233,18 @@ def test_states_that_were_rewritten_need_no_older_records() -> None:
 
     assert state(coordinator) == replace(before, snapshot_epoch=1, update_count=0)
     assert list(coordinator.machine.places()) == [PLACE]
+
+
+def test_of_batches_that_overlap_the_later_one_counts() -> None:
+    done = StateBatch(0, 9, DeliveryState.ACKNOWLEDGED, 1)
+    failed = StateBatch(4, 5, DeliveryState.ARCHIVED, 2)
+    after = done._replace(first_offset=12, last_offset=13)
+
+    assert combined([after, failed]) == (failed, after)
+    assert combined([done, failed, after]) == (
+        done._replace(last_offset=3),
+        failed,
+        done._replace(first_offset=6),
+        after,
+    )
+    assert combined([failed, done]) == (done,)

@@ -1,6 +1,7 @@
 """State batches laid over one another."""
 
 from collections.abc import Iterable
+from itertools import pairwise
 
 from ottla.groups.share.delivery import StateBatch
 
@@ -23,6 +24,18 @@ def overlay(
         else:
             joined.append(batch)
     return tuple(joined)
+
+
+def combined(batches: Iterable[StateBatch]) -> tuple[StateBatch, ...]:
+    """In ascending order; where batches overlap, the later one counts."""
+    found = tuple(batches)
+    ordered = sorted(found)
+    if all(left.last_offset < right.first_offset for left, right in pairwise(ordered)):
+        return tuple(ordered)
+    laid: tuple[StateBatch, ...] = ()
+    for batch in found:
+        laid = overlay(laid, (batch,), 0)
+    return laid
 
 
 def _uncovered(batch: StateBatch, covering: Iterable[StateBatch]) -> Iterable[StateBatch]:

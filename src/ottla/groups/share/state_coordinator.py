@@ -154,6 +154,7 @@ class ShareStateMachine:
         """For a leader that begins; from now on older leaders are refused."""
         state = self._known(place)
         self._validate_leader_epoch(state, leader_epoch)
+        self._validate_place(place)
         if leader_epoch <= state.leader_epoch:
             return Result(state)
         state = replace(state, leader_epoch=leader_epoch)
@@ -162,13 +163,15 @@ class ShareStateMachine:
         return Result(state, (self._record(place, state, write, now_ms),))
 
     def read_summary(self, place: SharePartitionKey) -> Result[ShareState]:
-        """For those who only want to know."""
-        return Result(self._known(place))
+        """For those who only want to know, also that there is no state."""
+        self._validate_place(place)
+        return Result(self._states.get(place) or ShareState())
 
     def write(self, place: SharePartitionKey, write: StateWrite, now_ms: int) -> Result[None]:
         state = self._known(place)
         self._validate_leader_epoch(state, write.leader_epoch)
         self._validate_state_epoch(state, write.state_epoch)
+        self._validate_place(place)
         return Result(None, (self._record(place, state, write, now_ms),))
 
     def delete(self, place: SharePartitionKey) -> Result[None]:
@@ -197,11 +200,10 @@ class ShareStateMachine:
         return Result(None, tuple(records))
 
     def _known(self, place: SharePartitionKey) -> ShareState:
-        self._validate_place(place)
         state = self._states.get(place)
         if state is None:
             raise ApiError(
-                ErrorCode.unknown_topic_or_partition,
+                ErrorCode.invalid_request,
                 f"there is no state of {place.coordinator_key}; it has to be initialized",
             )
         return state

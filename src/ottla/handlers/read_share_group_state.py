@@ -1,0 +1,73 @@
+"""ReadShareGroupState (84): v0.
+
+A broker that begins to lead a share-partition gets its state; older leaders are refused from then.
+"""
+
+from collections.abc import Awaitable, Iterable
+from uuid import UUID
+
+from kio.schema.read_share_group_state.v0.request import PartitionData, ReadShareGroupStateRequest
+from kio.schema.read_share_group_state.v0.response import (
+    PartitionResult,
+    ReadShareGroupStateResponse,
+    ReadStateResult,
+    StateBatch,
+)
+from kio.static.primitive import i8, i16, i32, i64
+
+from ottla.groups.share.state_coordinator import SharePartitionKey, ShareState
+from ottla.handlers.broker import Broker, RequestContext
+from ottla.handlers.share_state_calls import Begun, Outcome, begin_each, outcomes, refusals
+from ottla.protocol.errors import ApiError
+
+_NO_STATE = ShareState(start_offset=0)  # Beside an error.
+
+
+def handle_read_share_group_state(
+    broker: Broker, _: RequestContext, request: ReadShareGroupStateRequest
+) -> Awaitable[ReadShareGroupStateResponse]:
+    def begin(key: SharePartitionKey, data: PartitionData) -> Awaitable[ShareState]:
+        return broker.share.coordinator.read(key, data.leader_epoch)
+
+    return _answer(begin_each(request, begin))
+
+
+async def _answer(begun: Begun) -> ReadShareGroupStateResponse:
+    return _response(await outcomes(begun))
+
+
+def error_response(
+    request: ReadShareGroupStateRequest, error: ApiError
+) -> ReadShareGroupStateResponse:
+    return _response(refusals(request, error))
+
+
+def _response(
+    topics: Iterable[tuple[UUID | None, list[Outcome]]],
+) -> ReadShareGroupStateResponse:
+    return ReadShareGroupStateResponse(
+        results=tuple(
+            ReadStateResult(topic_id=topic_id, partitions=tuple(map(_partition, found)))
+            for topic_id, found in topics
+        )
+    )
+
+
+def _partition(outcome: Outcome) -> PartitionResult:
+    state = outcome.value or _NO_STATE
+    return PartitionResult(
+        partition=outcome.partition,
+        error_code=outcome.error_code,
+        error_message=outcome.error_message,
+        state_epoch=i32(state.state_epoch),
+        start_offset=i64(state.start_offset),
+        state_batches=tuple(
+            StateBatch(
+                first_offset=i64(batch.first_offset),
+                last_offset=i64(batch.last_offset),
+                delivery_state=i8(batch.state),
+                delivery_count=i16(batch.delivery_count),
+            )
+            for batch in state.batches
+        ),
+    )

@@ -1,0 +1,70 @@
+"""ReadShareGroupStateSummary (87): v0-v1.
+
+The coordinator of a share group asks how far the group is in share-partitions.
+
+v1  how many records after the start offset are done (KIP-1226)
+"""
+
+from collections.abc import Awaitable, Iterable
+from uuid import UUID
+
+from kio.schema.read_share_group_state_summary.v1.request import (
+    PartitionData,
+    ReadShareGroupStateSummaryRequest,
+)
+from kio.schema.read_share_group_state_summary.v1.response import (
+    PartitionResult,
+    ReadShareGroupStateSummaryResponse,
+    ReadStateSummaryResult,
+)
+from kio.static.primitive import i32, i64
+
+from ottla.groups.share.state_coordinator import SharePartitionKey, ShareState
+from ottla.handlers.broker import Broker, RequestContext
+from ottla.handlers.share_state_calls import Begun, Outcome, begin_each, outcomes, refusals
+from ottla.protocol.errors import ApiError
+
+_NO_STATE = ShareState()  # Beside an error.
+
+
+def handle_read_share_group_state_summary(
+    broker: Broker, _: RequestContext, request: ReadShareGroupStateSummaryRequest
+) -> Awaitable[ReadShareGroupStateSummaryResponse]:
+    def begin(key: SharePartitionKey, _: PartitionData) -> Awaitable[ShareState]:
+        return broker.share.coordinator.read_summary(key)
+
+    return _answer(begin_each(request, begin))
+
+
+async def _answer(begun: Begun) -> ReadShareGroupStateSummaryResponse:
+    return _response(await outcomes(begun))
+
+
+def error_response(
+    request: ReadShareGroupStateSummaryRequest, error: ApiError
+) -> ReadShareGroupStateSummaryResponse:
+    return _response(refusals(request, error))
+
+
+def _response(
+    topics: Iterable[tuple[UUID | None, list[Outcome]]],
+) -> ReadShareGroupStateSummaryResponse:
+    return ReadShareGroupStateSummaryResponse(
+        results=tuple(
+            ReadStateSummaryResult(topic_id=topic_id, partitions=tuple(map(_partition, found)))
+            for topic_id, found in topics
+        )
+    )
+
+
+def _partition(outcome: Outcome) -> PartitionResult:
+    state = outcome.value or _NO_STATE
+    return PartitionResult(
+        partition=outcome.partition,
+        error_code=outcome.error_code,
+        error_message=outcome.error_message,
+        state_epoch=i32(state.state_epoch),
+        leader_epoch=i32(max(0, state.leader_epoch)),
+        start_offset=i64(state.start_offset),
+        delivery_complete_count=i32(state.delivery_complete_count),
+    )

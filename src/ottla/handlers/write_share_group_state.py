@@ -1,0 +1,94 @@
+"""WriteShareGroupState (85): v0-v1.
+
+The leader of a share-partition has changes of its state written down. Batches that come later in a
+request count where they overlap earlier ones.
+
+v1  how many records after the start offset are done (KIP-1226)
+"""
+
+from collections.abc import Awaitable, Iterable
+from uuid import UUID
+
+from kio.schema.write_share_group_state.v1.request import (
+    PartitionData,
+    WriteShareGroupStateRequest,
+)
+from kio.schema.write_share_group_state.v1.request import (
+    StateBatch as WrittenBatch,
+)
+from kio.schema.write_share_group_state.v1.response import (
+    PartitionResult,
+    WriteShareGroupStateResponse,
+    WriteStateResult,
+)
+
+from ottla.groups.share.delivery import DeliveryState, StateBatch
+from ottla.groups.share.state_batches import combined
+from ottla.groups.share.state_coordinator import SharePartitionKey, StateWrite
+from ottla.handlers.broker import Broker, RequestContext
+from ottla.handlers.share_state_calls import Begun, Outcome, begin_each, outcomes, refusals
+from ottla.protocol.errors import ApiError, ErrorCode
+
+
+def handle_write_share_group_state(
+    broker: Broker, _: RequestContext, request: WriteShareGroupStateRequest
+) -> Awaitable[WriteShareGroupStateResponse]:
+    def begin(key: SharePartitionKey, data: PartitionData) -> Awaitable[None]:
+        return broker.share.coordinator.write(key, _write(data))
+
+    return _answer(begin_each(request, begin))
+
+
+async def _answer(begun: Begun) -> WriteShareGroupStateResponse:
+    return _response(await outcomes(begun))
+
+
+def error_response(
+    request: WriteShareGroupStateRequest, error: ApiError
+) -> WriteShareGroupStateResponse:
+    return _response(refusals(request, error))
+
+
+def _write(data: PartitionData) -> StateWrite:
+    return StateWrite(
+        data.state_epoch,
+        data.leader_epoch,
+        data.start_offset,
+        combined(map(_batch, data.state_batches)),
+        data.delivery_complete_count,
+    )
+
+
+def _batch(written: WrittenBatch) -> StateBatch:
+    try:
+        state = DeliveryState(written.delivery_state)
+    except ValueError:
+        raise ApiError(
+            ErrorCode.invalid_request, f"{written.delivery_state} is not a delivery state"
+        ) from None
+    if not 0 <= written.first_offset <= written.last_offset or written.delivery_count < 0:
+        raise ApiError(ErrorCode.invalid_request, f"{written} makes no sense")
+    return StateBatch(
+        written.first_offset, written.last_offset, state.written, written.delivery_count
+    )
+
+
+def _response(
+    topics: Iterable[tuple[UUID | None, list[Outcome]]],
+) -> WriteShareGroupStateResponse:
+    return WriteShareGroupStateResponse(
+        results=tuple(
+            WriteStateResult(
+                topic_id=topic_id,
+                partitions=tuple(
+                    PartitionResult(
+                        partition=outcome.partition,
+                        error_code=outcome.error_code,
+                        error_message=outcome.error_message,
+                    )
+                    for outcome in found
+                ),
+            )
+            for topic_id, found in topics
+        )
+    )

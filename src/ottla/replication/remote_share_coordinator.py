@@ -1,0 +1,134 @@
+"""Share coordinators on other brokers, asked over the wire.
+
+There is one connection to a broker for this, on which requests go out in the order of the calls.
+"""
+
+from asyncio import AbstractEventLoop, Future
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from kio.schema.delete_share_group_state.v0 import request as delete
+from kio.schema.initialize_share_group_state.v0 import request as initialize
+from kio.schema.read_share_group_state.v0 import request as read
+from kio.schema.read_share_group_state_summary.v1 import request as summary
+from kio.schema.write_share_group_state.v1 import request as write
+from kio.static.primitive import i8, i16, i32, i64
+
+from ottla.groups.share.delivery import DeliveryState, StateBatch
+from ottla.groups.share.state_coordinator import SharePartitionKey, ShareState, StateWrite
+from ottla.network.peers import Address, Peers, PeerUnreachable
+from ottla.protocol.errors import ApiError, ErrorCode
+
+PURPOSE: Final = "share state"
+TIMEOUT_MS: Final = 10_000
+
+Exchange = Callable[[Any], Awaitable[Any]]  # A request to its response; ApiError if none came.
+
+
+def exchange_with(peers: Peers, address: Address) -> Exchange:
+    async def exchange(request: Any) -> Any:
+        try:
+            return await peers.call(
+                address,
+                request.__api_key__,
+                request.__version__,
+                request,
+                timeout_ms=TIMEOUT_MS,
+                purpose=PURPOSE,
+            )
+        except PeerUnreachable as error:
+            raise ApiError(ErrorCode.coordinator_not_available, str(error)) from error
+
+    return exchange
+
+
+class RemoteShareCoordinator:
+    def __init__(self, exchange: Exchange, loop: AbstractEventLoop) -> None:
+        """`exchange` sends requests in the order in which it is called."""
+        self._exchange = exchange
+        self._loop = loop
+
+    async def initialize(self, key: SharePartitionKey, state_epoch: int, start_offset: int) -> None:
+        data = initialize.PartitionData(
+            partition=i32(key.partition),
+            state_epoch=i32(state_epoch),
+            start_offset=i64(start_offset),
+        )
+        topic = initialize.InitializeStateData(topic_id=key.topic_id, partitions=(data,))
+        await self._ask(
+            initialize.InitializeShareGroupStateRequest(group_id=key.group_id, topics=(topic,))
+        )
+
+    async def read(self, key: SharePartitionKey, leader_epoch: int) -> ShareState:
+        data = read.PartitionData(partition=i32(key.partition), leader_epoch=i32(leader_epoch))
+        topic = read.ReadStateData(topic_id=key.topic_id, partitions=(data,))
+        answer = await self._ask(
+            read.ReadShareGroupStateRequest(group_id=key.group_id, topics=(topic,))
+        )
+        return ShareState(
+            state_epoch=answer.state_epoch,
+            leader_epoch=leader_epoch,
+            start_offset=answer.start_offset,
+            batches=tuple(
+                StateBatch(
+                    batch.first_offset,
+                    batch.last_offset,
+                    DeliveryState(batch.delivery_state),
+                    batch.delivery_count,
+                )
+                for batch in answer.state_batches
+            ),
+        )
+
+    async def read_summary(self, key: SharePartitionKey) -> ShareState:
+        data = summary.PartitionData(partition=i32(key.partition), leader_epoch=i32(-1))
+        topic = summary.ReadStateSummaryData(topic_id=key.topic_id, partitions=(data,))
+        answer = await self._ask(
+            summary.ReadShareGroupStateSummaryRequest(group_id=key.group_id, topics=(topic,))
+        )
+        return ShareState(
+            state_epoch=answer.state_epoch,
+            leader_epoch=answer.leader_epoch,
+            start_offset=answer.start_offset,
+            delivery_complete_count=answer.delivery_complete_count,
+        )
+
+    def write(self, key: SharePartitionKey, write: StateWrite) -> "Future[None]":
+        return self._loop.create_task(self._write(key, write))
+
+    async def _write(self, key: SharePartitionKey, change: StateWrite) -> None:
+        data = write.PartitionData(
+            partition=i32(key.partition),
+            state_epoch=i32(change.state_epoch),
+            leader_epoch=i32(change.leader_epoch),
+            start_offset=i64(change.start_offset),
+            delivery_complete_count=i32(change.delivery_complete_count),
+            state_batches=tuple(
+                write.StateBatch(
+                    first_offset=i64(batch.first_offset),
+                    last_offset=i64(batch.last_offset),
+                    delivery_state=i8(batch.state),
+                    delivery_count=i16(batch.delivery_count),
+                )
+                for batch in change.batches
+            ),
+        )
+        topic = write.WriteStateData(topic_id=key.topic_id, partitions=(data,))
+        await self._ask(write.WriteShareGroupStateRequest(group_id=key.group_id, topics=(topic,)))
+
+    async def delete(self, key: SharePartitionKey) -> None:
+        data = delete.PartitionData(partition=i32(key.partition))
+        topic = delete.DeleteStateData(topic_id=key.topic_id, partitions=(data,))
+        await self._ask(delete.DeleteShareGroupStateRequest(group_id=key.group_id, topics=(topic,)))
+
+    async def _ask(self, request: Any) -> Any:
+        """What is said about the one share-partition that the request names."""
+        response = await self._exchange(request)
+        answers = [answer for result in response.results for answer in result.partitions]
+        if len(answers) != 1:
+            raise ApiError(
+                ErrorCode.unknown_server_error, f"{len(answers)} answers to {request.__api_key__}"
+            )
+        if answers[0].error_code is not ErrorCode.none:
+            raise ApiError(answers[0].error_code, answers[0].error_message)
+        return answers[0]

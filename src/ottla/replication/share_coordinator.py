@@ -1,0 +1,64 @@
+"""One attempt to have the share coordinator of a share-partition do something.
+
+The coordinator is in this process or on another broker; its methods answer as its APIs of these
+names do, and raise ApiError. Writes of a share-partition take effect in the order in which they
+were called.
+"""
+
+from asyncio import Future
+from collections.abc import Awaitable
+from typing import Protocol
+
+from ottla.groups.share.state_coordinator import (
+    SharePartitionKey,
+    ShareState,
+    ShareStateMachine,
+    StateWrite,
+)
+from ottla.replication.coordinators import Coordinators
+
+
+class ShareCoordinator(Protocol):
+    def initialize(
+        self, key: SharePartitionKey, state_epoch: int, start_offset: int
+    ) -> Awaitable[None]: ...
+
+    def read(self, key: SharePartitionKey, leader_epoch: int) -> Awaitable[ShareState]: ...
+
+    def read_summary(self, key: SharePartitionKey) -> Awaitable[ShareState]: ...
+
+    def write(self, key: SharePartitionKey, write: StateWrite) -> "Future[None]": ...
+
+    def delete(self, key: SharePartitionKey) -> Awaitable[None]: ...
+
+
+class LocalShareCoordinator:
+    def __init__(self, coordinators: Coordinators[ShareStateMachine]) -> None:
+        self._coordinators = coordinators
+
+    def initialize(
+        self, key: SharePartitionKey, state_epoch: int, start_offset: int
+    ) -> "Future[None]":
+        return self._coordinators.find(key.coordinator_key).submit(
+            lambda machine, now_ms: machine.initialize(key, state_epoch, start_offset, now_ms)
+        )
+
+    def read(self, key: SharePartitionKey, leader_epoch: int) -> "Future[ShareState]":
+        return self._coordinators.find(key.coordinator_key).submit(
+            lambda machine, now_ms: machine.read(key, leader_epoch, now_ms)
+        )
+
+    def read_summary(self, key: SharePartitionKey) -> "Future[ShareState]":
+        return self._coordinators.find(key.coordinator_key).submit(
+            lambda machine, _: machine.read_summary(key)
+        )
+
+    def write(self, key: SharePartitionKey, write: StateWrite) -> "Future[None]":
+        return self._coordinators.find(key.coordinator_key).submit(
+            lambda machine, now_ms: machine.write(key, write, now_ms)
+        )
+
+    def delete(self, key: SharePartitionKey) -> "Future[None]":
+        return self._coordinators.find(key.coordinator_key).submit(
+            lambda machine, _: machine.delete(key)
+        )
