@@ -25,7 +25,7 @@ def cluster():
 
 def alteration(cluster, isr, broker_id=1, topic_id=ORDERS, index=0, **fields):
     """Of the present epochs, unless they are given; brokers in `isr` may have an epoch."""
-    partition = cluster.image.partition("orders", 0)
+    partition = cluster.image.partition("orders", index) or cluster.image.partition("orders", 0)
     states = (one if isinstance(one, tuple) else (one, -1) for one in isr)
     wanted = PartitionData(
         partition_index=index,

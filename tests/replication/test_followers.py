@@ -204,3 +204,32 @@ def test_a_follower_that_lost_what_it_had_leaves_at_once() -> None:
     kit.followers.update((1, 2, 3), (1, 2), 1, 0)
     kit.fetch(2, 20, 20)
     assert kit.committed(20) == 20
+
+
+def test_a_quiet_follower_joins_when_it_may() -> None:
+    """It has nothing to fetch, and does not say again how far it is."""
+    kit = Kit(1)
+    kit.ineligible.add(2)
+    assert not kit.fetch(2, 10, 10)
+    assert not kit.followers.maybe_expand(10, 0)
+    kit.ineligible.clear()
+    assert kit.followers.maybe_expand(10, 0)
+    assert kit.followers.pending == IsrChange((1, 2), 0)
+
+
+def test_a_follower_that_caught_up_during_another_change_joins_after_it() -> None:
+    kit = Kit(1)
+    assert kit.fetch(2, 10, 10)
+    assert not kit.fetch(3, 10, 10)
+    assert not kit.followers.maybe_expand(10, 0)
+    kit.followers.update((1, 2, 3), (1, 2), 1, 0)
+    assert kit.followers.maybe_expand(10, 0)
+    assert kit.followers.pending == IsrChange((1, 2, 3), 1)
+
+
+def test_a_follower_that_hangs_does_not_join_again_by_itself() -> None:
+    kit = Kit(1, 2)
+    kit.fetch(2, 10, 10)
+    assert kit.followers.maybe_shrink(11, LAG_MAX_MS + 1)
+    kit.followers.update((1, 2, 3), (1,), 1, LAG_MAX_MS + 1)
+    assert not kit.followers.maybe_expand(10, LAG_MAX_MS + 1)

@@ -126,6 +126,17 @@ def test_only_a_live_broker_in_its_present_life_joins(kit, broker_epoch, fenced,
     assert kit.replicas.find("topic", 0).on_follower_fetch(fetch, 0) is joins
 
 
+def test_a_quiet_follower_joins_when_it_is_unfenced(kit):
+    kit.register(2, fenced=True)
+    kit.create("topic", isr=(1,))
+    partition = kit.replicas.find("topic", 0)
+    assert not partition.on_follower_fetch(FollowerFetch(2, 72, 0, 0), 0)
+    kit.take_heard()
+    kit.register(2)
+    assert kit.take_heard() == [("isr change", "topic-0")]
+    assert partition.followers.pending.isr == (1, 2)
+
+
 def test_a_near_follower_that_is_fenced_is_waited_for_no_longer(kit):
     kit.register(2)
     kit.create("topic", isr=(1,))

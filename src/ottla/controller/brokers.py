@@ -121,6 +121,7 @@ class BrokerControl:
     ) -> Result[BrokerHeartbeatResponse]:
         broker = validate_broker_epoch(self._image, request.broker_id, request.broker_epoch)
         self._sessions.touch(broker.broker_id, request.current_metadata_offset, now_ms)
+        self._leadership.leaving.discard(broker.broker_id)
         caught_up = request.current_metadata_offset >= broker.broker_epoch
         records: list[MetadataRecord] = []
         should_shut_down = False
@@ -180,6 +181,7 @@ class BrokerControl:
                 f"another broker with id {present.broker_id} is alive",
             )
         self._sessions.forget(present.broker_id)
+        self._leadership.leaving.discard(present.broker_id)
         return self._moves(present.broker_id, _departure(present, request))
 
     def _expire_session(self, broker_id: int, now_ms: int) -> Result[None]:
@@ -192,16 +194,20 @@ class BrokerControl:
         return Result(None, tuple(records))
 
     def _fence(self, broker: RegisterBrokerRecord) -> list[MetadataRecord]:
-        """It is fenced with the last step."""
+        """It is fenced with the last step, and before its partitions are changed.
+
+        Otherwise their leaders would take it for one that is back in sync.
+        """
         moves = self._moves(broker.broker_id, Departure.INTACT)
         records: list[MetadataRecord] = list(islice(moves, PARTITIONS_PER_STEP))
-        if next(moves, None) is None:
-            records.append(
-                BrokerRegistrationChangeRecord(
-                    broker_id=broker.broker_id, broker_epoch=broker.broker_epoch, fenced=FENCE
-                )
-            )
-        return records
+        if next(moves, None) is not None:
+            self._leadership.leaving.add(broker.broker_id)
+            return records
+        self._leadership.leaving.discard(broker.broker_id)
+        fence = BrokerRegistrationChangeRecord(
+            broker_id=broker.broker_id, broker_epoch=broker.broker_epoch, fenced=FENCE
+        )
+        return [fence, *records]
 
     def _unfence(self, broker: RegisterBrokerRecord, now_ms: int) -> list[MetadataRecord]:
         change = BrokerRegistrationChangeRecord(
@@ -258,8 +264,8 @@ def _find(image: MetadataImage, broker_id: int) -> RegisterBrokerRecord:
 
 
 def _fences(records: list[MetadataRecord]) -> bool:
-    last = records[-1] if records else None
-    return isinstance(last, BrokerRegistrationChangeRecord) and last.fenced == FENCE
+    first = records[0] if records else None
+    return isinstance(first, BrokerRegistrationChangeRecord) and first.fenced == FENCE
 
 
 def _departure(present: RegisterBrokerRecord, request: BrokerRegistrationRequest) -> Departure:

@@ -30,10 +30,18 @@ class Leadership:
     def __init__(self, image: MetadataImage, rules: ConfigRules) -> None:
         self._image = image
         self._rules = rules
+        self.leaving: set[int] = (
+            set()
+        )  # Brokers that lose their partitions now, and are fenced soon.
 
     def is_active(self, broker_id: int) -> bool:
         broker = self._image.brokers.get(broker_id)
-        return broker is not None and not broker.fenced and not broker.in_controlled_shutdown
+        return (
+            broker is not None
+            and not broker.fenced
+            and not broker.in_controlled_shutdown
+            and broker_id not in self.leaving
+        )
 
     def change(
         self,

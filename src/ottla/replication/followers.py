@@ -156,7 +156,7 @@ class Followers:
         follower.on_fetch(fetch, end_offset, now_ms)
         if follower.replica_id in self.isr:
             return fetch.fetch_offset < high_watermark and self._exclude(follower)
-        return self._maybe_expand(follower, high_watermark, now_ms)
+        return self._may_join(follower, high_watermark) and self._maybe_add({follower}, now_ms)
 
     def committed_offset(self, own_offset: int, min_insync_replicas: int) -> int:
         """Up to here everyone who counts has everything; UNKNOWN_OFFSET if too few are in sync.
@@ -186,6 +186,15 @@ class Followers:
         self._propose(set(self.isr) - late)
         return True
 
+    def maybe_expand(self, high_watermark: int, now_ms: float) -> bool:
+        """True when there is a change to propose with those that have caught up.
+
+        To be asked when a follower may count that did not before, and when a change is over: one
+        that has nothing to fetch does not say again how far it is.
+        """
+        near = {one for one in self if one.is_near and self._may_join(one, high_watermark)}
+        return bool(near) and self._maybe_add(near, now_ms)
+
     def on_refused(self, change: IsrChange, now_ms: float) -> None:
         """The controller has said that a change was not made and will not be."""
         if self.pending is change:
@@ -197,15 +206,17 @@ class Followers:
             follower.is_near and self._is_eligible(follower.replica_id, follower.broker_epoch)
         )
 
-    def _maybe_expand(self, follower: Follower, high_watermark: int, now_ms: float) -> bool:
-        if (
-            self.pending is not None
-            or now_ms < self._propose_from_ms
-            or follower.fetch_offset < max(high_watermark, self._epoch_start_offset)
-            or not self._is_eligible(follower.replica_id, follower.broker_epoch)
-        ):
+    def _may_join(self, follower: Follower, high_watermark: int) -> bool:
+        return (
+            follower.replica_id not in self.isr
+            and follower.fetch_offset >= max(high_watermark, self._epoch_start_offset)
+            and self._is_eligible(follower.replica_id, follower.broker_epoch)
+        )
+
+    def _maybe_add(self, joining: set[Follower], now_ms: float) -> bool:
+        if self.pending is not None or now_ms < self._propose_from_ms:
             return False
-        self._propose({*self.isr, follower.replica_id})
+        self._propose({*self.isr, *(follower.replica_id for follower in joining)})
         return True
 
     def _exclude(self, follower: Follower) -> bool:

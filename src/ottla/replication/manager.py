@@ -171,7 +171,10 @@ class ReplicaManager:
                 partition.maybe_flush(now_ms)
 
     def shrink_in_sync_sets(self) -> None:
-        """From time to time: ask for in-sync sets without the followers that are too far behind."""
+        """From time to time: ask for in-sync sets without the followers that are too far behind.
+
+        And once more with those that have caught up, if that was refused.
+        """
         now_ms = self._clock.monotonic_ms()
         for partition in self.partitions():
             followers = partition.followers
@@ -179,6 +182,7 @@ class ReplicaManager:
                 if followers.maybe_shrink(partition.log.log_end_offset, now_ms):
                     self.on_isr_change(partition)
                 partition.advance_high_watermark()  # It may have waited for one that was near.
+                self._maybe_expand(partition)
 
     def on_cut(self, partition: Partition) -> None:
         """A thread has truncated its log: what the metadata said meanwhile is done now."""
@@ -228,6 +232,7 @@ class ReplicaManager:
             self._end_following(partition)
         followers = self._followers(partition, state)
         partition.become_leader(state.leader_epoch, state.isr, followers)
+        self._maybe_expand(partition)
         if elected:
             for listener in self._listeners:
                 listener.on_elected(partition)
@@ -284,6 +289,13 @@ class ReplicaManager:
         for partition in self.partitions():
             if partition.followers is not None:
                 partition.advance_high_watermark()
+                self._maybe_expand(partition)
+
+    def _maybe_expand(self, partition: Partition) -> None:
+        followers = partition.followers
+        now_ms = self._clock.monotonic_ms()
+        if followers is not None and followers.maybe_expand(partition.log.high_watermark, now_ms):
+            self.on_isr_change(partition)
 
     def _add(self, topic: TopicImage, state: PartitionRecord) -> Partition:
         index = state.partition_id

@@ -1,0 +1,167 @@
+"""Nodes of a real cluster fail, come back, are drained, removed and added; records stay."""
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from tests.cli.command import environment
+from tests.cluster.conftest import StartCluster
+from tests.cluster.processes import ClusterProcesses, wait_until
+
+pytestmark = pytest.mark.process
+
+SOON = ("--set", "leader.imbalance.check.interval.seconds=1")
+RECORDS = 60
+PARTITIONS = 6
+
+
+def ottla(cluster: ClusterProcesses, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    awake = ",".join(cluster.bootstrap_of(node_id) for node_id in cluster.awake)
+    return subprocess.run(
+        [sys.executable, "-m", "ottla", *arguments],
+        env=environment(awake),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def done(cluster: ClusterProcesses, *arguments: str) -> str:
+    finished = ottla(cluster, *arguments)
+    assert finished.returncode == 0, finished.stderr
+    return finished.stdout
+
+
+def nodes(cluster: ClusterProcesses) -> dict[int, dict[str, Any]]:
+    return {row["node"]: row for row in json.loads(done(cluster, "node", "list", "--json"))}
+
+
+def partitions(cluster: ClusterProcesses, topic: str = "orders") -> list[dict[str, Any]]:
+    (described,) = json.loads(done(cluster, "topics", "describe", topic, "--json"))
+    return list(described["partitions"])
+
+
+def leaders(cluster: ClusterProcesses) -> Counter[int]:
+    return Counter(partition["leader"] for partition in partitions(cluster))
+
+
+def is_in_sync(cluster: ClusterProcesses) -> bool:
+    return all(sorted(one["isr"]) == sorted(one["replicas"]) for one in partitions(cluster))
+
+
+def create_and_fill(cluster: ClusterProcesses, replication_factor: int) -> None:
+    done(
+        cluster,
+        *("topics", "create", "orders", "--partitions", str(PARTITIONS)),
+        *("--replication-factor", str(replication_factor)),
+    )
+    produce(cluster)
+
+
+def produce(cluster: ClusterProcesses) -> None:
+    failures: list[object] = []
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all", "log_level": 0})
+    for number in range(RECORDS):
+        producer.produce(
+            "orders",
+            str(number).encode(),
+            partition=number % PARTITIONS,
+            on_delivery=lambda error, _: failures.append(error) if error else None,
+        )
+    assert producer.flush(60) == 0
+    assert failures == []
+
+
+def records_count(cluster: ClusterProcesses) -> int:
+    """What a consumer can read of the topic."""
+    consumer = Consumer(
+        {"bootstrap.servers": cluster.bootstrap, "group.id": "reader", "log_level": 0}
+    )
+    try:
+        found = 0
+        for index in range(PARTITIONS):
+            low, high = consumer.get_watermark_offsets(TopicPartition("orders", index), timeout=60)
+            found += high - low
+        return found
+    finally:
+        consumer.close()
+
+
+def test_a_node_that_dies_is_replaced_and_leads_again_when_it_is_back(
+    start_cluster: StartCluster,
+) -> None:
+    cluster = start_cluster(3, *SOON)
+    cluster.wait_for_voters(1, 2, 3)
+    create_and_fill(cluster, 3)
+    assert leaders(cluster) == {1: 2, 2: 2, 3: 2}
+    cluster.kill(3)
+    wait_until(lambda: nodes(cluster)[3]["state"] == "fenced", "fencing")
+    assert set(leaders(cluster)) == {1, 2}
+    produce(cluster)
+    cluster.restart(3)
+    wait_until(lambda: is_in_sync(cluster), "catching up")
+    wait_until(lambda: leaders(cluster) == {1: 2, 2: 2, 3: 2}, "the return of leaders")
+    assert records_count(cluster) == 2 * RECORDS
+
+
+def test_a_node_that_stops_in_order_hands_its_partitions_over(
+    start_cluster: StartCluster,
+) -> None:
+    cluster = start_cluster(3)
+    cluster.wait_for_voters(1, 2, 3)
+    create_and_fill(cluster, 2)
+    for node_id in (1, 2):  # The first one is the controller too.
+        assert cluster.terminate(node_id) == 0
+        assert nodes(cluster)[node_id]["state"] == "fenced"
+        assert node_id not in leaders(cluster)
+        produce(cluster)
+        cluster.restart(node_id)
+        wait_until(lambda: is_in_sync(cluster), "catching up")
+    assert records_count(cluster) == 3 * RECORDS
+
+
+def test_a_node_is_drained_and_removed_and_another_gets_its_share(
+    start_cluster: StartCluster,
+) -> None:
+    cluster = start_cluster(4)
+    wait_until(lambda: len(cluster.voters()) == 3, "three voters")
+    create_and_fill(cluster, 2)
+    leaving = next(node for node in cluster.voters() if node != cluster.leader())
+    refused = ottla(cluster, "node", "remove", str(leaving))
+    assert "is running; stop it first" in refused.stderr
+    planned = json.loads(done(cluster, "node", "drain", str(leaving), "--dry-run", "--json"))
+    assert nodes(cluster)[leaving]["replicas"] == len(planned) > 0
+    done(cluster, "node", "drain", str(leaving), "--step", "2")
+    assert nodes(cluster)[leaving]["replicas"] == 0
+    assert is_in_sync(cluster)
+    assert cluster.terminate(leaving) == 0
+    done(cluster, "node", "remove", str(leaving))
+    assert leaving not in nodes(cluster)
+    assert leaving not in cluster.voters()
+    produce(cluster)
+
+    cluster.add(5)
+    done(cluster, "rebalance")
+    rows = nodes(cluster).values()
+    assert sorted(row["replicas"] for row in rows) == [3, 3, 3, 3]
+    assert max(row["leaders"] for row in rows) == 2
+    assert records_count(cluster) == 2 * RECORDS
+
+
+def test_a_topic_gets_more_replicas_and_fewer_again(start_cluster: StartCluster) -> None:
+    cluster = start_cluster(3)
+    create_and_fill(cluster, 1)
+    done(cluster, "topics", "reassign", "orders", "--replication-factor", "3")
+    assert all(len(one["replicas"]) == 3 for one in partitions(cluster))
+    assert is_in_sync(cluster)
+    done(cluster, "topics", "reassign", "orders", "--partition", "0", "--replicas", "2,3")
+    assert partitions(cluster)[0]["replicas"] == [2, 3]
+    assert partitions(cluster)[0]["leader"] == 2
+    done(cluster, "topics", "reassign", "orders", "--replication-factor", "1")
+    assert all(len(one["replicas"]) == 1 for one in partitions(cluster))
+    assert records_count(cluster) == RECORDS
