@@ -35,6 +35,10 @@ app.command(
     "ottla.cli.rebalance:rebalance", help="Spread replicas and leaders evenly over the nodes."
 )
 
+cluster = _group("cluster", "Try out a cluster on this machine.")
+cluster.command("ottla.cli.cluster.up:up", help="Start a cluster on this machine.")
+app.command(cluster)
+
 node = _group("node", "List, drain and remove the nodes of a cluster.")
 node.command("ottla.cli.nodes.list:list_nodes", name="list", help="List the nodes of the cluster.")
 node.command("ottla.cli.nodes.drain:drain", help="Move everything from a node to the others.")

@@ -19,6 +19,7 @@ def serve(
     config: Path | None = None,
     set_: Annotated[list[str] | None, Parameter(name="--set")] = None,
     join: list[str] | None = None,
+    shards: int = 1,
     advertised: str | None = None,
     listener: list[str] | None = None,
     log_format: LogFormat = LogFormat.TEXT,
@@ -33,6 +34,7 @@ def serve(
         config: YAML file with Kafka's configuration keys.
         set_: One configuration key as KEY=VALUE, stronger than the file; may be repeated.
         join: HOST:PORT of a node whose cluster this one is to join; may be repeated.
+        shards: Nodes to start, one process each, with ids, ports and directories in a row.
         advertised: HOST:PORT that clients are told to connect to.
         listener: NAME://HOST:PORT to listen on, instead of --host and --port; may be repeated.
         log_format: How the log on stderr is written.
@@ -55,6 +57,10 @@ def serve(
         listeners=tuple(listener or ()),
         log_format=log_format,
     )
+    if shards != 1:
+        from ottla.cli.shards import serve_shards
+
+        return serve_shards(settings, shards)
     from ottla.node.serve import serve as serve_node
 
     return serve_node(settings)

@@ -1,0 +1,147 @@
+"""Several nodes as child processes of one command, which they do not outlive.
+
+Their log lines come through with the number of the node in front. A signal to stop goes to all of
+them. A node that ends by itself is started again where that is wanted; one that says that its
+command line is wrong never is.
+"""
+
+import asyncio
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kio.schema.describe_cluster.v2.request import DescribeClusterRequest
+
+from ottla.cli.errors import ExitCode
+from ottla.protocol.codec import read_response, write_request
+from ottla.protocol.errors import ProtocolError
+
+RESTART_DELAY_S: Final = 1.0
+STOP_TIMEOUT_S: Final = 30.0
+_POLL_S: Final = 0.05
+_LINE_BYTES_MAX: Final = 1 << 20
+_SIZE_BYTES: Final = 4
+_PR_SET_PDEATHSIG: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ChildNode:
+    node_id: int
+    host: str
+    port: int
+    arguments: tuple[str, ...]  # Of `ottla serve`.
+
+
+class ChildNodes:
+    """`restarts`: whether a node that ends is started again."""
+
+    def __init__(self, nodes: Sequence[ChildNode], *, restarts: bool) -> None:
+        self._nodes = nodes
+        self._restarts = restarts
+        self._processes: dict[int, asyncio.subprocess.Process] = {}
+        self._stopping = asyncio.Event()
+
+    @property
+    def pids(self) -> dict[int, int]:
+        return {node_id: process.pid for node_id, process in self._processes.items()}
+
+    async def run(self) -> int:
+        """Until SIGINT or SIGTERM, or until no node is left; returns the exit code."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._stopping.set)
+        keeping = [asyncio.ensure_future(self._keep(node)) for node in self._nodes]
+        stopped = asyncio.ensure_future(self._stopping.wait())
+        ended = asyncio.gather(*keeping)
+        either: list[asyncio.Future[Any]] = [ended, stopped]
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        self._stopping.set()
+        for process in self._processes.values():
+            process.send_signal(signal.SIGTERM)
+        try:
+            codes = await asyncio.wait_for(asyncio.shield(ended), STOP_TIMEOUT_S)
+        except TimeoutError:
+            for process in self._processes.values():
+                process.kill()
+            codes = await ended
+        return max(map(abs, codes), default=ExitCode.OK)
+
+    async def wait_until_ready(self) -> bool:
+        """Whether every node serves, before it is stopped or one gives up."""
+        for node in self._nodes:
+            while not await _serves(node):
+                if self._stopping.is_set() or not self._processes:
+                    return False
+                await asyncio.sleep(_POLL_S)
+        return True
+
+    async def _keep(self, node: ChildNode) -> int:
+        """Returns the exit code of the last process."""
+        while True:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "ottla",
+                "serve",
+                *node.arguments,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+                limit=_LINE_BYTES_MAX,
+                start_new_session=True,  # Ctrl-c is passed on, not doubled.
+                preexec_fn=_end_with_parent,
+            )
+            self._processes[node.node_id] = process
+            await self._pass_on_lines(node, process)
+            code = await process.wait()
+            del self._processes[node.node_id]
+            if self._stopping.is_set():
+                return code
+            _say(f"node {node.node_id} has ended with exit code {code}")
+            if not self._restarts or code == ExitCode.USAGE:
+                return code
+            await asyncio.sleep(RESTART_DELAY_S)
+            if self._stopping.is_set():
+                return code
+
+    async def _pass_on_lines(self, node: ChildNode, process: asyncio.subprocess.Process) -> None:
+        assert process.stdout is not None
+        async for line in process.stdout:
+            _say(f"[{node.node_id}] {line.decode(errors='replace').rstrip()}")
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(line + "\n")
+    sys.stderr.flush()
+
+
+def _end_with_parent() -> None:
+    """In the child, which cannot be left behind when the command is killed; Linux only."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() == 1:
+            os._exit(ExitCode.FAILED)
+
+
+async def _serves(node: ChildNode) -> bool:
+    """Whether it tells clients of itself."""
+    request = DescribeClusterRequest(
+        include_cluster_authorized_operations=False, include_fenced_brokers=False
+    )
+    writer = None
+    try:
+        reader, writer = await asyncio.open_connection(node.host, node.port)
+        writer.write(write_request(request.__api_key__, 0, 1, "ottla-cli", request))
+        size = int.from_bytes(await reader.readexactly(_SIZE_BYTES), "big")
+        frame = memoryview(await reader.readexactly(size))
+        response = read_response(request.__api_key__, 0, frame)[1]
+    except (OSError, EOFError, ProtocolError):
+        return False
+    finally:
+        if writer is not None:
+            writer.close()
+    return any(broker.broker_id == node.node_id for broker in response.brokers)

@@ -1,0 +1,120 @@
+"""Several nodes of one command: `ottla cluster up`, `ottla serve --shards`."""
+
+import re
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+from tests.cli.command import start_ottla
+from tests.cluster.processes import wait_until
+
+pytestmark = pytest.mark.process
+
+
+def free_ports(count: int) -> int:
+    """The first of so many in a row."""
+    while True:
+        with socket.socket() as first:
+            first.bind(("127.0.0.1", 0))
+            port = int(first.getsockname()[1])
+        with suppress(OSError, OverflowError):
+            for number in range(port, port + count):
+                with socket.socket() as each:
+                    each.bind(("127.0.0.1", number))
+            return port
+
+
+@contextmanager
+def running(*arguments: str | Path) -> Iterator["subprocess.Popen[bytes]"]:
+    process = start_ottla(*arguments)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+
+
+def children(pid: int) -> set[int]:
+    text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    return {int(child) for child in text.split()}
+
+
+def is_alive(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()
+
+
+def brokers(port: int) -> set[int]:
+    """As a node that serves tells them; none as long as it does not."""
+    listed = start_ottla("node", "list", "--json", bootstrap=f"localhost:{port}")
+    output, _ = listed.communicate(timeout=60)
+    return {int(number) for number in re.findall(rb'"node": (\d+)', output)}
+
+
+def read_until(process: "subprocess.Popen[bytes]", text: bytes) -> bytes:
+    assert process.stdout is not None
+    read = b""
+    while text not in read:
+        line = process.stdout.readline()
+        assert line, read
+        read += line
+    return read
+
+
+def test_a_cluster_says_where_it_is_and_ends_with_ctrl_c(tmp_path: Path) -> None:
+    port = free_ports(3)
+    with running("cluster", "up", "--port", str(port), "--data", tmp_path / "c") as cluster:
+        greeting = read_until(cluster, b"Stop it").decode()
+        bootstrap = ",".join(f"localhost:{number}" for number in range(port, port + 3))
+        assert f"The cluster is ready: {bootstrap}\n" in greeting
+        pids = {int(pid) for pid in re.findall(r"process (\d+)", greeting)}
+        assert pids == children(cluster.pid)
+        assert sorted(path.name for path in (tmp_path / "c").iterdir()) == [
+            "node-1",
+            "node-2",
+            "node-3",
+        ]
+        assert brokers(port) == {1, 2, 3}
+        cluster.send_signal(signal.SIGINT)
+        _, log = cluster.communicate(timeout=60)
+        assert cluster.returncode == 0, log.decode()
+        assert not any(map(is_alive, pids))
+
+
+def test_a_cluster_whose_command_is_killed_leaves_no_nodes(tmp_path: Path) -> None:
+    port = free_ports(2)
+    arguments = ("--nodes", "2", "--port", str(port), "--data", tmp_path / "c")
+    with running("cluster", "up", *arguments) as cluster:
+        read_until(cluster, b"Stop it")
+        pids = children(cluster.pid)
+        assert len(pids) == 2
+        cluster.kill()
+        wait_until(lambda: not any(map(is_alive, pids)), "the end of the nodes")
+
+
+def test_shards_are_nodes_of_one_rack_and_come_back(tmp_path: Path) -> None:
+    port = free_ports(2)
+    arguments = ("--id", "4", "--shards", "2", "--port", str(port), "--data", tmp_path / "d")
+    with running("serve", *arguments, "--set", "broker.rack=here") as shards:
+        wait_until(lambda: brokers(port) == {4, 5}, "two brokers")
+        assert (tmp_path / "d" / "shard-1" / "meta.properties").exists()
+        before = children(shards.pid)
+        killed = max(before)
+        with suppress(ProcessLookupError):
+            subprocess.run(["kill", "-9", str(killed)], check=True)
+        wait_until(lambda: len(children(shards.pid) - before) == 1, "a new process")
+        wait_until(lambda: brokers(port + 1) == {4, 5}, "two brokers")
+        shards.terminate()
+        _, log = shards.communicate(timeout=60)
+        assert shards.returncode == 0, log.decode()
+
+
+def test_an_option_that_is_wrong_ends_the_command(tmp_path: Path) -> None:
+    arguments = ("--port", str(free_ports(1)), "--data", tmp_path / "c", "--set", "no.such.key=1")
+    with running("cluster", "up", "--nodes", "1", *arguments) as cluster:
+        _, log = cluster.communicate(timeout=60)
+        assert cluster.returncode == 2
+        assert b"no.such.key" in log
