@@ -39,8 +39,36 @@ def test_a_session_expires_a_timeout_after_the_last_heartbeat(kit):
 def test_a_broker_that_was_never_heard_has_a_session_but_is_not_alive(kit):
     kit.sessions.await_first(1, 0)
     assert not kit.sessions.is_alive(1)
+    assert kit.fire(665) is None
+    kit.fire(666)
+    assert kit.expired == [(1, 666)]
+
+
+def test_a_broker_whose_connection_ended_has_less_time(kit):
+    kit.sessions.touch(1, 0, 0)
+    kit.sessions.suspect(1, 100)
+    assert kit.fire(499) is None
+    kit.fire(500)
+    assert kit.expired == [(1, 500)]
+
+
+def test_a_suspicion_never_gives_more_time(kit):
+    kit.sessions.touch(1, 0, 0)
+    kit.sessions.suspect(1, 900)
     kit.fire(1000)
     assert kit.expired == [(1, 1000)]
+
+
+def test_a_heartbeat_ends_a_suspicion(kit):
+    kit.sessions.touch(1, 0, 0)
+    kit.sessions.suspect(1, 100)
+    kit.sessions.touch(1, 0, 300)
+    assert kit.fire(1299) is None
+
+
+def test_who_was_not_heard_is_not_suspected(kit):
+    kit.sessions.suspect(1, 100)
+    assert kit.timers.deadlines == {}
 
 
 def test_an_expiry_that_comes_late_waits_for_heartbeats_that_were_not_read(kit):

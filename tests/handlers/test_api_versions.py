@@ -37,7 +37,7 @@ def test_the_versions_are_those_of_the_table(start_node):
                 name="eligible.leader.replicas.version", min_version=1, max_version=1
             ),
         ),
-        finalized_features_epoch=0,
+        finalized_features_epoch=node.broker.metadata_end_offset(),
         finalized_features=(
             FinalizedFeatureKey(
                 name="transaction.version", max_version_level=2, min_version_level=2

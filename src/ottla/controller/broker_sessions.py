@@ -1,6 +1,6 @@
 """What this controller has heard from brokers since it leads.
 
-Sessions are not replicated: a new controller gives every broker a whole session to be heard from.
+Sessions are not replicated: a new controller gives every broker a while to be heard from.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,6 +14,7 @@ _UNKNOWN = -1
 
 @dataclass(slots=True)
 class _Session:
+    deadline_ms: int = 0
     metadata_offset: int = _UNKNOWN  # How far the broker has read the metadata.
     shutdown_offset: int = _UNKNOWN  # Who has read so far knows that this broker leads nothing.
 
@@ -30,12 +31,21 @@ class BrokerSessions:
         self._sessions: dict[int, _Session] = {}  # Of brokers that were heard from.
 
     def await_first(self, broker_id: int, now_ms: int) -> None:
-        self._schedule(broker_id, now_ms + self._timeout_ms)
+        """Those that are alive look for a new controller at once."""
+        self._schedule(broker_id, now_ms + self._timeout_ms * 2 // 3)
 
     def touch(self, broker_id: int, metadata_offset: int, now_ms: int) -> None:
         session = self._sessions.setdefault(broker_id, _Session())
         session.metadata_offset = metadata_offset
-        self._schedule(broker_id, now_ms + self._timeout_ms)
+        session.deadline_ms = now_ms + self._timeout_ms
+        self._schedule(broker_id, session.deadline_ms)
+
+    def suspect(self, broker_id: int, now_ms: int) -> None:
+        """It has the time of about two heartbeats to be heard from."""
+        session = self._sessions.get(broker_id)
+        if session is not None:
+            session.deadline_ms = min(session.deadline_ms, now_ms + self._timeout_ms * 2 // 5)
+            self._schedule(broker_id, session.deadline_ms)
 
     def forget(self, broker_id: int) -> None:
         self._sessions.pop(broker_id, None)

@@ -145,6 +145,11 @@ class BrokerControl:
         )
         return Result(response, tuple(records))
 
+    def suspect_broker(self, broker_id: int, now_ms: int) -> Result[None]:
+        """Its connection has ended: unless it is heard from soon it is taken for dead."""
+        self._sessions.suspect(broker_id, now_ms)
+        return Result(None)
+
     def unregister_broker(
         self, request: UnregisterBrokerRequest
     ) -> Result[UnregisterBrokerResponse]:

@@ -151,6 +151,9 @@ class ControllerMachine:
     ) -> Result[BrokerHeartbeatResponse]:
         return self._brokers.broker_heartbeat(request, now_ms, next_offset)
 
+    def suspect_broker(self, broker_id: int, now_ms: int) -> Result[None]:
+        return self._brokers.suspect_broker(broker_id, now_ms)
+
     def unregister_broker(
         self, request: UnregisterBrokerRequest
     ) -> Result[UnregisterBrokerResponse]:

@@ -51,7 +51,7 @@ def handle_api_versions(
         ),
         throttle_time=NO_THROTTLE,
         supported_features=SUPPORTED_FEATURES,
-        finalized_features_epoch=i64(0),
+        finalized_features_epoch=i64(broker.metadata_end_offset()),
         finalized_features=tuple(
             FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
             for name, level in finalized_levels(broker.image).items()

@@ -19,6 +19,7 @@ from ottla.replication.pending_writes import PendingWrites
 from ottla.replication.share_groups import ShareGroups
 from ottla.replication.transaction_completion import TransactionCompletion
 from ottla.replication.transaction_markers import TransactionMarkers
+from ottla.runtime.broker_connections import BrokerConnections
 from ottla.runtime.clock import Clock
 from ottla.runtime.controller_client import ControllerClient
 from ottla.runtime.producer_ids import ProducerIds
@@ -43,6 +44,7 @@ class Broker:
     forward: Callable[[Any], Awaitable[Any]]
     call_controller_here: Callable[[Any], Awaitable[Any]]
     metadata_end_offset: Callable[[], int]  # Everything before it is in the image.
+    connections: BrokerConnections
     configs: EffectiveConfigs
     producer_ids: ProducerIds
     replicas: ReplicaManager

@@ -17,14 +17,17 @@ from ottla.protocol.frames import RequestHeader, parse_request_header
 from ottla.protocol.messages.envelope import EnvelopeResponse
 
 _SIZE_BYTES = 4
+_BROKER_HEARTBEAT_KEY = 63
 
 
 async def handle_envelope(
-    broker: Broker, _: RequestContext, envelope: EnvelopeRequest
+    broker: Broker, context: RequestContext, envelope: EnvelopeRequest
 ) -> EnvelopeResponse:
     header, api, request = _open(envelope)
     try:
         response = await broker.call_controller_here(request)
+        if header.api_key == _BROKER_HEARTBEAT_KEY:
+            broker.connections.on_heartbeat(request.broker_id, context.session)
     except ApiError as error:
         if error.code is ErrorCode.not_controller:
             raise

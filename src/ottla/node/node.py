@@ -66,6 +66,7 @@ from ottla.replication.manager import ReplicaManager, ReplicaSettings
 from ottla.replication.partition import FlushPolicy
 from ottla.replication.pending_writes import PendingWrites
 from ottla.replication.share_groups import ShareGroups
+from ottla.runtime.broker_connections import BrokerConnections
 from ottla.runtime.config import QUORUM_SIZE
 from ottla.runtime.controller_client import ControllerClient
 from ottla.runtime.flusher import Flushable, Flusher
@@ -439,6 +440,7 @@ class Node:
             forward=quorum.forwarding.call,
             call_controller_here=quorum.call_here,
             metadata_end_offset=lambda: quorum.applier.applied_offset,
+            connections=BrokerConnections(lambda: quorum.controller.runtime),
             configs=self._configs,
             producer_ids=ProducerIds(registration.allocate_producer_ids),
             replicas=self._replicas,

@@ -1,0 +1,35 @@
+"""Notices when the connection ends by which a broker sends its heartbeats to this controller.
+
+A process that died is gone at once, and others should not wait for its session to run out. The
+connection may also have broken for another reason; then the next heartbeat comes by a new one.
+"""
+
+from collections.abc import Callable
+
+from ottla.controller.machine import ControllerMachine
+from ottla.network.session import Session
+from ottla.runtime.machine_runtime import MachineRuntime
+
+
+class BrokerConnections:
+    """`runtime` gives None while another node is the controller."""
+
+    def __init__(self, runtime: Callable[[], MachineRuntime[ControllerMachine] | None]) -> None:
+        self._runtime = runtime
+        self._sessions: dict[int, Session] = {}  # The newest of each broker.
+
+    def on_heartbeat(self, broker_id: int, session: Session) -> None:
+        if self._sessions.get(broker_id) is not session:
+            self._sessions[broker_id] = session
+            session.call_on_close(lambda closed: self._on_close(broker_id, closed))
+
+    def _on_close(self, broker_id: int, session: Session) -> None:
+        if self._sessions.get(broker_id) is not session:
+            return
+        del self._sessions[broker_id]
+        runtime = self._runtime()
+        if runtime is not None:
+            suspicion = runtime.submit(
+                lambda machine, now_ms: machine.suspect_broker(broker_id, now_ms)
+            )
+            suspicion.add_done_callback(lambda done: done.cancelled() or done.exception())

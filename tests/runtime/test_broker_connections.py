@@ -1,0 +1,67 @@
+from tests.controller.cluster import Cluster
+
+from ottla.runtime.broker_connections import BrokerConnections
+
+
+class FakeSession:
+    def __init__(self):
+        self.callbacks = []
+
+    def call_on_close(self, callback):
+        self.callbacks.append(callback)
+
+    def close(self):
+        for callback in self.callbacks:
+            callback(self)
+
+
+class Reply:
+    def add_done_callback(self, callback):
+        """It is done."""
+
+
+class DirectRuntime:
+    def __init__(self, cluster):
+        self.cluster = cluster
+
+    def submit(self, operation):
+        self.cluster.apply(operation(self.cluster.machine, self.cluster.now_ms))
+        return Reply()
+
+
+def is_fenced_soon(cluster):
+    cluster.advance(600)
+    return cluster.image.brokers[1].fenced
+
+
+def kit(is_controller=True):
+    cluster = Cluster(brokers=1)
+    runtime = DirectRuntime(cluster)
+    return cluster, BrokerConnections(lambda: runtime if is_controller else None)
+
+
+def test_a_broker_whose_connection_ends_is_fenced_soon():
+    cluster, connections = kit()
+    session = FakeSession()
+    for _ in range(3):
+        connections.on_heartbeat(1, session)
+    assert len(session.callbacks) == 1
+    session.close()
+    assert is_fenced_soon(cluster)
+
+
+def test_a_broker_that_has_a_new_connection_is_not():
+    cluster, connections = kit()
+    old, new = FakeSession(), FakeSession()
+    connections.on_heartbeat(1, old)
+    connections.on_heartbeat(1, new)
+    old.close()
+    assert not is_fenced_soon(cluster)
+
+
+def test_who_is_not_the_controller_does_nothing():
+    cluster, connections = kit(is_controller=False)
+    session = FakeSession()
+    connections.on_heartbeat(1, session)
+    session.close()
+    assert not is_fenced_soon(cluster)
