@@ -2,7 +2,7 @@
 
 A case is `point:action`. Each has a query, topic, sink id and checkpoint of its own; a query that
 fails is started again. When this process is killed it is started again too, with the same
-arguments, and goes on with the case that it was at.
+arguments, and goes on with the case that it was at. OTTLA_MASTER says where Spark runs.
 """
 
 import os
@@ -17,7 +17,7 @@ from tests.spark.sink.kill_matrix.faults import FaultySource
 FILES = 2  # Each is a batch.
 ROWS_PER_FILE = 6
 STARTS_MAX = 3
-MASTER = "local[2,4]"  # Two threads; a task is tried four times.
+LOCAL = "local[2,4]"  # Two threads; a task is tried four times.
 
 
 def name_of(case: str) -> str:
@@ -35,7 +35,7 @@ def main(bootstrap: str, directory: Path, cases: list[str]) -> None:
         for file in range(FILES):
             lines = [f"{file}-{row}\n" for row in range(ROWS_PER_FILE)]
             (source / f"{file}.txt").write_text("".join(lines))
-    builder = SparkSession.builder.master(MASTER)
+    builder = SparkSession.builder.master(os.environ.get("OTTLA_MASTER", LOCAL))
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
     spark = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()

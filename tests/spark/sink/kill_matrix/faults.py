@@ -4,9 +4,10 @@ Importing this puts hooks around steps of the protocol. The directory in OTTLA_F
 file `plan` with a point and an action. The first process that comes to that point renames it to
 `fired`, so that it happens once, and does the action:
 
-    worker  kills itself, a Python process
-    driver  kills Spark's JVM
-    broker  asks the test to kill the broker, and goes on when that is done
+    worker    kills itself, a Python process
+    driver    kills the JVM that it belongs to: all of Spark, when that is local
+    executor  the same, in a task of a cluster: an executor
+    broker    asks the test to kill the broker, and goes on when that is done
 """
 
 import functools
@@ -52,7 +53,7 @@ def reach(point: str) -> None:
     match action:
         case "worker":
             os.kill(os.getpid(), signal.SIGKILL)
-        case "driver":
+        case "driver" | "executor":
             os.kill(_jvm(), signal.SIGKILL)
             signal.pause()  # Until the death of the JVM is ours too.
         case "broker":
@@ -122,4 +123,4 @@ POINTS = (
     "driver.after_commits",
     "driver.before_spark_commits",
 )
-ACTIONS = ("worker", "driver", "broker")
+TASK_POINTS = tuple(point for point in POINTS if point.startswith("task."))

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from tests.broker_process import REPOSITORY, BrokerProcess
 from tests.pyspark_ottla.sink.written import values
-from tests.spark.sink.kill_matrix.driver import name_of, rows
-from tests.spark.sink.kill_matrix.faults import ACTIONS, POINTS
+from tests.spark.sink.kill_matrix.driver import LOCAL, name_of, rows
+from tests.spark.sink.kill_matrix.faults import POINTS, TASK_POINTS
 
 from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.transactions import list_open_ids
@@ -22,13 +22,14 @@ from pyspark_ottla.sink.identity import pattern_of
 
 POLL_S = 0.02
 DRIVER_TIMEOUT_S = 170
+CLUSTER = "local-cluster[2,1,1024]"  # Two executors of one thread, processes of their own.
 
 SHORT = ["driver.in_commits:driver", "task.after_writing:worker", "driver.in_decision:broker"]
 # One driver process for all cases that do not kill it.
 WHOLE = [f"{point}:{action}" for action in ("worker", "broker", "driver") for point in POINTS]
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 def test_a_row_is_written_once_whoever_dies(tmp_path: Path) -> None:
     run(tmp_path, SHORT)
 
@@ -36,17 +37,22 @@ def test_a_row_is_written_once_whoever_dies(tmp_path: Path) -> None:
 @pytest.mark.kill_matrix
 @pytest.mark.timeout(3600)
 def test_a_row_is_written_once_whoever_dies_at_any_point(tmp_path: Path) -> None:
-    assert {case.partition(":")[2] for case in WHOLE} == set(ACTIONS)
     run(tmp_path, WHOLE)
 
 
-def run(directory: Path, cases: list[str]) -> None:
+@pytest.mark.kill_matrix
+@pytest.mark.timeout(1200)
+def test_a_row_is_written_once_when_an_executor_dies(tmp_path: Path) -> None:
+    run(tmp_path, [f"{point}:executor" for point in TASK_POINTS], master=CLUSTER)
+
+
+def run(directory: Path, cases: list[str], master: str = LOCAL) -> None:
     faults = directory / "faults"
     faults.mkdir()
     with BrokerProcess(directory) as broker:
         while not all((directory / f"{name_of(case)}.done").exists() for case in cases):
             done_before = progress(directory)
-            drive(broker, directory, faults, cases)
+            drive(broker, directory, faults, cases, master)
             assert progress(directory) > done_before, driver_log(directory)
         with Cluster(broker.bootstrap) as cluster:
             problems = {case: problem(cluster, directory, case) for case in cases}
@@ -63,13 +69,16 @@ def driver_log(directory: Path) -> str:
     return (directory / "driver.log").read_text()[-8000:]
 
 
-def drive(broker: BrokerProcess, directory: Path, faults: Path, cases: list[str]) -> None:
+def drive(
+    broker: BrokerProcess, directory: Path, faults: Path, cases: list[str], master: str
+) -> None:
     """Until the driver ends, by itself or killed."""
     command = [sys.executable, "-m", "tests.spark.sink.kill_matrix.driver"]
     path = [str(REPOSITORY / "src"), str(REPOSITORY)]
     environment = {
         **os.environ,
         "OTTLA_FAULTS": str(faults),
+        "OTTLA_MASTER": master,
         "PYTHONPATH": os.pathsep.join(path),
         "PYSPARK_PYTHON": sys.executable,
     }
