@@ -147,13 +147,13 @@ def test_list_groups() -> None:
             group_id=GroupId("busy"),
             protocol_type="consumer",
             group_state="Stable",
-            group_type="Classic",
+            group_type="classic",
         ),
         ListedGroup(
             group_id=GroupId("simple"),
             protocol_type="",
             group_state="Empty",
-            group_type="Classic",
+            group_type="classic",
         ),
     )
     assert listed(states_filter=("STABLE", "Dead")) == ["busy"]

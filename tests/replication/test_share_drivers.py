@@ -53,7 +53,7 @@ def find(node):
 
 def acquire(led, member, first, last):
     batches = [LogBatch(offset, offset) for offset in range(first, last + 1)]
-    return led.acquire(member, first, batches, records_max=100, whole_batches=True)
+    return led.acquire(member, first, batches, records_max=100, batch_size=500)
 
 
 def summary(node):

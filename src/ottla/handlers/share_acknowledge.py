@@ -26,7 +26,6 @@ from ottla.handlers.share_calls import (
     acknowledgements_of,
     continued_session,
     session_key,
-    validate_renewals,
 )
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE, milliseconds
@@ -49,10 +48,9 @@ async def handle_share_acknowledge(
         for topic in request.topics
         for partition in topic.partitions
     }
-    allowed = request.is_renew_ack and context.api_version >= RENEW_SINCE
-    validate_renewals(acknowledgements, allowed=allowed)
     continued_session(broker, key, request.share_session_epoch)
-    errors = await acknowledge(broker, key, acknowledgements)
+    may_renew = request.is_renew_ack and context.api_version >= RENEW_SINCE
+    errors = await acknowledge(broker, key, acknowledgements, may_renew=may_renew)
     if request.share_session_epoch == FINAL_EPOCH:
         broker.share.partitions.release(*key)
     lock_ms = broker.share.config(key.group_id).record_lock_duration_ms

@@ -53,25 +53,16 @@ def acknowledgements_of(batches: Iterable[AcknowledgementBatch]) -> tuple[Acknow
     )
 
 
-def validate_renewals(acknowledgements: Acknowledgements, *, allowed: bool) -> None:
-    """A request that renews locks has to say so."""
-    renews = any(
-        AcknowledgeType.RENEW in batch.types
-        for batches in acknowledgements.values()
-        for batch in batches
-    )
-    if renews and not allowed:
-        raise ApiError(ErrorCode.invalid_request, "this request cannot renew locks")
-
-
 async def acknowledge(
-    broker: Broker, key: SessionKey, acknowledgements: Acknowledgements
+    broker: Broker, key: SessionKey, acknowledgements: Acknowledgements, *, may_renew: bool
 ) -> Errors:
     """Returns when all of it is written down; what was refused, by partition."""
     errors: Errors = {}
 
     async def one(place: TopicIdPartition, batches: Sequence[Acknowledgement]) -> None:
         try:
+            if not may_renew and any(AcknowledgeType.RENEW in batch.types for batch in batches):
+                raise ApiError(ErrorCode.invalid_request, "a request that renews has to say so")
             led = await broker.share.partitions.find(key.group_id, place)
             await led.acknowledge(key.member_id, batches)
         except ApiError as error:

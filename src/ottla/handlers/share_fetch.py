@@ -4,10 +4,12 @@ Gives a consumer of a share group records that no other member of the group has,
 says about earlier ones (KIP-932). Waits up to `max_wait` for `min_bytes`. Batches are sent whole;
 the acquired ranges say which of their records are the consumer's.
 
-v2  acquire mode (KIP-1206): whole batches, or not more records than `max_records`;
+v2  acquire mode (KIP-1206): whole batches, in ranges of about `batch_size` records, or not more
+    records than `max_records`;
     locks can be renewed (KIP-1222), by a request that fetches nothing
 """
 
+import enum
 from collections.abc import Mapping
 
 from kio.schema.share_fetch.v2.request import ShareFetchRequest
@@ -33,7 +35,6 @@ from ottla.handlers.share_calls import (
     acknowledgements_of,
     continued_session,
     session_key,
-    validate_renewals,
 )
 from ottla.network.session import Session
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -45,26 +46,32 @@ from ottla.replication.delayed_share_fetch import (
 )
 from ottla.replication.share_partitions import LedSharePartition
 
-_RECORD_LIMIT = 1  # Of the acquire modes; 0 is for whole batches.
 _UNKNOWN_LEADER = LeaderIdAndEpoch(leader_id=i32(-1), leader_epoch=i32(-1))
 _NOTHING = ShareFetched(b"", ())
+
+
+class _AcquireMode(enum.IntEnum):
+    """As in the configuration of consumers (`share.acquire.mode`)."""
+
+    BATCH_OPTIMIZED = 0
+    RECORD_LIMIT = 1
 
 
 async def handle_share_fetch(
     broker: Broker, context: RequestContext, request: ShareFetchRequest
 ) -> ShareFetchResponse:
     key = session_key(request.group_id, request.member_id)
+    batch_size = _batch_size(request)
     acknowledgements = _acknowledgements(request)
-    allowed = request.is_renew_ack and context.api_version >= RENEW_SINCE
-    validate_renewals(acknowledgements, allowed=allowed)
     session = _session(broker, context, key, request, acknowledgements)
-    refused = await acknowledge(broker, key, acknowledgements)
+    may_renew = request.is_renew_ack and context.api_version >= RENEW_SINCE
+    refused = await acknowledge(broker, key, acknowledgements, may_renew=may_renew)
     fetched: dict[TopicIdPartition, ShareFetched] = {}
     errors: Errors = {}
     if request.share_session_epoch == FINAL_EPOCH:
         broker.share.partitions.release(*key)
     elif not request.is_renew_ack:
-        fetched, errors = await _fetch(broker, session, request)
+        fetched, errors = await _fetch(broker, session, request, batch_size)
         session.served(fetched)
     told = [*fetched, *errors, *(each for each in acknowledgements if acknowledgements[each])]
     if request.share_session_epoch == INITIAL_EPOCH:
@@ -86,6 +93,18 @@ def error_response(_: ShareFetchRequest, error: ApiError) -> ShareFetchResponse:
         acquisition_lock_timeout=milliseconds(0),
         responses=(),
         node_endpoints=(),
+    )
+
+
+def _batch_size(request: ShareFetchRequest) -> int | None:
+    """None where not more than `max_records` may be acquired."""
+    match request.share_acquire_mode:
+        case _AcquireMode.BATCH_OPTIMIZED:
+            return max(1, request.batch_size)
+        case _AcquireMode.RECORD_LIMIT:
+            return None
+    raise ApiError(
+        ErrorCode.invalid_request, f"{request.share_acquire_mode} is not an acquire mode"
     )
 
 
@@ -139,7 +158,7 @@ def _open(broker: Broker, connection: Session, key: SessionKey) -> ShareSession:
 
 
 async def _fetch(
-    broker: Broker, session: ShareSession, request: ShareFetchRequest
+    broker: Broker, session: ShareSession, request: ShareFetchRequest, batch_size: int | None
 ) -> tuple[dict[TopicIdPartition, ShareFetched], Errors]:
     errors: Errors = {}
     partitions: dict[TopicIdPartition, LedSharePartition] = {}
@@ -156,7 +175,7 @@ async def _fetch(
         min_bytes=request.min_bytes,
         max_bytes=min(request.max_bytes, broker.fetch_bytes_max),
         records_max=request.max_records,
-        whole_batches=request.share_acquire_mode != _RECORD_LIMIT,
+        batch_size=batch_size,
         committed_only=config.committed_only,
     )
     fetch = DelayedShareFetch(

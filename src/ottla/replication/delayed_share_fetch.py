@@ -28,7 +28,7 @@ class ShareFetchTerms:
     min_bytes: int
     max_bytes: int
     records_max: int
-    whole_batches: bool
+    batch_size: int | None  # Records of an acquired range; None if `records_max` cuts batches.
     committed_only: bool
 
 
@@ -183,7 +183,7 @@ class DelayedShareFetch:
             found.offset,
             found.batches,
             records_max=records_max,
-            whole_batches=self._terms.whole_batches,
+            batch_size=self._terms.batch_size,
         )
         if not acquired:
             if found.led.fetch_offset() != found.offset:

@@ -93,7 +93,7 @@ class LedSharePartition:
         batches: Sequence[LogBatch],
         *,
         records_max: int,
-        whole_batches: bool,
+        batch_size: int | None,
     ) -> tuple[AcquiredRange, ...]:
         """The delivery counts are written without being waited for: the locks are ours alone."""
         self._validate()
@@ -102,7 +102,7 @@ class LedSharePartition:
             fetch_offset,
             batches,
             records_max=records_max,
-            whole_batches=whole_batches,
+            batch_size=batch_size,
             now_ms=self._owner.clock.now_ms(),
         )
         self._apply(change)

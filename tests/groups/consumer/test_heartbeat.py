@@ -598,7 +598,7 @@ def test_how_a_consumer_group_is_shown() -> None:
 
     (listed,) = coordinator.run(lambda _: coordinator.machine.list_groups(ALL_GROUPS)).value
     assert (listed.group_type, listed.group_state, listed.protocol_type) == (
-        "Consumer",
+        "consumer",
         "Stable",
         "consumer",
     )

@@ -40,7 +40,7 @@ def test_a_classic_group_is_upgraded_by_its_first_consumer_member() -> None:
     coordinator, member_id = upgraded_group()
 
     assert coordinator.last_records[0] == group_tombstone("g")
-    assert group_type(coordinator) == ("Consumer", "Reconciling")
+    assert group_type(coordinator) == ("consumer", "Reconciling")
     heartbeat = coordinator.heartbeat(member_id, 1)
     assert heartbeat.error_code is ErrorCode.rebalance_in_progress
 
@@ -60,7 +60,7 @@ def test_the_classic_member_goes_on_in_the_consumer_group() -> None:
     assert assigned(coordinator.sync(member_id, 2).value.assignment) == {"t": (0, 1)}
     assert coordinator.heartbeat(member_id, 2).error_code is ErrorCode.none
     assert coordinator.assigned(coordinator.beat("new", 2)) == {("t", 2), ("t", 3)}
-    assert group_type(coordinator) == ("Consumer", "Stable")
+    assert group_type(coordinator) == ("consumer", "Stable")
     coordinator.commit({("t", 0): 5}, member_id=member_id, generation=2, version=7)
     refused = coordinator.refusal(
         lambda: coordinator.commit({("t", 0): 5}, member_id=member_id, generation=1)
@@ -85,7 +85,7 @@ def test_a_group_of_another_kind_is_not_upgraded() -> None:
     coordinator.stable_group(1, protocol_type="connect", protocols={"x": b""})
 
     assert coordinator.refusal(lambda: coordinator.beat("new")) is ErrorCode.group_id_not_found
-    assert group_type(coordinator) == ("Classic", "Stable")
+    assert group_type(coordinator) == ("classic", "Stable")
 
 
 def test_subscriptions_that_cannot_be_read_are_not_upgraded() -> None:
@@ -101,7 +101,7 @@ def test_the_policy_can_forbid_it() -> None:
 
     assert coordinator.refusal(lambda: coordinator.beat("new")) is ErrorCode.group_id_not_found
     coordinator.advance(3_000)
-    assert group_type(coordinator) == ("Classic", "CompletingRebalance")
+    assert group_type(coordinator) == ("classic", "CompletingRebalance")
 
 
 def test_a_partition_that_two_classic_members_had_stays_with_one() -> None:
@@ -127,7 +127,7 @@ def test_an_empty_classic_group_becomes_a_consumer_group() -> None:
 
     assert coordinator.beat("new").member_epoch == 1
 
-    assert group_type(coordinator) == ("Consumer", "Stable")
+    assert group_type(coordinator) == ("consumer", "Stable")
     assert coordinator.offsets() == {("t", 0): 3}
 
 
@@ -138,9 +138,9 @@ def test_an_empty_consumer_group_becomes_a_classic_group() -> None:
 
     (member_id,) = coordinator.stable_group(1)
 
-    assert group_type(coordinator) == ("Classic", "Stable")
+    assert group_type(coordinator) == ("classic", "Stable")
     coordinator.reload()
-    assert group_type(coordinator) == ("Classic", "Stable")
+    assert group_type(coordinator) == ("classic", "Stable")
     assert coordinator.heartbeat(member_id, 1).error_code is ErrorCode.none
 
 
@@ -151,14 +151,14 @@ def test_a_group_of_classic_members_only_is_downgraded() -> None:
 
     coordinator.beat("new", -1)
 
-    assert group_type(coordinator) == ("Classic", "PreparingRebalance")
+    assert group_type(coordinator) == ("classic", "PreparingRebalance")
     assert not [key for key in coordinator.timers.names() if key.startswith("consumer/")]
     heartbeat = coordinator.heartbeat(member_id, 3)
     assert heartbeat.error_code is ErrorCode.rebalance_in_progress
     joined = coordinator.join(member_id, protocols=owning(0, 1)).value
     assert (joined.generation_id, joined.leader) == (4, member_id)
     coordinator.reload()
-    assert group_type(coordinator) == ("Classic", "Stable")
+    assert group_type(coordinator) == ("classic", "Stable")
 
 
 def test_a_failed_consumer_member_downgrades_the_group_too() -> None:
@@ -167,10 +167,10 @@ def test_a_failed_consumer_member_downgrades_the_group_too() -> None:
     coordinator.sync(member_id, 2)
     for _ in range(5):
         coordinator.advance(9_000)
-        if group_type(coordinator)[0] == "Consumer":
+        if group_type(coordinator)[0] == "consumer":
             coordinator.heartbeat(member_id, 2)
 
-    assert group_type(coordinator)[0] == "Classic"
+    assert group_type(coordinator)[0] == "classic"
 
 
 def test_a_static_member_goes_back_to_the_classic_protocol() -> None:
@@ -184,7 +184,7 @@ def test_a_static_member_goes_back_to_the_classic_protocol() -> None:
     replaced = coordinator.join(instance="i", version=9, protocols=owning()).value
 
     assert replaced.error_code is ErrorCode.none
-    assert group_type(coordinator) == ("Classic", "Stable")
+    assert group_type(coordinator) == ("classic", "Stable")
     synced = coordinator.sync(replaced.member_id, 5, instance="i").value
     assert assigned(synced.assignment) == {"t": (2, 3)}
 
@@ -224,7 +224,7 @@ def test_a_downgrade_gives_out_nothing_that_another_member_still_has() -> None:
 
     replaced = coordinator.join(instance="i", protocols=owning()).value
 
-    assert group_type(coordinator) == ("Classic", "PreparingRebalance")
+    assert group_type(coordinator) == ("classic", "PreparingRebalance")
     for _ in range(2):
         refused = coordinator.refusal(
             lambda: coordinator.sync(replaced.member_id, replaced.generation_id, instance="i")
@@ -338,4 +338,4 @@ def test_a_static_classic_member_is_replaced_by_a_consumer_member() -> None:
     assert coordinator.refusal(lambda: coordinator.heartbeat(member_id, 1, instance="i")) is (
         ErrorCode.fenced_instance_id
     )
-    assert group_type(coordinator) == ("Consumer", "Stable")
+    assert group_type(coordinator) == ("consumer", "Stable")

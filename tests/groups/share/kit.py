@@ -78,7 +78,7 @@ class Leader:
         return batch
 
     def acquire(
-        self, member_id: str, records_max: int = 500, *, whole_batches: bool = True
+        self, member_id: str, records_max: int = 500, *, batch_size: int | None = 500
     ) -> tuple[AcquiredRange, ...]:
         offset = self.partition.fetch_offset()
         if offset is None:
@@ -89,7 +89,7 @@ class Leader:
             offset,
             found,
             records_max=records_max,
-            whole_batches=whole_batches,
+            batch_size=batch_size,
             now_ms=self.now_ms,
         )
         self.write(change)

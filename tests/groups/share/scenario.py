@@ -67,7 +67,7 @@ class Scenario:
     def _on_fetch(self, member: str, *words: str) -> Iterator[str]:
         options = dict(word.split("=") for word in words)
         acquired = self.leader.acquire(
-            member, int(options.get("max", 500)), whole_batches="max" not in options
+            member, int(options.get("max", 500)), batch_size=None if "max" in options else 500
         )
         shown = " ".join(f"{_range(first, last)}#{count}" for first, last, count in acquired)
         yield f"{member} <- {shown or 'nothing'}"

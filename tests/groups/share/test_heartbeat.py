@@ -294,7 +294,7 @@ def test_describe_and_list() -> None:
     assert (topic.topic_name, topic.partitions) == ("t", (0, 1, 2, 3))
     assert missing.error_code is ErrorCode.group_id_not_found
     (listed,) = coordinator.run(lambda _: machine.list_groups(ALL_GROUPS)).value
-    assert (listed.group_type, listed.group_state) == ("Share", "Stable")
+    assert (listed.group_type, listed.group_state) == ("share", "Stable")
 
 
 def test_only_empty_groups_are_deleted_and_time_does_not_delete_them() -> None:

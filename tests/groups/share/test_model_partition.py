@@ -39,14 +39,18 @@ class SharePartitionModel(RuleBasedStateMachine):
     def append(self, count: int, deliverable: bool, hole: int) -> None:
         self.leader.append(count, deliverable=deliverable, hole=hole)
 
-    @rule(member=MEMBERS, records_max=st.integers(1, 10), whole_batches=st.booleans())
-    def fetch(self, member: str, records_max: int, whole_batches: bool) -> None:
-        self._fetch(member, records_max, whole_batches)
+    @rule(
+        member=MEMBERS,
+        records_max=st.integers(1, 10),
+        batch_size=st.sampled_from([None, 1, 3, 500]),
+    )
+    def fetch(self, member: str, records_max: int, batch_size: int | None) -> None:
+        self._fetch(member, records_max, batch_size)
 
-    def _fetch(self, member: str, records_max: int, whole_batches: bool) -> int:
+    def _fetch(self, member: str, records_max: int, batch_size: int | None) -> int:
         count = 0
         for first, last, delivery_count in self.leader.acquire(
-            member, records_max, whole_batches=whole_batches
+            member, records_max, batch_size=batch_size
         ):
             for offset in range(first, last + 1):
                 assert offset not in self.held, "with one member at a time"
@@ -56,7 +60,7 @@ class SharePartitionModel(RuleBasedStateMachine):
                 assert delivery_count == self.deliveries[offset] <= LIMIT
                 self.held[offset] = (member, self.leader.now_ms + LOCK_MS)
                 count += 1
-        assert whole_batches or count <= records_max
+        assert batch_size is not None or count <= records_max
         self._collect_dead_letters()
         return count
 
@@ -166,7 +170,7 @@ class SharePartitionModel(RuleBasedStateMachine):
         self.held.clear()
         for _ in range(200):
             leader.write_dead_letters()
-            if not self._fetch("a", 10, whole_batches=True) and not leader.dead_letters:
+            if not self._fetch("a", 10, batch_size=500) and not leader.dead_letters:
                 break
             mine = sorted(self.held)
             if mine:

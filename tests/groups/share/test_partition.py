@@ -54,13 +54,35 @@ def test_whole_batches_pass_the_record_limit() -> None:
     assert leader.partition.fetch_offset() == 10
 
 
+def test_ranges_end_with_a_batch_when_they_are_large_enough() -> None:
+    leader = Leader()
+    for count in (5, 5, 5, 30, 2, 2):
+        leader.append(count)
+
+    assert leader.acquire("a", batch_size=7) == (
+        AcquiredRange(0, 9, 1),
+        AcquiredRange(10, 44, 1),
+        AcquiredRange(45, 48, 1),
+    )
+
+
+def test_ranges_of_records_that_come_again_end_with_a_batch_as_well() -> None:
+    leader = Leader()
+    leader.append(5)
+    leader.append(5)
+    leader.acquire("a")
+    leader.partition.release_member("a")
+
+    assert leader.acquire("b", batch_size=1) == (AcquiredRange(0, 4, 2), AcquiredRange(5, 9, 2))
+
+
 def test_the_record_limit_cuts_a_batch() -> None:
     leader = Leader()
     leader.append(5)
     leader.append(5)
 
-    assert leader.acquire("a", 6, whole_batches=False) == (AcquiredRange(0, 5, 1),)
-    assert leader.acquire("b", 2, whole_batches=False) == (AcquiredRange(6, 7, 1),)
+    assert leader.acquire("a", 6, batch_size=None) == (AcquiredRange(0, 5, 1),)
+    assert leader.acquire("b", 2, batch_size=None) == (AcquiredRange(6, 7, 1),)
 
 
 def test_two_members_get_different_records() -> None:
@@ -251,7 +273,7 @@ def test_what_was_not_written_about_is_available() -> None:
 def test_retention_takes_records_away() -> None:
     leader = Leader()
     leader.append(10)
-    leader.acquire("a", 3, whole_batches=False)
+    leader.acquire("a", 3, batch_size=None)
 
     assert leader.partition.on_log_start(2) == Change(2)
     leader.acknowledge("a", (0, 2, ACCEPT))
@@ -278,7 +300,7 @@ def test_acknowledgements_that_are_refused_change_nothing(
 ) -> None:
     leader = Leader()
     leader.append(10)
-    leader.acquire("a", 4, whole_batches=False)
+    leader.acquire("a", 4, batch_size=None)
     leader.acquire("b")
 
     assert refusal(leader, "a", *acknowledgements) is code
@@ -288,10 +310,10 @@ def test_a_batch_that_was_read_before_others_took_it() -> None:
     """Between the read and the acquisition another fetch may have come."""
     leader = Leader()
     leader.append(4)
-    leader.acquire("a", 2, whole_batches=False)
+    leader.acquire("a", 2, batch_size=None)
 
     acquired, _ = leader.partition.acquire(
-        "b", 0, [LogBatch(0, 3)], records_max=10, whole_batches=True, now_ms=0
+        "b", 0, [LogBatch(0, 3)], records_max=10, batch_size=500, now_ms=0
     )
 
     assert acquired == (AcquiredRange(2, 3, 1),)

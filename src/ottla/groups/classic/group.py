@@ -25,7 +25,7 @@ CONSUMER_PROTOCOL_TYPE = "consumer"
 
 
 class ClassicGroup:
-    type_name = "Classic"
+    type_name = "classic"
 
     def __init__(self, group_id: str, now_ms: int) -> None:
         self.group_id = group_id

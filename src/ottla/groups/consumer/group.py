@@ -32,7 +32,7 @@ _MEMBER_EPOCH_SINCE = 9  # Of OffsetCommit.
 
 
 class ConsumerGroup(ModernGroup[ConsumerMember]):
-    type_name = "Consumer"
+    type_name = "consumer"
     protocol_type_name = "consumer"
     FAMILIES = Families(
         epoch=ConsumerGroupMetadataKey,

@@ -27,7 +27,7 @@ from ottla.protocol.errors import ApiError, ErrorCode
 
 
 class ShareGroup(ModernGroup[ShareMember]):
-    type_name = "Share"
+    type_name = "share"
     protocol_type_name = "share"
     FAMILIES = Families(
         epoch=ShareGroupMetadataKey,

@@ -107,14 +107,15 @@ class SharePartition:
         batches: Sequence[LogBatch],
         *,
         records_max: int,
-        whole_batches: bool,
+        batch_size: int | None,
         now_ms: int,
     ) -> tuple[tuple[AcquiredRange, ...], Change]:
         """Give the member what is available in `batches`, which were read from `fetch_offset` on.
 
-        With `whole_batches` the last batch is given as a whole though it passes `records_max`.
+        Batches are given as a whole, though the last one passes `records_max`, in ranges of about
+        `batch_size` records; without that not more than `records_max`, though it cuts a batch.
         """
-        taking = Taking(self._runs, self.rules, member_id, now_ms)
+        taking = Taking(self._runs, self.rules, member_id, batch_size, now_ms)
         offset = max(fetch_offset, self.start_offset)
         for batch in batches:
             if batch.last_offset < offset:
@@ -125,7 +126,7 @@ class SharePartition:
             taking.pass_over(offset, batch.first_offset - 1)
             first = max(offset, batch.first_offset)
             if batch.deliverable:
-                taking.take(first, batch.last_offset, None if whole_batches else left)
+                taking.take(first, batch.last_offset, left if batch_size is None else None)
             else:
                 taking.pass_over(first, batch.last_offset)
             offset = batch.last_offset + 1

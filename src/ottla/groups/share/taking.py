@@ -31,9 +31,20 @@ class AcquiredRange(NamedTuple):
     last_offset: int
     delivery_count: int
 
+    @property
+    def record_count(self) -> int:
+        return self.last_offset - self.first_offset + 1
+
 
 class Taking:
-    def __init__(self, runs: Runs, rules: DeliveryRules, member_id: str, now_ms: int) -> None:
+    def __init__(
+        self,
+        runs: Runs,
+        rules: DeliveryRules,
+        member_id: str,
+        batch_size: int | None,
+        now_ms: int,
+    ) -> None:
         self.acquired: list[AcquiredRange] = []
         self.count = 0  # Of records that were acquired.
         self.stopped = False  # Some of the last batch was left: nothing after it may be taken.
@@ -42,6 +53,7 @@ class Taking:
         self._runs = runs
         self._rules = rules
         self._member_id = member_id
+        self._batch_size = batch_size  # A range that has so many records ends with its batch.
         self._lock_until_ms = now_ms + rules.lock_duration_ms
         self._spent: list[Run] = []
 
@@ -95,6 +107,7 @@ class Taking:
             previous is not None
             and previous.last_offset + 1 == run.first_offset
             and previous.delivery_count == run.delivery_count
+            and (self._batch_size is None or previous.record_count < self._batch_size)
         ):
             self.acquired[-1] = previous._replace(last_offset=run.last_offset)
         else:
