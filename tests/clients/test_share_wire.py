@@ -226,6 +226,15 @@ def test_renewing_keeps_the_records_and_fetches_nothing(member: Member) -> None:
     assert response.responses[0].partitions[0].error_code is ErrorCode.none
 
 
+def test_a_group_can_do_without_renewals(bootstrap: str, member: Member) -> None:
+    configured_group(bootstrap, member.group, **{"share.renew.acknowledge.enable": "false"})
+    assert member.acquire(records_max=2) == [(0, 1, 1)]
+
+    response = member.acknowledge(acknowledge_v2, 0, 1, RENEW, is_renew_ack=True)
+
+    assert response.responses[0].partitions[0].error_code is ErrorCode.invalid_record_state
+
+
 @pytest.mark.parametrize(
     ("module", "more"), [(acknowledge_v1, {}), (acknowledge_v2, {"is_renew_ack": False})]
 )

@@ -53,6 +53,13 @@ def acknowledgements_of(batches: Iterable[AcknowledgementBatch]) -> tuple[Acknow
     )
 
 
+def _validate_renewal(broker: Broker, group_id: str, *, may_renew: bool) -> None:
+    if not may_renew:
+        raise ApiError(ErrorCode.invalid_request, "a request that renews locks has to say so")
+    if not broker.share.config(group_id).renewals:
+        raise ApiError(ErrorCode.invalid_record_state, "locks of this group cannot be renewed")
+
+
 async def acknowledge(
     broker: Broker, key: SessionKey, acknowledgements: Acknowledgements, *, may_renew: bool
 ) -> Errors:
@@ -61,8 +68,8 @@ async def acknowledge(
 
     async def one(place: TopicIdPartition, batches: Sequence[Acknowledgement]) -> None:
         try:
-            if not may_renew and any(AcknowledgeType.RENEW in batch.types for batch in batches):
-                raise ApiError(ErrorCode.invalid_request, "a request that renews has to say so")
+            if any(AcknowledgeType.RENEW in batch.types for batch in batches):
+                _validate_renewal(broker, key.group_id, may_renew=may_renew)
             led = await broker.share.partitions.find(key.group_id, place)
             await led.acknowledge(key.member_id, batches)
         except ApiError as error:

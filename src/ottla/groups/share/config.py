@@ -105,6 +105,12 @@ SHARE_ISOLATION_LEVEL = _group_key(
     "Whether a share group gets records of transactions that are open or were aborted.",
     one_of("read_uncommitted", "read_committed"),
 )
+SHARE_RENEW_ACKNOWLEDGE_ENABLE = _group_key(
+    "share.renew.acknowledge.enable",
+    ConfigType.BOOLEAN,
+    True,
+    "Whether a consumer of a share group can prolong its locks of records.",
+)
 SHARE_DEAD_LETTER_TOPIC_NAME = _group_key(
     "errors.deadletterqueue.topic.name",
     ConfigType.STRING,
@@ -137,6 +143,7 @@ BOUNDED_KEYS = (
 _UNBOUNDED_KEYS: tuple[ConfigKey[Any], ...] = (
     SHARE_AUTO_OFFSET_RESET,
     SHARE_ISOLATION_LEVEL,
+    SHARE_RENEW_ACKNOWLEDGE_ENABLE,
     SHARE_DEAD_LETTER_TOPIC_NAME,
     SHARE_DEAD_LETTER_REJECTED,
     SHARE_DEAD_LETTER_COPY_RECORD,
@@ -242,6 +249,7 @@ class ShareConfig:
     partition_max_record_locks: int = SHARE_PARTITION_MAX_RECORD_LOCKS.group_key.default
     auto_offset_reset: str = SHARE_AUTO_OFFSET_RESET.default
     committed_only: bool = False
+    renewals: bool = SHARE_RENEW_ACKNOWLEDGE_ENABLE.default
     dead_letter_topic: str = SHARE_DEAD_LETTER_TOPIC_NAME.default
     dead_letter_rejected: bool = SHARE_DEAD_LETTER_REJECTED.default
     dead_letter_copy_record: bool = SHARE_DEAD_LETTER_COPY_RECORD.default
@@ -258,6 +266,7 @@ class ShareConfig:
             partition_max_record_locks=SHARE_PARTITION_MAX_RECORD_LOCKS.value(group, broker),
             auto_offset_reset=group[SHARE_AUTO_OFFSET_RESET],
             committed_only=group[SHARE_ISOLATION_LEVEL] == "read_committed",
+            renewals=group[SHARE_RENEW_ACKNOWLEDGE_ENABLE],
             dead_letter_topic=group[SHARE_DEAD_LETTER_TOPIC_NAME],
             dead_letter_rejected=group[SHARE_DEAD_LETTER_REJECTED],
             dead_letter_copy_record=group[SHARE_DEAD_LETTER_COPY_RECORD],
