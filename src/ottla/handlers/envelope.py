@@ -15,6 +15,8 @@ from ottla.protocol.codec import read_request, write_response
 from ottla.protocol.errors import ApiError, ErrorCode, ProtocolError
 from ottla.protocol.frames import RequestHeader, parse_request_header
 from ottla.protocol.messages.envelope import EnvelopeResponse
+from ottla.runtime.local_controller import OPERATIONS
+from ottla.runtime.quorum_requests import FORWARDED_KEYS
 
 _SIZE_BYTES = 4
 _BROKER_HEARTBEAT_KEY = 63
@@ -50,7 +52,8 @@ def _open(envelope: EnvelopeRequest) -> tuple[RequestHeader, ColdApi, Any]:
     except ProtocolError as error:
         raise ApiError(ErrorCode.invalid_request, str(error)) from error
     api = API_TABLE.get(header.api_key)
-    if not isinstance(api, ColdApi):
+    is_forwarded = type(request).__name__ in OPERATIONS or header.api_key in FORWARDED_KEYS
+    if not is_forwarded or not isinstance(api, ColdApi):
         raise ApiError(ErrorCode.invalid_request, f"API key {header.api_key} is not forwarded")
     return header, api, request
 
