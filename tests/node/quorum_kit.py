@@ -61,13 +61,13 @@ def set_partitions(count):
 class QuorumNode:
     """One life of a node over a disk that survives it."""
 
-    def __init__(self, network, node_id, disk, *, bootstrap=(), executor=None, **values):
+    def __init__(self, network, node_id, disk, *, bootstrap=(), cluster_id=CLUSTER_ID, **values):
         self.id = node_id
         self.disk = disk
         self.failures = []
         self.network = network
         self.loop = asyncio.get_running_loop()
-        self.executor = executor or ThreadPoolExecutor(2)
+        self.executor = ThreadPoolExecutor(2)
         self.feed = MetadataFeed()
         self.image = self.feed.image
         self.supervisor = Supervisor(self.loop, self.failures.append)
@@ -79,7 +79,7 @@ class QuorumNode:
         self.quorum = MetadataQuorum(
             QuorumSettings(
                 identity=Identity(
-                    cluster_id=CLUSTER_ID,
+                    cluster_id=cluster_id,
                     key=self.key,
                     endpoints=(self.endpoint,),
                     bootstrap=tuple(ids),
@@ -168,8 +168,10 @@ class Network:
     def __init__(self):
         self.nodes = {}
         self.cut_off = set()
+        self.calls_count = 0
 
     def reach(self, source, host):
+        self.calls_count += 1
         target = int(host.removeprefix("node"))
         if {source, target} & self.cut_off:
             raise PeerUnreachable(f"{host} is away")

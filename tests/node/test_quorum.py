@@ -7,6 +7,7 @@ from tests.node.quorum_kit import METADATA, QuorumCluster, set_partitions, until
 from ottla.controller.image import BROKER_RESOURCE
 from ottla.controller.record_codec import MetadataRecordCodec
 from ottla.controller.records import ConfigRecord
+from ottla.node import quorum
 from ottla.node.metadata_feed import Listener
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.raft.log import OffsetAndEpoch
@@ -320,6 +321,47 @@ def test_a_call_through_a_leader_that_is_cut_off_is_answered_by_the_next_one():
         cluster.network.cut_off.clear()
         await waiting
         assert leader.partitions == "9"
+
+    run(test)
+
+
+def test_without_a_controller_a_call_is_refused_when_its_time_is_over():
+    async def test(cluster):
+        node, other = await cluster.form(2)
+        await other.crash()
+        await until(lambda: not node.leads)
+        with pytest.raises(ApiError) as refused:
+            await node.call(set_partitions(1), timeout_ms=100)
+        assert refused.value.code is ErrorCode.not_controller
+        await cluster.start(other.id)
+        await node.set(2)
+
+    run(test)
+
+
+def test_a_node_of_another_cluster_is_told_of_once(caplog):
+    async def test(cluster):
+        first = await cluster.start(1)
+        await until(lambda: first.leads)
+        stranger = await cluster.start(2, cluster_id="another")
+        await until(lambda: "node1:9092 is a node of another cluster" in caplog.text)
+        calls_count = cluster.network.calls_count
+        await until(lambda: cluster.network.calls_count > calls_count + 5)
+        assert caplog.text.count("of another cluster") == 1
+        assert stranger.partitions is None
+
+    run(test)
+
+
+def test_who_must_run_is_said_when_there_is_no_leader(monkeypatch, caplog):
+    monkeypatch.setattr(quorum, "_NO_LEADER_REPORT_S", 0.05)
+
+    async def test(cluster):
+        node, other = await cluster.form(2)
+        reporting = asyncio.ensure_future(node.quorum.report_no_leader())
+        await other.crash()
+        await until(lambda: "voters must run: 1 at node1:9092, 2 at node2:9092" in caplog.text)
+        reporting.cancel()
 
     run(test)
 

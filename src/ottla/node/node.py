@@ -234,6 +234,7 @@ class Node:
         if not quorum.is_alone:
             server.start()
         await quorum.start()
+        self._supervisor.start("quorum report", quorum.report_no_leader())
         rack = self.values[BROKER_RACK] or None
         await registration.register(self._advertised(), rack, self._patience_s)
         await quorum.applier.reached(registration.epoch + 1)

@@ -5,7 +5,9 @@ joins a cluster votes when the log says so. Which of the two a directory is for,
 anything, is seen by its `quorum-state`: who joins writes one first, without a vote for itself.
 """
 
+import asyncio
 import dataclasses
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -19,6 +21,7 @@ from ottla.node.metadata_feed import MetadataFeed
 from ottla.protocol.config import ConfigValues
 from ottla.protocol.errors import ErrorCode
 from ottla.raft.config import RaftConfig
+from ottla.raft.node import RaftNode
 from ottla.raft.quorum import Identity
 from ottla.raft.quorum_state import QuorumState
 from ottla.raft.voters import Voter, VoterSet
@@ -38,6 +41,10 @@ from ottla.runtime.raft_exchange import RaftExchange
 from ottla.runtime.raft_log import RaftLog, metadata_directory
 from ottla.runtime.supervisor import Supervisor
 from ottla.storage.filesystem import Filesystem
+
+logger = logging.getLogger(__name__)
+
+_NO_LEADER_REPORT_S = 5.0
 
 
 class StoredReplica(NamedTuple):
@@ -168,6 +175,16 @@ class MetadataQuorum:
         await self.applier.load()
         await self.driver.start()
 
+    async def report_no_leader(self) -> None:
+        """For as long as the node runs: an operator should know why nothing goes on."""
+        while True:
+            await asyncio.wait([self.leadership.changed], timeout=_NO_LEADER_REPORT_S)
+            core = self.driver.core
+            if core is not None and self.leadership.leader_id is None:
+                await asyncio.sleep(_NO_LEADER_REPORT_S)
+                if self.leadership.leader_id is None:
+                    logger.warning("%s", _no_leader_text(core))
+
     async def stop(self) -> None:
         """Leads no longer; no timer of the controller writes to a log that is closed."""
         await self.driver.stop()
@@ -203,3 +220,17 @@ class MetadataQuorum:
             on_failure=self._on_failure,
             not_ready=ErrorCode.not_controller,
         )
+
+
+def _no_leader_text(core: RaftNode) -> str:
+    voters = [
+        f"{voter.key.id} at {endpoint.host}:{endpoint.port}"
+        for voter in core.voters.latest
+        for endpoint in voter.endpoints[:1]
+    ]
+    if not voters:
+        return "no leader of the metadata quorum was found, nor who votes in it"
+    return (
+        "the metadata quorum has no leader as far as this node knows; a majority of its voters "
+        f"must run: {', '.join(voters)}"
+    )

@@ -7,6 +7,7 @@ before anybody is known, or from the leader, which answered under such an addres
 The entities of the wire are imported when they are needed, which a single node never does.
 """
 
+import logging
 from asyncio import AbstractEventLoop, Future, Task, wait
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -23,6 +24,8 @@ from ottla.raft.messages import (
 )
 from ottla.raft.voters import Endpoint
 from ottla.runtime.supervisor import Supervisor
+
+logger = logging.getLogger(__name__)
 
 Receive = Callable[[Message], None]  # A response.
 # A request that gets none, and whether that is because nobody listens at the address.
@@ -55,6 +58,7 @@ class RaftExchange:
         self._next_correlation_id = 1
         self._replies: dict[int, Future[Any]] = {}  # Of requests that came in.
         self._sending: set[Task[None]] = set()
+        self._strangers: set[Address] = set()  # Where nodes of another cluster are.
 
     # Requests of others.
 
@@ -121,6 +125,7 @@ class RaftExchange:
             on_failed(message, isinstance(error, PeerRefused))
             return
         self._learn(response, address)
+        self._maybe_warn(response, address)
         on_response(Message(message.destination, self._node_id, message.correlation_id, response))
 
     async def _call(self, request: Request, address: Address) -> Response:
@@ -137,6 +142,12 @@ class RaftExchange:
             purpose=_FETCHES if isinstance(request, FetchRequest) else _OTHERS,
         )
         return response_from_wire(response, self._listener_name)
+
+    def _maybe_warn(self, response: Response, address: Address) -> None:
+        wrong = response.error_code is ErrorCode.inconsistent_cluster_id
+        if wrong and address not in self._strangers:
+            self._strangers.add(address)
+            logger.error("%s is a node of another cluster; it is asked in vain", address)
 
     def _learn(self, response: Response, address: Address) -> None:
         """Only the leader answers a fetch without an error."""
