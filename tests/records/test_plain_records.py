@@ -2,14 +2,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.records.strategies import codecs, record_lists
 
-from ottla.records.batch import TRANSACTIONAL_FLAG, TimestampType, read_header
+from ottla.records.batch import TRANSACTIONAL_FLAG, TimestampType, assign, read_header
 from ottla.records.builder import Record, build_batch
 from ottla.records.decoder import iterate_records
 from ottla.records.plain_records import build_plain_batch, read_plain_run
 
 PLAIN = bytes(build_batch([Record(0, 5, b"key", b"value"), Record(1, 6, b"key2", None)]))
 sizes = st.sampled_from([0, 1, 62, 63, 64, 65, 126, 127, 128, 129, 8190, 8191, 8192, 20_000])
-damaged_bytes = st.dictionaries(st.integers(0, len(PLAIN) - 1), st.integers(0, 255), max_size=3)
+SINGLE = bytes(build_batch([Record(0, 5, b"key", b"value")]))
+damaged_bytes = st.dictionaries(st.integers(0, len(SINGLE) - 1), st.integers(0, 255), max_size=3)
 
 
 def run_of(content, start=0, from_offset=-(2**64)):
@@ -67,6 +68,26 @@ def test_sizes_of_any_length(key_size, value_size):
     assert run_of(batch) in (([record], len(batch)), ([], 0))
 
 
+keys = st.binary(max_size=63)
+values = st.none() | st.integers(0, 200).map(lambda size: b"v" * size)
+usual_batches = st.lists(
+    st.lists(st.tuples(keys, values), min_size=1, max_size=3), min_size=1, max_size=20
+)
+
+
+@given(usual_batches, st.integers(0, 40))
+def test_a_run_of_batches_is_read_to_its_end(batches, from_offset):
+    content, expected, offset = b"", [], 0
+    for pairs in batches:
+        batch = build_plain_batch(pairs, 7)
+        assign(batch, 0, offset, 3)
+        content += batch
+        offset += len(pairs)
+        if offset > from_offset:
+            expected += iterate_records(bytes(batch))
+    assert run_of(content, 0, from_offset) == (expected, len(content))
+
+
 def test_it_stops_before_what_is_not_plain():
     transactional = build_batch([Record(timestamp=5)], producer_id=1, transactional=True)
     assert run_of(PLAIN + transactional + PLAIN) == (list(iterate_records(PLAIN)), len(PLAIN))
@@ -86,9 +107,9 @@ def test_batches_before_the_offset_are_left_out():
     assert run_of(PLAIN + later, from_offset=1)[0][0].offset == 0
 
 
-@given(damaged_bytes)
-def test_damage_is_left_to_the_decoder(damage):
-    batch = bytearray(PLAIN)
+@given(st.sampled_from([PLAIN, SINGLE]), damaged_bytes)
+def test_damage_is_left_to_the_decoder(batch, damage):
+    batch = bytearray(batch)
     for position, byte in damage.items():
         batch[position] = byte
     records, end = run_of(batch)

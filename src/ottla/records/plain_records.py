@@ -7,7 +7,9 @@ long numbers) or damaged is left to `decoder`, which says what is wrong.
 """
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from crc32c import crc32c
 
@@ -30,7 +32,13 @@ from ottla.records.builder import Record, sized, varint
 _UNUSUAL = COMPRESSION_MASK | APPEND_TIME_FLAG | TRANSACTIONAL_FLAG | CONTROL_FLAG
 _LENGTH_MIN = HEADER_SIZE - LENGTH_END
 
-_unpack_header = struct.Struct(">qi4xb4xhiq22xi").unpack_from  # What matters of the header.
+_HEADER_FORMAT = ">qi4xb4xhiq22xi"  # What matters of the header.
+_unpack_header = struct.Struct(_HEADER_FORMAT).unpack_from
+_unpack_length = struct.Struct(">8xi").unpack_from
+_ONE_BYTE_MAX = 63  # The largest size that takes one byte.
+_KEY_SIZE = HEADER_SIZE + 4  # Where it is, behind a record's size of one byte.
+_SHORT_LENGTH_MAX = HEADER_SIZE - LENGTH_END + 1 + _ONE_BYTE_MAX
+_SINGLE_SIZE_MIN = HEADER_SIZE + 7
 _pack_start = struct.Struct(">qiibI").pack  # The header up to its checksum, and what that covers.
 _pack_checked = struct.Struct(">hiqqqhii").pack
 _new_tuple = tuple.__new__
@@ -73,28 +81,94 @@ def read_plain_run(content: bytes, start: int, from_offset: int, records: list[R
     There the content ends, or a batch begins that is not whole or needs the decoder. Batches that
     end before `from_offset` are left out.
     """
+    while True:
+        start = _read_singles(content, start, from_offset, records)
+        end = _read_any(content, start, from_offset, records)
+        if end == start:
+            return start
+        start = end
+
+
+class _Layout(NamedTuple):
+    """Of a batch with one record that has a value: its sizes say where everything is."""
+
+    batch_size: int
+    unpack: Callable[[bytes, int], tuple[Any, ...]]
+    before_key: bytes
+    before_value: bytes
+
+
+@lru_cache(maxsize=4096)
+def _layout(length: int, key_byte: int) -> _Layout | None:
+    """By the length in the header and the byte with the key's size; None for unusual ones."""
+    record_size = length + LENGTH_END - HEADER_SIZE
+    record_size -= 1 if record_size <= _ONE_BYTE_MAX + 1 else 2
+    key_size = key_byte >> 1
+    value_size = record_size - 4 - key_size - 1
+    value_size -= 1 if value_size <= _ONE_BYTE_MAX + 1 else 2
+    before_key = varint(record_size) + b"\x00\x00\x00" + bytes((key_byte,))
+    before_value = varint(value_size)
+    batch_size = length + LENGTH_END
+    sizes = (HEADER_SIZE, len(before_key), key_size, len(before_value), value_size, 1)
+    if key_byte & 0x81 or value_size < 0 or sum(sizes) != batch_size:
+        return None
+    _, before_key_size, _, before_value_size, _, _ = sizes
+    fields = f"{before_key_size}s{key_size}s{before_value_size}s{value_size}sB"
+    unpack = struct.Struct(_HEADER_FORMAT + fields).unpack_from
+    return _Layout(batch_size, unpack, before_key, before_value)
+
+
+def _read_singles(content: bytes, start: int, from_offset: int, records: list[Record]) -> int:
+    """Adds batches with one record, as long as they come; returns where they end."""
     content_size = len(content)
-    while start + HEADER_SIZE <= content_size:
-        (
-            base_offset,
-            length,
-            magic,
-            attributes,
-            last_offset_delta,
-            base_timestamp,
-            count,
-        ) = _unpack_header(content, start)
-        stop = start + LENGTH_END + length
-        if attributes & _UNUSUAL or magic != MAGIC or length < _LENGTH_MIN or stop > content_size:
+    while start + _SINGLE_SIZE_MIN <= content_size:
+        (length,) = _unpack_length(content, start)
+        key_byte = content[start + (_KEY_SIZE if length <= _SHORT_LENGTH_MAX else _KEY_SIZE + 1)]
+        layout = _layout(length, key_byte)
+        if layout is None or start + layout[0] > content_size:
             break
-        if base_offset + last_offset_delta >= from_offset:
-            batch = content[start + HEADER_SIZE : stop]
-            read = _read_batch(batch, count, base_offset, base_timestamp)
-            if read is None:
-                break
-            records += read
-        start = stop
+        batch_size, unpack, before_key, before_value = layout
+        base_offset, _, magic, attributes, _, timestamp, count, head, key, middle, value, end = (
+            unpack(content, start)
+        )
+        if (
+            count != 1
+            or head != before_key
+            or middle != before_value
+            or end
+            or attributes & _UNUSUAL
+            or magic != MAGIC
+            or base_offset < from_offset
+        ):
+            break
+        records.append(_new_tuple(Record, (base_offset, timestamp, key, value, ())))
+        start += batch_size
     return start
+
+
+def _read_any(content: bytes, start: int, from_offset: int, records: list[Record]) -> int:
+    """Adds the records of one batch and returns where it ends: at `start` if it is not plain."""
+    if start + HEADER_SIZE > len(content):
+        return start
+    (
+        base_offset,
+        length,
+        magic,
+        attributes,
+        last_offset_delta,
+        base_timestamp,
+        count,
+    ) = _unpack_header(content, start)
+    stop: int = start + LENGTH_END + length
+    if attributes & _UNUSUAL or magic != MAGIC or length < _LENGTH_MIN or stop > len(content):
+        return start
+    if base_offset + last_offset_delta >= from_offset:
+        batch = content[start + HEADER_SIZE : stop]
+        read = _read_batch(batch, count, base_offset, base_timestamp)
+        if read is None:
+            return start
+        records += read
+    return stop
 
 
 def _read_batch(
