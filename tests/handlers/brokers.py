@@ -123,6 +123,8 @@ class LedPartitions:
             self.partitions[name].become_leader(0, (1,))
         return self.partitions[name]
 
+    find_readable = find
+
     def append(self, topic, index, *timestamps):
         """One batch for each timestamp; they are committed."""
         log = self.find(topic, index).log
@@ -297,6 +299,7 @@ class Node:
             executor=self.executor,
             supervisor=supervisor,
             fetch_bytes_max=1 << 20,
+            reads_from_nearest=True,
             api_versions=api_versions or {},
         )
         self.session = FakeSession()

@@ -44,7 +44,9 @@ def test_what_it_follows_is_not(kit):
 def test_partitions_of_others_have_no_log_here(kit):
     kit.create("foreign", replicas=(2, 3))
     assert kit.take_heard() == []
-    assert code_of(kit, "foreign") is ErrorCode.unknown_topic_or_partition
+    assert code_of(kit, "foreign") is ErrorCode.not_leader_or_follower
+    assert code_of(kit, topic_id("foreign")) is ErrorCode.not_leader_or_follower
+    assert code_of(kit, "foreign", 1) is ErrorCode.unknown_topic_or_partition
     assert kit.logs.get(TopicPartition("foreign", 0)) is None
 
 
@@ -167,7 +169,7 @@ def test_a_partition_that_is_reassigned_is_removed_with_its_log(kit):
     kit.take_heard()
     kit.change("topic", replicas=(2, 3, 4), leader=2)
     assert kit.take_heard() == [("following ended", "topic-0"), ("resigning", "topic-0")]
-    assert code_of(kit, "topic") is ErrorCode.unknown_topic_or_partition
+    assert code_of(kit, "topic") is ErrorCode.not_leader_or_follower
     assert kit.logs.get(TopicPartition("topic", 0)) is None
     assert kit.replicas.find("topic", 1).is_leader
 

@@ -52,8 +52,9 @@ class LeaderKit:
         partition.followers.update(self.replicas, isr, self.partition_epoch, 0)
         partition.become_leader(partition.leader_epoch, isr, partition.followers)
 
-    def fetch(self, replica: int, offset: int) -> None:
-        self.partition.on_follower_fetch(FollowerFetch(replica, 7, offset, 0), now_ms=0)
+    def fetch(self, replica: int, offset: int, log_start_offset: int = 0) -> None:
+        fetch = FollowerFetch(replica, 7, offset, log_start_offset)
+        self.partition.on_follower_fetch(fetch, now_ms=0)
 
     async def synced(self) -> None:
         """All that was appended is on the disk, and the partition knows."""
@@ -259,6 +260,43 @@ def test_nothing_is_acknowledged_while_too_few_are_in_sync() -> None:
         assert not kit.partition.acknowledged(appended, ACKS_ALL)
         kit.set_isr(1, 2)
         assert kit.partition.acknowledged(appended, ACKS_ALL)
+
+    asyncio.run(run())
+
+
+def test_a_new_leader_does_not_know_what_is_committed_until_followers_fetch() -> None:
+    async def run() -> None:
+        kit = LeaderKit(FlushPolicy.OS, replicas=(1, 2), isr=(1, 2))
+        kit.append(b"one", b"two")
+        assert not kit.partition.is_behind_its_epoch
+        kit.lead(4)
+        assert kit.partition.is_behind_its_epoch
+        kit.fetch(2, 1)
+        assert kit.partition.is_behind_its_epoch
+        kit.fetch(2, 2)
+        assert not kit.partition.is_behind_its_epoch
+
+    asyncio.run(run())
+
+
+def test_records_are_deleted_when_every_live_replica_has_deleted_them() -> None:
+    async def run() -> None:
+        kit = LeaderKit(FlushPolicy.OS, replicas=(1, 2, 3), isr=(1, 2, 3))
+        kit.append(b"one", b"two")
+        kit.fetch(2, 2)
+        kit.fetch(3, 2)
+        kit.partition.log.delete_records_before(1)
+        outcomes: list[ApiError | None] = []
+        heard: list[bool] = []
+        kit.partition.listen_to_appends(heard.append)
+        kit.partition.on_deleted(1, outcomes.append)
+        assert heard == [True]
+        kit.fetch(2, 2, log_start_offset=1)
+        assert (outcomes, kit.partition.low_watermark) == ([], 0)
+        kit.fetch(3, 2, log_start_offset=1)
+        assert (outcomes, kit.partition.low_watermark) == ([None], 1)
+        kit.partition.on_deleted(1, outcomes.append)
+        assert outcomes == [None, None]
 
     asyncio.run(run())
 

@@ -201,11 +201,11 @@ def test_what_the_leader_deletes_is_deleted_on_its_followers():
         for number in range(5):
             await leader.produce("topic", f"{number}")
         leader.log("topic").delete_records_before(3)
-        await until(
-            lambda: all(
-                broker.log("topic").log_start_offset == 3 for broker in cluster.brokers.values()
-            )
-        )
+        deleted = asyncio.get_running_loop().create_future()
+        leader.partition("topic").on_deleted(3, deleted.set_result)
+        assert await deleted is None
+        for broker in cluster.brokers.values():
+            assert broker.log("topic").log_start_offset == 3
 
     run(test)
 

@@ -61,6 +61,7 @@ class Broker:
     executor: Executor  # For what waits for the disk.
     supervisor: Supervisor
     fetch_bytes_max: int
+    reads_from_nearest: bool  # Consumers are sent to the replica in their rack.
     api_versions: Mapping[int, tuple[int, int]]  # Lowest and highest version by API key.
 
 

@@ -1,11 +1,14 @@
 """DeleteRecords (21): v0-v2.
 
-Moves the start of a log forward; -1 stands for the high watermark.
+Moves the start of a log forward; -1 stands for the high watermark. Answered when the logs of all
+replicas that are alive start there.
 
 v2  flexible
 """
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from kio.schema.delete_records.v2.request import DeleteRecordsPartition, DeleteRecordsRequest
 from kio.schema.delete_records.v2.response import (
@@ -18,6 +21,7 @@ from kio.static.primitive import i64
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
+from ottla.replication.partition import Partition
 from ottla.storage.errors import StorageError
 from ottla.storage.log import PartitionLog
 
@@ -28,55 +32,92 @@ _INTERNAL_TOPIC = ApiError(
     ErrorCode.invalid_topic_exception, "the records of an internal topic are the broker's alone"
 )
 
-Delete = Callable[[str, DeleteRecordsPartition], DeleteRecordsPartitionResult]
 
-
-def handle_delete_records(
+async def handle_delete_records(
     broker: Broker, _: RequestContext, request: DeleteRecordsRequest
-) -> Awaitable[DeleteRecordsResponse]:
+) -> DeleteRecordsResponse:
     """Segments are removed from the disk, so that is done in a thread."""
-    return broker.loop.run_in_executor(broker.executor, _answer, broker, request)
+    places = list(_places(request))
+    outcomes = await broker.loop.run_in_executor(
+        broker.executor, lambda: [_delete(broker, *place) for place in places]
+    )
+    timeout_s = request.timeout.total_seconds()
+    results = await asyncio.gather(
+        *(
+            _result(broker, outcome, asked, timeout_s)
+            for outcome, (_, asked) in zip(outcomes, places, strict=True)
+        )
+    )
+    return _response(request, results)
 
 
 def error_response(request: DeleteRecordsRequest, error: ApiError) -> DeleteRecordsResponse:
-    return _response(request, lambda _, asked: _failed(asked, error))
+    return _response(request, [_failed(asked, error.code) for _, asked in _places(request)])
 
 
-def _answer(broker: Broker, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
-    def delete(topic: str, asked: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
-        try:
-            partition = broker.replicas.find(topic, asked.partition_index)
-            if partition.is_internal:
-                raise _INTERNAL_TOPIC
-            log = partition.log
-            _delete(log, asked.offset)
-        except ApiError as error:
-            return _failed(asked, error)
-        except StorageError as error:
-            return _failed(asked, ApiError(ErrorCode.kafka_storage_error, str(error)))
-        return DeleteRecordsPartitionResult(
-            partition_index=asked.partition_index,
-            low_watermark=i64(log.log_start_offset),
-            error_code=ErrorCode.none,
-        )
-
-    return _response(request, delete)
+def _places(request: DeleteRecordsRequest) -> Iterator[tuple[str, DeleteRecordsPartition]]:
+    for topic in request.topics:
+        for asked in topic.partitions:
+            yield topic.name, asked
 
 
-def _response(request: DeleteRecordsRequest, delete: Delete) -> DeleteRecordsResponse:
+def _delete(broker: Broker, topic: str, asked: DeleteRecordsPartition) -> Partition | ErrorCode:
+    try:
+        partition = broker.replicas.find(topic, asked.partition_index)
+        if partition.is_internal:
+            raise _INTERNAL_TOPIC
+        _delete_before(partition.log, asked.offset)
+    except ApiError as error:
+        return error.code
+    except StorageError:
+        return ErrorCode.kafka_storage_error
+    return partition
+
+
+async def _result(
+    broker: Broker,
+    outcome: Partition | ErrorCode,
+    asked: DeleteRecordsPartition,
+    timeout_s: float,
+) -> DeleteRecordsPartitionResult:
+    if isinstance(outcome, ErrorCode):
+        return _failed(asked, outcome)
+    partition = outcome
+    followed: asyncio.Future[ApiError | None] = broker.loop.create_future()
+    partition.on_deleted(
+        partition.log.log_start_offset,
+        lambda error: None if followed.done() else followed.set_result(error),
+    )
+    try:
+        error = await asyncio.wait_for(followed, timeout_s)
+    except TimeoutError:
+        return _failed(asked, ErrorCode.request_timed_out)
+    if error is not None:
+        return _failed(asked, error.code)
+    return DeleteRecordsPartitionResult(
+        partition_index=asked.partition_index,
+        low_watermark=i64(partition.low_watermark),
+        error_code=ErrorCode.none,
+    )
+
+
+def _response(
+    request: DeleteRecordsRequest, results: Iterable[DeleteRecordsPartitionResult]
+) -> DeleteRecordsResponse:
+    """`results` are in the order of the request."""
+    rest = iter(results)
     return DeleteRecordsResponse(
         throttle_time=NO_THROTTLE,
         topics=tuple(
             DeleteRecordsTopicResult(
-                name=topic.name,
-                partitions=tuple(delete(topic.name, asked) for asked in topic.partitions),
+                name=topic.name, partitions=tuple(islice(rest, len(topic.partitions)))
             )
             for topic in request.topics
         ),
     )
 
 
-def _delete(log: PartitionLog, offset: int) -> None:
+def _delete_before(log: PartitionLog, offset: int) -> None:
     if offset == HIGH_WATERMARK:
         offset = log.high_watermark
     if not 0 <= offset <= log.high_watermark:
@@ -88,9 +129,9 @@ def _delete(log: PartitionLog, offset: int) -> None:
         log.delete_records_before(offset)
 
 
-def _failed(asked: DeleteRecordsPartition, error: ApiError) -> DeleteRecordsPartitionResult:
+def _failed(asked: DeleteRecordsPartition, code: ErrorCode) -> DeleteRecordsPartitionResult:
     return DeleteRecordsPartitionResult(
         partition_index=asked.partition_index,
         low_watermark=INVALID_LOW_WATERMARK,
-        error_code=error.code,
+        error_code=code,
     )

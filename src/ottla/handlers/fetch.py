@@ -7,13 +7,18 @@ the fetch of a follower, which `follower_fetch` serves.
 v5   log start offset
 v7   incremental fetch sessions (KIP-227)
 v9   the leader epoch that the client knows is checked (KIP-320)
+v11  followers serve consumers, too; a leader sends them to a replica in their rack (KIP-392)
 v12  flexible
 v13  topic ids for names (KIP-516)
+v16  the addresses of the current leaders (KIP-951)
 """
 
+from collections.abc import Iterator
 from typing import cast
+from uuid import UUID
 
 from ottla.handlers.broker import Broker
+from ottla.handlers.current_leaders import current_leader, leader_endpoints
 from ottla.handlers.follower_fetch import handle_follower_fetch
 from ottla.handlers.metadata_fetch import handle_metadata_fetch, is_of_metadata
 from ottla.network.file_part import Part
@@ -21,6 +26,7 @@ from ottla.network.session import Reply, Session
 from ottla.protocol.errors import ApiError
 from ottla.protocol.frames import RequestHeader
 from ottla.protocol.hot_fetch import (
+    RACK_FROM,
     TOPIC_ID_FROM,
     FetchRequest,
     PartitionData,
@@ -29,8 +35,11 @@ from ottla.protocol.hot_fetch import (
     group_by_topic,
     parse_fetch,
 )
-from ottla.replication.delayed_fetch import DelayedFetch, Fetched, FetchTerms
+from ottla.protocol.leader_hints import Leader, NodeEndpoint
+from ottla.replication.delayed_fetch import ChooseReplica, DelayedFetch, Fetched, FetchTerms
 from ottla.replication.fetch_sessions import INITIAL_EPOCH, FetchSession, WantedPartition
+from ottla.replication.partition import Partition
+from ottla.replication.replica_selection import LEADER, nearest_replica
 
 READ_COMMITTED = 1
 
@@ -61,25 +70,52 @@ def handle_fetch(
         session_id = fetch_session.id if fetch_session is not None else 0
         if fetch_session is not None:
             fetched = _changes(fetch_session, fetched)
-        topics = group_by_topic((wanted.topic, data) for wanted, data in fetched)
-        _send(
-            reply, encode_fetch_response(version, header.correlation_id, 0, 0, session_id, topics)
+        named, endpoints = _with_leaders(broker, session, fetched)
+        parts = encode_fetch_response(
+            version, header.correlation_id, 0, 0, session_id, group_by_topic(named), endpoints
         )
+        _send(reply, parts)
 
     terms = _terms(broker, request)
-    fetch = DelayedFetch(replicas.find, wanted, terms, broker.loop, answer)
+    find = replicas.find_readable if version >= RACK_FROM else replicas.find
+    fetch = DelayedFetch(find, wanted, terms, broker.loop, answer)
     fetch.start()
     if not fetch.done:
         session.call_on_close(fetch.cancel)
 
 
 def _terms(broker: Broker, request: FetchRequest) -> FetchTerms:
+    choose_replica: ChooseReplica | None = None
+    if request.rack_id and broker.reads_from_nearest:
+        rack_id = request.rack_id
+
+        def choose_replica(partition: Partition, offset: int) -> int:
+            return nearest_replica(broker.image, broker.node_id, partition, offset, rack_id)
+
     return FetchTerms(
         min_bytes=request.min_bytes,
         max_bytes=min(request.max_bytes, broker.fetch_bytes_max),
         max_wait_ms=request.max_wait_ms,
         committed_only=request.isolation_level == READ_COMMITTED,
+        choose_replica=choose_replica,
     )
+
+
+def _with_leaders(
+    broker: Broker, session: Session, fetched: list[Fetched]
+) -> tuple[Iterator[tuple[str | UUID, PartitionData]], list[NodeEndpoint]]:
+    """What was fetched by topic; where another broker leads, that one is named (KIP-951)."""
+    leaders: dict[int, Leader] = {}
+    for index, (wanted, data) in enumerate(fetched):
+        if data.error_code:
+            leader = current_leader(broker.image, wanted.topic, wanted.partition, data.error_code)
+            if leader is not None:
+                leaders[leader.leader_id] = leader
+                fetched[index] = (wanted, data._replace(current_leader=leader))
+    named = ((wanted.topic, data) for wanted, data in fetched)
+    if not leaders:
+        return named, []
+    return named, leader_endpoints(broker.image, session.listener_name, leaders)
 
 
 def _changes(session: FetchSession, fetched: list[Fetched]) -> list[Fetched]:
@@ -97,6 +133,7 @@ def _is_news(wanted: WantedPartition, data: PartitionData) -> bool:
     return (
         data.records is not None
         or data.error_code != 0
+        or data.preferred_read_replica != LEADER
         or data.high_watermark != wanted.sent_high_watermark
         or data.log_start_offset != wanted.sent_log_start_offset
     )

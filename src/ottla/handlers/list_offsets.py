@@ -5,6 +5,7 @@ the high watermark is found, or past the last stable offset for `read_committed`
 
 v2   isolation level; throttle time
 v4   leader epochs are checked and told (KIP-320)
+v5   OFFSET_NOT_AVAILABLE until a new leader knows what is committed (KIP-207)
 v6   flexible
 v7   the record with the largest timestamp (-3, KIP-734)
 v8   the earliest offset on local disks (-4, KIP-405)
@@ -44,16 +45,19 @@ MAX_TIMESTAMP = -3
 EARLIEST_LOCAL = -4
 READ_COMMITTED = 1
 
+_NOT_AVAILABLE_SINCE = 5
+
 Find = Callable[[TopicName, ListOffsetsPartition], ListOffsetsPartitionResponse]
 
 
 def handle_list_offsets(
-    broker: Broker, _: RequestContext, request: ListOffsetsRequest
+    broker: Broker, context: RequestContext, request: ListOffsetsRequest
 ) -> ListOffsetsResponse | Awaitable[ListOffsetsResponse]:
     """Timestamps are looked up in files, so that is done in a thread."""
+    version = context.api_version
     if any(_reads_files(one.timestamp) for topic in request.topics for one in topic.partitions):
-        return broker.loop.run_in_executor(broker.executor, _answer, broker, request)
-    return _answer(broker, request)
+        return broker.loop.run_in_executor(broker.executor, _answer, broker, request, version)
+    return _answer(broker, request, version)
 
 
 def error_response(request: ListOffsetsRequest, error: ApiError) -> ListOffsetsResponse:
@@ -64,7 +68,7 @@ def _reads_files(timestamp: int) -> bool:
     return timestamp >= 0 or timestamp == MAX_TIMESTAMP
 
 
-def _answer(broker: Broker, request: ListOffsetsRequest) -> ListOffsetsResponse:
+def _answer(broker: Broker, request: ListOffsetsRequest, version: int) -> ListOffsetsResponse:
     asked_for = Counter(
         (topic.name, one.partition_index) for topic in request.topics for one in topic.partitions
     )
@@ -77,6 +81,8 @@ def _answer(broker: Broker, request: ListOffsetsRequest) -> ListOffsetsResponse:
             partition.validate_leader_epoch(asked.current_leader_epoch)
             return _find(partition, asked, request.isolation_level)
         except ApiError as error:
+            if error.code is ErrorCode.offset_not_available and version < _NOT_AVAILABLE_SINCE:
+                return _failed(asked, ErrorCode.leader_not_available)
             return _failed(asked, error.code)
         except (OSError, StorageError) as error:
             logger.error("cannot look up offsets of %s-%s: %s", topic, asked.partition_index, error)
@@ -106,11 +112,13 @@ def _find(
     if isolation_level == READ_COMMITTED:
         limit = log.last_stable_offset(limit)
     timestamp = asked.timestamp
-    if timestamp == LATEST:
-        return _found(asked, limit, -1, partition.leader_epoch)
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         start = log.log_start_offset
         return _found(asked, start, -1, log.leader_epochs.epoch_for_offset(start))
+    if partition.is_behind_its_epoch:
+        raise ApiError(ErrorCode.offset_not_available, "the leader is new; try again")
+    if timestamp == LATEST:
+        return _found(asked, limit, -1, partition.leader_epoch)
     if timestamp == MAX_TIMESTAMP:
         return _found_record(asked, log.offset_of_max_timestamp(), limit)
     if timestamp < 0:

@@ -13,8 +13,12 @@ v12  the first write in a transaction adds its partition to it, without AddParti
 v13  topic ids for names (KIP-516)
 """
 
+from functools import partial
+from uuid import UUID
+
 from ottla.handlers.admission import Admission
 from ottla.handlers.broker import Broker
+from ottla.handlers.current_leaders import current_leader, leader_endpoints
 from ottla.network.session import Reply, Session
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.frames import RequestHeader
@@ -40,7 +44,6 @@ from ottla.records.errors import (
 from ottla.records.validation import validate_keys, validate_produced
 from ottla.replication.delayed_produce import DelayedProduce
 from ottla.replication.partition import ACKS_ALL, Partition
-from ottla.replication.waiters import Waiter
 from ottla.storage.log import Appended
 
 # On a compacted topic: what one request may cost those that wait behind it.
@@ -66,34 +69,56 @@ def handle_produce(
     request = parse_produce(frame, header.body_position, version)
     acks = request.acks
     if acks not in _ACKS:
-        topics, delayed = _refuse(request), None
+        topics, delayed, failed = _refuse(request), None, False
     elif request.transactional_id is None:
-        topics, delayed = _append_all(broker, request, header.client_id, None)
+        topics, delayed, failed = _append_all(broker, request, header.client_id, None)
     else:
         _produce_in_transaction(broker, session, header, request, request.transactional_id)
         return
     if acks == 0:
         _close_on_failure(session, topics)
-    elif delayed is None:
-        session.send_now(encode_produce_response(version, header.correlation_id, topics))
+    elif delayed is not None:
+        _answer_later(broker, session, session.reply(), header, request, topics, delayed)
+    elif failed:
+        session.send_now(_encode_with_leaders(broker, session, header, topics))
     else:
-        _answer_later(broker, session.reply(), header, request, topics, delayed)
+        session.send_now(encode_produce_response(version, header.correlation_id, topics))
+
+
+def _encode_with_leaders(
+    broker: Broker, session: Session, header: RequestHeader, topics: list[TopicResult]
+) -> bytes:
+    """The leaders of what is led elsewhere are named with their addresses."""
+    leaders = {
+        result.current_leader.leader_id
+        for topic in topics
+        for result in topic.partitions
+        if result.current_leader is not None
+    }
+    endpoints = leader_endpoints(broker.image, session.listener_name, leaders) if leaders else ()
+    return encode_produce_response(
+        header.api_version, header.correlation_id, topics, node_endpoints=endpoints
+    )
 
 
 def _answer_later(
     broker: Broker,
+    session: Session,
     reply: Reply,
     header: RequestHeader,
     request: ProduceRequest,
     topics: list[TopicResult],
     delayed: DelayedProduce,
 ) -> None:
+    def answer() -> None:
+        if delayed.has_failed:
+            reply.send((_encode_with_leaders(broker, session, header, topics),))
+        else:
+            version, correlation_id = header.api_version, header.correlation_id
+            reply.send((encode_produce_response(version, correlation_id, topics),))
+
     broker.replicas.delayed_produces.start(
-        delayed,
-        lambda: reply.send(
-            (encode_produce_response(header.api_version, header.correlation_id, topics),)
-        ),
-        broker.clock.monotonic_ms() + request.timeout_ms,
+        delayed, answer, broker.clock.monotonic_ms() + request.timeout_ms
     )
 
 
@@ -130,14 +155,14 @@ def _append_and_answer(
     request: ProduceRequest,
     admission: Admission,
 ) -> None:
-    topics, delayed = _append_all(broker, request, header.client_id, admission)
+    topics, delayed, _ = _append_all(broker, request, header.client_id, admission)
     if request.acks == 0:
         reply.skip()
         _close_on_failure(session, topics)
     elif delayed is None:
-        reply.send((encode_produce_response(header.api_version, header.correlation_id, topics),))
+        reply.send((_encode_with_leaders(broker, session, header, topics),))
     else:
-        _answer_later(broker, reply, header, request, topics, delayed)
+        _answer_later(broker, session, reply, header, request, topics, delayed)
 
 
 def _kept(topic: ProducedTopic) -> ProducedTopic:
@@ -150,12 +175,14 @@ def _kept(topic: ProducedTopic) -> ProducedTopic:
 
 def _append_all(
     broker: Broker, request: ProduceRequest, client_id: str | None, admission: Admission | None
-) -> tuple[list[TopicResult], DelayedProduce | None]:
+) -> tuple[list[TopicResult], DelayedProduce | None, bool]:
+    """The results; what some of them wait for; whether some of them have failed already."""
     acks = request.acks
     find = broker.replicas.find
     now_ms = broker.clock.now_ms()
     delayed: DelayedProduce | None = None
     topics: list[TopicResult] = []
+    failed = False
     for topic, topic_id, produced in request.topics:
         results: list[PartitionResult] = []
         topics.append(TopicResult(topic, topic_id, results))
@@ -166,7 +193,8 @@ def _append_all(
                     raise _INTERNAL_TOPIC
                 appended = _append(partition, item, acks, now_ms, admission)
             except (ApiError, RecordError) as error:
-                results.append(_failure(item.partition, error))
+                results.append(_failure(broker, topic_id or topic, item.partition, error))
+                failed = True
                 continue
             results.append(
                 PartitionResult(
@@ -179,9 +207,11 @@ def _append_all(
             )
             if acks and not partition.acknowledged(appended, acks):
                 delayed = delayed or DelayedProduce()
-                waiter = _expect(delayed, results, len(results) - 1)
-                partition.wait_for_acknowledgement(appended, acks, waiter)
-    return topics, delayed
+                fail = partial(_fail, broker, topic_id or topic, results, len(results) - 1)
+                partition.wait_for_acknowledgement(appended, acks, delayed.expect(fail))
+    if failed and delayed is not None:
+        delayed.has_failed = True
+    return topics, delayed, failed
 
 
 def _append(
@@ -207,16 +237,24 @@ def _append(
     return partition.append(records, header, now_ms)
 
 
-def _expect(delayed: DelayedProduce, results: list[PartitionResult], index: int) -> Waiter:
-    def on_failure(error: ApiError) -> None:
-        results[index] = _failure(results[index].partition, error)
+def _fail(
+    broker: Broker,
+    topic: str | UUID,
+    results: list[PartitionResult],
+    index: int,
+    error: ApiError,
+) -> None:
+    results[index] = _failure(broker, topic, results[index].partition, error)
 
-    return delayed.expect(on_failure)
 
-
-def _failure(partition: int, error: ApiError | RecordError) -> PartitionResult:
+def _failure(
+    broker: Broker, topic: str | UUID, partition: int, error: ApiError | RecordError
+) -> PartitionResult:
     if isinstance(error, ApiError):
-        return PartitionResult(partition, error.code, error_message=error.message)
+        leader = current_leader(broker.image, topic, partition, error.code)
+        return PartitionResult(
+            partition, error.code, error_message=error.message, current_leader=leader
+        )
     record_errors = [
         RecordErrorResult(index, str(error)) for index in getattr(error, "record_indexes", ())
     ]
@@ -238,11 +276,18 @@ _NO_TRANSACTIONAL_ID = ApiError(
 
 def _refuse(request: ProduceRequest) -> list[TopicResult]:
     """Nothing is appended: every partition gets the same answer."""
-    error = ApiError(
-        ErrorCode.invalid_required_acks, f"acks is {request.acks}; it must be 0, 1 or -1"
-    )
+    message = f"acks is {request.acks}; it must be 0, 1 or -1"
     return [
-        TopicResult(topic, topic_id, [_failure(item.partition, error) for item in produced])
+        TopicResult(
+            topic,
+            topic_id,
+            [
+                PartitionResult(
+                    item.partition, ErrorCode.invalid_required_acks, error_message=message
+                )
+                for item in produced
+            ],
+        )
         for topic, topic_id, produced in request.topics
     ]
 

@@ -57,7 +57,9 @@ from ottla.raft.voters import ReplicaKey
 from ottla.replication.config import (
     FETCH_MAX_BYTES,
     FETCH_SESSION_SLOTS_MAX,
+    RACK_AWARE_SELECTOR,
     REPLICA_LAG_TIME_MAX_MS,
+    REPLICA_SELECTOR_CLASS,
 )
 from ottla.replication.coordinators import Coordinators
 from ottla.replication.fetch_sessions import FetchSessions
@@ -464,6 +466,7 @@ class Node:
             executor=self._executor,
             supervisor=self._supervisor,
             fetch_bytes_max=self.values[FETCH_MAX_BYTES],
+            reads_from_nearest=self.values[REPLICA_SELECTOR_CLASS] == RACK_AWARE_SELECTOR,
             api_versions=claimed_versions(API_TABLE.values()),
         )
 

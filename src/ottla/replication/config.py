@@ -1,8 +1,8 @@
 """The configuration of replication and of fetching, with Kafka's names and defaults."""
 
-from typing import Any
+from typing import Any, Final
 
-from ottla.protocol.config import ConfigKey, ConfigType, at_least
+from ottla.protocol.config import ConfigKey, ConfigType, at_least, one_of
 
 FETCH_MAX_BYTES = ConfigKey(
     "fetch.max.bytes",
@@ -67,6 +67,17 @@ REPLICA_SOCKET_TIMEOUT_MS = ConfigKey(
     "How long a follower waits for an answer, past the time that the leader may wait.",
     at_least(1),
 )
+RACK_AWARE_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+_LEADER_SELECTOR: Final = "org.apache.kafka.common.replica.LeaderSelector"
+
+REPLICA_SELECTOR_CLASS = ConfigKey(
+    "replica.selector.class",
+    ConfigType.STRING,
+    "",
+    "Where consumers read from: the leader, or with Kafka's RackAwareReplicaSelector the in-sync "
+    "replica in the rack that they name (client.rack).",
+    one_of("", _LEADER_SELECTOR, RACK_AWARE_SELECTOR),
+)
 
 BROKER_KEYS: tuple[ConfigKey[Any], ...] = (
     FETCH_MAX_BYTES,
@@ -77,5 +88,6 @@ BROKER_KEYS: tuple[ConfigKey[Any], ...] = (
     REPLICA_FETCH_RESPONSE_MAX_BYTES,
     REPLICA_FETCH_WAIT_MAX_MS,
     REPLICA_LAG_TIME_MAX_MS,
+    REPLICA_SELECTOR_CLASS,
     REPLICA_SOCKET_TIMEOUT_MS,
 )

@@ -9,11 +9,16 @@ from ottla.protocol.errors import ApiError
 from ottla.protocol.hot_fetch import AbortedTransaction, PartitionData
 from ottla.replication.fetch_sessions import WantedPartition
 from ottla.replication.partition import Partition
+from ottla.replication.replica_selection import LEADER
 from ottla.storage.errors import NotCached
 from ottla.storage.reading import LogSlice
 
 FindPartition = Callable[[str | UUID, int], Partition]
 Fetched = tuple[WantedPartition, PartitionData]
+
+
+# The replica that the consumer should rather read an offset from, or LEADER.
+ChooseReplica = Callable[[Partition, int], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +27,7 @@ class FetchTerms:
     max_bytes: int
     max_wait_ms: int
     committed_only: bool
+    choose_replica: ChooseReplica | None = None
 
 
 class DelayedFetch:
@@ -115,6 +121,11 @@ class DelayedFetch:
             partition = self._find(wanted.topic, wanted.partition)
             if wanted.leader_epoch != -1:
                 partition.validate_leader_epoch(wanted.leader_epoch)
+            if terms.choose_replica is not None and partition.is_leader:
+                preferred = terms.choose_replica(partition, wanted.fetch_offset)
+                if preferred != LEADER:
+                    self._failed = True  # There is nothing to wait for here.
+                    return _data(wanted, partition, None, preferred_read_replica=preferred)
             room = terms.max_bytes - self._size
             records = None
             if room > 0 or not self._size:
@@ -163,7 +174,8 @@ def _data(
     partition: Partition,
     records: LogSlice | None,
     *,
-    committed_only: bool,
+    committed_only: bool = False,
+    preferred_read_replica: int = LEADER,
 ) -> PartitionData:
     log = partition.log
     aborted = None
@@ -176,7 +188,7 @@ def _data(
         log.last_stable_offset(log.high_watermark),
         log.log_start_offset,
         aborted,
-        -1,
+        preferred_read_replica,
         records,
     )
 

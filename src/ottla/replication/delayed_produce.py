@@ -12,9 +12,10 @@ class DelayedProduce:
     """Expect each append that is not yet safe, then start; `finish` is called once, when all are
     safe or failed, or when the deadline has passed."""
 
-    __slots__ = ("_finish", "_outstanding", "deadline_ms")
+    __slots__ = ("_finish", "_outstanding", "deadline_ms", "has_failed")
 
     def __init__(self) -> None:
+        self.has_failed = False
         self.deadline_ms = 0.0
         self._outstanding: dict[int, OnFailure] = {}
         self._finish: Callable[[], None] | None = None
@@ -27,6 +28,7 @@ class DelayedProduce:
             if self._outstanding.pop(number, None) is None:
                 return  # Timed out before.
             if error is not None:
+                self.has_failed = True
                 on_failure(error)
             if not self._outstanding:
                 self._complete()

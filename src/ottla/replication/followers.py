@@ -84,12 +84,12 @@ class IsrChange(NamedTuple):
 class Followers:
     __slots__ = (
         "_assumed",
-        "_epoch_start_offset",
         "_followers",
         "_is_eligible",
         "_lag_max_ms",
         "_node_id",
         "_propose_from_ms",
+        "epoch_start_offset",
         "isr",
         "partition_epoch",
         "pending",
@@ -105,7 +105,7 @@ class Followers:
         self.partition_epoch = -1
         self.pending: IsrChange | None = None
         self._node_id = node_id
-        self._epoch_start_offset = epoch_start_offset
+        self.epoch_start_offset = epoch_start_offset
         self._is_eligible = is_eligible
         self._lag_max_ms = lag_max_ms
         self._followers: dict[int, Follower] = {}
@@ -172,6 +172,11 @@ class Followers:
                 offset = follower.fetch_offset
         return offset
 
+    def low_watermark(self, own_log_start_offset: int) -> int:
+        """What is before it is deleted on every replica that is alive."""
+        alive = (one for one in self._followers.values() if self._is_eligible(one.replica_id, -1))
+        return min([own_log_start_offset, *(one.log_start_offset for one in alive)])
+
     def maybe_shrink(self, end_offset: int, now_ms: float) -> bool:
         """From time to time: True when there is a change to propose without those that are late."""
         late = set()
@@ -209,7 +214,7 @@ class Followers:
     def _may_join(self, follower: Follower, high_watermark: int) -> bool:
         return (
             follower.replica_id not in self.isr
-            and follower.fetch_offset >= max(high_watermark, self._epoch_start_offset)
+            and follower.fetch_offset >= max(high_watermark, self.epoch_start_offset)
             and self._is_eligible(follower.replica_id, follower.broker_epoch)
         )
 

@@ -102,11 +102,30 @@ class ReplicaManager:
         partitions = self._topics.get(topic)
         partition = None if partitions is None else partitions.get(index)
         if partition is None:
-            refused = self._refused.get((topic, index))
-            raise refused.error if refused is not None else _unknown(topic, partitions)
+            raise self._absence(topic, index)
         if not partition.is_leader:
             raise ApiError(ErrorCode.not_leader_or_follower)
         return partition
+
+    def find_readable(self, topic: str | UUID, index: int) -> Partition:
+        """A partition that this broker leads or follows."""
+        partition = self._topics.get(topic, {}).get(index)
+        if partition is None:
+            raise self._absence(topic, index)
+        return partition
+
+    def _absence(self, topic: str | UUID, index: int) -> ApiError:
+        """Why a partition is not here: its log cannot be had, others have it, or there is none."""
+        refused = self._refused.get((topic, index))
+        if refused is not None:
+            return refused.error
+        image = self._image
+        found = image.topics.get(topic) if isinstance(topic, str) else image.topic_by_id(topic)
+        if found is not None and index in found.partitions:
+            return ApiError(ErrorCode.not_leader_or_follower)
+        if found is None and isinstance(topic, UUID):
+            return ApiError(ErrorCode.unknown_topic_id)
+        return ApiError(ErrorCode.unknown_topic_or_partition)
 
     def retry_refused(self) -> None:
         """Take up the partitions whose logs could not be had: there may be room by now."""
@@ -148,7 +167,7 @@ class ReplicaManager:
         elif isinstance(record, ConfigRecord):
             self._reconfigure(record)
         elif isinstance(record, RegisterBrokerRecord | BrokerRegistrationChangeRecord):
-            self._advance_high_watermarks()
+            self._on_broker_changed()
 
     def on_flush_failure(self, log: PartitionLog, error: BaseException) -> None:
         """Nothing that waited for this sync may be acknowledged."""
@@ -181,7 +200,7 @@ class ReplicaManager:
             if followers is not None:
                 if followers.maybe_shrink(partition.log.log_end_offset, now_ms):
                     self.on_isr_change(partition)
-                partition.advance_high_watermark()  # It may have waited for one that was near.
+                partition.on_followers_changed()  # It may have waited for one that was near.
                 self._maybe_expand(partition)
 
     def on_cut(self, partition: Partition) -> None:
@@ -284,11 +303,11 @@ class ReplicaManager:
         for listener in self._following_listeners:
             listener.on_following_ended(partition)
 
-    def _advance_high_watermarks(self) -> None:
+    def _on_broker_changed(self) -> None:
         """A broker that comes or goes counts, or counts no longer."""
         for partition in self.partitions():
             if partition.followers is not None:
-                partition.advance_high_watermark()
+                partition.on_followers_changed()
                 self._maybe_expand(partition)
 
     def _maybe_expand(self, partition: Partition) -> None:
@@ -360,9 +379,3 @@ class ReplicaManager:
             config = self._log_config(name)
             for partition in self._topics[name].values():
                 partition.log.config = config
-
-
-def _unknown(topic: str | UUID, partitions: object) -> ApiError:
-    if partitions is None and isinstance(topic, UUID):
-        return ApiError(ErrorCode.unknown_topic_id)
-    return ApiError(ErrorCode.unknown_topic_or_partition)

@@ -56,6 +56,7 @@ class Partition:
         "_flusher",
         "_read_hints",
         "committed_waiters",
+        "deleted_waiters",
         "flushed_waiters",
         "followers",
         "in_sync_replicas",
@@ -76,6 +77,7 @@ class Partition:
         self.followers: Followers | None = None  # None unless this leads and there are some.
         self.committed_waiters = OffsetWaiters()
         self.flushed_waiters = OffsetWaiters()
+        self.deleted_waiters = OffsetWaiters()  # For the low watermark.
         self._flush_policy = flush_policy
         self._flusher = flusher
         self._flush_requested = False
@@ -118,6 +120,7 @@ class Partition:
         self.followers = None
         self.committed_waiters.fail(error)
         self.flushed_waiters.fail(error)
+        self.deleted_waiters.fail(error)
         self._wake_fetchers()
         self._tell_appended_listeners()
 
@@ -245,8 +248,34 @@ class Partition:
             raise ApiError(ErrorCode.unknown_leader_epoch, "there are no followers here (yet)")
         log = self.log
         changed = followers.on_fetch(fetch, log.log_end_offset, log.high_watermark, now_ms)
-        self.advance_high_watermark()
+        self.on_followers_changed()
         return changed
+
+    def on_followers_changed(self) -> None:
+        """The leader's: what waits for followers may be waiting no longer."""
+        self.advance_high_watermark()
+        if self.deleted_waiters:
+            self.deleted_waiters.advance(self.low_watermark)
+
+    @property
+    def is_behind_its_epoch(self) -> bool:
+        """A new leader's: what others saw committed may be past the high watermark that it has."""
+        followers = self.followers
+        return followers is not None and self.log.high_watermark < followers.epoch_start_offset
+
+    @property
+    def low_watermark(self) -> int:
+        """The leader's: what is before it is deleted on every replica that is alive."""
+        start = self.log.log_start_offset
+        return start if self.followers is None else self.followers.low_watermark(start)
+
+    def on_deleted(self, offset: int, waiter: Waiter) -> None:
+        """This log starts at `offset` now; tell when those of the followers do as well."""
+        if self.low_watermark >= offset:
+            waiter(None)
+            return
+        self.deleted_waiters.add(offset, waiter)
+        self._tell_appended_listeners(only_of_progress=True)
 
     def listen_to_appends(self, listener: AppendedListener) -> None:
         """Until it is told otherwise, it hears of all that a follower might want to know."""

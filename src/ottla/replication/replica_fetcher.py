@@ -225,9 +225,10 @@ class ReplicaFetcher:
             await self._cut(beginnings, self._tools.logs.start_anew)
 
     def _append(self, copy: _Copy, data: CopiedData) -> bool:
-        """Whether there was something to append, and it was."""
+        """Whether the leader is to be told of a new end, or a new start."""
         partition = copy.partition
         records = data.records
+        start = partition.log.log_start_offset
         try:
             if records and not _is_stale(records, partition.log):
                 partition.append_copied(records)
@@ -237,7 +238,7 @@ class ReplicaFetcher:
             return False
         partition.follow_high_watermark(data.high_watermark)
         copy.backoff_ms = BACKOFF_FIRST_MS
-        return bool(records)
+        return bool(records) or partition.log.log_start_offset != start
 
     async def _sync(self, copies: Iterable[_Copy]) -> None:
         """Sync what these have; then the leader may be told of it."""

@@ -1,0 +1,33 @@
+"""From which replica a consumer reads best (KIP-392)."""
+
+from ottla.controller.image import MetadataImage
+from ottla.replication.partition import Partition
+
+LEADER = -1  # Stay with the leader.
+
+
+def nearest_replica(
+    image: MetadataImage, node_id: int, partition: Partition, offset: int, rack: str
+) -> int:
+    """Of the leader and the in-sync followers that have the offset, one in the consumer's rack.
+
+    The leader comes first, then whoever has most of the log. LEADER when no one is in that rack.
+    """
+    followers = partition.followers
+    if followers is None or _rack(image, node_id) == rack:
+        return LEADER
+    near = [
+        follower
+        for follower in followers
+        if follower.replica_id in followers.isr
+        and follower.log_start_offset <= offset <= follower.fetch_offset
+        and _rack(image, follower.replica_id) == rack
+    ]
+    if not near:
+        return LEADER
+    return max(near, key=lambda follower: follower.fetch_offset).replica_id
+
+
+def _rack(image: MetadataImage, broker_id: int) -> str | None:
+    broker = image.brokers.get(broker_id)
+    return None if broker is None or broker.fenced else broker.rack
