@@ -42,6 +42,7 @@ from ottla.node.group_configs import GroupConfigs
 from ottla.node.group_coordinators import group_coordinators, remove_offsets_of_topics
 from ottla.node.housekeeping import Housekeeping
 from ottla.node.joining import CannotJoin, Joining, parse_address
+from ottla.node.leaving import leave_in_order
 from ottla.node.metadata_feed import Listener, MetadataFeed
 from ottla.node.quorum import MetadataQuorum, QuorumSettings, open_replica
 from ottla.node.registration import SESSIONS_WAITED, BrokerIdentity, Registration
@@ -86,9 +87,6 @@ if TYPE_CHECKING:
     from ottla.groups.coordinator import GroupMachine
 
 logger = logging.getLogger(__name__)
-
-
-LEAVE_TIMEOUT_S = 5.0  # For the controller to move leaders elsewhere before this node stops.
 
 
 class StartError(Exception):
@@ -281,13 +279,15 @@ class Node:
         logger.info("node %d has stopped", self.node_id)
 
     async def _leave(self) -> None:
-        brokers = self._feed.image.active_brokers()
-        if self._registration is None or all(one.broker_id == self.node_id for one in brokers):
-            return
-        try:
-            await asyncio.wait_for(self._registration.leave(), LEAVE_TIMEOUT_S)
-        except TimeoutError:
-            logger.warning("stopping without leave: the controller does not answer in time")
+        registration, quorum = self._registration, self._quorum
+        if registration is not None and quorum is not None:
+            await leave_in_order(
+                registration.leave,
+                lambda: any(
+                    broker.broker_id != self.node_id for broker in self._feed.image.active_brokers()
+                ),
+                lambda: quorum.leadership.leader_id is not None,
+            )
 
     def _remember_broker_epoch(self, epoch: int) -> None:
         """With flush.policy=ack a crash costs nothing that this broker said it had."""

@@ -1,0 +1,42 @@
+"""How a node leaves its cluster before it stops: others are to lead what it leads.
+
+It is a courtesy to clients. Nothing is lost without it, so it ends when there is nobody to take
+over, and does not wait long for a controller that may not come: all nodes may be stopping.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+logger = logging.getLogger(__name__)
+
+LEAVE_TIMEOUT_S: Final = 5.0
+NO_CONTROLLER_TIMEOUT_S: Final = 1.0
+_LOOK_S: Final = 0.05
+
+
+async def leave_in_order(
+    leave: Callable[[], Awaitable[None]],
+    is_needed: Callable[[], bool],
+    has_controller: Callable[[], bool],
+) -> None:
+    """`leave` returns when this node may stop; `is_needed` says whether another could take over."""
+    if not is_needed():
+        return
+    loop = asyncio.get_running_loop()
+    leaving = asyncio.ensure_future(leave())
+    end = loop.time() + LEAVE_TIMEOUT_S
+    controller_seen = loop.time()
+    while not leaving.done() and is_needed():
+        await asyncio.wait([leaving], timeout=_LOOK_S)
+        now = loop.time()
+        if has_controller():
+            controller_seen = now
+        if now > end or now - controller_seen > NO_CONTROLLER_TIMEOUT_S:
+            logger.warning("stopping without leave: the controller does not answer in time")
+            break
+    if leaving.done():
+        leaving.result()
+    else:
+        leaving.cancel()

@@ -1,0 +1,89 @@
+import asyncio
+
+import pytest
+
+from ottla.node import leaving
+from ottla.node.leaving import leave_in_order
+
+NEVER = 3600.0
+
+
+@pytest.fixture
+def patient(monkeypatch):
+    """Nothing ends by time."""
+    monkeypatch.setattr(leaving, "LEAVE_TIMEOUT_S", NEVER)
+    monkeypatch.setattr(leaving, "NO_CONTROLLER_TIMEOUT_S", NEVER)
+    return monkeypatch
+
+
+class Leave:
+    """The call that waits until the node may stop."""
+
+    def __init__(self):
+        self.state = "not asked"
+
+    async def __call__(self):
+        self.state = "asked"
+        try:
+            await asyncio.sleep(NEVER)
+        except asyncio.CancelledError:
+            self.state = "given up"
+            raise
+
+
+def run(leave, is_needed=lambda: True, has_controller=lambda: True):
+    async def main():
+        await leave_in_order(leave, is_needed, has_controller)
+        await asyncio.sleep(0)
+
+    asyncio.run(main())
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_node_leaves_when_it_may():
+    asked = []
+
+    async def leave():
+        asked.append(True)
+
+    run(leave)
+    assert asked == [True]
+
+
+def test_a_node_without_others_just_stops():
+    leave = Leave()
+    run(leave, is_needed=lambda: False)
+    assert leave.state == "not asked"
+
+
+@pytest.mark.usefixtures("patient")
+def test_the_last_of_those_that_stop_waits_for_nobody():
+    leave = Leave()
+    others = iter([True, True, True])
+    run(leave, is_needed=lambda: next(others, False))
+    assert leave.state == "given up"
+
+
+def test_a_controller_that_does_not_come_is_not_waited_for(patient, caplog):
+    patient.setattr(leaving, "NO_CONTROLLER_TIMEOUT_S", 0.0)
+    leave = Leave()
+    run(leave, has_controller=lambda: False)
+    assert leave.state == "given up"
+    assert "stopping without leave" in caplog.text
+
+
+def test_a_controller_that_does_not_answer_is_not_waited_for(patient, caplog):
+    patient.setattr(leaving, "LEAVE_TIMEOUT_S", 0.0)
+    leave = Leave()
+    run(leave)
+    assert leave.state == "given up"
+    assert "stopping without leave" in caplog.text
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_failure_is_not_hidden():
+    async def leave():
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        run(leave)
