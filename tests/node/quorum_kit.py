@@ -17,7 +17,9 @@ from kio.schema.incremental_alter_configs.v1.request import (
 
 from ottla.controller.effective_configs import ConfigRules
 from ottla.controller.image import BROKER_RESOURCE
+from ottla.handlers.api import ColdApi
 from ottla.handlers.envelope import handle_envelope
+from ottla.handlers.table import API_TABLE
 from ottla.network.peers import Address, PeerRefused, PeerUnreachable
 from ottla.node.config import BROKER_SCHEMA, GROUP_SCHEMA, TOPIC_SCHEMA
 from ottla.node.environment import Environment
@@ -26,7 +28,8 @@ from ottla.node.quorum import MetadataQuorum, QuorumSettings, open_replica
 from ottla.protocol.codec import read_request, read_response, write_request, write_response
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.frames import parse_request_header
-from ottla.protocol.times import milliseconds
+from ottla.protocol.messages.fetch import FetchResponse
+from ottla.protocol.times import NO_THROTTLE, milliseconds
 from ottla.raft.quorum import Identity
 from ottla.raft.quorum_state import QuorumState
 from ottla.raft.states import Leader
@@ -213,9 +216,11 @@ async def answer(node, frame):
         else:
             response = await node.quorum.requests.handle(request)
     except ApiError as error:
-        from ottla.handlers.table import API_TABLE
-
-        response = API_TABLE[header.api_key].error_response(request, error)
+        api = API_TABLE[header.api_key]
+        if isinstance(api, ColdApi):
+            response = api.error_response(request, error)
+        else:
+            response = FetchResponse(throttle_time=NO_THROTTLE, error_code=error.code, responses=())
     return write_response(header.api_key, header.api_version, header.correlation_id, response)
 
 
