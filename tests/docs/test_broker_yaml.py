@@ -9,7 +9,8 @@ import yaml
 from ottla.node.config import BROKER_SCHEMA
 
 FILE = Path(__file__).parents[2] / "config" / "broker.yaml"
-EXAMPLES = {"advertised.listeners"}  # Commented out, but no default: an address of one's own.
+# Commented out, but no default: addresses of one's own.
+EXAMPLES = {"advertised.listeners", "controller.quorum.bootstrap.servers"}
 
 DEFAULTS = dict(re.findall(r"^# ([a-z][a-z.]+): (\S+)$", FILE.read_text(), re.MULTILINE))
 

@@ -29,6 +29,7 @@ from ottla.protocol.frames import (
     parse_request_header,
     response_prefix,
 )
+from ottla.protocol.messages.envelope import EnvelopeResponse
 from ottla.protocol.messages.fetch import FetchableTopicResponse, FetchResponse
 from ottla.protocol.schema import schema_of
 from ottla.protocol.times import NO_THROTTLE
@@ -104,6 +105,8 @@ def test_response_of_the_newest_version_can_be_written_in_every_version(
     key: int, data: st.DataObject
 ) -> None:
     entity = data.draw(entities(newest_response_type(key)).map(_with_one_result))
+    if isinstance(entity, EnvelopeResponse):
+        entity = replace(entity, metadata_offset=0)  # A tag of ours, which kio refuses.
     for version in versions(key):
         project(key, version, entity)
 

@@ -109,18 +109,3 @@ _hook(decisions.Claim, "decide", after="driver.after_decision")
 two_phase.commit_transactions = _in_the_middle(two_phase.commit_transactions, "driver.in_commits")
 _hook(two_phase, "_abort_strays", before="driver.after_commits")
 _hook(writers, "_commit", after="driver.before_spark_commits")
-
-POINTS = (
-    "task.before_opening",
-    "task.after_opening",
-    "task.after_writing",
-    "task.after_preparing",
-    "driver.before_claim",
-    "driver.before_decision",
-    "driver.in_decision",
-    "driver.after_decision",
-    "driver.in_commits",
-    "driver.after_commits",
-    "driver.before_spark_commits",
-)
-TASK_POINTS = tuple(point for point in POINTS if point.startswith("task."))

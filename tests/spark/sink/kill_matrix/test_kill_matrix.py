@@ -14,7 +14,7 @@ import pytest
 from tests.broker_process import REPOSITORY, BrokerProcess
 from tests.pyspark_ottla.sink.written import values
 from tests.spark.sink.kill_matrix.driver import LOCAL, name_of, rows
-from tests.spark.sink.kill_matrix.faults import POINTS, TASK_POINTS
+from tests.spark.sink.kill_matrix.points import POINTS, TASK_POINTS
 
 from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.transactions import list_open_ids

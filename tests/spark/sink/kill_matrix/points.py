@@ -1,0 +1,16 @@
+"""Where somebody can die; `faults` comes by each of them."""
+
+POINTS = (
+    "task.before_opening",
+    "task.after_opening",
+    "task.after_writing",
+    "task.after_preparing",
+    "driver.before_claim",
+    "driver.before_decision",
+    "driver.in_decision",
+    "driver.after_decision",
+    "driver.in_commits",
+    "driver.after_commits",
+    "driver.before_spark_commits",
+)
+TASK_POINTS = tuple(point for point in POINTS if point.startswith("task."))
