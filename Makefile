@@ -28,7 +28,7 @@ docs: $(READY)  ## Regenerate the documents that come from code.
 	$(BIN)/python -m ottla.node.config_reference > docs/config.md
 	$(BIN)/python -m ottla.cli.api_reference > docs/compatibility.md
 
-bench: $(READY)  ## Measure, beside Apache Kafka where it can be had; writes benchmarks/RESULTS.md.
+bench: $(READY)  ## Measure, beside Apache Kafka where it can be had; writes benchmarks/RESULTS-*.md.
 	$(BIN)/python -m benchmarks
 
 $(READY): pyproject.toml constraints.txt

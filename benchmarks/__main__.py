@@ -1,9 +1,10 @@
-"""The command line: `python -m benchmarks [--quick] [--only NAME ...] [--peers NAME ...]`."""
+"""The command line: `python -m benchmarks [SUITE ...]`; `--help` tells the rest."""
 
 import shutil
 import signal
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +14,7 @@ from rich.console import Console
 
 from benchmarks import processes, report
 from benchmarks.bench import FULL, QUICK, Bench, LoadFailed
-from benchmarks.catalogue import SCENARIOS
+from benchmarks.catalogue import SUITES, Scenario
 from benchmarks.machine import describe_machine, is_busy
 from benchmarks.peers.kafka import Kafka
 from benchmarks.peers.nats import Nats
@@ -22,7 +23,6 @@ from benchmarks.peers.peer import Peer, Unavailable
 
 HERE = Path(__file__).parent
 CACHE = HERE / ".cache"
-RESULTS = HERE / "RESULTS.md"
 # What a broker may do to a scenario; the others run all the same.
 FAILURES = (LoadFailed, KafkaException, OSError, RuntimeError)
 BUSY = "Other work ran on the machine when this began: figures and verdicts are preliminary."
@@ -31,27 +31,28 @@ Names = Annotated[list[str] | None, cyclopts.Parameter(consume_multiple=True)]
 
 
 def main(
-    *, quick: bool = False, only: Names = None, peers: Names = None, write: bool = False
+    *suites: str, quick: bool = False, only: Names = None, peers: Names = None, write: bool = False
 ) -> None:
     """Measures Ottla, beside Apache Kafka where it can be had.
 
     Parameters
     ----------
+    suites
+        What to measure: broker, coordinators; all by default.
     quick
         One short round of the essential rows, in a few minutes.
     only
-        The scenarios to run; all by default.
+        The scenarios to run; all of a suite by default.
     peers
         The brokers to measure: ottla, kafka, nats.
     write
-        Write benchmarks/RESULTS.md even after a part of the run; a whole run always does.
+        Write the suite's results even after a part of it; a whole suite always is written.
     """
-    unknown = set(only or ()) - set(SCENARIOS)
-    if unknown:
-        sys.exit(f"unknown scenario {', '.join(unknown)}; there are {', '.join(SCENARIOS)}")
+    chosen = _chosen(suites or tuple(SUITES), only)
     processes.raise_open_files_limit()
     console = Console()
     CACHE.mkdir(exist_ok=True)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
     guests = [Nats()] if not peers or Nats.name in peers else []
     known: list[Peer] = [
         Ottla(warm_seconds=1 if quick else 3),
@@ -59,31 +60,57 @@ def main(
     ]
     wanted = [peer for peer in known if not peers or peer.name in peers]
     available = [peer for peer in wanted if _prepared(peer, console)]
-    facts = describe_machine(CACHE)
     available_guests: list[Peer] = [peer for peer in guests if _prepared(peer, console)]
-    for peer in available + available_guests:
+    failures = []
+    for suite, scenarios in chosen.items():
+        directory = Path(tempfile.mkdtemp(prefix="run-", dir=CACHE))
+        effort = QUICK if quick else FULL
+        bench = Bench(available, available_guests, effort, directory, console.log)
+        text, failed = _measure(suite, scenarios, bench, console)
+        if write or not (quick or only or peers):
+            (HERE / f"RESULTS-{suite.upper()}.md").write_text(text)
+        failures += failed
+    if failures:
+        sys.exit(f"failed: {', '.join(failures)}")
+
+
+def _chosen(suites: Iterable[str], only: list[str] | None) -> dict[str, dict[str, Scenario]]:
+    """The scenarios to run, by suite; a suite of which nothing is wanted is left out."""
+    known = {name for scenarios in SUITES.values() for name in scenarios}
+    for what, names, there in (("suite", suites, SUITES), ("scenario", only or (), known)):
+        if unknown := set(names) - set(there):
+            sys.exit(f"unknown {what} {', '.join(unknown)}; there are {', '.join(sorted(there))}")
+    wanted = set(only or known)
+    by_suite = {
+        suite: {name: run for name, run in SUITES[suite].items() if name in wanted}
+        for suite in suites
+    }
+    return {suite: scenarios for suite, scenarios in by_suite.items() if scenarios}
+
+
+def _measure(
+    suite: str, scenarios: dict[str, Scenario], bench: Bench, console: Console
+) -> tuple[str, list[str]]:
+    """Runs them; gives the document, and the names of those that failed."""
+    facts = describe_machine(CACHE)
+    for peer in bench.peers + bench.guests:
         facts |= peer.settings()
-    directory = Path(tempfile.mkdtemp(prefix="run-", dir=CACHE))
-    bench = Bench(available, available_guests, QUICK if quick else FULL, directory, console.log)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
     remarks = [BUSY] if is_busy() else []
     failures = []
     try:
-        for name in only or SCENARIOS:
+        for name, run in scenarios.items():
             try:
-                SCENARIOS[name](bench)
+                run(bench)
             except FAILURES as error:
                 console.log(f"{name} failed: {error}", markup=False)
                 failures.append(name)
                 remarks.append(f"{name} did not finish: {str(error).strip().splitlines()[-1]}")
     finally:
         bench.close()
-        shutil.rmtree(directory)
+        shutil.rmtree(bench.directory)
         report.show(bench.results, console)
-    if write or not (quick or only or peers):
-        RESULTS.write_text(report.as_markdown(bench.results, facts, remarks))
-    if failures:
-        sys.exit(f"failed: {', '.join(failures)}")
+    introduction = report.INTRODUCTION.format(suite=suite)
+    return report.as_markdown(bench.results, facts, remarks, introduction), failures
 
 
 def _prepared(peer: Peer, console: Console) -> bool:

@@ -1,4 +1,7 @@
-"""The scenarios by name, in the order in which they run."""
+"""The scenarios by name, in the order in which they run, and the suites they belong to.
+
+A suite is run and written as a whole: its figures are of one day, on one machine.
+"""
 
 from collections.abc import Callable
 
@@ -15,23 +18,29 @@ from benchmarks.scenarios.scale import large_partition, many_topics
 from benchmarks.scenarios.share_groups import share_groups
 from benchmarks.scenarios.startup import startup
 
-SCENARIOS: dict[str, Callable[[Bench], None]] = {
-    "startup": startup,
-    "memory": memory,
-    "idle-connections": idle_connections,
-    "requests": requests,
-    "guests": guests,
-    "latency": latency,
-    "produce": produce,
-    "produce-raw": produce_raw,
-    "consume": consume,
-    "consume-raw": consume_raw,
-    "commits": commits,
-    "rebalance": rebalance,
-    "many-members": many_members,
-    "transactions": transactions,
-    "share-groups": share_groups,
-    "loading": loading,
-    "many-topics": many_topics,
-    "large-partition": large_partition,
+Scenario = Callable[[Bench], None]
+
+SUITES: dict[str, dict[str, Scenario]] = {
+    "broker": {
+        "startup": startup,
+        "memory": memory,
+        "idle-connections": idle_connections,
+        "requests": requests,
+        "guests": guests,
+        "latency": latency,
+        "produce": produce,
+        "produce-raw": produce_raw,
+        "consume": consume,
+        "consume-raw": consume_raw,
+        "many-topics": many_topics,
+        "large-partition": large_partition,
+    },
+    "coordinators": {
+        "commits": commits,
+        "rebalance": rebalance,
+        "many-members": many_members,
+        "transactions": transactions,
+        "share-groups": share_groups,
+        "loading": loading,
+    },
 }

@@ -1,4 +1,4 @@
-"""The results as tables: in the terminal and as benchmarks/RESULTS.md."""
+"""The results as tables: in the terminal and as a document for each suite."""
 
 import datetime as dt
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from benchmarks.results import REFERENCE, SUBJECT, Requirement, Results, Row, Su
 
 STYLES = {Verdict.MET: "green", Verdict.MISSED: "red", Verdict.NOT_MEASURED: "yellow"}
 INTRODUCTION = """\
-# Results
+# Results of the {suite} suite
 
 Written by `make bench`. Every figure is the median of its rounds, with the smallest and the largest
 in brackets where there was more than one. The peers take turns within a round, under the same load
@@ -32,9 +32,14 @@ def show(results: Results, console: Console) -> None:
         console.print(table)
 
 
-def as_markdown(results: Results, facts: dict[str, str], remarks: Iterable[str] = ()) -> str:
+def as_markdown(
+    results: Results,
+    facts: dict[str, str],
+    remarks: Iterable[str] = (),
+    introduction: str = INTRODUCTION,
+) -> str:
     """`remarks` say what a reader has to know before he quotes a figure."""
-    parts = [INTRODUCTION, *(f"**{remark}**\n" for remark in remarks)]
+    parts = [introduction, *(f"**{remark}**\n" for remark in remarks)]
     parts += [_facts_table(facts), _requirements_section(results)]
     for scenario in results.scenarios():
         rows = [_cells(results, row) for row in results.rows(scenario)]
