@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from ottla.controller.config import BROKER_HEARTBEAT_INTERVAL_MS, BROKER_SESSION_TIMEOUT_MS
 from ottla.controller.effective_configs import ConfigRules, EffectiveConfigs
+from ottla.controller.image import MetadataImage
 from ottla.groups.config import GroupConfig
 from ottla.groups.group_config import validate_group
 from ottla.handlers.api import claimed_versions
@@ -160,6 +161,21 @@ class Node:
         """Where it listens, with the ports that were bound."""
         assert self._server is not None
         return self._server.endpoints
+
+    @property
+    def replicas(self) -> ReplicaManager:
+        """To look at."""
+        return self._replicas
+
+    @property
+    def image(self) -> MetadataImage:
+        """To look at."""
+        return self._feed.image
+
+    @property
+    def quorum(self) -> MetadataQuorum | None:
+        """To look at; None before it is opened."""
+        return self._quorum
 
     async def start(self) -> None:
         """Returns when clients can be served. Raises StartError.

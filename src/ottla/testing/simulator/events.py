@@ -6,6 +6,11 @@ from typing import NamedTuple
 from ottla.protocol.topics import TopicPartition
 
 
+def name_of(value: bytes) -> str:
+    """A value without what it was filled up with."""
+    return value.rstrip(b".").decode()
+
+
 class ReadRecord(NamedTuple):
     offset: int
     value: bytes
@@ -37,4 +42,69 @@ class Read:
     record: ReadRecord
 
 
-Event = Sent | Acknowledged | Read
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """A member of a group was given a partition."""
+
+    group: str
+    member: str
+    partition: TopicPartition
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmed:
+    """The coordinator has accepted a request in which the member has the partition."""
+
+    group: str
+    member: str
+    partition: TopicPartition
+    sent_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetCommitted:
+    group: str
+    partition: TopicPartition
+    offset: int
+    at: float
+    known: bool  # False if there was no answer: it may come to be at any time.
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetFetched:
+    """A member begins where the group has stopped."""
+
+    group: str
+    partition: TopicPartition
+    offset: int
+    asked_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Processed:
+    """A member of a group has read a record, in order from where it began."""
+
+    group: str
+    partition: TopicPartition
+    record: ReadRecord
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionEnded:
+    name: str
+    values: tuple[tuple[TopicPartition, bytes], ...]
+    committed: bool | None  # None if that is not known.
+
+
+Event = (
+    Sent
+    | Acknowledged
+    | Read
+    | Owned
+    | Confirmed
+    | OffsetCommitted
+    | OffsetFetched
+    | Processed
+    | TransactionEnded
+)

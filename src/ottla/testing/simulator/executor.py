@@ -32,7 +32,7 @@ class SimulatedExecutor(Executor):
         def run() -> None:
             if not future.set_running_or_notify_cancel():
                 return
-            asyncio._set_running_loop(None)
+            asyncio._set_running_loop(None)  # As in a thread.
             try:
                 result = fn(*args, **kwargs)
             except PowerLoss:
@@ -41,6 +41,8 @@ class SimulatedExecutor(Executor):
                 self._process.call_later(host.disk_delay(), future.set_exception, error)
             else:
                 self._process.call_later(host.disk_delay(), future.set_result, result)
+            finally:
+                asyncio._set_running_loop(self._process)
 
         self._process.call_later(host.disk_delay(), run)
         return future

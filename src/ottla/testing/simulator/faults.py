@@ -9,7 +9,7 @@ from typing import Final
 
 from ottla.testing.simulator.host import Host
 from ottla.testing.simulator.network import Network, Way
-from ottla.testing.simulator.scheduler import Scheduler
+from ottla.testing.simulator.simulated_client import SimulatedClient
 from ottla.testing.simulator.simulated_node import SimulatedNode
 
 DOWN_S_MAX = 5.0
@@ -23,20 +23,19 @@ RESTART_AFTER_S = 0.5  # A process that ends is started again, as by systemd.
 class Faults:
     def __init__(
         self,
-        scheduler: Scheduler,
         network: Network,
         nodes: Sequence[SimulatedNode],
-        clients: Sequence[Host],
+        clients: Sequence[SimulatedClient],
         kinds: Sequence[str],
         interval_s: float,
     ) -> None:
-        self._scheduler = scheduler
+        self._scheduler = network.scheduler
         self._network = network
         self._nodes = nodes
         self._clients = clients
         self._kinds: list[Callable[[], None]] = [getattr(self, f"_{kind}") for kind in kinds]
         self._interval_s = interval_s
-        self._chance = scheduler.chance("faults")
+        self._chance = network.scheduler.chance("faults")
         self._mends: dict[int, Callable[[], None]] = {}  # Of faults that last.
         self._next_id = 0
         self._stopped = False
@@ -116,6 +115,17 @@ class Faults:
         node.pause()
         self._for_a_while(PAUSE_S_MAX, node.resume)
 
+    def _kill_client(self) -> None:
+        mortals = [client for client in self._clients if client.mortal]
+        if mortals:
+            self._chance.choice(mortals).kill()
+
+    def _supersede_client(self) -> None:
+        mortals = [client for client in self._clients if client.mortal]
+        if mortals:
+            earlier = self._chance.choice(mortals).supersede()
+            self._for_a_while(PAUSE_S_MAX, earlier.process.resume)
+
     def _hold_down(self, node: SimulatedNode) -> None:
         node.held_down += 1
 
@@ -129,7 +139,7 @@ class Faults:
     def _two_hosts(self) -> tuple[Host, Host]:
         one = self._node().host
         others = [node.host for node in self._nodes if node.host is not one]
-        return one, self._chance.choice([*others, *self._clients])
+        return one, self._chance.choice([*others, *[client.host for client in self._clients]])
 
     def _cut(self) -> None:
         one, other = self._two_hosts()
@@ -212,6 +222,8 @@ FAULTS: Final = (
     "power_loss_in_a_write",
     "restart",
     "pause",
+    "kill_client",
+    "supersede_client",
     "cut",
     "reset",
     "slow_network",

@@ -50,7 +50,8 @@ class Network:
 
     def add(self, host: "Host") -> str:
         """The address of a new machine."""
-        address = f"10.0.0.{len(self.hosts) + 1}"
+        number = len(self.hosts) + 1
+        address = f"10.0.{number // 250}.{number % 250}"
         self.hosts[address] = host
         return address
 

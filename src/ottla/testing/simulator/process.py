@@ -48,13 +48,10 @@ class Process(AbstractEventLoop):
             self._held.append(handle)
             return
         scheduler = self._scheduler
-        scheduler.running = self
-        asyncio._set_running_loop(self)
-        try:
-            handle._run()
-        finally:
-            asyncio._set_running_loop(None)
-            scheduler.running = None
+        if scheduler.running is not self:
+            scheduler.running = self
+            asyncio._set_running_loop(self)
+        handle._run()
         self.host.after_step()
 
     def pause(self) -> None:

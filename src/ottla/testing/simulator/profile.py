@@ -11,6 +11,9 @@ class Profile:
     idempotent_producers_count: int = 2
     plain_producers_count: int = 1
     readers_count: int = 1
+    consumer_members_count: int = 0
+    classic_members_count: int = 0
+    copiers_count: int = 0
     pause_s: float = 0.2  # Of a producer between rounds.
     duration_s: float = 30.0  # Until faults end.
     faults: tuple[str, ...] = ()  # See `faults`.
@@ -20,12 +23,18 @@ class Profile:
 def draw_profile(chance: random.Random, fault_names: tuple[str, ...]) -> Profile:
     """Some kinds of faults at a time, for each hides what the others would show."""
     faults = tuple(name for name in fault_names if chance.random() < 0.5)
+    nodes_count = chance.choice((1, 3, 3, 5))
+    copiers_count = chance.choice((0, 0, 1, 2))
     return Profile(
+        nodes_count=nodes_count,
         partitions_count=chance.randint(1, 3),
         idempotent_producers_count=chance.randint(1, 2),
         plain_producers_count=chance.randint(0, 1),
-        pause_s=chance.choice((0.05, 0.2, 1.0)),
-        duration_s=chance.choice((20.0, 40.0)),
+        consumer_members_count=chance.choice((0, 0, 2, 3)),
+        classic_members_count=chance.choice((0, 0, 2, 3)),
+        copiers_count=copiers_count if nodes_count == 1 else 0,
+        pause_s=chance.choice((0.1, 0.5, 2.0)) * nodes_count**0.5,
+        duration_s=chance.choice((15.0, 30.0)),
         faults=faults,
         fault_interval_s=chance.choice((1.0, 3.0, 8.0)),
     )

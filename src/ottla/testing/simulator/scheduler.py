@@ -4,6 +4,7 @@ Callbacks take no time. Those that are ready run in the order in which they beca
 time jumps to the next timer.
 """
 
+import asyncio
 import random
 from asyncio import Handle
 from collections import deque
@@ -29,7 +30,7 @@ class Scheduler:
         self.seed = seed
         self.now = 0.0  # Seconds since the run began.
         self.trace = Trace()
-        self.running: Process | None = None  # Whose callback runs now.
+        self.running: Process | None = None  # Whose callback runs now, or ran last.
         self.failure: BaseException | None = None  # Ends the run.
         self._ready: deque[_Work] = deque()
         self._timers: list[tuple[float, int, _Work]] = []
@@ -66,18 +67,22 @@ class Scheduler:
 
     def run_until(self, deadline: float, done: Callable[[], bool] = lambda: False) -> None:
         """Up to that time, or until `done`; raises what failed."""
-        while not done():
-            work = self._next(deadline)
-            if work is None:
-                self.now = max(self.now, deadline)
-                return
-            process, handle = work
-            if process is not None:
-                process.run(handle)  # type: ignore[arg-type]
-            else:
-                handle()  # type: ignore[operator]
-            if self.failure is not None:
-                raise self.failure
+        try:
+            while not done():
+                work = self._next(deadline)
+                if work is None:
+                    self.now = max(self.now, deadline)
+                    return
+                process, handle = work
+                if process is not None:
+                    process.run(handle)  # type: ignore[arg-type]
+                else:
+                    handle()  # type: ignore[operator]
+                if self.failure is not None:
+                    raise self.failure
+        finally:
+            self.running = None
+            asyncio._set_running_loop(None)
 
     def _next(self, deadline: float) -> _Work | None:
         if self._ready:

@@ -1,10 +1,11 @@
 """A real node on a simulated machine, through all its lives."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from ottla.network.peers import Address
 from ottla.node.config import load_config
 from ottla.node.environment import Environment
 from ottla.node.node import Node, StartError
@@ -22,7 +23,14 @@ DATA = "/data"
 
 
 class SimulatedNode:
-    def __init__(self, network: "Network", node_id: int, overrides: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        network: "Network",
+        node_id: int,
+        overrides: Mapping[str, str],
+        join: Sequence[Address] = (),
+    ) -> None:
+        """`join` are nodes of its cluster; without any it begins one."""
         self.node_id = node_id
         self.host = Host(f"node-{node_id}", network)
         self.host.on_death = self._on_death
@@ -35,9 +43,14 @@ class SimulatedNode:
         self.disk_failed = False
         self.on_serving: list[Callable[[SimulatedNode], object]] = []
         self._overrides = overrides
+        self._join = tuple(map(str, join))
 
     def __str__(self) -> str:
         return self.host.name
+
+    @property
+    def address(self) -> Address:
+        return Address(self.host.name, PORT)
 
     def start(self) -> None:
         self.life += 1
@@ -84,6 +97,7 @@ class SimulatedNode:
                 port=PORT,
                 data=(Path(DATA),),
                 overrides=self._overrides,
+                join=self._join,
             ),
             {},
         )
@@ -138,3 +152,15 @@ class SimulatedNode:
 
     def _tell(self, what: str) -> None:
         self.host.scheduler.tell(self.host.name, what)
+
+
+def out_of_sync(node: SimulatedNode) -> list[str]:
+    """Partitions that lack a leader or an in-sync replica, as the node knows."""
+    if node.node is None:
+        return []
+    return [
+        f"{topic.name}-{index} on {node} (leader {state.leader}, in sync {state.isr})"
+        for topic in node.node.image.topics.values()
+        for index, state in topic.partitions.items()
+        if state.leader < 0 or set(state.isr) != set(state.replicas)
+    ]

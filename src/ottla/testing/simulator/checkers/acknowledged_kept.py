@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from ottla.testing.simulator.checkers.checker import Checker, FinalState
-from ottla.testing.simulator.events import Acknowledged, Event
+from ottla.testing.simulator.events import Acknowledged, Event, name_of
 from ottla.testing.simulator.violation import Violation
 
 
@@ -23,12 +23,9 @@ class AcknowledgedKept(Checker):
         present = {partition: set(found.values()) for partition, found in values.items()}
         for event in self.acknowledged:
             sent, offset = event.sent, event.offset
+            claim = f"{name_of(sent.value)} was acknowledged at offset {offset} of {sent.partition}"
             if sent.value not in present[sent.partition]:
-                raise Violation(
-                    f"{sent.value!r} was acknowledged at {sent.partition} offset {offset}, and lost"
-                )
-            if offset >= 0 and values[sent.partition].get(offset) != sent.value:
-                raise Violation(
-                    f"{sent.value!r} was acknowledged at {sent.partition} offset {offset}, where "
-                    f"{values[sent.partition].get(offset)!r} is now"
-                )
+                raise Violation(f"{claim}, and lost")
+            found = values[sent.partition].get(offset, b"nothing")
+            if offset >= 0 and found != sent.value:
+                raise Violation(f"{claim}, where {name_of(found)} is now")

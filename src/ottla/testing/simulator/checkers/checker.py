@@ -1,11 +1,12 @@
 """What a checker is."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ottla.protocol.topics import TopicPartition
 from ottla.testing.simulator.events import Event, ReadRecord
+from ottla.testing.simulator.log_view import LogView
 
 if TYPE_CHECKING:
     from ottla.testing.simulator.simulated_node import SimulatedNode
@@ -15,7 +16,13 @@ if TYPE_CHECKING:
 class FinalState:
     """What is there when faults have ended, everybody is well and clients have stopped."""
 
-    records: Mapping[TopicPartition, Sequence[ReadRecord]]  # As a consumer reads them.
+    # What consumers read of topics that producers write to.
+    records: dict[TopicPartition, list[ReadRecord]] = field(default_factory=dict)
+    # What transactions have committed.
+    copies: dict[TopicPartition, list[ReadRecord]] = field(default_factory=dict)
+    # The offsets that copiers have committed.
+    copied_to: dict[TopicPartition, int] = field(default_factory=dict)
+    nodes: Sequence["SimulatedNode"] = ()
 
 
 @dataclass(slots=True)
@@ -25,8 +32,8 @@ class Checker:
     def on(self, event: Event) -> None:
         """Something that a client did or saw."""
 
-    def look(self, node: "SimulatedNode") -> None:
-        """At the inside of a node that serves; often."""
+    def look(self, node: "SimulatedNode", logs: Sequence[LogView]) -> None:
+        """At a node that serves, and at its logs; often."""
 
     def check_end(self, final: FinalState) -> None:
         """At the end of the run."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from ottla.testing.simulator.checkers.checker import Checker, FinalState
-from ottla.testing.simulator.events import Event, Sent
+from ottla.testing.simulator.events import Event, Sent, name_of
 from ottla.testing.simulator.violation import Violation
 
 
@@ -20,5 +20,7 @@ class NoDuplicates(Checker):
             seen: dict[bytes, int] = {}
             for offset, value in records:
                 if value in seen and value in self.idempotent:
-                    raise Violation(f"{value!r} is in {partition} at {seen[value]} and {offset}")
+                    raise Violation(
+                        f"{name_of(value)} is in {partition} at {seen[value]} and {offset}"
+                    )
                 seen[value] = offset

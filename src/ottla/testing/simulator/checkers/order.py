@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ottla.protocol.topics import TopicPartition
 from ottla.testing.simulator.checkers.checker import Checker, FinalState
-from ottla.testing.simulator.events import Event, ReadRecord, Sent
+from ottla.testing.simulator.events import Event, ReadRecord, Sent, name_of
 from ottla.testing.simulator.violation import Violation
 
 
@@ -29,10 +29,12 @@ class Order(Checker):
         for offset, value in records:
             sent = self.sent.get(value)
             if sent is None or sent.partition != partition:
-                raise Violation(f"{partition} has {value!r} at {offset}, which nobody sent there")
+                raise Violation(
+                    f"{partition} has {name_of(value)} at {offset}, which nobody sent there"
+                )
             if value not in seen and sent.number < last.get(sent.producer, -1):
                 raise Violation(
-                    f"{value!r} is in {partition} at {offset}, behind number "
+                    f"{name_of(value)} is in {partition} at {offset}, behind number "
                     f"{last[sent.producer]} of {sent.producer}"
                 )
             seen.add(value)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ottla.protocol.topics import TopicPartition
 from ottla.testing.simulator.checkers.checker import Checker, FinalState
-from ottla.testing.simulator.events import Event, Read, ReadRecord
+from ottla.testing.simulator.events import Event, Read, ReadRecord, name_of
 from ottla.testing.simulator.violation import Violation
 
 
@@ -29,8 +29,8 @@ class SameForAll(Checker):
         known = self.values.setdefault((event.partition, offset), value)
         if known != value:
             raise Violation(
-                f"{event.reader} reads {value!r} at {offset} of {event.partition}, "
-                f"where somebody has read {known!r}"
+                f"{event.reader} reads {name_of(value)} at {offset} of {event.partition}, "
+                f"where somebody has read {name_of(known)}"
             )
 
     def check_end(self, final: FinalState) -> None:

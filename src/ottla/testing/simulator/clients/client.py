@@ -67,11 +67,13 @@ class Client:
         self.process = host.process
         self.chance: random.Random = host.random()
         self.stopping = False
+        self.superseded = False  # Another process does its work now.
         self.topic_ids: dict[str, UUID] = {}
         self.topic_names: dict[UUID, str] = {}
         self._peers = Peers(self.process, self.name)
         self._bootstrap = list(bootstrap)
         self._leaders: dict[TopicPartition, Leader] = {}
+        self._leader_epochs: dict[TopicPartition, int] = {}  # The newest that was heard of.
         self._coordinators: dict[tuple[int, str], Address] = {}
 
     @property
@@ -118,16 +120,27 @@ class Client:
         addresses = {
             broker.node_id: Address(broker.host, broker.port) for broker in response.brokers
         }
-        self._leaders = {
-            TopicPartition(topic.name, each.partition_index): Leader(
-                addresses[each.leader_id], each.leader_epoch
-            )
-            for topic in response.topics
-            for each in topic.partitions
-            if each.leader_id in addresses
-        }
-        self.topic_ids = {topic.name: topic.topic_id for topic in response.topics}
+        for topic in response.topics:
+            for each in topic.partitions:
+                if each.leader_id in addresses:
+                    partition = TopicPartition(topic.name, each.partition_index)
+                    leader = Leader(addresses[each.leader_id], each.leader_epoch)
+                    self._learn_leader(partition, leader)
+        self.topic_ids |= {topic.name: topic.topic_id for topic in response.topics}
         self.topic_names = {topic_id: name for name, topic_id in self.topic_ids.items()}
+
+    async def topic_id(self, topic: str) -> UUID:
+        if topic not in self.topic_ids:
+            await self.refresh()
+        if topic not in self.topic_ids:
+            raise Unavailable(f"{topic} is not known")
+        return self.topic_ids[topic]
+
+    def _learn_leader(self, partition: TopicPartition, leader: Leader) -> None:
+        """Brokers may be behind; as in Kafka's clients, an older epoch is not believed."""
+        if leader.epoch >= self._leader_epochs.get(partition, -1):
+            self._leaders[partition] = leader
+            self._leader_epochs[partition] = leader.epoch
 
     async def leader(self, partition: TopicPartition) -> Leader:
         if partition not in self._leaders:

@@ -50,7 +50,7 @@ class Fetcher:
     ) -> None:
         self.partition = partition
         self.offset = offset  # Of the next record.
-        self.end_offset = -1  # As far as the broker showed anything when it was last asked.
+        self.end_offset = -1  # The high watermark when it was last asked.
         self._client = client
         self._committed = committed
         self._version = client.chance.choice((12, 18))
@@ -70,13 +70,14 @@ class Fetcher:
             raise Violation(
                 f"{client.name} cannot read {self.partition} from {self.offset}: {error}"
             ) from error
-        self.end_offset = data.last_stable_offset if self._committed else data.high_watermark
+        self.end_offset = data.high_watermark
         return list(self._take(data))
 
     async def _fetch(self, wait_ms: int) -> Any:
         client = self._client
         leader = await client.leader(self.partition)
         topic, index = self.partition
+        topic_id = await client.topic_id(topic)
         wanted = FetchPartition(
             partition=i32(index),
             current_leader_epoch=i32(leader.epoch),
@@ -88,9 +89,7 @@ class Fetcher:
             max_wait=milliseconds(wait_ms),
             min_bytes=i32(1),
             isolation_level=i8(self._committed),
-            topics=(
-                FetchTopic(topic=topic, topic_id=client.topic_ids[topic], partitions=(wanted,)),
-            ),
+            topics=(FetchTopic(topic=topic, topic_id=topic_id, partitions=(wanted,)),),
             forgotten_topics_data=(),
         )
         purpose = f"fetch {self.partition}"
