@@ -81,12 +81,12 @@ class IsrChanges:
         self._alter = alter
         self._clock = clock
         self._supervisor = supervisor
-        self._waiting: set[Partition] = set()
+        self._waiting: dict[Partition, None] = {}  # In the order of their coming.
         self._is_running = False
 
     def submit(self, partition: Partition) -> None:
         """The partition's followers have a pending change."""
-        self._waiting.add(partition)
+        self._waiting[partition] = None
         if not self._is_running and not self._supervisor.stopped:
             self._is_running = True
             self._supervisor.start("in-sync changes", self._send_all())
@@ -101,7 +101,7 @@ class IsrChanges:
             self._is_running = False
 
     def _take(self) -> Iterator[tuple[_Key, _Proposal]]:
-        waiting, self._waiting = self._waiting, set()
+        waiting, self._waiting = self._waiting, {}
         for partition in waiting:
             followers, topic_id = partition.followers, partition.log.topic_id
             if followers is not None and followers.pending is not None and topic_id is not None:
@@ -116,7 +116,7 @@ class IsrChanges:
                 raise ApiError(response.error_code)
         except ApiError as error:
             logger.info("in-sync changes could not be proposed: %s", error)
-            self._waiting.update(proposal.partition for proposal in proposals.values())
+            self._waiting |= {proposal.partition: None for proposal in proposals.values()}
             return False
         for topic in response.topics:
             for result in topic.partitions:
@@ -125,7 +125,7 @@ class IsrChanges:
                     proposal = proposals.pop(key, None)
                     if proposal is not None:
                         self._on_result(proposal, result)
-        self._waiting.update(proposal.partition for proposal in proposals.values())
+        self._waiting |= {proposal.partition: None for proposal in proposals.values()}
         return not self._waiting
 
     def _on_result(self, proposal: _Proposal, result: AlteredPartition) -> None:
@@ -139,7 +139,7 @@ class IsrChanges:
             followers.on_refused(change, self._clock.monotonic_ms())
             partition.advance_high_watermark()
         elif code not in _OUTDATED:
-            self._waiting.add(partition)
+            self._waiting[partition] = None
         logger.info(
             "%s: in-sync replicas %s were not taken: %s",
             partition.log.topic_partition,

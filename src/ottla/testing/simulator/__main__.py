@@ -1,12 +1,16 @@
 """`ottla-sim`: a cluster in simulation, from one seed or from many."""
 
 import argparse
+import math
 import os
 import random
 import sys
 import time
+from itertools import takewhile
 
+from ottla.testing.simulator.plants import PLANTS
 from ottla.testing.simulator.runner import run_seed, run_seeds
+from ottla.testing.simulator.summary import Summary
 
 SEEDS_COUNT_MAX = 1_000_000_000
 HASH_SEED = "0"  # The order of sets of text must not differ from run to run.
@@ -18,8 +22,8 @@ def main() -> int:
         os.execve(sys.executable, command, {**os.environ, "PYTHONHASHSEED": HASH_SEED})
     options = _parse()
     if options.seed is not None:
-        return _run_one(options.seed, show=not options.quiet)
-    return _run_many(options.first, options.count, options.jobs)
+        return _run_one(options.seed, options.plant, show=not options.quiet)
+    return _run_many(options)
 
 
 def _parse() -> argparse.Namespace:
@@ -33,12 +37,18 @@ def _parse() -> argparse.Namespace:
         default=random.SystemRandom().randrange(SEEDS_COUNT_MAX),
         help="begin with this seed; by default with any",
     )
-    parser.add_argument("--jobs", type=int, default=2, help="run so many at a time")
+    parser.add_argument(
+        "--jobs", type=int, default=os.cpu_count() or 1, help="run so many at a time"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=math.inf, help="begin no seed after this long"
+    )
+    parser.add_argument("--plant", choices=PLANTS, help="put this bug in, to see that it is found")
     return parser.parse_args()
 
 
-def _run_one(seed: int, *, show: bool) -> int:
-    outcome, lines = run_seed(seed)
+def _run_one(seed: int, plant: str | None, *, show: bool) -> int:
+    outcome, lines = run_seed(seed, plant)
     if show:
         sys.stdout.writelines(f"{line}\n" for line in lines)
     if outcome.failure:
@@ -48,26 +58,25 @@ def _run_one(seed: int, *, show: bool) -> int:
     return 1 if outcome.failure else 0
 
 
-def _run_many(first: int, count: int, jobs: int) -> int:
-    started = time.monotonic()
-    failures_count = 0
-    simulated_s = 0.0
-    for outcome in run_seeds(iter(range(first, first + count)), jobs):
-        simulated_s += outcome.simulated_s
-        if outcome.failure:
-            failures_count += 1
-            sys.stdout.write(
-                f"seed {outcome.seed} failed: {outcome.failure}\n"
-                f"  repeat with: {sys.executable} -m ottla.testing.simulator "
-                f"--seed {outcome.seed}\n"
-            )
-            sys.stdout.flush()
-    sys.stdout.write(
-        f"seeds {first} to {first + count - 1}: {count - failures_count} passed, "
-        f"{failures_count} failed; {simulated_s:.0f} simulated seconds in "
-        f"{time.monotonic() - started:.0f} s\n"
-    )
-    return 1 if failures_count else 0
+def _run_many(options: argparse.Namespace) -> int:
+    """Until all are run or the time is over; then the seeds that have begun come to their end."""
+    summary = Summary(options.plant)
+    deadline = time.monotonic() + options.seconds
+    seeds = range(options.first, options.first + options.count)
+    in_time = takewhile(lambda _: time.monotonic() < deadline, seeds)
+    try:
+        for outcome in run_seeds(in_time, options.jobs, options.plant):
+            summary.add(outcome)
+            if outcome.failure:
+                sys.stdout.write(
+                    f"seed {outcome.seed} failed: {outcome.failure}\n"
+                    f"  repeat with: {summary.repeat_command(outcome.seed)}\n"
+                )
+                sys.stdout.flush()
+    except KeyboardInterrupt:
+        sys.stdout.write("interrupted\n")
+    sys.stdout.writelines(f"{line}\n" for line in summary.lines())
+    return 1 if summary.failed else 0
 
 
 if __name__ == "__main__":

@@ -8,21 +8,22 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ottla.testing.simulator.checkers.all import all_checkers
 from ottla.testing.simulator.checkers.checker import Checker, FinalState, History
+from ottla.testing.simulator.clients.operator import OPERATIONS
 from ottla.testing.simulator.faults import FAULTS, Faults
 from ottla.testing.simulator.log_lines import traced_logging
 from ottla.testing.simulator.log_view import logs_of
+from ottla.testing.simulator.membership import Membership
 from ottla.testing.simulator.network import Network
 from ottla.testing.simulator.profile import Profile, draw_profile
 from ottla.testing.simulator.scheduler import Scheduler
 from ottla.testing.simulator.simulated_client import SimulatedClient
-from ottla.testing.simulator.simulated_node import SimulatedNode, out_of_sync
 from ottla.testing.simulator.trace import Trace
 from ottla.testing.simulator.violation import Stalled
 from ottla.testing.simulator.workloads import Workloads
 
 START_S_MAX = 30.0
 FINISH_S_MAX = 120.0
-LOOK_INTERVAL_S = 0.05
+LOOK_INTERVAL_S = 0.1
 OVERRIDES = {
     "offsets.topic.num.partitions": "2",
     "transaction.state.log.num.partitions": "2",
@@ -45,19 +46,16 @@ class Cluster:
         checkers: Sequence[Checker] | None = None,
     ) -> None:
         self.scheduler = Scheduler(seed)
-        self.profile = profile or draw_profile(self.scheduler.chance("profile"), FAULTS)
+        self.profile = profile or draw_profile(self.scheduler.chance("profile"), FAULTS, OPERATIONS)
         self.checkers = all_checkers() if checkers is None else list(checkers)
         self.network = Network(self.scheduler)
-        first = SimulatedNode(self.network, 1, OVERRIDES)
-        self.nodes = [first] + [
-            SimulatedNode(self.network, number, OVERRIDES, [first.address])
-            for number in range(2, self.profile.nodes_count + 1)
-        ]
+        self.membership = Membership(self.network, OVERRIDES, self.profile.nodes_count)
         self._workloads = Workloads(
             self.network,
             self.profile,
-            History(self.checkers),
-            [node.address for node in self.nodes],
+            History(self.checkers, self.scheduler.counts),
+            self.membership,
+            lambda client: self._start([client]),
         )
         self._clients: list[SimulatedClient] = []
 
@@ -78,24 +76,32 @@ class Cluster:
 
     def _run(self) -> None:
         self.scheduler.tell("simulator", str(self.profile))
-        for node in self.nodes:
+        membership = self.membership
+        for node in membership.nodes:
             node.start()
-        self._wait(self._all_serve, START_S_MAX, "start")
+        self._wait(lambda: membership.all_serve, START_S_MAX, "start")
         self._start([self._workloads.topics()])
         self._finish(START_S_MAX, "create the topics")
-        self._start(self._workloads.all())
+        operators = list(self._workloads.operator())
+        self._start([*self._workloads.all(), *operators])
         faults = self._start_faults()
         self._look()
         self.scheduler.run_until(self.scheduler.now + self.profile.duration_s)
         faults.stop()
-        self._wait(self._is_whole, FINISH_S_MAX, "become whole again")
-        for client in self._clients:
-            client.stop()
-        self._finish(FINISH_S_MAX, "finish")
+        self._stop(operators)
+        self._wait(lambda: membership.is_whole, FINISH_S_MAX, "become whole again")
+        self._stop(self._clients)
+        self._wait(lambda: membership.is_whole, FINISH_S_MAX, "stay whole")
         self._check_end()
 
+    def _stop(self, clients: Sequence[SimulatedClient]) -> None:
+        """They end what they have begun."""
+        for client in clients:
+            client.stop()
+        self._wait(lambda: not any(each.is_working for each in clients), FINISH_S_MAX, "finish")
+
     def _check_end(self) -> None:
-        final = FinalState(nodes=self.nodes)
+        final = FinalState(nodes=self.membership.nodes)
         self._start([self._workloads.final(final)])
         self._finish(FINISH_S_MAX, "read everything")
         for checker in self.checkers:
@@ -109,7 +115,7 @@ class Cluster:
     def _start_faults(self) -> Faults:
         faults = Faults(
             self.network,
-            self.nodes,
+            self.membership,
             self._clients,
             self.profile.faults,
             self.profile.fault_interval_s,
@@ -118,19 +124,12 @@ class Cluster:
         return faults
 
     def _look(self) -> None:
-        for node in self.nodes:
+        for node in self.membership.nodes:
             if node.serving and node.node is not None:
                 logs = list(logs_of(node.node))
                 for checker in self.checkers:
                     checker.look(node, logs)
         self.scheduler.call_later(LOOK_INTERVAL_S, self._look)
-
-    def _all_serve(self) -> bool:
-        return all(node.serving for node in self.nodes)
-
-    def _is_whole(self) -> bool:
-        """Every node serves, and every replica that there should be is in sync."""
-        return self._all_serve() and not any(map(out_of_sync, self.nodes))
 
     def _finish(self, seconds_max: float, what: str) -> None:
         self._wait(lambda: not self._working(), seconds_max, what)
@@ -139,11 +138,11 @@ class Cluster:
         return [client.name for client in self._clients if client.is_working]
 
     def _wait(self, done: Callable[[], bool], seconds_max: float, what: str) -> None:
-        self.scheduler.run_until(self.scheduler.now + seconds_max, done)
+        deadline = self.scheduler.now + seconds_max
+        while not done() and self.scheduler.now < deadline:
+            self.scheduler.run_until(self.scheduler.now + LOOK_INTERVAL_S)
         if not done():
-            who = [str(node) for node in self.nodes if not node.serving]
-            who += [each for node in self.nodes for each in out_of_sync(node)]
-            who += self._working()
+            who = [*self.membership.missing(), *self._working()]
             raise Stalled(f"did not {what} within {seconds_max} s: {', '.join(who)}")
 
     def _dispose(self) -> None:

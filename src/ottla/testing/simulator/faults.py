@@ -1,13 +1,14 @@
 """What goes wrong, when, and how it is mended.
 
-Each kind of fault is a method that begins it. It ends by itself after a while; `stop` ends all of
-them at once, and everything is well again.
+Each kind of fault is a method that begins it, and says whether it could. It ends by itself after a
+while; `stop` ends all of them at once, and everything is well again.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from ottla.testing.simulator.host import Host
+from ottla.testing.simulator.membership import Membership
 from ottla.testing.simulator.network import Network, Way
 from ottla.testing.simulator.simulated_client import SimulatedClient
 from ottla.testing.simulator.simulated_node import SimulatedNode
@@ -17,6 +18,7 @@ PAUSE_S_MAX = 8.0
 NETWORK_FAULT_S_MAX = 8.0
 DISK_FAULT_S_MAX = 5.0
 CLOCK_JUMP_MS_MAX = 60_000
+NODES_MIN = 3  # For a disk to be lost without what is on it.
 RESTART_AFTER_S = 0.5  # A process that ends is started again, as by systemd.
 
 
@@ -24,16 +26,17 @@ class Faults:
     def __init__(
         self,
         network: Network,
-        nodes: Sequence[SimulatedNode],
+        membership: Membership,
         clients: Sequence[SimulatedClient],
         kinds: Sequence[str],
         interval_s: float,
     ) -> None:
         self._scheduler = network.scheduler
         self._network = network
-        self._nodes = nodes
+        self._membership = membership
+        self._nodes = membership.nodes
         self._clients = clients
-        self._kinds: list[Callable[[], None]] = [getattr(self, f"_{kind}") for kind in kinds]
+        self._kinds = kinds
         self._interval_s = interval_s
         self._chance = network.scheduler.chance("faults")
         self._mends: dict[int, Callable[[], None]] = {}  # Of faults that last.
@@ -59,7 +62,9 @@ class Faults:
 
     def _begin_one(self) -> None:
         if not self._stopped:
-            self._chance.choice(self._kinds)()
+            kind = self._chance.choice(self._kinds)
+            if getattr(self, f"_{kind}")():
+                self._scheduler.count(f"fault: {kind}")
             self._schedule()
 
     def _watch(self) -> None:
@@ -81,50 +86,83 @@ class Faults:
         self._scheduler.call_later(self._chance.uniform(0.05, seconds_max), end)
 
     def _node(self) -> SimulatedNode:
-        return self._chance.choice(list(self._nodes))
+        return self._chance.choice(self._nodes)
+
+    def _running_node(self) -> SimulatedNode | None:
+        node = self._node()
+        return None if node.host.process is None else node
 
     def _tell(self, what: str) -> None:
         self._scheduler.tell("faults", what)
 
     # Processes and machines.
 
-    def _kill(self) -> None:
-        node = self._node()
-        if node.host.process is not None:
-            node.kill()
-            self._hold_down(node)
+    def _kill(self) -> bool:
+        node = self._running_node()
+        if node is None:
+            return False
+        node.kill()
+        self._hold_down(node)
+        return True
 
-    def _power_loss(self) -> None:
-        node = self._node()
-        if node.host.process is not None:
-            node.power_off()
-            self._hold_down(node)
+    def _power_loss(self) -> bool:
+        node = self._running_node()
+        if node is None:
+            return False
+        node.power_off()
+        self._hold_down(node)
+        return True
 
-    def _power_loss_in_a_write(self) -> None:
-        node = self._node()
-        if node.host.process is not None:
-            node.host.disk.power_loss_after(self._chance.randrange(12))
+    def _power_loss_in_a_write(self) -> bool:
+        node = self._running_node()
+        if node is None:
+            return False
+        node.host.disk.power_loss_after(self._chance.randrange(12))
+        return True
 
-    def _restart(self) -> None:
-        node = self._node()
-        if node.serving:
-            node.stop()
+    def _power_loss_everywhere(self) -> bool:
+        for node in self._nodes:
+            if node.host.process is not None:
+                node.power_off()
+                self._hold_down(node)
+        return True
 
-    def _pause(self) -> None:
-        node = self._node()
+    def _lose_directory(self) -> bool:
+        """Of one node at a time, and only when the others have all that it has."""
+        node = self._running_node()
+        if node is None or len(self._nodes) < NODES_MIN or not self._membership.is_whole:
+            return False
+        node.lose_directory()
+        self._hold_down(node)
+        return True
+
+    def _restart(self) -> bool:
+        node = self._running_node()
+        if node is None or not node.serving:
+            return False
+        node.stop()
+        return True
+
+    def _pause(self) -> bool:
+        node = self._running_node()
+        if node is None:
+            return False
         node.pause()
         self._for_a_while(PAUSE_S_MAX, node.resume)
+        return True
 
-    def _kill_client(self) -> None:
+    def _kill_client(self) -> bool:
         mortals = [client for client in self._clients if client.mortal]
         if mortals:
             self._chance.choice(mortals).kill()
+        return bool(mortals)
 
-    def _supersede_client(self) -> None:
+    def _supersede_client(self) -> bool:
         mortals = [client for client in self._clients if client.mortal]
         if mortals:
             earlier = self._chance.choice(mortals).supersede()
             self._for_a_while(PAUSE_S_MAX, earlier.process.resume)
+        return bool(mortals)
 
     def _hold_down(self, node: SimulatedNode) -> None:
         node.held_down += 1
@@ -141,7 +179,7 @@ class Faults:
         others = [node.host for node in self._nodes if node.host is not one]
         return one, self._chance.choice([*others, *[client.host for client in self._clients]])
 
-    def _cut(self) -> None:
+    def _cut(self) -> bool:
         one, other = self._two_hosts()
         ways = self._chance.choice(([(one, other)], [(other, one)], [(one, other), (other, one)]))
         self._tell(f"cut {', '.join(f'{a.name}->{b.name}' for a, b in ways)}")
@@ -154,13 +192,33 @@ class Faults:
                 self._network.mend(source, target)
 
         self._for_a_while(NETWORK_FAULT_S_MAX, mend)
+        return True
 
-    def _reset(self) -> None:
+    def _isolate(self) -> bool:
+        """A node from all the others; clients may still reach it."""
+        one = self._node().host
+        others = [node.host for node in self._nodes if node.host is not one]
+        self._tell(f"isolate {one.name}")
+        for other in others:
+            self._network.cut(one, other)
+            self._network.cut(other, one)
+
+        def mend() -> None:
+            self._tell(f"{one.name} is isolated no more")
+            for other in others:
+                self._network.mend(one, other)
+                self._network.mend(other, one)
+
+        self._for_a_while(NETWORK_FAULT_S_MAX, mend)
+        return True
+
+    def _reset(self) -> bool:
         one, other = self._two_hosts()
         self._tell(f"reset the connections of {one.name} and {other.name}")
         self._network.reset_connections(one, other)
+        return True
 
-    def _slow_network(self) -> None:
+    def _slow_network(self) -> bool:
         one, other = self._two_hosts()
         way = self._network.way(one, other)
         way.delay_s = self._chance.choice((0.01, 0.1, 0.5))
@@ -171,10 +229,11 @@ class Faults:
             way.delay_s, way.loss = Way().delay_s, Way().loss
 
         self._for_a_while(NETWORK_FAULT_S_MAX, mend)
+        return True
 
     # Disks.
 
-    def _slow_disk(self) -> None:
+    def _slow_disk(self) -> bool:
         host = self._node().host
         host.disk_slowness = self._chance.choice((10.0, 200.0, 1_000.0))
         self._tell(f"the disk of {host.name} is {host.disk_slowness} times slower")
@@ -183,14 +242,16 @@ class Faults:
             host.disk_slowness = 1.0
 
         self._for_a_while(DISK_FAULT_S_MAX, mend)
+        return True
 
-    def _disk_full(self) -> None:
+    def _disk_full(self) -> bool:
         disk = self._node().host.disk
         disk.disk_full(self._chance.randrange(20_000))
         self._tell(f"the disk of {self._name_of(disk)} is full")
         self._for_a_while(DISK_FAULT_S_MAX, lambda: disk.disk_full(None))
+        return True
 
-    def _failing_sync(self) -> None:
+    def _failing_sync(self) -> bool:
         """A disk that failed is replaced or repaired, and the machine started again."""
         node = self._node()
         node.host.disk.fail_next_sync()
@@ -203,23 +264,27 @@ class Faults:
                 node.power_off()
 
         self._for_a_while(DISK_FAULT_S_MAX, restart)
+        return True
 
     def _name_of(self, disk: object) -> str:
         return next(node.host.name for node in self._nodes if node.host.disk is disk)
 
     # Clocks.
 
-    def _clock_jump(self) -> None:
+    def _clock_jump(self) -> bool:
         host = self._node().host
         jump_ms = self._chance.randint(-CLOCK_JUMP_MS_MAX, CLOCK_JUMP_MS_MAX)
         host.wall_offset_ms += jump_ms
         self._tell(f"the clock of {host.name} jumps by {jump_ms} ms")
+        return True
 
 
 FAULTS: Final = (
     "kill",
     "power_loss",
     "power_loss_in_a_write",
+    "power_loss_everywhere",
+    "lose_directory",
     "restart",
     "pause",
     "kill_client",
@@ -230,5 +295,6 @@ FAULTS: Final = (
     "slow_disk",
     "disk_full",
     "failing_sync",
+    "isolate",
     "clock_jump",
 )

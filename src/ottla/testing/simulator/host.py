@@ -36,7 +36,7 @@ class Host:
         self._chance = self.scheduler.chance(f"host {name}")
         self._rate = 1.0 + self._chance.uniform(-drift_max, drift_max)
         self._booted_s = self._chance.uniform(0.0, 1_000_000.0)
-        self.disk = FaultyFilesystem(self._chance.getrandbits(64), self.now_ms)
+        self.disk = self._new_disk()
         self._dead: list[Process] = []
 
     # Its clocks.
@@ -83,9 +83,12 @@ class Host:
         self._end_process(machine_lives=False)
         self.disk.crash()
 
-    def forget_process(self) -> None:
-        """It has ended by itself."""
-        self._end_process(machine_lives=True)
+    def replace_disk(self) -> None:
+        """By an empty one, while the machine is off."""
+        self.disk = self._new_disk()
+
+    def _new_disk(self) -> FaultyFilesystem:
+        return FaultyFilesystem(self._chance.getrandbits(64), self.now_ms)
 
     def after_step(self) -> None:
         if self.disk.powered_off:

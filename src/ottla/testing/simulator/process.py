@@ -8,6 +8,7 @@ the operating system would; nothing that it holds is finalised while the run goe
 import asyncio
 import contextvars
 import socket
+import warnings
 from asyncio import AbstractEventLoop, Future, Handle, Task, TimerHandle
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor
@@ -72,11 +73,13 @@ class Process(AbstractEventLoop):
     def dispose(self) -> None:
         """After the run: let its remains go, quietly."""
         self.alive = False
-        for task in (*self._remains, *asyncio.all_tasks(self)):
-            if isinstance(task, Task):
-                task._log_destroy_pending = False  # type: ignore[attr-defined]
-                with suppress(BaseException):
-                    task.get_coro().close()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Of coroutines that nobody had begun to await.
+            for task in (*self._remains, *asyncio.all_tasks(self)):
+                if isinstance(task, Task):
+                    task._log_destroy_pending = False  # type: ignore[attr-defined]
+                    with suppress(BaseException):
+                        task.get_coro().close()
         self._remains.clear()
 
     # The event loop.

@@ -1,6 +1,7 @@
 """What a run is made of: drawn from its seed, so that seeds differ in more than their timing."""
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -10,31 +11,43 @@ class Profile:
     partitions_count: int = 2
     idempotent_producers_count: int = 2
     plain_producers_count: int = 1
+    careless_producers_count: int = 0  # With acks=1.
     readers_count: int = 1
     consumer_members_count: int = 0
     classic_members_count: int = 0
     copiers_count: int = 0
-    pause_s: float = 0.2  # Of a producer between rounds.
+    round_interval_s: float = 0.2  # Between two rounds of producing, of all producers together.
     duration_s: float = 30.0  # Until faults end.
     faults: tuple[str, ...] = ()  # See `faults`.
     fault_interval_s: float = 3.0
+    operations: tuple[str, ...] = ()  # See `clients.operator`.
+    operation_interval_s: float = 5.0
 
 
-def draw_profile(chance: random.Random, fault_names: tuple[str, ...]) -> Profile:
+def draw_profile(
+    chance: random.Random, fault_names: Sequence[str], operation_names: Sequence[str]
+) -> Profile:
     """Some kinds of faults at a time, for each hides what the others would show."""
-    faults = tuple(name for name in fault_names if chance.random() < 0.5)
-    nodes_count = chance.choice((1, 3, 3, 5))
+    nodes_count = chance.choice((1, 3, 3, 3, 3, 5))
     copiers_count = chance.choice((0, 0, 1, 2))
     return Profile(
         nodes_count=nodes_count,
         partitions_count=chance.randint(1, 3),
         idempotent_producers_count=chance.randint(1, 2),
         plain_producers_count=chance.randint(0, 1),
+        careless_producers_count=chance.choice((0, 0, 1)),
         consumer_members_count=chance.choice((0, 0, 2, 3)),
         classic_members_count=chance.choice((0, 0, 2, 3)),
         copiers_count=copiers_count if nodes_count == 1 else 0,
-        pause_s=chance.choice((0.1, 0.5, 2.0)) * nodes_count**0.5,
-        duration_s=chance.choice((15.0, 30.0)),
-        faults=faults,
+        round_interval_s=chance.choice((0.2, 0.5, 1.5)),
+        duration_s=chance.choice((30.0, 60.0, 120.0)),
+        faults=_some(chance, fault_names),
         fault_interval_s=chance.choice((1.0, 3.0, 8.0)),
+        operations=_some(chance, operation_names) if chance.random() < 0.5 else (),
+        operation_interval_s=chance.choice((2.0, 10.0)),
     )
+
+
+def _some(chance: random.Random, names: Sequence[str]) -> tuple[str, ...]:
+    share = chance.choice((0.2, 0.5))
+    return tuple(name for name in names if chance.random() < share)

@@ -8,13 +8,14 @@ import gc
 import multiprocessing
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing import connection
 from typing import TYPE_CHECKING
 
 from ottla.testing.simulator.cluster import Cluster
+from ottla.testing.simulator.plants import planted
 from ottla.testing.simulator.profile import Profile
 
 if TYPE_CHECKING:
@@ -31,26 +32,38 @@ class Outcome:
     simulated_s: float
     failure: str = ""  # What went wrong, in one line.
     details: str = ""
+    counts: Mapping[str, int] = field(default_factory=dict)  # What happened how often.
+    cpu_s: float = 0.0
 
 
-def run_seed(seed: int) -> tuple[Outcome, Sequence[str]]:
-    """What came of it, and its trace."""
+def run_seed(seed: int, plant: str | None = None) -> tuple[Outcome, Sequence[str]]:
+    """What came of it, and its trace; `plant` is a bug to put in (see `plants`)."""
     gc.collect()
     gc.disable()  # What it would call at some moment must not depend on that moment.
+    started_s = time.process_time()
     cluster = Cluster(seed)
     failure = details = ""
     try:
-        cluster.run()
+        with planted(plant):
+            cluster.run()
     except (Exception, AssertionError) as error:
         failure = f"{type(error).__name__}: {error}"
         details = traceback.format_exc()
     finally:
         gc.enable()
-    outcome = Outcome(seed, cluster.trace.digest, cluster.scheduler.now, failure, details)
+    outcome = Outcome(
+        seed,
+        cluster.trace.digest,
+        cluster.scheduler.now,
+        failure,
+        details,
+        dict(cluster.scheduler.counts),
+        time.process_time() - started_s,
+    )
     return outcome, cluster.trace.lines
 
 
-def run_seeds(seeds: Iterator[int], jobs: int) -> Iterator[Outcome]:
+def run_seeds(seeds: Iterator[int], jobs: int, plant: str | None = None) -> Iterator[Outcome]:
     """As they end."""
     _warm_up()
     gc.freeze()
@@ -59,7 +72,7 @@ def run_seeds(seeds: Iterator[int], jobs: int) -> Iterator[Outcome]:
     while True:
         while len(running) < jobs and (seed := next(seeds, None)) is not None:
             receiver, sender = context.Pipe(duplex=False)
-            process = context.Process(target=_run_child, args=(seed, sender))
+            process = context.Process(target=_run_child, args=(seed, plant, sender))
             process.start()
             sender.close()
             running[receiver] = (seed, process, time.monotonic() + SECONDS_MAX)
@@ -85,8 +98,8 @@ def _take(receiver: "Connection", seed: int, process: "ForkProcess", deadline: f
     return outcome
 
 
-def _run_child(seed: int, sender: "Connection") -> None:
-    outcome, _ = run_seed(seed)
+def _run_child(seed: int, plant: str | None, sender: "Connection") -> None:
+    outcome, _ = run_seed(seed, plant)
     sender.send(outcome)
 
 

@@ -7,7 +7,7 @@ time jumps to the next timer.
 import asyncio
 import random
 from asyncio import Handle
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
@@ -32,6 +32,7 @@ class Scheduler:
         self.trace = Trace()
         self.running: Process | None = None  # Whose callback runs now, or ran last.
         self.failure: BaseException | None = None  # Ends the run.
+        self.counts: Counter[str] = Counter()  # What happened how often.
         self._ready: deque[_Work] = deque()
         self._timers: list[tuple[float, int, _Work]] = []
         self._sequence = 0
@@ -43,6 +44,9 @@ class Scheduler:
 
     def tell(self, who: str, what: str) -> None:
         self.trace.add(self.now, who, what)
+
+    def count(self, what: str) -> None:
+        self.counts[what] += 1
 
     def fail(self, error: BaseException) -> None:
         """End the run with this, the first time."""

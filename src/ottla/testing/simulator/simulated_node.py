@@ -28,9 +28,9 @@ class SimulatedNode:
         network: "Network",
         node_id: int,
         overrides: Mapping[str, str],
-        join: Sequence[Address] = (),
+        others: Callable[["SimulatedNode"], Sequence[Address]],
     ) -> None:
-        """`join` are nodes of its cluster; without any it begins one."""
+        """`others` are the nodes of its cluster."""
         self.node_id = node_id
         self.host = Host(f"node-{node_id}", network)
         self.host.on_death = self._on_death
@@ -38,12 +38,14 @@ class SimulatedNode:
         self.serving = False
         self.life = 0
         self.held_down = 0  # How many want it to stay down.
+        self.leaving = False  # It is to be no part of the cluster any more.
         # A sync was made to fail in this life. What the cache has is then not what the disk has, so
         # the machine is restarted, not only the process.
         self.disk_failed = False
         self.on_serving: list[Callable[[SimulatedNode], object]] = []
         self._overrides = overrides
-        self._join = tuple(map(str, join))
+        self._others = others
+        self.begins_cluster = False  # With its next life.
 
     def __str__(self) -> str:
         return self.host.name
@@ -79,6 +81,13 @@ class SimulatedNode:
         self.host.power_off()
         self._on_death()
 
+    def lose_directory(self) -> None:
+        """Its disk is gone, and a new one in its place."""
+        self._tell("loses its data directory")
+        self.host.power_off()
+        self.host.replace_disk()
+        self._on_death()
+
     def pause(self) -> None:
         if self.host.process is not None:
             self._tell("is paused")
@@ -97,7 +106,7 @@ class SimulatedNode:
                 port=PORT,
                 data=(Path(DATA),),
                 overrides=self._overrides,
-                join=self._join,
+                join=self._join(),
             ),
             {},
         )
@@ -114,6 +123,13 @@ class SimulatedNode:
             listener(self)
         await node.failed.wait()
         await self._stop(process, node)
+
+    def _join(self) -> tuple[str, ...]:
+        """There is somebody to join unless this node is the first."""
+        if self.begins_cluster:
+            self.begins_cluster = False
+            return ()
+        return tuple(map(str, self._others(self)))
 
     async def _stop(self, process: "Process", node: Node) -> None:
         self.serving = False
@@ -152,15 +168,3 @@ class SimulatedNode:
 
     def _tell(self, what: str) -> None:
         self.host.scheduler.tell(self.host.name, what)
-
-
-def out_of_sync(node: SimulatedNode) -> list[str]:
-    """Partitions that lack a leader or an in-sync replica, as the node knows."""
-    if node.node is None:
-        return []
-    return [
-        f"{topic.name}-{index} on {node} (leader {state.leader}, in sync {state.isr})"
-        for topic in node.node.image.topics.values()
-        for index, state in topic.partitions.items()
-        if state.leader < 0 or set(state.isr) != set(state.replicas)
-    ]

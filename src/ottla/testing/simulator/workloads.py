@@ -1,21 +1,21 @@
 """The clients of a run."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ottla.network.peers import Address
 from ottla.protocol.topics import TopicPartition
 from ottla.testing.simulator.checkers.checker import FinalState, History
-from ottla.testing.simulator.clients.admin import create_topic
+from ottla.testing.simulator.clients.admin import Admin
 from ottla.testing.simulator.clients.classic_member import ClassicMember
 from ottla.testing.simulator.clients.client import Client, Unavailable
 from ottla.testing.simulator.clients.consumer_member import ConsumerMember
 from ottla.testing.simulator.clients.consumption import Consumption
 from ottla.testing.simulator.clients.copier import Copier, copier_group
-from ottla.testing.simulator.clients.producer import Producer
-from ottla.testing.simulator.clients.reader import Fetcher, Reader
-from ottla.testing.simulator.events import ReadRecord
+from ottla.testing.simulator.clients.operator import Operator
+from ottla.testing.simulator.clients.producer import ACKS_ALL, Producer
+from ottla.testing.simulator.clients.reader import Reader, read_to_end
+from ottla.testing.simulator.membership import Membership
 from ottla.testing.simulator.profile import Profile
 from ottla.testing.simulator.simulated_client import SimulatedClient, Work, Works
 
@@ -29,26 +29,69 @@ REPLICATION_FACTOR_MAX = 3
 
 class Workloads:
     def __init__(
-        self, network: "Network", profile: Profile, history: History, bootstrap: Sequence[Address]
+        self,
+        network: "Network",
+        profile: Profile,
+        history: History,
+        membership: Membership,
+        start: Callable[[SimulatedClient], None],
     ) -> None:
+        """`start` is for clients that are begun later."""
         count = profile.partitions_count
         self.partitions = [TopicPartition(TOPIC, index) for index in range(count)]
         self.copies = [TopicPartition(COPIES, index) for index in range(count)]
         self._network = network
         self._profile = profile
+        self._producers_count = (
+            profile.idempotent_producers_count
+            + profile.plain_producers_count
+            + profile.careless_producers_count
+        )
         self._history = history
-        self._bootstrap = bootstrap
+        self._membership = membership
+        self._start = start
 
     def topics(self) -> SimulatedClient:
         """Makes the topics, and ends."""
         factor = min(self._profile.nodes_count, REPLICATION_FACTOR_MAX)
         count = self._profile.partitions_count
+
+        async def create(admin: Admin, name: str) -> None:
+            await admin.until_done(
+                lambda: admin.create_topic(name, partitions_count=count, replication_factor=factor)
+            )
+
         return self._client(
-            "admin",
-            lambda client: [
-                create_topic(client, name, partitions_count=count, replication_factor=factor)
-                for name in (TOPIC, COPIES)
-            ],
+            "admin", lambda client: [create(Admin(client), name) for name in (TOPIC, COPIES)]
+        )
+
+    def operator(self) -> Iterator[SimulatedClient]:
+        """Whoever changes the cluster, if somebody does."""
+        profile = self._profile
+        if profile.operations:
+            yield self._client(
+                "operator",
+                lambda client: [
+                    Operator(
+                        client,
+                        self._membership,
+                        TOPIC,
+                        profile.operations,
+                        profile.operation_interval_s,
+                        self._on_partition_added,
+                        self.partitions,
+                    ).run()
+                ],
+            )
+
+    def _on_partition_added(self, index: int) -> None:
+        partition = TopicPartition(TOPIC, index)
+        self.partitions.append(partition)
+        self._start(
+            self._client(
+                f"producer-of-{index}",
+                lambda client: [self._producer(client, partition, idempotent=True).run()],
+            )
         )
 
     def all(self) -> list[SimulatedClient]:
@@ -59,11 +102,11 @@ class Workloads:
 
         def work(client: Client) -> Works:
             reads = [
-                _read_to_end(client, partition, state.records.setdefault(partition, []))
+                read_to_end(client, partition, state.records.setdefault(partition, []))
                 for partition in self.partitions
             ]
             reads += [
-                _read_to_end(
+                read_to_end(
                     client, partition, state.copies.setdefault(partition, []), committed=True
                 )
                 for partition in self.copies
@@ -78,17 +121,36 @@ class Workloads:
 
     def _producers(self) -> Iterator[SimulatedClient]:
         profile = self._profile
-        producers = [True] * profile.idempotent_producers_count
-        producers += [False] * profile.plain_producers_count
-        for number, idempotent in enumerate(producers):
-            yield self._client(f"producer-{number}", partial(self._produce, idempotent=idempotent))
+        kinds = [(True, ACKS_ALL)] * profile.idempotent_producers_count
+        kinds += [(False, ACKS_ALL)] * profile.plain_producers_count
+        kinds += [(False, 1)] * profile.careless_producers_count
+        for number, (idempotent, acks) in enumerate(kinds):
+            yield self._client(
+                f"producer-{number}", partial(self._produce, idempotent=idempotent, acks=acks)
+            )
 
-    def _produce(self, client: Client, *, idempotent: bool) -> Works:
-        pause_s = self._profile.pause_s
+    def _produce(self, client: Client, *, idempotent: bool, acks: int) -> Works:
         return [
-            Producer(client, self._history, partition, idempotent=idempotent, pause_s=pause_s).run()
+            self._producer(client, partition, idempotent=idempotent, acks=acks).run()
             for partition in self.partitions
         ]
+
+    def _producer(
+        self,
+        client: Client,
+        partition: TopicPartition,
+        *,
+        idempotent: bool,
+        acks: int = ACKS_ALL,
+    ) -> Producer:
+        return Producer(
+            client,
+            self._history,
+            partition,
+            idempotent=idempotent,
+            pause_s=self._profile.round_interval_s * self._producers_count * len(self.partitions),
+            acks=acks,
+        )
 
     def _readers(self) -> Iterator[SimulatedClient]:
         for number in range(self._profile.readers_count):
@@ -126,7 +188,7 @@ class Workloads:
         return [Copier(client, self._history, source, self.copies).run()]
 
     def _client(self, name: str, work: Work, *, mortal: bool = False) -> SimulatedClient:
-        return SimulatedClient(self._network, name, self._bootstrap, work, mortal=mortal)
+        return SimulatedClient(self._network, name, self._membership.addresses, work, mortal=mortal)
 
     async def _read_copied_to(
         self, client: Client, partition: TopicPartition, state: FinalState
@@ -137,15 +199,3 @@ class Workloads:
                 state.copied_to[partition] = await consumption.fetch_offset(partition, "", -1)
             except Unavailable:
                 await client.back_off()
-
-
-async def _read_to_end(
-    client: Client,
-    partition: TopicPartition,
-    records: list[ReadRecord],
-    *,
-    committed: bool = False,
-) -> None:
-    fetcher = Fetcher(client, partition, committed=committed)
-    while fetcher.end_offset != fetcher.offset:
-        records += await fetcher.poll(wait_ms=0)

@@ -1,5 +1,6 @@
 """What a checker is."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -41,10 +42,12 @@ class Checker:
 
 @dataclass(slots=True)
 class History:
-    """Passes on what happens."""
+    """Passes on what happens, and counts it."""
 
     checkers: Sequence[Checker] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
 
     def tell(self, event: Event) -> None:
+        self.counts[type(event).__name__] += 1
         for checker in self.checkers:
             checker.on(event)

@@ -1,39 +1,183 @@
-"""A client that changes topics."""
+"""A client that changes topics, replicas and members.
 
+Calls raise Unavailable or RefusedError; those called until they are done only return.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+
+from kio.schema.alter_partition_reassignments.v1.request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from kio.schema.create_partitions.v3.request import CreatePartitionsRequest, CreatePartitionsTopic
 from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
-from kio.schema.types import TopicName
-from kio.static.primitive import i16, i32
+from kio.schema.delete_topics.v6.request import DeleteTopicsRequest, DeleteTopicState
+from kio.schema.describe_cluster.v2.request import DescribeClusterRequest
+from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest, PartitionData, TopicData
+from kio.schema.elect_leaders.v2.request import ElectLeadersRequest
+from kio.schema.remove_raft_voter.v0.request import RemoveRaftVoterRequest
+from kio.schema.types import BrokerId, TopicName
+from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
+from kio.static.primitive import i8, i16, i32
 
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.times import milliseconds
+from ottla.protocol.topics import CLUSTER_METADATA_TOPIC, TopicPartition
 from ottla.testing.simulator.clients.client import Client, Unavailable, check
 
-CREATE_TOPICS = 19
+CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS = 19, 20, 37
+ELECT_LEADERS, ALTER_PARTITION_REASSIGNMENTS = 43, 45
+DESCRIBE_QUORUM, DESCRIBE_CLUSTER, UNREGISTER_BROKER, REMOVE_RAFT_VOTER = 55, 60, 64, 81
 TIMEOUT_MS = 5_000
+CALL_TIMEOUT_MS = 2 * TIMEOUT_MS
+PREFERRED = i8(0)
 
 
-async def create_topic(
-    client: Client, name: str, *, partitions_count: int, replication_factor: int
-) -> None:
-    """Returns when it is there, however long that takes."""
-    topic = CreatableTopic(
-        name=TopicName(name),
-        num_partitions=i32(partitions_count),
-        replication_factor=i16(replication_factor),
-        assignments=(),
-        configs=(),
-    )
-    request = CreateTopicsRequest(
-        topics=(topic,), timeout=milliseconds(TIMEOUT_MS), validate_only=False
-    )
-    while True:
-        try:
-            response = await client.call_any(CREATE_TOPICS, 7, request)
-            (created,) = response.topics
-            if created.error_code is not ErrorCode.topic_already_exists:
-                check(created.error_code)
-        except Unavailable:
-            await client.back_off()
-        else:
-            client.tell(f"created {name}")
-            return
+class Admin:
+    def __init__(self, client: Client) -> None:
+        self.client = client
+
+    async def until_done(self, attempt: Callable[[], Awaitable[None]]) -> None:
+        """However long that takes."""
+        while True:
+            try:
+                await attempt()
+                return
+            except Unavailable:
+                await self.client.back_off()
+
+    # Topics.
+
+    async def create_topic(
+        self, name: str, *, partitions_count: int, replication_factor: int
+    ) -> None:
+        topic = CreatableTopic(
+            name=TopicName(name),
+            num_partitions=i32(partitions_count),
+            replication_factor=i16(replication_factor),
+            assignments=(),
+            configs=(),
+        )
+        request = CreateTopicsRequest(
+            topics=(topic,), timeout=milliseconds(TIMEOUT_MS), validate_only=False
+        )
+        response = await self._call(CREATE_TOPICS, 7, request)
+        (created,) = response.topics
+        _check_replication(created.error_code, ErrorCode.topic_already_exists)
+        self.client.tell(f"created {name}")
+
+    async def delete_topic(self, name: str) -> None:
+        state = DeleteTopicState(name=TopicName(name), topic_id=None)
+        request = DeleteTopicsRequest(topics=(state,), timeout=milliseconds(TIMEOUT_MS))
+        response = await self._call(DELETE_TOPICS, 6, request)
+        (deleted,) = response.responses
+        if deleted.error_code is not ErrorCode.unknown_topic_or_partition:
+            check(deleted.error_code)
+        self.client.tell(f"deleted {name}")
+
+    async def create_partitions(self, topic: str, count: int) -> None:
+        wanted = CreatePartitionsTopic(name=TopicName(topic), count=i32(count), assignments=None)
+        request = CreatePartitionsRequest(
+            topics=(wanted,), timeout=milliseconds(TIMEOUT_MS), validate_only=False
+        )
+        response = await self._call(CREATE_PARTITIONS, 3, request)
+        (created,) = response.results
+        _check_replication(created.error_code, ErrorCode.invalid_partitions)
+        self.client.tell(f"{topic} has {count} partitions")
+
+    # Replicas.
+
+    async def reassign(self, wanted: Mapping[TopicPartition, Sequence[int] | None]) -> None:
+        """None takes a reassignment back."""
+        topics: dict[str, list[ReassignablePartition]] = {}
+        for (topic, index), replicas in wanted.items():
+            target = None if replicas is None else tuple(map(BrokerId, replicas))
+            topics.setdefault(topic, []).append(
+                ReassignablePartition(partition_index=i32(index), replicas=target)
+            )
+        request = AlterPartitionReassignmentsRequest(
+            timeout=milliseconds(TIMEOUT_MS),
+            topics=tuple(
+                ReassignableTopic(name=TopicName(topic), partitions=tuple(partitions))
+                for topic, partitions in topics.items()
+            ),
+        )
+        response = await self._call(ALTER_PARTITION_REASSIGNMENTS, 1, request)
+        check(response.error_code)
+        for topic in response.responses:
+            for each in topic.partitions:
+                _check_replication(each.error_code, ErrorCode.no_reassignment_in_progress)
+
+    async def elect_preferred_leaders(self) -> None:
+        request = ElectLeadersRequest(
+            election_type=PREFERRED, topic_partitions=None, timeout=milliseconds(TIMEOUT_MS)
+        )
+        response = await self._call(ELECT_LEADERS, 2, request)
+        check(response.error_code)
+
+    async def replicas(self) -> dict[TopicPartition, tuple[int, ...]]:
+        """As some broker knows them."""
+        await self.client.refresh()
+        return self.client.replicas
+
+    # Members.
+
+    async def is_fenced(self, broker_id: int) -> bool:
+        """Also if it is not known any more."""
+        request = DescribeClusterRequest(
+            include_cluster_authorized_operations=False, include_fenced_brokers=True
+        )
+        response = await self._call(DESCRIBE_CLUSTER, 2, request)
+        check(response.error_code)
+        return all(each.is_fenced for each in response.brokers if each.broker_id == broker_id)
+
+    async def remove_voters(self, broker_id: int) -> None:
+        """Whatever votes under this id."""
+        topic = TopicData(
+            topic_name=TopicName(CLUSTER_METADATA_TOPIC),
+            partitions=(PartitionData(partition_index=i32(0)),),
+        )
+        response = await self._call(DESCRIBE_QUORUM, 2, DescribeQuorumRequest(topics=(topic,)))
+        check(response.error_code)
+        ((described,),) = (each.partitions for each in response.topics)
+        check(described.error_code)
+        for voter in described.current_voters:
+            if voter.replica_id == broker_id:
+                await self._remove_voter(voter.replica_id, voter.replica_directory_id)
+
+    async def unregister(self, broker_id: int) -> None:
+        request = UnregisterBrokerRequest(broker_id=BrokerId(broker_id))
+        response = await self._call(UNREGISTER_BROKER, 0, request)
+        if response.error_code is not ErrorCode.broker_id_not_registered:
+            check(response.error_code)
+
+    async def _remove_voter(self, replica_id: int, directory_id: object) -> None:
+        request = RemoveRaftVoterRequest(
+            cluster_id=None,
+            voter_id=i32(replica_id),
+            voter_directory_id=directory_id,  # type: ignore[arg-type]
+        )
+        response = await self._call(REMOVE_RAFT_VOTER, 0, request)
+        if response.error_code is not ErrorCode.voter_not_found:
+            check(response.error_code)
+
+    async def _call(self, api_key: int, version: int, request: object):  # type: ignore[no-untyped-def]
+        return await self.client.call_any(api_key, version, request, timeout_ms=CALL_TIMEOUT_MS)
+
+
+def _check_replication(code: ErrorCode, *done: ErrorCode) -> None:
+    """`done` is what is said the second time. Brokers may be too few for now."""
+    if code in {ErrorCode.invalid_replication_factor, ErrorCode.invalid_replica_assignment}:
+        raise Unavailable(code.name)
+    if code not in done:
+        check(code)
+
+
+def without(replicas: Sequence[int], leaving: int, others: Iterable[int], count: int) -> list[int]:
+    """So many replicas, with another broker in the place of one that leaves if there are too few.
+
+    Replicas of which some are on their way may be more.
+    """
+    staying = [each for each in replicas if each != leaving]
+    return [*staying, *(each for each in others if each not in replicas)][:count]

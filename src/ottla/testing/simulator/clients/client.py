@@ -70,8 +70,9 @@ class Client:
         self.superseded = False  # Another process does its work now.
         self.topic_ids: dict[str, UUID] = {}
         self.topic_names: dict[UUID, str] = {}
+        self.replicas: dict[TopicPartition, tuple[int, ...]] = {}  # As was last heard.
         self._peers = Peers(self.process, self.name)
-        self._bootstrap = list(bootstrap)
+        self._bootstrap = bootstrap
         self._leaders: dict[TopicPartition, Leader] = {}
         self._leader_epochs: dict[TopicPartition, int] = {}  # The newest that was heard of.
         self._coordinators: dict[tuple[int, str], Address] = {}
@@ -103,8 +104,11 @@ class Client:
         except PeerUnreachable as error:
             raise Unavailable(str(error)) from error
 
-    async def call_any(self, api_key: int, version: int, request: object) -> Any:
-        return await self.call(self.chance.choice(self._bootstrap), api_key, version, request)
+    async def call_any(
+        self, api_key: int, version: int, request: object, *, timeout_ms: int = CALL_TIMEOUT_MS
+    ) -> Any:
+        address = self.chance.choice(self._bootstrap)
+        return await self.call(address, api_key, version, request, timeout_ms=timeout_ms)
 
     async def refresh(self) -> None:
         """Learn from some broker who leads what."""
@@ -120,14 +124,28 @@ class Client:
         addresses = {
             broker.node_id: Address(broker.host, broker.port) for broker in response.brokers
         }
+        self.replicas = {
+            TopicPartition(topic.name, each.partition_index): tuple(each.replica_nodes)
+            for topic in response.topics
+            for each in topic.partitions
+        }
         for topic in response.topics:
+            if self.topic_ids.get(topic.name, topic.topic_id) != topic.topic_id:
+                self.forget_topic(topic.name)
+            self.topic_ids[topic.name] = topic.topic_id
             for each in topic.partitions:
                 if each.leader_id in addresses:
                     partition = TopicPartition(topic.name, each.partition_index)
                     leader = Leader(addresses[each.leader_id], each.leader_epoch)
                     self._learn_leader(partition, leader)
-        self.topic_ids |= {topic.name: topic.topic_id for topic in response.topics}
         self.topic_names = {topic_id: name for name, topic_id in self.topic_ids.items()}
+
+    def forget_topic(self, topic: str) -> None:
+        """It was deleted; one of the same name may come after it."""
+        self.topic_ids.pop(topic, None)
+        for known in (self._leaders, self._leader_epochs):
+            for partition in [each for each in known if each.topic == topic]:
+                del known[partition]
 
     async def topic_id(self, topic: str) -> UUID:
         if topic not in self.topic_ids:

@@ -25,6 +25,7 @@ from ottla.testing.simulator.events import Acknowledged, Sent
 from ottla.testing.simulator.violation import Violation
 
 PRODUCE, INIT_PRODUCER_ID = 0, 22
+ACKS_ALL = -1
 BATCHES_PER_ROUND_MAX = 5
 RECORDS_PER_BATCH_MAX = 3
 VALUE_BYTES_MAX = 2_000
@@ -54,22 +55,29 @@ class Producer:
         *,
         idempotent: bool,
         pause_s: float,
+        acks: int = ACKS_ALL,
     ) -> None:
+        """What is acknowledged by less than all is not told: it may be lost."""
         self._client = client
         self._history = history
         self._partition = partition
         self._idempotent = idempotent
         self._pause_s = pause_s  # Between rounds, on average.
+        self._acks = i16(acks)
         self._identity = Identity()
         self._next_number = 0
         self._version = client.chance.choice((9, 12, 13))
 
     async def run(self) -> None:
-        if self._idempotent:
+        while not self._client.stopping:
+            await self.produce(rounds=1)
+
+    async def produce(self, *, rounds: int) -> None:
+        """Some batches in each; returns when all are acknowledged."""
+        if self._idempotent and self._identity.producer_id == NO_PRODUCER_ID:
             await self._init()
-        client = self._client
-        while not client.stopping:
-            await asyncio.sleep(client.chance.expovariate(1.0 / self._pause_s))
+        for _ in range(rounds):
+            await asyncio.sleep(self._client.chance.expovariate(1.0 / self._pause_s))
             await self._deliver(self._new_batches())
 
     async def _init(self) -> None:
@@ -152,6 +160,8 @@ class Producer:
         self._client.tell(
             f"{self._partition}: {batch.base_sequence}-{last_number} is at {base_offset}"
         )
+        if self._acks != ACKS_ALL:
+            return
         for index, sent in enumerate(batch.records):
             offset = base_offset + index if base_offset >= 0 else -1
             self._history.tell(Acknowledged(sent, offset))
@@ -190,7 +200,7 @@ class Producer:
         data = PartitionProduceData(index=i32(index), records=Records(bytes(records)))
         return ProduceRequest(
             transactional_id=None,
-            acks=i16(-1),
+            acks=self._acks,
             timeout=milliseconds(PRODUCE_TIMEOUT_MS),
             topic_data=(
                 TopicProduceData(

@@ -129,3 +129,16 @@ class _Aborted:
                 self._open.discard(header.producer_id)
             return False
         return header.is_transactional and header.producer_id in self._open
+
+
+async def read_to_end(
+    client: Client,
+    partition: TopicPartition,
+    records: list[ReadRecord],
+    *,
+    committed: bool = False,
+) -> None:
+    """Of what there is now, into `records`."""
+    fetcher = Fetcher(client, partition, committed=committed)
+    while fetcher.end_offset != fetcher.offset:
+        records += await fetcher.poll(wait_ms=0)

@@ -1,0 +1,163 @@
+"""Whoever runs the cluster: nodes come and go, replicas move, topics are made, grow and end.
+
+Each kind of operation is a method. It may fail on the way and be begun again, as a person would.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from ottla.protocol.topics import TopicPartition
+from ottla.testing.simulator.clients.admin import Admin, without
+from ottla.testing.simulator.clients.client import Client, RefusedError, Unavailable
+from ottla.testing.simulator.clients.passing_topic import PassingTopic
+from ottla.testing.simulator.membership import Membership
+from ottla.testing.simulator.violation import Violation
+
+if TYPE_CHECKING:
+    from ottla.testing.simulator.simulated_node import SimulatedNode
+
+NODES_MIN: Final = 3  # As many as there are replicas.
+NODES_MAX: Final = 5
+PARTITIONS_MAX: Final = 5
+PASSING_NAMES: Final = 2
+_LOOK_S: Final = 0.2
+
+
+class Operator:
+    def __init__(
+        self,
+        client: Client,
+        membership: Membership,
+        topic: str,
+        kinds: Sequence[str],
+        interval_s: float,
+        on_partition_added: Callable[[int], None],
+        partitions: Sequence[TopicPartition],
+    ) -> None:
+        """`partitions` are those of `topic`; the new ones are to be put in there."""
+        self._client = client
+        self._membership = membership
+        self._topic = topic
+        self._kinds = kinds
+        self._interval_s = interval_s
+        self._on_partition_added = on_partition_added
+        self._partitions = partitions
+        self._admin = Admin(client)
+        self._chance = client.chance
+        self._passed_count = 0
+
+    async def run(self) -> None:
+        client = self._client
+        while not client.stopping:
+            await asyncio.sleep(self._chance.expovariate(1.0 / self._interval_s))
+            kind = self._chance.choice(self._kinds)
+            try:
+                if await getattr(self, f"_{kind}")():
+                    client.host.scheduler.count(f"operation: {kind}")
+            except Unavailable as error:
+                client.tell(f"could not {kind}: {error}")
+            except RefusedError as error:
+                raise Violation(f"{kind} was refused with {error}") from error
+
+    # Topics.
+
+    async def _add_partition(self) -> bool:
+        count = len(self._partitions) + 1
+        if count > PARTITIONS_MAX:
+            return False
+        await self._admin.until_done(lambda: self._admin.create_partitions(self._topic, count))
+        self._on_partition_added(count - 1)
+        return True
+
+    async def _pass_topic(self) -> bool:
+        """One of few names, so that a topic has had others of its name before it."""
+        name = f"passing-{self._passed_count % PASSING_NAMES}"
+        self._passed_count += 1
+        factor = min(NODES_MIN, len(self._membership.nodes))
+        await PassingTopic(self._admin, name, self._passed_count, factor).live()
+        return True
+
+    # Replicas.
+
+    async def _reassign(self) -> bool:
+        replicas = await self._admin.replicas()
+        if not replicas:
+            return False
+        partition = self._chance.choice(sorted(replicas))
+        members = [node.node_id for node in self._membership.nodes if not node.leaving]
+        target = self._chance.sample(members, min(len(members), len(replicas[partition])))
+        if self._chance.random() < 0.1:
+            await self._admin.reassign({partition: None})
+        else:
+            await self._admin.reassign({partition: target})
+            self._client.tell(f"{partition} moves to {target}")
+        return True
+
+    async def _elect(self) -> bool:
+        await self._admin.elect_preferred_leaders()
+        return True
+
+    # Members.
+
+    async def _join(self) -> bool:
+        if len(self._membership.nodes) >= NODES_MAX:
+            return False
+        node = self._membership.add()
+        served = asyncio.Event()
+        node.on_serving.append(lambda _: served.set())
+        node.start()
+        await served.wait()
+        return True
+
+    async def _leave(self) -> bool:
+        nodes = self._membership.nodes
+        if len(nodes) <= NODES_MIN:
+            return False
+        node = self._chance.choice(nodes)
+        node.leaving = True
+        self._client.tell(f"{node} is to leave")
+        await self._drain(node)
+        await self._stop(node)
+        await self._drain(node)  # Of what it was given meanwhile.
+        broker_id = node.node_id
+        await self._admin.until_done(lambda: self._admin.remove_voters(broker_id))
+        await self._admin.until_done(lambda: self._admin.unregister(broker_id))
+        self._client.tell(f"{node} has left")
+        self._membership.remove(node)
+        return True
+
+    async def _drain(self, leaving: "SimulatedNode") -> None:
+        """Returns when no partition has a replica there."""
+        broker_id = leaving.node_id
+        while True:
+            try:
+                replicas = await self._admin.replicas()
+                left = {each: on for each, on in replicas.items() if broker_id in on}
+                if not left:
+                    return
+                members = [node.node_id for node in self._membership.nodes if not node.leaving]
+                await self._admin.reassign(
+                    {each: without(on, broker_id, members, NODES_MIN) for each, on in left.items()}
+                )
+            except Unavailable as error:
+                self._client.tell(f"{leaving} is not drained yet: {error}")
+            await asyncio.sleep(_LOOK_S)
+
+    async def _stop(self, node: "SimulatedNode") -> None:
+        """For good."""
+        node.held_down += 1
+        while node.host.process is not None:
+            if node.serving:
+                node.stop()
+            await asyncio.sleep(1.0)
+        while True:
+            try:
+                if await self._admin.is_fenced(node.node_id):
+                    return
+            except Unavailable as error:
+                self._client.tell(f"{node} may not be fenced yet: {error}")
+            await asyncio.sleep(_LOOK_S)
+
+
+OPERATIONS: Final = ("add_partition", "pass_topic", "reassign", "elect", "join", "leave")

@@ -1,0 +1,74 @@
+"""A topic that is made, written, read and deleted; one of the same name may have been before it.
+
+It has exactly what was written to it, and nothing of the topic before.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from ottla.protocol.topics import TopicPartition
+from ottla.testing.simulator.checkers.checker import Checker, History
+from ottla.testing.simulator.clients.admin import Admin
+from ottla.testing.simulator.clients.client import Unavailable
+from ottla.testing.simulator.clients.producer import Producer
+from ottla.testing.simulator.clients.reader import Fetcher
+from ottla.testing.simulator.events import Event, Sent, name_of
+from ottla.testing.simulator.violation import Violation
+
+ROUNDS: Final = 3
+
+
+class _Writes(Checker):
+    """Hears what is written."""
+
+    def __init__(self) -> None:
+        self.values: list[bytes] = []
+
+    def on(self, event: Event) -> None:
+        if isinstance(event, Sent):
+            self.values.append(event.value)
+
+
+class PassingTopic:
+    def __init__(self, admin: Admin, name: str, number: int, replication_factor: int) -> None:
+        self._admin = admin
+        self._partition = TopicPartition(name, 0)
+        self._number = number
+        self._replication_factor = replication_factor
+
+    async def live(self) -> None:
+        """From beginning to end, however long that takes."""
+        admin, topic = self._admin, self._partition.topic
+        await admin.until_done(
+            lambda: admin.create_topic(
+                topic, partitions_count=1, replication_factor=self._replication_factor
+            )
+        )
+        writes = _Writes()
+        producer = Producer(
+            admin.client, History([writes]), self._partition, idempotent=True, pause_s=0.05
+        )
+        await producer.produce(rounds=ROUNDS)
+        await self._read(writes.values)
+        await admin.until_done(lambda: admin.delete_topic(topic))
+        await admin.until_done(self._see_it_gone)
+
+    async def _read(self, written: Sequence[bytes]) -> None:
+        """All of it; a new leader may not know at once that it is committed."""
+        fetcher = Fetcher(self._admin.client, self._partition, committed=False)
+        values: list[bytes] = []
+        while len(values) < len(written) or fetcher.end_offset != fetcher.offset:
+            values += [record.value for record in await fetcher.poll(wait_ms=0)]
+            if values != list(written[: len(values)]):
+                raise Violation(
+                    f"{self._partition.topic} has {list(map(name_of, values))}, "
+                    f"but {list(map(name_of, written))} was written"
+                )
+
+    async def _see_it_gone(self) -> None:
+        """Some broker may not know it yet; that is as it should be."""
+        client, topic = self._admin.client, self._partition.topic
+        client.forget_topic(topic)
+        await client.refresh()
+        if topic in client.topic_ids:
+            raise Unavailable(f"{topic} is still there")

@@ -1,0 +1,102 @@
+"""Bugs that are put in on purpose, to see that they are found.
+
+Each takes the place of one decision of the product for as long as a run lasts. They are bugs that
+systems like this one have had.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import Any, Final
+from unittest.mock import patch
+
+from ottla.protocol.hot_copy import CopyPosition
+from ottla.raft import elections
+from ottla.raft.quorum import Quorum
+from ottla.raft.quorum_state import QuorumState
+from ottla.raft.states import Prospective, State, Unattached
+from ottla.raft.voters import ReplicaKey
+from ottla.replication.partition import Partition
+from ottla.replication.partition_commit_log import PartitionCommitLog
+from ottla.replication.replica_fetcher import ReplicaFetcher
+from ottla.runtime.quorum_state_file import QuorumStateFile
+
+Plant = Callable[[ExitStack], None]
+
+UNKNOWN_EPOCH: Final = -1
+
+
+@contextmanager
+def planted(name: str | None) -> Iterator[None]:
+    """With the bug of this name in place; None stands for none."""
+    with ExitStack() as stack:
+        if name is not None:
+            PLANTS[name](stack)
+        yield
+
+
+def _replace(stack: ExitStack, owner: object, name: str, wrong: object) -> None:
+    stack.enter_context(patch.object(owner, name, wrong))
+
+
+def _ack_before_commit(stack: ExitStack) -> None:
+    """A producer is answered when the leader alone has the records."""
+    _replace(stack, Partition, "acknowledged", lambda *_: True)
+
+
+def _truncate_by_high_watermark(stack: ExitStack) -> None:
+    """A follower cuts its log at its high watermark, whatever the leader has (before KIP-101)."""
+    follow, position = ReplicaFetcher.follow, ReplicaFetcher._position
+
+    def cut_and_follow(self: ReplicaFetcher, partition: Partition) -> None:
+        log = partition.log
+        self._tools.logs.truncate({log.topic_partition: log.high_watermark})
+        follow(self, partition)
+
+    def position_without_epoch(self: ReplicaFetcher, key: Any) -> CopyPosition:
+        return position(self, key)._replace(last_fetched_epoch=UNKNOWN_EPOCH)
+
+    _replace(stack, ReplicaFetcher, "follow", cut_and_follow)
+    _replace(stack, ReplicaFetcher, "_position", position_without_epoch)
+
+
+def _vote_twice(stack: ExitStack) -> None:
+    """A voter grants every candidate of an epoch its vote."""
+
+    def grants_any(state: State, _: ReplicaKey, *, up_to_date: bool) -> bool:
+        return up_to_date and isinstance(state, Unattached | Prospective)
+
+    def vote_for_any(self: Quorum, candidate: ReplicaKey) -> None:
+        assert isinstance(self.state, Unattached | Prospective)
+        self._become(replace(self.state, voted=candidate))
+
+    _replace(stack, elections, "grants_vote", grants_any)
+    _replace(stack, Quorum, "vote_for", vote_for_any)
+
+
+def _vote_without_sync(stack: ExitStack) -> None:
+    """A vote is on its way before the disk has it."""
+
+    def save_unsynced(self: QuorumStateFile, state: QuorumState) -> None:
+        temporary = f"{self.path}.new"
+        file = self._filesystem.open(temporary, create=True)
+        file.truncate(0)
+        file.append(state.to_json().encode())
+        file.close()
+        self._filesystem.rename(temporary, self.path)
+
+    _replace(stack, QuorumStateFile, "save", save_unsynced)
+
+
+def _commit_offsets_before_replication(stack: ExitStack) -> None:
+    """A coordinator answers when the leader alone has its records."""
+    _replace(stack, PartitionCommitLog, "committed_offset", property(lambda self: self.next_offset))
+
+
+PLANTS: Final[dict[str, Plant]] = {
+    "ack-before-commit": _ack_before_commit,
+    "truncate-by-high-watermark": _truncate_by_high_watermark,
+    "vote-twice": _vote_twice,
+    "vote-without-sync": _vote_without_sync,
+    "commit-offsets-before-replication": _commit_offsets_before_replication,
+}
