@@ -210,6 +210,13 @@ def test_a_fenced_producer_is_told_so_in_the_words_of_its_version(
     }
 
 
+def test_offsets_in_a_transaction_are_those_of_a_group_with_a_name(
+    txn: TransactionWire, producer: Producer, topic: str
+) -> None:
+    assert txn.commit_offset(producer, "", topic, 1) is ErrorCode.invalid_group_id
+    assert txn.end_as_older_client(producer) is ErrorCode.invalid_txn_state
+
+
 @pytest.mark.parametrize("commit", [True, False])
 def test_offsets_count_when_their_transaction_does(
     txn: TransactionWire, producer: Producer, topic: str, commit: bool

@@ -159,9 +159,6 @@ def test_a_generation_of_a_group_that_does_not_exist() -> None:
 
     assert commit(9) is ErrorCode.group_id_not_found
     assert commit(8) is ErrorCode.illegal_generation
-    assert coordinator.refusal(lambda: coordinator.commit({}, group="")) is (
-        ErrorCode.invalid_group_id
-    )
 
 
 def test_members_commit_in_their_generation_only() -> None:
@@ -258,7 +255,16 @@ def test_fetch_of_an_unknown_group_has_no_offsets() -> None:
 
     assert coordinator.offsets(("t", 0)) == {("t", 0): -1}
     assert coordinator.offsets() == {}
-    assert coordinator.fetch(group="").error_code is ErrorCode.invalid_group_id
+
+
+def test_a_group_without_a_name_keeps_offsets_as_well() -> None:
+    coordinator = Coordinator()
+    coordinator.commit({("t", 0): 7}, group="")
+
+    (topic,) = coordinator.fetch(("t", 0), group="").topics
+    assert topic.partitions[0].committed_offset == 7
+    results = coordinator.run(lambda _: coordinator.machine.delete_groups([""])).value
+    assert results[0].error_code is ErrorCode.none
 
 
 def test_fetch_of_everything_is_in_order() -> None:
@@ -446,7 +452,7 @@ def test_delete_groups() -> None:
         DeletableGroupResult(group_id=GroupId("g"), error_code=ErrorCode.none),
         DeletableGroupResult(group_id=GroupId("busy"), error_code=ErrorCode.non_empty_group),
         DeletableGroupResult(group_id=GroupId("none"), error_code=ErrorCode.group_id_not_found),
-        DeletableGroupResult(group_id=GroupId(""), error_code=ErrorCode.invalid_group_id),
+        DeletableGroupResult(group_id=GroupId(""), error_code=ErrorCode.group_id_not_found),
     )
     assert coordinator.last_records == (
         offset_tombstone("g", TopicPartition("t", 0)),

@@ -239,7 +239,7 @@ class GroupMachine:
         for group_id in group_ids:
             group = self._state.consumer_groups.get(group_id)
             described.append(
-                consumer_describe.describe_missing(group_id)
+                consumer_describe.describe_missing(group_id, self._missing(group_id, "consumer"))
                 if group is None
                 else consumer_describe.describe(group, self._state.catalog, default_assignor)
             )
@@ -263,7 +263,7 @@ class GroupMachine:
         for group_id in group_ids:
             group = self._state.share_groups.get(group_id)
             described.append(
-                share_describe.describe_missing(group_id)
+                share_describe.describe_missing(group_id, self._missing(group_id, "share"))
                 if group is None
                 else share_describe.describe(group, self._state.catalog)
             )
@@ -325,6 +325,14 @@ class GroupMachine:
         return result
 
     # Groups as a whole.
+
+    def _missing(self, group_id: str, kind: str) -> ApiError:
+        """Why there is no group of this type."""
+        if not group_id:
+            return ApiError(ErrorCode.invalid_group_id, "the group id is empty")
+        other = self._state.group(group_id)
+        problem = "not found" if other is None else f"is not a {kind} group"
+        return ApiError(ErrorCode.group_id_not_found, f"Group {group_id} {problem}.")
 
     def delete_groups(self, group_ids: Iterable[str]) -> Result[tuple[DeletableGroupResult, ...]]:
         return removal.delete_groups(self._state, group_ids)

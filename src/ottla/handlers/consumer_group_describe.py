@@ -13,8 +13,8 @@ from kio.schema.consumer_group_describe.v1.response import (
     DescribedGroup,
 )
 from kio.schema.types import GroupId
-from kio.static.primitive import i32
 
+from ottla.groups.consumer.describe import describe_missing
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.group_calls import call_each, submit
 from ottla.protocol.errors import ApiError
@@ -30,7 +30,7 @@ async def handle_consumer_group_describe(
         )
 
     answers = await call_each(
-        request.group_ids, begin, lambda group_id, error: (_failed(group_id, error),)
+        request.group_ids, begin, lambda group_id, error: (describe_missing(group_id, error),)
     )
     return ConsumerGroupDescribeResponse(
         throttle_time=NO_THROTTLE, groups=tuple(group for (group,) in answers)
@@ -42,18 +42,5 @@ def error_response(
 ) -> ConsumerGroupDescribeResponse:
     return ConsumerGroupDescribeResponse(
         throttle_time=NO_THROTTLE,
-        groups=tuple(_failed(group_id, error) for group_id in request.group_ids),
-    )
-
-
-def _failed(group_id: GroupId, error: ApiError) -> DescribedGroup:
-    return DescribedGroup(
-        error_code=error.code,
-        error_message=error.message,
-        group_id=group_id,
-        group_state="",
-        group_epoch=i32(0),
-        assignment_epoch=i32(0),
-        assignor_name="",
-        members=(),
+        groups=tuple(describe_missing(group_id, error) for group_id in request.group_ids),
     )

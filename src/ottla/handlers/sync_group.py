@@ -15,13 +15,21 @@ from kio.schema.sync_group.v5.response import SyncGroupResponse
 
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.group_calls import call
-from ottla.protocol.errors import ApiError
+from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
+
+_PROTOCOL_SINCE = 5
 
 
 def handle_sync_group(
-    broker: Broker, _: RequestContext, request: SyncGroupRequest
+    broker: Broker, context: RequestContext, request: SyncGroupRequest
 ) -> SyncGroupResponse | Awaitable[SyncGroupResponse]:
+    unsaid = request.protocol_type is None or request.protocol_name is None
+    if unsaid and context.api_version >= _PROTOCOL_SINCE:
+        raise ApiError(
+            ErrorCode.inconsistent_group_protocol,
+            "the protocol is not named",
+        )
     return call(
         broker, request.group_id, lambda machine, now_ms: machine.sync_group(request, now_ms)
     )

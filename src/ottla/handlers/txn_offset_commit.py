@@ -33,6 +33,8 @@ _ADDED_HERE_SINCE = 5
 async def handle_txn_offset_commit(
     broker: Broker, context: RequestContext, request: TxnOffsetCommitRequest
 ) -> TxnOffsetCommitResponse:
+    if not request.group_id:
+        raise ApiError(ErrorCode.invalid_group_id, "the group id is empty")
     runtime = broker.groups.find(request.group_id)
     partition = broker.groups.partition_of(request.group_id)
     assert partition is not None, "a coordinator was found, so its topic is there"

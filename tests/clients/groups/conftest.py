@@ -1,12 +1,19 @@
-import itertools
+"""A broker for groups, which are in a hurry.
+
+With OTTLA_TEST_BOOTSTRAP it is somebody else's, and has to be started with the same settings.
+"""
+
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
-from tests.broker_process import BrokerProcess
+from confluent_kafka import ConsumerGroupTopicPartitions
+from tests.broker_process import BrokerProcess, ExternalBroker
 from tests.clients.client import Sent
 from tests.clients.confluent_client import ConfluentClient
 from tests.clients.groups.members import POLLERS, Group, Poller
+from tests.conftest import EXTERNAL_BOOTSTRAP
 
 # Rebalances need not wait for more members, and dead members are missed soon.
 FAST_GROUPS = {
@@ -22,17 +29,20 @@ FAST_GROUP_ARGUMENTS = [
     argument for key, value in FAST_GROUPS.items() for argument in ("--set", f"{key}={value}")
 ]
 
-_numbers = itertools.count()
-
 
 @pytest.fixture(scope="session")
-def group_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+def group_broker(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[BrokerProcess | ExternalBroker]:
+    if EXTERNAL_BOOTSTRAP:
+        yield ExternalBroker(EXTERNAL_BOOTSTRAP)
+        return
     with BrokerProcess(tmp_path_factory.mktemp("groups"), *FAST_GROUP_ARGUMENTS) as process:
         yield process
 
 
 @pytest.fixture
-def bootstrap(group_broker: BrokerProcess) -> str:
+def bootstrap(group_broker: BrokerProcess | ExternalBroker) -> str:
     return group_broker.bootstrap
 
 
@@ -43,13 +53,13 @@ def confluent(bootstrap: str) -> ConfluentClient:
 
 @pytest.fixture
 def group_id() -> str:
-    return f"group-{next(_numbers)}"
+    return f"group-{uuid.uuid4()}"
 
 
 @pytest.fixture
 def topic(confluent: ConfluentClient) -> str:
     """Four partitions with 25 records each."""
-    name = f"topic-{next(_numbers)}"
+    name = f"topic-{uuid.uuid4()}"
     confluent.create_topic(name, 4)
     produce(confluent, name, 25)
     return name
@@ -59,6 +69,12 @@ def produce(confluent: ConfluentClient, topic: str, count: int, partitions: int 
     confluent.produce(
         topic, [Sent(partition=number % partitions) for number in range(count * partitions)]
     )
+
+
+def committed(confluent: ConfluentClient, group_id: str) -> dict[int, tuple[int, str | None]]:
+    asked = ConsumerGroupTopicPartitions(group_id)
+    answered = confluent.wait(confluent.admin.list_consumer_group_offsets([asked])[group_id])
+    return {place.partition: (place.offset, place.metadata) for place in answered.topic_partitions}
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 import aiokafka
 import kafka
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 from kafka.errors import KafkaConnectionError
 from tests.clients.client import TIMEOUT_S
 
@@ -155,6 +155,29 @@ class AiokafkaPoller:
     def close(self) -> None:
         self._run(self._consumer.stop())
         self._loop.close()
+
+
+class CommittingPoller:
+    """Commits what was polled last before it polls again."""
+
+    def __init__(self, poller: Poller) -> None:
+        self._poller = poller
+
+    def poll(self) -> list[Place]:
+        try:
+            self._poller.commit()
+        except KafkaException:
+            pass  # It has polled nothing yet, or the partitions go to others.
+        return self._poller.poll()
+
+    def assignment(self) -> set[int]:
+        return self._poller.assignment()
+
+    def commit(self) -> None:
+        self._poller.commit()
+
+    def close(self) -> None:
+        self._poller.close()
 
 
 POLLERS: dict[str, Callable[..., Poller]] = {

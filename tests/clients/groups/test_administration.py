@@ -13,9 +13,13 @@ from confluent_kafka import (
     TopicPartition,
 )
 from confluent_kafka.admin import OffsetSpec
+from kafka import KafkaConsumer
 from kafka.admin import KafkaAdminClient
+from kafka.structs import OffsetAndMetadata
+from kafka.structs import TopicPartition as KafkaPythonPartition
 from tests.clients.client import TIMEOUT_S, Refused
 from tests.clients.confluent_client import ConfluentClient
+from tests.clients.groups.conftest import committed
 from tests.clients.groups.members import POLLERS, Group
 
 GROUP_NOT_EMPTY = 68
@@ -27,12 +31,6 @@ def commit(bootstrap: str, group_id: str, *places: TopicPartition) -> None:
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group_id, "log_level": 2})
     consumer.commit(offsets=list(places), asynchronous=False)
     consumer.close()
-
-
-def committed(confluent: ConfluentClient, group_id: str) -> dict[int, tuple[int, str | None]]:
-    asked = ConsumerGroupTopicPartitions(group_id)
-    answered = confluent.wait(confluent.admin.list_consumer_group_offsets([asked])[group_id])
-    return {place.partition: (place.offset, place.metadata) for place in answered.topic_partitions}
 
 
 @pytest.mark.parametrize("client", ["confluent", "confluent-consumer-protocol"])
@@ -75,6 +73,20 @@ def test_metadata_of_a_commit_comes_back(
     assert committed(confluent, group_id) == {2: (7, note)}
 
 
+def test_kafka_python_reads_the_metadata_of_its_commit(
+    bootstrap: str, group_id: str, topic: str
+) -> None:
+    consumer = KafkaConsumer(bootstrap_servers=bootstrap, group_id=group_id)
+    place = KafkaPythonPartition(topic, 0)
+    try:
+        consumer.assign([place])
+        consumer.commit({place: OffsetAndMetadata(5, "note", -1)})
+        found = consumer.committed(place, metadata=True)
+    finally:
+        consumer.close()
+    assert (found.offset, found.metadata) == (5, "note")
+
+
 def test_offsets_can_be_moved_while_nobody_reads(
     bootstrap: str, group_id: str, topic: str, confluent: ConfluentClient
 ) -> None:
@@ -84,16 +96,19 @@ def test_offsets_can_be_moved_while_nobody_reads(
     assert committed(confluent, group_id)[0][0] == 3
 
 
+@pytest.mark.parametrize("client", ["confluent", "confluent-consumer-protocol"])
 def test_only_a_group_without_members_is_deleted(
-    group: Group, bootstrap: str, group_id: str, topic: str, confluent: ConfluentClient
+    group: Group, client: str, bootstrap: str, group_id: str, topic: str, confluent: ConfluentClient
 ) -> None:
-    member = group.join(lambda: POLLERS["confluent"](bootstrap, group_id, topic))
+    member = group.join(lambda: POLLERS[client](bootstrap, group_id, topic))
     group.wait_for(lambda: len(member.received) == 100)
     member.commit()
     with pytest.raises(Refused) as refusal:
         confluent.wait(confluent.admin.delete_consumer_groups([group_id])[group_id])
     assert refusal.value.code == GROUP_NOT_EMPTY
     member.leave()
+    described = confluent.wait(confluent.admin.describe_consumer_groups([group_id])[group_id])
+    assert described.state.name == "EMPTY"
     confluent.wait(confluent.admin.delete_consumer_groups([group_id])[group_id])
     assert committed(confluent, group_id) == {}
     with pytest.raises(Refused) as refusal:

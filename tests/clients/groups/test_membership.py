@@ -3,12 +3,23 @@
 from collections.abc import Callable
 from functools import partial
 
+import pytest
 from tests.clients.confluent_client import ConfluentClient
-from tests.clients.groups.conftest import produce
+from tests.clients.groups.conftest import committed, produce
 from tests.clients.groups.member_process import start_member
-from tests.clients.groups.members import POLLERS, ConfluentPoller, Group, Member, Poller, disjoint
+from tests.clients.groups.members import (
+    POLLERS,
+    CommittingPoller,
+    ConfluentPoller,
+    Group,
+    Member,
+    Place,
+    Poller,
+    disjoint,
+)
 
 ALL = {0, 1, 2, 3}
+CONFLUENT = ("confluent", "confluent-consumer-protocol")
 
 
 def test_one_member_gets_everything(group: Group, start: Callable[[], Poller]) -> None:
@@ -131,6 +142,33 @@ def test_a_static_member_comes_back_without_a_rebalance(
 def _revoked(member: Member) -> list[set[int]]:
     assert isinstance(member.poller, ConfluentPoller)
     return member.poller.revoked
+
+
+@pytest.mark.parametrize("client", CONFLUENT)
+def test_a_pattern_subscribes_to_topics(
+    group: Group, client: str, bootstrap: str, group_id: str, topic: str
+) -> None:
+    member = group.join(partial(POLLERS[client], bootstrap, group_id, f"^{topic}$"))
+    group.wait_for(lambda: len(member.received) == 100)
+    assert member.assigned == ALL
+
+
+@pytest.mark.parametrize("client", CONFLUENT)
+def test_all_is_read_though_members_come_while_it_is(
+    group: Group, client: str, bootstrap: str, group_id: str, topic: str, confluent: ConfluentClient
+) -> None:
+    produce(confluent, topic, 75)
+    start = partial(POLLERS[client], bootstrap, group_id, topic)
+    members = [group.join(lambda: CommittingPoller(start())) for _ in range(3)]
+
+    def read() -> set[Place]:
+        return {place for member in members for place in member.received}
+
+    def offsets() -> set[int]:
+        return {offset for offset, _ in committed(confluent, group_id).values()}
+
+    group.wait_for(lambda: len(read()) == 400)
+    group.wait_for(lambda: offsets() == {100})
 
 
 def test_a_regular_expression_finds_topics_that_come_later(

@@ -354,8 +354,12 @@ def test_a_pending_member_holds_up_the_rebalance_until_it_joins_or_goes() -> Non
 def test_leaving_an_unknown_group() -> None:
     coordinator = Coordinator()
 
-    assert coordinator.refusal(lambda: coordinator.leave(("m", None))) is (
-        ErrorCode.unknown_member_id
+    response = coordinator.leave(("m", None))
+
+    assert response.error_code is ErrorCode.none
+    assert [member.error_code for member in response.members] == [ErrorCode.unknown_member_id]
+    assert coordinator.refusal(lambda: coordinator.leave(("m", None), group="")) is (
+        ErrorCode.invalid_group_id
     )
 
 

@@ -68,7 +68,10 @@ class ClassicMembership:
         return Result(HeartbeatResponse(throttle_time=NO_THROTTLE, error_code=error))
 
     def leave_group(self, request: LeaveGroupRequest, now_ms: int) -> Result[LeaveGroupResponse]:
-        group = self._known_group(request.group_id)
+        _validate_group_id(request.group_id)
+        group = self._state.classic_group(request.group_id)
+        if group is None:
+            return Result(leave_response(tuple(map(_unknown, request.members))))
         effects = Effects()
         count_before = len(group.members)
         responses = tuple(
@@ -101,12 +104,24 @@ class ClassicMembership:
         return ErrorCode.none
 
     def _known_group(self, group_id: str) -> ClassicGroup:
-        if not group_id:
-            raise ApiError(ErrorCode.invalid_group_id, "the group id is empty")
+        _validate_group_id(group_id)
         group = self._state.classic_group(group_id)
         if group is None:
             raise ApiError(ErrorCode.unknown_member_id, "there is no such group")
         return group
+
+
+def _validate_group_id(group_id: str) -> None:
+    if not group_id:
+        raise ApiError(ErrorCode.invalid_group_id, "the group id is empty")
+
+
+def _unknown(identity: MemberIdentity) -> MemberResponse:
+    return MemberResponse(
+        member_id=identity.member_id,
+        group_instance_id=identity.group_instance_id,
+        error_code=ErrorCode.unknown_member_id,
+    )
 
 
 def leave_response(responses: tuple[MemberResponse, ...]) -> LeaveGroupResponse:

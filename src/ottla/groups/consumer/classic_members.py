@@ -57,13 +57,13 @@ class ClassicMembers:
         self, group: ConsumerGroup, request: JoinGroupRequest, caller: Caller, now_ms: int
     ) -> Result[JoinGroupResponse]:
         self._validate_join(group, request)
-        subscription = _subscription(request)
         instance_id = request.group_instance_id
         prefix = instance_id or caller.client_id
         member_id = request.member_id or f"{prefix}-{self._state.new_uuid()}"
         needs_id = caller.api_version >= MEMBER_ID_REQUIRED_SINCE
         if not request.member_id and needs_id and instance_id is None:
             return Result(join_error(ErrorCode.member_id_required, member_id))
+        subscription = _subscription(request)
         draft = Draft(group)
         before = self._find(draft, request, member_id)
         member = _updated(before, request, subscription, caller)

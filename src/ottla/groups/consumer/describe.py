@@ -15,7 +15,7 @@ from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.member import ConsumerMember
 from ottla.groups.partitions import Assignment, by_topic
 from ottla.machine.catalog import TopicCatalog
-from ottla.protocol.errors import ErrorCode
+from ottla.protocol.errors import ApiError, ErrorCode
 
 _CLASSIC_MEMBER = i8(0)
 _CONSUMER_MEMBER = i8(1)
@@ -36,10 +36,10 @@ def describe(group: ConsumerGroup, catalog: TopicCatalog, default_assignor: str)
     )
 
 
-def describe_missing(group_id: str) -> DescribedGroup:
+def describe_missing(group_id: str, error: ApiError) -> DescribedGroup:
     return DescribedGroup(
-        error_code=ErrorCode.group_id_not_found,
-        error_message=f"Group {group_id} not found.",
+        error_code=error.code,
+        error_message=error.message,
         group_id=GroupId(group_id),
         group_state="",
         group_epoch=i32(0),

@@ -54,7 +54,7 @@ class OffsetCommits:
         self, request: OffsetCommitRequest, api_version: int, now_ms: int
     ) -> Result[list[TopicResult]]:
         group_id, generation, member_id, group_instance_id, retention_ms, topics = request
-        group = self._group(group_id)
+        group = self._state.group(group_id)
         if group is not None:
             group.validate_offset_commit(
                 member_id,
@@ -117,7 +117,7 @@ class OffsetCommits:
         )
 
     def _validate_transactional(self, request: TxnOffsetCommitRequest, api_version: int) -> None:
-        group = self._group(request.group_id)
+        group = self._state.group(request.group_id)
         if group is not None:
             try:
                 group.validate_offset_commit(
@@ -141,11 +141,6 @@ class OffsetCommits:
 
     def complete_transaction(self, marker: TransactionMarker) -> Result[None]:
         return Result(None, (marker,))
-
-    def _group(self, group_id: str) -> Group | None:
-        if not group_id:
-            raise ApiError(ErrorCode.invalid_group_id, "the group id is empty")
-        return self._state.group(group_id)
 
     def _keep_alive(self, group: Group, member_id: str, now_ms: int) -> None:
         """A member of a classic group that commits is alive."""

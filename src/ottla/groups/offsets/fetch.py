@@ -30,8 +30,6 @@ def fetch_offsets(
 ) -> Result[OffsetFetchResponseGroup]:
     """With `require_stable` an offset that an open transaction may change is not told (KIP-447)."""
     group_id = request.group_id
-    if not group_id:
-        return Result(_group_response(group_id, (), ErrorCode.invalid_group_id))
     group = state.group(group_id)
     if group is not None:
         try:

@@ -31,6 +31,8 @@ BATCH_RECORDS_MAX = 5_000  # Tombstones of some 100 bytes each; a batch has to s
 def delete_offsets(
     state: CoordinatorState, request: OffsetDeleteRequest
 ) -> Result[OffsetDeleteResponse]:
+    if not request.group_id:
+        raise ApiError(ErrorCode.invalid_group_id, "the group id is empty")
     group = _existing_group(state, request.group_id)
     group.validate_offset_delete()
     records: list[OffsetCommitRecord] = []
@@ -159,8 +161,6 @@ def _places(state: CoordinatorState, group_id: str) -> set[TopicPartition]:
 
 
 def _existing_group(state: CoordinatorState, group_id: str) -> Group:
-    if not group_id:
-        raise ApiError(ErrorCode.invalid_group_id, "the group id is empty")
     group = state.group(group_id)
     if group is None:
         raise ApiError(ErrorCode.group_id_not_found, f"there is no group {group_id}")

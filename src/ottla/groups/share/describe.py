@@ -31,10 +31,10 @@ def describe(group: ShareGroup, catalog: TopicCatalog) -> DescribedGroup:
     )
 
 
-def describe_missing(group_id: str, error: ApiError | None = None) -> DescribedGroup:
+def describe_missing(group_id: str, error: ApiError) -> DescribedGroup:
     return DescribedGroup(
-        error_code=ErrorCode.group_id_not_found if error is None else error.code,
-        error_message=f"Group {group_id} not found." if error is None else error.message,
+        error_code=error.code,
+        error_message=error.message,
         group_id=GroupId(group_id),
         group_state="",
         group_epoch=i32(0),
