@@ -5,7 +5,7 @@ from ottla.transactions.config import TransactionConfig
 from ottla.transactions.expiry import TOMBSTONES_MAX
 from ottla.transactions.record import TransactionRecord
 from ottla.transactions.state import TransactionState
-from ottla.transactions.transaction import Transaction
+from ottla.transactions.transaction import Producer, Transaction
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
@@ -38,6 +38,41 @@ def test_what_is_not_completed_is_kept():
     coordinator.add(producer, T0)
     coordinator.end(producer)
     assert coordinator.advance(30 * DAY_MS) == []
+
+
+def two_phase_producer(coordinator: Coordinator) -> Producer:
+    response = coordinator.init(two_phase=True)
+    return Producer(response.producer_id, response.producer_epoch)
+
+
+def commit(coordinator: Coordinator, producer: Producer) -> Producer:
+    coordinator.add(producer, T0, version=2)
+    response = coordinator.end(producer, version=2)
+    coordinator.write_markers()
+    return Producer(response.producer_id, response.producer_epoch)
+
+
+def test_an_id_for_one_two_phase_transaction_is_forgotten_soon_after_that():
+    coordinator = Coordinator()
+    commit(coordinator, two_phase_producer(coordinator))
+    assert coordinator.advance(HOUR_MS - 1) == []
+    assert coordinator.advance(HOUR_MS) == [TransactionRecord("x", None)]
+
+
+def test_two_phase_transactions_are_kept_before_they_end():
+    coordinator = Coordinator()
+    producer = two_phase_producer(coordinator)
+    assert coordinator.advance(6 * DAY_MS) == []
+    coordinator.add(producer, T0, version=2)
+    assert coordinator.advance(30 * DAY_MS) == []
+
+
+def test_a_two_phase_producer_that_goes_on_is_kept():
+    coordinator = Coordinator()
+    producer = commit(coordinator, two_phase_producer(coordinator))
+    commit(coordinator, producer)
+    assert coordinator.advance(7 * DAY_MS - 1) == []
+    assert coordinator.advance(HOUR_MS) == [TransactionRecord("x", None)]
 
 
 def test_many_are_forgotten_in_portions():

@@ -5,7 +5,8 @@ from typing import Any
 
 from ottla.protocol.config import ConfigKey, ConfigType, ConfigValues, at_least
 
-_DAY_MS = 24 * 3_600_000
+_HOUR_MS = 3_600_000
+_DAY_MS = 24 * _HOUR_MS
 
 
 def _integer(name: str, default: int, doc: str) -> ConfigKey[int]:
@@ -22,9 +23,15 @@ TRANSACTIONAL_ID_EXPIRATION_MS = _integer(
     7 * _DAY_MS,
     "How long a transactional id that is not used is remembered.",
 )
+TRANSACTIONAL_ID_TWO_PHASE_EXPIRATION_MS = _integer(
+    "transactional.id.two.phase.expiration.ms",
+    _HOUR_MS,
+    "How long a transactional id is remembered after its first transaction, if that was a two-phase"
+    " one and no other has followed. The exactly-once sink for Spark uses every id once.",
+)
 TRANSACTION_REMOVE_EXPIRED_INTERVAL_MS = _integer(
     "transaction.remove.expired.transaction.cleanup.interval.ms",
-    3_600_000,
+    _HOUR_MS,
     "How often expired transactional ids are looked for.",
 )
 TRANSACTION_TWO_PHASE_COMMIT_ENABLE = ConfigKey(
@@ -70,6 +77,7 @@ TRANSACTION_STATE_LOG_SEGMENT_BYTES = _integer(
 BROKER_KEYS: tuple[ConfigKey[Any], ...] = (
     TRANSACTION_MAX_TIMEOUT_MS,
     TRANSACTIONAL_ID_EXPIRATION_MS,
+    TRANSACTIONAL_ID_TWO_PHASE_EXPIRATION_MS,
     TRANSACTION_REMOVE_EXPIRED_INTERVAL_MS,
     TRANSACTION_TWO_PHASE_COMMIT_ENABLE,
     TRANSACTION_PARTITION_VERIFICATION_ENABLE,
@@ -84,6 +92,7 @@ BROKER_KEYS: tuple[ConfigKey[Any], ...] = (
 class TransactionConfig:
     max_timeout_ms: int = TRANSACTION_MAX_TIMEOUT_MS.default
     id_expiration_ms: int = TRANSACTIONAL_ID_EXPIRATION_MS.default
+    two_phase_id_expiration_ms: int = TRANSACTIONAL_ID_TWO_PHASE_EXPIRATION_MS.default
     remove_expired_interval_ms: int = TRANSACTION_REMOVE_EXPIRED_INTERVAL_MS.default
     two_phase_commit: bool = TRANSACTION_TWO_PHASE_COMMIT_ENABLE.default
 
@@ -92,6 +101,7 @@ class TransactionConfig:
         return TransactionConfig(
             max_timeout_ms=values[TRANSACTION_MAX_TIMEOUT_MS],
             id_expiration_ms=values[TRANSACTIONAL_ID_EXPIRATION_MS],
+            two_phase_id_expiration_ms=values[TRANSACTIONAL_ID_TWO_PHASE_EXPIRATION_MS],
             remove_expired_interval_ms=values[TRANSACTION_REMOVE_EXPIRED_INTERVAL_MS],
             two_phase_commit=values[TRANSACTION_TWO_PHASE_COMMIT_ENABLE],
         )

@@ -93,7 +93,7 @@ class TransactionMachine:
         self._timers.schedule(_EXPIRE_KEY, deadline_ms, self._expire)
 
     def _expire(self, now_ms: int) -> Result[None]:
-        records, is_all = expire_ids(self._store, self._config.id_expiration_ms, now_ms)
+        records, is_all = expire_ids(self._store, self._config, now_ms)
         interval_ms = self._config.remove_expired_interval_ms if is_all else 0
         self._schedule_expiry(now_ms + interval_ms)
         return Result(None, records)

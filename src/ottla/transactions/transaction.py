@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from ottla.protocol.topics import TopicPartition
-from ottla.transactions.state import DECIDED, VALID_NEXT, TransactionState
+from ottla.transactions.state import DECIDED, IDLE, VALID_NEXT, TransactionState
 
 NO_ID: Final = -1
 NO_EPOCH: Final = -1
@@ -73,6 +73,17 @@ class Transaction:
     @property
     def is_commit(self) -> bool:
         return self.state in {TransactionState.PREPARE_COMMIT, TransactionState.COMPLETE_COMMIT}
+
+    @property
+    def is_spent(self) -> bool:
+        """It was a two-phase transaction, has ended, and is the only one of its producer so far."""
+        is_complete = self.state in IDLE and self.state is not TransactionState.EMPTY
+        return (
+            is_complete
+            and self.timeout_ms == NO_TIMEOUT_MS
+            and self.client_version >= EPOCH_PER_TRANSACTION_VERSION
+            and self.producer_epoch == 1
+        )
 
     @property
     def deadline_ms(self) -> int | None:
