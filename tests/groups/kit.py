@@ -430,7 +430,7 @@ class Coordinator:
         for _ in range(count):
             member_id = self.join(group=group, **join).value.member_id
             replies.append(self.join(member_id, group=group, **join))
-        self.advance(self.config.initial_rebalance_delay_ms * (count + 1))
+        self.advance(self.config.initial_rebalance_delay_ms)
         joined: list[JoinGroupResponse] = [reply.value for reply in replies]
         return self.sync_all(joined, group=group)
 

@@ -33,7 +33,8 @@ GROUP_MAX_SESSION_TIMEOUT_MS = _integer(
 GROUP_INITIAL_REBALANCE_DELAY_MS = _integer(
     "group.initial.rebalance.delay.ms",
     3_000,
-    "How long an empty classic group waits for more members before its first rebalance ends.",
+    "How long an empty classic group waits for one more member before its first rebalance ends:"
+    " the delay begins anew with each, up to the rebalance timeout.",
     low=0,
 )
 GROUP_MAX_SIZE = _integer(

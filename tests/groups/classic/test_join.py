@@ -92,7 +92,7 @@ def test_the_first_rebalance_waits_for_more_members() -> None:
 
     coordinator.advance(1_000)
     assert first.waits
-    coordinator.advance(2_999)
+    coordinator.advance(1_999)
     assert first.waits
     coordinator.advance(1)
 
@@ -206,7 +206,7 @@ def test_a_lost_reply_is_given_again_while_the_assignment_is_being_made() -> Non
     coordinator = Coordinator()
     coordinator.join(version=3)
     coordinator.join(version=3)
-    coordinator.advance(6_000)
+    coordinator.advance(3_000)
 
     assert coordinator.join("client-1").value == joined(
         "client-1", "client-1", "client-1", "client-2"

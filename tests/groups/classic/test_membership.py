@@ -34,7 +34,7 @@ def member(member_id: str, assignment: bytes) -> MemberMetadata:
 def joined_pair(coordinator: Coordinator) -> tuple[Reply, Reply]:
     """Members `client-1`, the leader, and `client-2`, which have not synced yet."""
     replies = coordinator.join(version=3), coordinator.join(version=3)
-    coordinator.advance(6_000)
+    coordinator.advance(3_000)
     return replies
 
 
@@ -63,7 +63,7 @@ def test_the_leaders_assignment_makes_the_group_stable() -> None:
                 generation=1,
                 protocol="range",
                 leader="client-1",
-                current_state_timestamp=START_MS + 6_000,
+                current_state_timestamp=START_MS + 3_000,
                 members=(member("client-1", b"one"), member("client-2", b"two")),
             ),
         ),

@@ -107,7 +107,7 @@ def test_the_policy_can_forbid_it() -> None:
 def test_a_partition_that_two_classic_members_had_stays_with_one() -> None:
     coordinator = Coordinator()
     replies = [coordinator.join(version=3, protocols=owning()) for _ in range(2)]
-    coordinator.advance(6_000)
+    coordinator.advance(3_000)
     first, second = (reply.value.member_id for reply in replies)
     everything = write_assignment(1, {"t": (0, 1, 2, 3)})
     coordinator.sync(first, 1, {first: everything, second: everything})
@@ -192,7 +192,7 @@ def test_a_static_member_goes_back_to_the_classic_protocol() -> None:
 def test_what_a_cooperative_member_claims_is_its_own_until_it_rejoins() -> None:
     coordinator = Coordinator()
     replies = [coordinator.join(version=3, protocols=owning()) for _ in range(2)]
-    coordinator.advance(6_000)
+    coordinator.advance(3_000)
     leader, slow = (reply.value.member_id for reply in replies)
     two_each = {
         leader: write_assignment(1, {"t": (0, 1)}),

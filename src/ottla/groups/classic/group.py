@@ -40,7 +40,7 @@ class ClassicGroup:
         self.static_members: dict[str, str] = {}  # Group instance id to member id.
         self.pending_members: set[str] = set()  # Given an id, not yet joined with it (KIP-394).
         self.pending_syncs: set[str] = set()  # Members of this generation that did not sync yet.
-        self.new_member_added = False  # Since the initial rebalance delay began.
+        self.last_added_ms = now_ms  # When the newest member came.
         self.subscribed: frozenset[str] | None = None  # None: not known.
         self._offers: Counter[str] = Counter()  # How many members offer a protocol.
         self._joining: set[str] = set()  # Invariant: the members that await the end of their join.
@@ -154,13 +154,14 @@ class ClassicGroup:
                 member.metadata(self.protocol) for member in self.members.values()
             )
 
-    def add(self, member: ClassicMember, protocol_type: str) -> None:
+    def add(self, member: ClassicMember, protocol_type: str, now_ms: int) -> None:
         assert member.group_instance_id not in self.static_members
         if not self.members:
             self.protocol_type = protocol_type
         self._put(member)
         self.leader = self.leader or member.member_id
         self.pending_members.discard(member.member_id)
+        self.last_added_ms = now_ms
 
     def _put(self, member: ClassicMember) -> None:
         self.members[member.member_id] = member

@@ -123,8 +123,7 @@ class ClassicJoin:
         effects = Effects()
         self._state.classic_groups[group.group_id] = group
         member = _new_member(request, caller, member_id)
-        group.new_member_added = True
-        group.add(member, request.protocol_type)
+        group.add(member, request.protocol_type, now_ms)
         parked = self._rebalance.park_join(group, member, effects)
         self._rebalance.keep_alive(group, member, now_ms, NEW_MEMBER_JOIN_TIMEOUT_MS)
         self._rebalance.prepare_or_complete(group, now_ms, effects)

@@ -136,8 +136,8 @@ class ClassicRebalance:
         group.transition_to(ClassicState.PREPARING_REBALANCE, now_ms)
         if is_initial:
             delay_ms = self._state.config.initial_rebalance_delay_ms
-            left_ms = max(group.rebalance_timeout_ms - delay_ms, 0)
-            self._schedule_initial_join(group, now_ms, delay_ms, left_ms)
+            end_ms = now_ms + max(delay_ms, group.rebalance_timeout_ms)
+            self._schedule_initial_join(group, now_ms + delay_ms, end_ms)
         elif group.have_all_joined:
             self.complete_join(group, now_ms, effects)
         else:
@@ -204,25 +204,25 @@ class ClassicRebalance:
             self.complete_join(group, now_ms, effects)
         return effects.result(None)
 
-    def _schedule_initial_join(
-        self, group: ClassicGroup, now_ms: int, delay_ms: int, left_ms: int
-    ) -> None:
-        group.new_member_added = False
+    def _schedule_initial_join(self, group: ClassicGroup, deadline_ms: int, end_ms: int) -> None:
         self._state.timers.schedule(
             _join_key(group.group_id),
-            now_ms + delay_ms,
-            partial(self._expire_initial_delay, group.group_id, delay_ms, left_ms),
+            deadline_ms,
+            partial(self._expire_initial_delay, group.group_id, end_ms),
         )
 
-    def _expire_initial_delay(
-        self, group_id: str, delay_ms: int, left_ms: int, now_ms: int
-    ) -> Result[None]:
-        """Each new member prolongs the delay, up to the rebalance timeout."""
+    def _expire_initial_delay(self, group_id: str, end_ms: int, now_ms: int) -> Result[None]:
+        """The delay begins anew with each new member, up to the rebalance timeout.
+
+        Kafka looks only when a whole delay is over, so that two members wait for two.
+        """
         group = self._state.classic_groups.get(group_id)
-        if group is not None and group.new_member_added and left_ms > 0:
-            next_delay_ms = min(self._state.config.initial_rebalance_delay_ms, left_ms)
-            self._schedule_initial_join(group, now_ms, next_delay_ms, max(left_ms - delay_ms, 0))
-            return Result(None)
+        if group is not None:
+            delay_ms = self._state.config.initial_rebalance_delay_ms
+            deadline_ms = min(group.last_added_ms + delay_ms, end_ms)
+            if now_ms < deadline_ms:
+                self._schedule_initial_join(group, deadline_ms, end_ms)
+                return Result(None)
         return self._expire_join(group_id, now_ms)
 
     def _schedule_sync(self, group: ClassicGroup, now_ms: int) -> None:

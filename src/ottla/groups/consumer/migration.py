@@ -126,7 +126,7 @@ class Migration:
     def _to_classic(self, group: ConsumerGroup, now_ms: int) -> ClassicGroup:
         classic = ClassicGroup(group.group_id, now_ms)
         for member in group.members.values():
-            classic.add(_to_classic_member(member), CONSUMER_PROTOCOL_TYPE)
+            classic.add(_to_classic_member(member), CONSUMER_PROTOCOL_TYPE, now_ms)
         classic.state = ClassicState.STABLE
         classic.protocol = classic.select_protocol()
         classic.refresh_subscription()
