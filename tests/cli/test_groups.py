@@ -1,6 +1,7 @@
 from collections.abc import Callable, Iterator
 
 import pytest
+from confluent_kafka import ShareConsumer
 from tests.cli.command import start_ottla
 from tests.cli.conftest import Ottla, Outcome
 
@@ -38,6 +39,20 @@ def test_list_and_describe(consume: Callable[..., Outcome], ottla: Ottla, bootst
     lines = ottla("groups", "describe", GROUP, bootstrap=bootstrap).output.splitlines()
     assert lines[0] == f"{GROUP}  protocol classic  state empty"
     assert lines[2].split() == [TOPIC, "0", "2", "3", "1", "-", "-"]
+
+
+def test_list_some(consume: Callable[..., Outcome], ottla: Ottla, bootstrap: str) -> None:
+    consume("--count", "2")
+
+    def names(*filters: str) -> list[str]:
+        rows = ottla("groups", "list", "--json", *filters, bootstrap=bootstrap).json
+        return [row["group"] for row in rows]
+
+    assert GROUP in names("--state", "empty", "--state", "preparing_rebalance")
+    assert GROUP not in names("--state", "stable")
+    assert GROUP in names("--protocol", "classic")
+    assert GROUP not in names("--protocol", "consumer", "--protocol", "share")
+    assert ottla("groups", "list", "--protocol", "x", bootstrap=bootstrap).exit_code == 2
 
 
 def test_a_group_with_a_member(ottla: Ottla, bootstrap: str) -> None:
@@ -81,3 +96,40 @@ def test_a_group_and_offsets_of_ones_own(consume: Callable[..., Outcome]) -> Non
     outcome = consume("--partition", "0")
     assert outcome.exit_code == 2
     assert "group" in outcome.errors
+
+
+@pytest.fixture
+def share_group(bootstrap: str) -> Iterator[ShareConsumer]:
+    """It is at the end of the topic, with one member."""
+    consumer = ShareConsumer({"bootstrap.servers": bootstrap, "group.id": GROUP})
+    consumer.subscribe([TOPIC])
+    yield consumer
+    consumer.close()
+
+
+def test_a_share_group(share_group: ShareConsumer, ottla: Ottla, bootstrap: str) -> None:
+    def groups(command: str, *arguments: str) -> Outcome:
+        return ottla("groups", command, *arguments, bootstrap=bootstrap)
+
+    offsets: list[int | None] = []
+    while offsets != [3]:
+        list(share_group.poll(0.1))
+        outcome = groups("describe", GROUP, "--json")
+        partitions = outcome.json["partitions"] if outcome.exit_code == 0 else ()
+        offsets = [row["start_offset"] for row in partitions]
+    described = groups("describe", GROUP, "--json").json
+    assert (described["protocol"], described["state"]) == ("share", "stable")
+    assert [member["partitions_count"] for member in described["members"]] == [1]
+    assert {"group": GROUP, "protocol": "share", "state": "stable"} in groups(
+        "list", "--protocol", "share", "--json"
+    ).json
+    refused = groups("reset-offsets", GROUP, "--to-earliest")
+    assert refused.exit_code == 1
+    assert "stop its members" in refused.errors
+
+    share_group.close()
+
+    assert groups("reset-offsets", GROUP, "--to-offset", "1").exit_code == 0
+    lines = groups("describe", GROUP).output.splitlines()
+    assert lines[0] == f"{GROUP}  protocol share  state empty"
+    assert lines[2].split() == [TOPIC, "0", "1", "3", "2"]

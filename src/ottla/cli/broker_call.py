@@ -13,6 +13,7 @@ from ottla.protocol.codec import read_response, write_request
 from ottla.protocol.errors import ErrorCode
 
 _SIZE = struct.Struct(">i")
+_GROUP_KEY = i8(0)
 _TRANSACTION_KEY = i8(1)
 _FIND_COORDINATOR_VERSION = 4
 
@@ -78,12 +79,19 @@ def every_broker(connection: Connection) -> list[BrokerCall]:
 
 def transaction_coordinator(connection: Connection, transactional_id: str) -> BrokerCall:
     """The broker that a transactional id lives on."""
-    request = FindCoordinatorRequest(
-        key_type=_TRANSACTION_KEY, coordinator_keys=(transactional_id,)
-    )
+    return _coordinator(connection, _TRANSACTION_KEY, transactional_id)
+
+
+def group_coordinator(connection: Connection, group: str) -> BrokerCall:
+    """The broker that a group lives on."""
+    return _coordinator(connection, _GROUP_KEY, group)
+
+
+def _coordinator(connection: Connection, key_type: i8, key: str) -> BrokerCall:
+    request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=(key,))
     with bootstrap_broker(connection) as broker:
         (found,) = broker.call(request, _FIND_COORDINATOR_VERSION).coordinators
-    check(found.error_code, transactional_id)
+    check(found.error_code, key)
     return BrokerCall(connection, found.node_id, found.host, found.port)
 
 

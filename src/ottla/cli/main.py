@@ -63,12 +63,10 @@ configs.command("ottla.cli.configs.describe:describe", help="Show configuration 
 configs.command("ottla.cli.configs.alter:alter", help="Change configuration values.")
 app.command(configs)
 
-groups = _group("groups", "List, describe, reset and delete consumer groups.")
-groups.command("ottla.cli.groups.list:list_groups", name="list", help="List the consumer groups.")
+groups = _group("groups", "List, describe, reset and delete consumer groups and share groups.")
+groups.command("ottla.cli.groups.list:list_groups", name="list", help="List the groups.")
 groups.command("ottla.cli.groups.describe:describe", help="Show members, offsets and lag.")
-groups.command(
-    "ottla.cli.groups.reset_offsets:reset_offsets", help="Move the offsets that a group committed."
-)
+groups.command("ottla.cli.groups.reset_offsets:reset_offsets", help="Move the offsets of a group.")
 groups.command("ottla.cli.groups.delete:delete", help="Forget a group and its offsets.")
 app.command(groups)
 

@@ -1,17 +1,22 @@
-"""`ottla groups describe`: members, committed offsets and lag."""
+"""`ottla groups describe`: members, offsets and lag."""
 
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka import ConsumerGroupState, TopicPartition
 from confluent_kafka.admin import AdminClient, ConsumerGroupDescription, OffsetSpec
+from kio.schema.share_group_describe.v1.response import DescribedGroup
 
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.errors import CommandError
+from ottla.cli.groups.group_offsets import ConsumerGroupOffsets
+from ottla.cli.groups.share_groups import find_share_group, member_rows, share_offsets
+from ottla.cli.groups.state_names import state_name
 from ottla.cli.output import print_json, print_line, print_rows
 from ottla.cli.parameters import AsJson
 
 COLUMNS = ("topic", "partition", "committed_offset", "end_offset", "lag", "client_id", "host")
-
+SHARE_COLUMNS = ("topic", "partition", "start_offset", "end_offset", "lag")
 MEMBER_COLUMNS = ("member_id", "instance_id", "client_id", "host", "partitions_count")
 
 Place = tuple[str, int]
@@ -24,30 +29,44 @@ def describe(
     connection: Connection = DEFAULT_CONNECTION,
     as_json: AsJson = False,
 ) -> None:
-    """Show the members of a group, what they committed and how far they are behind.
+    """Show the members of a group, how far they have come and how far they are behind.
 
     Args:
         group: Name of the group.
     """
-    admin = connection.admin()
-    described = connection.result(admin.describe_consumer_groups([group])[group], of=group)
-    if described.state is ConsumerGroupState.DEAD:
-        raise CommandError(f"there is no group {group}; `ottla groups list` shows the groups")
-    document = {
-        "group": group,
-        "protocol": described.type.name.lower() if described.type else None,
-        "state": described.state.name.lower(),
-        "partitions": _rows(connection, admin, described),
-        "members": _members(described),
-    }
+    document = _document(connection, group)
     if as_json:
         print_json(document)
         return
+    shared = document["protocol"] == "share"
     print_line(f"{group}  protocol {document['protocol']}  state {document['state']}")
-    print_rows(COLUMNS, document["partitions"])
+    print_rows(SHARE_COLUMNS if shared else COLUMNS, document["partitions"])
     if document["members"]:
         print_line("")
         print_rows(MEMBER_COLUMNS, document["members"])
+
+
+def _document(connection: Connection, group: str) -> dict[str, Any]:
+    admin = connection.admin()
+    described = connection.result(admin.describe_consumer_groups([group])[group], of=group)
+    if described.state is not ConsumerGroupState.DEAD:
+        return {
+            "group": group,
+            "protocol": described.type.name.lower() if described.type else None,
+            "state": described.state.name.lower().replace("rebalancing", "rebalance"),
+            "partitions": _rows(connection, admin, described),
+            "members": _members(described),
+        }
+    share_group = find_share_group(connection, group)
+    if share_group is None:
+        raise CommandError(f"there is no group {group}; `ottla groups list` shows the groups")
+    return {
+        "group": group,
+        "protocol": "share",
+        "state": state_name(share_group.group_state),
+        "partitions": _share_rows(connection, admin, share_group),
+        "members": member_rows(share_group),
+    }
 
 
 def _members(group: ConsumerGroupDescription) -> list[dict[str, Any]]:
@@ -68,7 +87,8 @@ def _rows(
     connection: Connection, admin: AdminClient, group: ConsumerGroupDescription
 ) -> list[dict[str, Any]]:
     """One row for each partition that is committed or owned."""
-    committed = committed_offsets(connection, admin, group.group_id)
+    members = len(group.members)
+    committed = ConsumerGroupOffsets(connection, admin, group.group_id, members).read()
     owners = {
         (place.topic, place.partition): member
         for member in group.members
@@ -93,15 +113,34 @@ def _rows(
     return rows
 
 
-def committed_offsets(connection: Connection, admin: AdminClient, group: str) -> dict[Place, int]:
-    futures = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
-    places = connection.result(futures[group], of=group).topic_partitions
-    return {(place.topic, place.partition): place.offset for place in places if place.offset >= 0}
+def _share_rows(
+    connection: Connection, admin: AdminClient, group: DescribedGroup
+) -> list[dict[str, Any]]:
+    """One row for each partition that is assigned, or was begun; members share partitions."""
+    begun = share_offsets(connection, group.group_id)
+    assigned = {
+        (topic.topic_name, partition)
+        for member in group.members
+        for topic in member.assignment.topic_partitions
+        for partition in topic.partitions
+    }
+    places = sorted({*begun, *assigned})
+    ends = _end_offsets(connection, admin, places)
+    return [
+        {
+            "topic": place[0],
+            "partition": place[1],
+            "start_offset": begun[place].start_offset if place in begun else None,
+            "end_offset": ends[place],
+            "lag": begun[place].lag if place in begun else None,
+        }
+        for place in places
+    ]
 
 
 def _end_offsets(
-    connection: Connection, admin: AdminClient, places: list[Place]
-) -> dict[Place, int]:
+    connection: Connection, admin: AdminClient, places: Collection[Place]
+) -> Mapping[Place, int]:
     if not places:
         return {}
     futures = admin.list_offsets({TopicPartition(*place): OffsetSpec.latest() for place in places})

@@ -1,26 +1,53 @@
-"""`ottla groups list`: names, protocols and states of the consumer groups."""
+"""`ottla groups list`: names, protocols and states of the groups."""
 
+from typing import Literal
+
+from kio.schema.list_groups.v5.request import ListGroupsRequest
+
+from ottla.cli.broker_call import check, every_broker
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
-from ottla.cli.errors import CommandError
+from ottla.cli.groups.state_names import state_filter, state_name
 from ottla.cli.output import print_json, print_rows
 from ottla.cli.parameters import AsJson
 
+VERSION = 5
+COLUMNS = ("group", "protocol", "state")
 
-def list_groups(*, connection: Connection = DEFAULT_CONNECTION, as_json: AsJson = False) -> None:
-    """List the consumer groups."""
-    admin = connection.admin()
-    outcome = connection.result(admin.list_consumer_groups())
-    if outcome.errors:
-        raise CommandError(f"not every broker answered: {outcome.errors[0]}")
-    rows = [
-        {
-            "group": group.group_id,
-            "protocol": group.type.name.lower() if group.type else None,
-            "state": group.state.name.lower(),
-        }
-        for group in sorted(outcome.valid, key=lambda group: group.group_id)
-    ]
+Protocol = Literal["classic", "consumer", "share"]
+
+
+def list_groups(
+    *,
+    state: list[str] | None = None,
+    protocol: list[Protocol] | None = None,
+    connection: Connection = DEFAULT_CONNECTION,
+    as_json: AsJson = False,
+) -> None:
+    """List the groups: consumer groups of both protocols, and share groups.
+
+    Args:
+        state: Only those in this state, such as stable or empty; may be repeated.
+        protocol: Only those of this protocol; may be repeated.
+    """
+    request = ListGroupsRequest(
+        states_filter=tuple(map(state_filter, state or ())),
+        types_filter=tuple(protocol or ()),
+    )
+    rows = []
+    for broker in every_broker(connection):
+        with broker:
+            response = broker.call(request, VERSION)
+        check(response.error_code, f"broker {broker.node_id}")
+        rows += [
+            {
+                "group": found.group_id,
+                "protocol": found.group_type.lower(),
+                "state": state_name(found.group_state),
+            }
+            for found in response.groups
+        ]
+    rows.sort(key=lambda row: str(row["group"]))
     if as_json:
         print_json(rows)
     else:
-        print_rows(("group", "protocol", "state"), rows)
+        print_rows(COLUMNS, rows)

@@ -3,20 +3,16 @@
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, TopicPartition
-from confluent_kafka.admin import AdminClient
 from cyclopts import Parameter
 
-from ottla.cli.connection import DEFAULT_CONNECTION, Connection, describe_error
+from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.errors import CommandError, UsageError
-from ottla.cli.groups.describe import committed_offsets
+from ottla.cli.groups.group_offsets import GroupOffsets, offsets_of
 from ottla.cli.groups.reset_target import Offsets, Partitions, Place, Target, parse_target
 from ottla.cli.output import print_json, print_line, print_rows
 from ottla.cli.parameters import AsJson, Flag
 
 COLUMNS = ("topic", "partition", "committed_offset", "new_offset", "end_offset", "new_lag")
-
-_WITHOUT_MEMBERS = {ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD}
 
 
 def reset_offsets(
@@ -34,7 +30,7 @@ def reset_offsets(
     connection: Connection = DEFAULT_CONNECTION,
     as_json: AsJson = False,
 ) -> None:
-    """Move the committed offsets of a group that has no members.
+    """Move the offsets of a group that has no members: what it committed, or where it shares from.
 
     Args:
         group: Name of the group.
@@ -57,12 +53,12 @@ def reset_offsets(
     if partition and (topic is None or len(topic) != 1):
         raise UsageError("--partition needs exactly one --topic")
     admin = connection.admin()
-    committed = committed_offsets(connection, admin, group)
+    offsets = offsets_of(connection, admin, group)
+    committed = offsets.read()
     places = _places(connection, group, topic, partition, committed)
     rows = _plan(Partitions(connection, admin), target, places, committed)
     if not dry_run:
-        _validate_without_members(connection, admin, group)
-        _commit(connection, admin, group, rows)
+        _move(offsets, group, rows)
     _print(group, rows, dry_run=dry_run, as_json=as_json)
 
 
@@ -114,26 +110,14 @@ def _plan(
     return rows
 
 
-def _validate_without_members(connection: Connection, admin: AdminClient, group: str) -> None:
-    described = connection.result(admin.describe_consumer_groups([group])[group], of=group)
-    if described.state not in _WITHOUT_MEMBERS:
+def _move(offsets: GroupOffsets, group: str, rows: list[dict[str, Any]]) -> None:
+    if offsets.member_count:
         raise CommandError(
-            f"{group} has {len(described.members)} members, who would go on where they are; "
+            f"{group} has members ({offsets.member_count}), who would go on where they are; "
             "stop its members first"
         )
-
-
-def _commit(
-    connection: Connection, admin: AdminClient, group: str, rows: list[dict[str, Any]]
-) -> None:
-    places = [TopicPartition(row["topic"], row["partition"], row["new_offset"]) for row in rows]
-    if not places:
-        return
-    request = ConsumerGroupTopicPartitions(group, places)
-    answer = connection.result(admin.alter_consumer_group_offsets([request])[group], of=group)
-    for place in answer.topic_partitions:
-        if place.error is not None:
-            raise CommandError(describe_error(place.error, f"{place.topic}-{place.partition}"))
+    if rows:
+        offsets.write({(row["topic"], row["partition"]): row["new_offset"] for row in rows})
 
 
 def _print(group: str, rows: list[dict[str, Any]], *, dry_run: bool, as_json: bool) -> None:

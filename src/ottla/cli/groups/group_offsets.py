@@ -1,0 +1,73 @@
+"""The offsets of a group, of whichever type it is, to read and to move."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from ottla.cli.connection import Connection, describe_error
+from ottla.cli.errors import CommandError
+from ottla.cli.groups.share_groups import alter_share_offsets, find_share_group, share_offsets
+
+Place = tuple[str, int]
+
+
+class GroupOffsets(Protocol):
+    member_count: int
+
+    def read(self) -> dict[Place, int]: ...
+
+    def write(self, offsets: Mapping[Place, int]) -> None:
+        """Only for a group without members."""
+
+
+def offsets_of(connection: Connection, admin: AdminClient, group: str) -> GroupOffsets:
+    """A group that does not exist yet is a consumer group."""
+    described = connection.result(admin.describe_consumer_groups([group])[group], of=group)
+    if described.state is ConsumerGroupState.DEAD:
+        share_group = find_share_group(connection, group)
+        if share_group is not None:
+            return ShareGroupOffsets(connection, group, len(share_group.members))
+    return ConsumerGroupOffsets(connection, admin, group, len(described.members))
+
+
+class ConsumerGroupOffsets:
+    def __init__(
+        self, connection: Connection, admin: AdminClient, group: str, member_count: int
+    ) -> None:
+        self._connection = connection
+        self._admin = admin
+        self._group = group
+        self.member_count = member_count
+
+    def read(self) -> dict[Place, int]:
+        group = self._group
+        futures = self._admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
+        places = self._connection.result(futures[group], of=group).topic_partitions
+        return {
+            (place.topic, place.partition): place.offset for place in places if place.offset >= 0
+        }
+
+    def write(self, offsets: Mapping[Place, int]) -> None:
+        group = self._group
+        places = [TopicPartition(*place, offset) for place, offset in offsets.items()]
+        request = ConsumerGroupTopicPartitions(group, places)
+        futures = self._admin.alter_consumer_group_offsets([request])
+        for place in self._connection.result(futures[group], of=group).topic_partitions:
+            if place.error is not None:
+                raise CommandError(describe_error(place.error, f"{place.topic}-{place.partition}"))
+
+
+class ShareGroupOffsets:
+    def __init__(self, connection: Connection, group: str, member_count: int) -> None:
+        self._connection = connection
+        self._group = group
+        self.member_count = member_count
+
+    def read(self) -> dict[Place, int]:
+        found = share_offsets(self._connection, self._group)
+        return {place: offset.start_offset for place, offset in found.items()}
+
+    def write(self, offsets: Mapping[Place, int]) -> None:
+        alter_share_offsets(self._connection, self._group, offsets)

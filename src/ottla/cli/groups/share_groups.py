@@ -1,0 +1,105 @@
+"""Share groups in the protocol's own words: librdkafka's admin client does not know them."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from kio.schema.alter_share_group_offsets.v0.request import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsRequestPartition,
+    AlterShareGroupOffsetsRequestTopic,
+)
+from kio.schema.describe_share_group_offsets.v1.request import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+)
+from kio.schema.share_group_describe.v1.request import ShareGroupDescribeRequest
+from kio.schema.share_group_describe.v1.response import DescribedGroup
+from kio.schema.types import GroupId, TopicName
+from kio.static.primitive import i32, i64
+
+from ottla.cli.broker_call import check, group_coordinator
+from ottla.cli.connection import Connection
+from ottla.protocol.errors import ErrorCode
+
+DESCRIBE_VERSION = 1
+DESCRIBE_OFFSETS_VERSION = 1
+ALTER_OFFSETS_VERSION = 0
+
+Place = tuple[str, int]
+
+
+class ShareOffset(NamedTuple):
+    start_offset: int  # Every record before it is done.
+    lag: int | None
+
+
+def find_share_group(connection: Connection, group: str) -> DescribedGroup | None:
+    request = ShareGroupDescribeRequest(
+        group_ids=(GroupId(group),), include_authorized_operations=False
+    )
+    found: DescribedGroup
+    with group_coordinator(connection, group) as broker:
+        (found,) = broker.call(request, DESCRIBE_VERSION).groups
+    if found.error_code is ErrorCode.group_id_not_found:
+        return None
+    check(found.error_code, group, found.error_message)
+    return found
+
+
+def share_offsets(connection: Connection, group: str) -> dict[Place, ShareOffset]:
+    """Of the partitions that the group has begun to read."""
+    asked = DescribeShareGroupOffsetsRequestGroup(group_id=GroupId(group), topics=None)
+    request = DescribeShareGroupOffsetsRequest(groups=(asked,))
+    with group_coordinator(connection, group) as broker:
+        (found,) = broker.call(request, DESCRIBE_OFFSETS_VERSION).groups
+    check(found.error_code, group, found.error_message)
+    offsets = {}
+    for topic in found.topics:
+        for partition in topic.partitions:
+            place = topic.topic_name, partition.partition_index
+            check(partition.error_code, "{}-{}".format(*place), partition.error_message)
+            if partition.start_offset >= 0:
+                lag = partition.lag if partition.lag >= 0 else None
+                offsets[place] = ShareOffset(partition.start_offset, lag)
+    return offsets
+
+
+def alter_share_offsets(connection: Connection, group: str, offsets: Mapping[Place, int]) -> None:
+    topics: dict[str, list[AlterShareGroupOffsetsRequestPartition]] = {}
+    for (topic, partition), offset in offsets.items():
+        topics.setdefault(topic, []).append(
+            AlterShareGroupOffsetsRequestPartition(
+                partition_index=i32(partition), start_offset=i64(offset)
+            )
+        )
+    request = AlterShareGroupOffsetsRequest(
+        group_id=GroupId(group),
+        topics=tuple(
+            AlterShareGroupOffsetsRequestTopic(
+                topic_name=TopicName(topic), partitions=tuple(partitions)
+            )
+            for topic, partitions in topics.items()
+        ),
+    )
+    with group_coordinator(connection, group) as broker:
+        altered = broker.call(request, ALTER_OFFSETS_VERSION)
+    check(altered.error_code, group, altered.error_message)
+    for topic in altered.responses:
+        for partition in topic.partitions:
+            place = f"{topic.topic_name}-{partition.partition_index}"
+            check(partition.error_code, place, partition.error_message)
+
+
+def member_rows(group: DescribedGroup) -> list[dict[str, Any]]:
+    return [
+        {
+            "member_id": member.member_id,
+            "instance_id": None,
+            "client_id": member.client_id,
+            "host": member.client_host,
+            "partitions_count": sum(
+                len(topic.partitions) for topic in member.assignment.topic_partitions
+            ),
+        }
+        for member in group.members
+    ]
