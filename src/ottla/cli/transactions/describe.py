@@ -15,6 +15,7 @@ from ottla.protocol.errors import ErrorCode
 from ottla.protocol.times import in_milliseconds
 
 VERSION = 0
+NEVER_MS = 2**31 - 1  # The timeout of a two-phase transaction.
 NO_TIME_BEFORE = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
@@ -52,13 +53,14 @@ def described(broker: BrokerCall, transactional_id: str) -> Any:
 
 def document_of(found: Any, coordinator: int) -> dict[str, Any]:
     started = found.transaction_start_time
+    timeout_ms = in_milliseconds(found.transaction_timeout)
     return {
         "transactional_id": found.transactional_id,
         "coordinator": coordinator,
         "producer_id": found.producer_id,
         "producer_epoch": found.producer_epoch,
         "state": found.transaction_state,
-        "timeout_ms": in_milliseconds(found.transaction_timeout),
+        "timeout_ms": timeout_ms if timeout_ms < NEVER_MS else None,
         "started": started.isoformat() if started >= NO_TIME_BEFORE else None,
         "partitions": [
             f"{topic.topic}-{partition}" for topic in found.topics for partition in topic.partitions

@@ -11,6 +11,15 @@ from ottla.cli.parameters import AsJson
 
 COLUMNS = ("transactional_id", "coordinator", "producer_id", "state")
 VERSION = 1
+STATES = (
+    "Empty",
+    "Ongoing",
+    "PrepareCommit",
+    "PrepareAbort",
+    "CompleteCommit",
+    "CompleteAbort",
+    "PrepareEpochFence",
+)
 
 
 def list_transactions(
@@ -27,7 +36,7 @@ def list_transactions(
         longer_than_ms: Only those whose last transaction began so long ago.
     """
     request = ListTransactionsRequest(
-        state_filters=tuple(state or ()),
+        state_filters=tuple(map(_state_named, state or ())),
         duration_filter=i64(-1 if longer_than_ms is None else longer_than_ms),
     )
     rows = []
@@ -35,8 +44,6 @@ def list_transactions(
         with broker:
             response = broker.call(request, VERSION)
         check(response.error_code, f"broker {broker.node_id}")
-        if response.unknown_state_filters:
-            raise UsageError(f"{response.unknown_state_filters[0]} is not a state of transactions")
         rows += [
             {
                 "transactional_id": found.transactional_id,
@@ -51,3 +58,12 @@ def list_transactions(
         print_json(rows)
     else:
         print_rows(COLUMNS, rows)
+
+
+def _state_named(name: str) -> str:
+    """Kafka's own tools insist on the case."""
+    wanted = name.replace("_", "").lower()
+    for state in STATES:
+        if state.lower() == wanted:
+            return state
+    raise UsageError(f"{name} is not a state of transactions, which are {', '.join(STATES)}")

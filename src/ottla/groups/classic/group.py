@@ -150,9 +150,9 @@ class ClassicGroup:
         if not self.uses_consumer_protocol:
             self.subscribed = None
         else:
-            self.subscribed = subscribed_topics(
-                member.metadata(self.protocol) for member in self.members.values()
-            )
+            # Most members of a large group say the same.
+            distinct = {member.metadata(self.protocol) for member in self.members.values()}
+            self.subscribed = subscribed_topics(distinct)
 
     def add(self, member: ClassicMember, protocol_type: str, now_ms: int) -> None:
         assert member.group_instance_id not in self.static_members
