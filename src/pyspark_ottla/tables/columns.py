@@ -1,0 +1,86 @@
+"""Whether rows fit into a table, and what it must be given before they do."""
+
+from collections.abc import Sequence
+
+from pyspark.sql.types import (
+    ByteType,
+    DataType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    NullType,
+    ShortType,
+    StructField,
+    StructType,
+)
+
+from pyspark_ottla.tables.address import TableError
+from pyspark_ottla.tables.table import Table
+
+_WIDENING: Sequence[Sequence[type[DataType]]] = (
+    (ByteType, ShortType, IntegerType, LongType),
+    (FloatType, DoubleType),
+)
+
+
+def prepare_table(table: Table, rows: StructType, *, add_columns: bool) -> StructType:
+    """Make the table, or give it the columns that the rows have and it has not; its schema then.
+
+    TableError for rows that do not fit.
+    """
+    validate_types(rows)
+    before = table.schema()
+    if before is None:
+        table.create(nullable(rows))
+    else:
+        new = new_columns(before, rows)
+        if new and not add_columns:
+            raise TableError(
+                f"the table has no column {', '.join(field.name for field in new)};"
+                f" it has {', '.join(before.fieldNames())}"
+            )
+        table.add_columns(new)
+    after = table.schema()
+    assert after is not None, "the table was just made"
+    return after
+
+
+def new_columns(table: StructType, rows: StructType) -> list[StructField]:
+    """TableError for a column that is of another type in the table."""
+    new = []
+    for field in nullable(rows):
+        if field.name not in table.fieldNames():
+            new.append(field)
+        elif not fits(field.dataType, table[field.name].dataType):
+            raise TableError(
+                f"column {field.name} is {table[field.name].dataType.simpleString()} in the table"
+                f" and {field.dataType.simpleString()} in the rows"
+            )
+    return new
+
+
+def fits(given: DataType, wanted: DataType) -> bool:
+    if given.simpleString() == wanted.simpleString():
+        return True
+    return any(
+        type(given) in kinds
+        and type(wanted) in kinds
+        and kinds.index(type(given)) < kinds.index(type(wanted))
+        for kinds in _WIDENING
+    )
+
+
+def nullable(schema: StructType) -> StructType:
+    """Columns that may be null, so that later batches may be without them."""
+    return StructType([StructField(field.name, field.dataType) for field in schema])
+
+
+def validate_types(schema: StructType) -> None:
+    for field in schema:
+        if isinstance(field.dataType, NullType):
+            raise TableError(f"column {field.name} has no type: give it one with a cast")
+    names = [name.lower() for name in schema.fieldNames()]
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise TableError(f"there is more than one column {', '.join(sorted(twice))}")

@@ -1,0 +1,188 @@
+"""Rows into Parquet files: what tasks do.
+
+A file is whole when its name is told to the driver; one that is not told does not count, and is
+removed after the commit. Names are of one attempt, so that no two write the same file.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyarrow.types as types
+
+from pyspark_ottla.tables import locations
+
+COMPRESSION = "zstd"
+FILE_BYTES = 256 * 1024 * 1024  # About; a file is ended by the first row group that passes it.
+ROW_GROUP_BYTES = 32 * 1024 * 1024  # Of memory.
+
+
+@dataclass(frozen=True)
+class DataFile:
+    path: str  # Relative to the table's location.
+    size: int
+    rows: int
+    statistics: str  # As Delta's log has them, in JSON.
+
+
+@dataclass(frozen=True)
+class TaskFiles:
+    """What a task has to know to write its files. It can be pickled."""
+
+    location: str  # Of the table.
+    directory: str  # Relative to the location.
+    schema: pa.Schema
+    run_id: str  # Of this try to write the batch: Spark counts attempts from zero after a restart.
+
+    def write(
+        self, batches: Iterable[pa.RecordBatch], partition: int, attempt: int
+    ) -> list[DataFile]:
+        writer = DataFileWriter(
+            self.location, f"{self.directory}/{self.run_id}-{partition}-{attempt}", self.schema
+        )
+        for batch in batches:
+            writer.write(batch)
+        return writer.close()
+
+
+class DataFileWriter:
+    """Writes as many files as the rows need; `close` tells them. Without rows there is none."""
+
+    def __init__(self, location: str, name: str, schema: pa.Schema) -> None:
+        """`name` is the path of the files relative to the location, without number and ending."""
+        self._location = location
+        self._name = name
+        self._schema = schema
+        self._files: list[DataFile] = []
+        self._open: _OpenFile | None = None
+        self._waiting: list[Any] = []
+        self._waiting_bytes = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Columns are taken by name; what the schema has and the batch has not is null."""
+        if not batch.num_rows:
+            return
+        self._waiting.append(fit(batch, self._schema))
+        self._waiting_bytes += batch.nbytes
+        if self._waiting_bytes >= ROW_GROUP_BYTES:
+            self._write_group()
+
+    def close(self) -> list[DataFile]:
+        self._write_group()
+        self._end_file()
+        return self._files
+
+    def _write_group(self) -> None:
+        if not self._waiting:
+            return
+        if self._open is None:
+            path = f"{self._name}-{len(self._files)}.parquet"
+            self._open = _OpenFile(self._location, path, self._schema)
+        self._open.write(pa.Table.from_batches(self._waiting, self._schema))
+        self._waiting, self._waiting_bytes = [], 0
+        if self._open.size >= FILE_BYTES:
+            self._end_file()
+
+    def _end_file(self) -> None:
+        if self._open is not None:
+            self._files.append(self._open.close())
+            self._open = None
+
+
+class _OpenFile:
+    def __init__(self, location: str, path: str, schema: pa.Schema) -> None:
+        filesystem, whole = locations.open_location(locations.join(location, path))
+        filesystem.create_dir(whole.rpartition("/")[0], recursive=True)
+        self._path = path
+        self._stream = filesystem.open_output_stream(whole)
+        self._writer = pq.ParquetWriter(self._stream, schema, compression=COMPRESSION)
+
+    @property
+    def size(self) -> int:
+        return int(self._stream.tell())
+
+    def write(self, table: pa.Table) -> None:
+        self._writer.write_table(table, row_group_size=max(1, table.num_rows))
+
+    def close(self) -> DataFile:
+        self._writer.close()
+        metadata = self._writer.writer.metadata
+        size = self.size
+        self._stream.close()
+        return DataFile(self._path, size, metadata.num_rows, statistics_of(metadata))
+
+
+def fit(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The columns of the schema, in its order and of its types; ArrowInvalid for what is lost."""
+    columns = [
+        batch.column(field.name).cast(field.type)
+        if field.name in batch.schema.names
+        else pa.nulls(batch.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def statistics_of(metadata: Any) -> str:
+    """Of whole numbers and times, by which readers leave files out."""
+    bounds: dict[str, tuple[Any, Any]] = {}
+    unknown: set[str] = set()
+    for name, statistics in _column_statistics(metadata):
+        if statistics is None or (not statistics.has_min_max and statistics.num_values):
+            unknown.add(name)
+        elif statistics.num_values:
+            low, high = statistics.min, statistics.max
+            if name in bounds:
+                low, high = min(low, bounds[name][0]), max(high, bounds[name][1])
+            bounds[name] = (low, high)
+    known = {name: pair for name, pair in bounds.items() if name not in unknown}
+    return json.dumps(
+        {
+            "numRecords": metadata.num_rows,
+            "minValues": {name: _lower(low) for name, (low, _) in known.items()},
+            "maxValues": {name: _upper(high) for name, (_, high) in known.items()},
+            "nullCount": {},
+        }
+    )
+
+
+def _column_statistics(metadata: Any) -> Iterator[tuple[str, Any]]:
+    schema = metadata.schema.to_arrow_schema()
+    names = {
+        field.name
+        for field in schema
+        if types.is_integer(field.type) or (types.is_timestamp(field.type) and field.type.tz)
+    }
+    for group in range(metadata.num_row_groups):
+        row_group = metadata.row_group(group)
+        for index in range(row_group.num_columns):
+            column = row_group.column(index)
+            if column.path_in_schema in names:
+                yield column.path_in_schema, column.statistics
+
+
+def _lower(value: Any) -> Any:
+    """Delta's log has times in milliseconds."""
+    return value if isinstance(value, int) else _iso(value)
+
+
+def _upper(value: Any) -> Any:
+    return value if isinstance(value, int) else _iso(value + timedelta(microseconds=999))
+
+
+def _iso(value: Any) -> str:
+    return str(value.isoformat(timespec="milliseconds")).replace("+00:00", "Z")
+
+
+def read_files(location: str, files: Sequence[DataFile], schema: pa.Schema) -> pa.Table:
+    parts = [read_parquet(locations.join(location, file.path)) for file in files]
+    return pa.concat_tables([part.cast(schema) for part in parts] or [schema.empty_table()])
+
+
+def read_parquet(location: str) -> pa.Table:
+    filesystem, path = locations.open_location(location)
+    return pq.read_table(path, filesystem=filesystem, partitioning=None)

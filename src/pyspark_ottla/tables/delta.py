@@ -1,0 +1,149 @@
+"""Delta tables by the library deltalake: its log is written without a JVM.
+
+A batch is one entry of the log with the action `txn`, whose app id is the sink and whose version is
+the batch; delta-rs refuses it when an entry of the same app id has come since the claim. What
+`Batch` says stands in the entry's commit info, under `ottla`.
+"""
+
+import contextlib
+import json
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction
+from deltalake.exceptions import CommitFailedError, TableNotFoundError
+from deltalake.transaction import AddAction, RemoveAction
+from pyspark.sql.types import StructField, StructType
+
+from pyspark_ottla.tables.address import TableAddress
+from pyspark_ottla.tables.batch import Batch
+from pyspark_ottla.tables.data_files import DataFile
+from pyspark_ottla.tables.table import (
+    Claim,
+    Merge,
+    Table,
+    TableChanged,
+    TableNotFound,
+    Vacuumed,
+    Version,
+)
+
+_METADATA = "ottla"
+_APP_ID = "ottla.{}"
+# How many entries of the log are looked at; the sink's last one is nearly always among the first.
+_LOOKS = (8, 128, None)
+
+
+class DeltaTableAt(Table):
+    data_prefix = ""
+
+    def __init__(self, address: TableAddress) -> None:
+        self.address = address
+
+    @property
+    def location(self) -> str:
+        return self.address.place
+
+    def schema(self) -> StructType | None:
+        if not DeltaTable.is_deltatable(self.location):
+            return None
+        return StructType.fromJson(json.loads(self.open().schema().to_json()))
+
+    def create(self, schema: StructType) -> None:
+        DeltaTable.create(self.location, Schema.from_json(schema.json()), mode="ignore")
+
+    def add_columns(self, fields: Sequence[StructField]) -> None:
+        if fields:
+            self.open().alter.add_columns([Field.from_json(field.json()) for field in fields])
+
+    def claim(self, sink_id: str) -> Claim:
+        return _DeltaClaim(self.open(), sink_id)
+
+    def versions(self) -> Iterator[Version]:
+        return map(_version, self.open().history())
+
+    def files(self, version: int | None = None) -> list[str]:
+        return list(self.open(version).file_uris())
+
+    def compact(self, target_bytes: int) -> int:
+        metrics = self.open().optimize.compact(target_size=target_bytes)
+        return int(metrics["numFilesRemoved"])
+
+    def vacuum(self, retention_hours: int, *, dry_run: bool) -> Vacuumed:
+        """Only a full vacuum sees what failed attempts left."""
+        removed = self.open().vacuum(
+            retention_hours, dry_run=dry_run, enforce_retention_duration=False, full=True
+        )
+        return Vacuumed(removed)
+
+    def open(self, version: int | None = None) -> DeltaTable:
+        try:
+            return DeltaTable(self.location, version=version)
+        except TableNotFoundError:
+            raise TableNotFound(f"there is no Delta table at {self.location}") from None
+
+
+class _DeltaClaim(Claim):
+    def __init__(self, table: DeltaTable, sink_id: str) -> None:
+        self._table = table
+        self._app_id = _APP_ID.format(sink_id)
+        self.last = self._find_last(sink_id)
+
+    def append(self, batch: Batch, files: Sequence[DataFile]) -> None:
+        now_ms = time.time_ns() // 1_000_000
+        actions: list[AddAction | RemoveAction] = [
+            AddAction(file.path, file.size, {}, now_ms, True, file.statistics) for file in files
+        ]
+        with _changes_named():
+            self._table.create_write_transaction(
+                actions, "append", self._table.schema(), commit_properties=self._properties(batch)
+            )
+
+    def merge(self, batch: Batch, changes: pa.Table, merge: Merge) -> None:
+        same_key = " and ".join(f'target."{name}" = source."{name}"' for name in merge.key)
+        is_deleted = f'source."{merge.deleted}"'
+        with _changes_named():
+            merger = self._table.merge(
+                changes,
+                same_key,
+                source_alias="source",
+                target_alias="target",
+                commit_properties=self._properties(batch),
+            )
+            merger.when_matched_delete(is_deleted)
+            merger.when_matched_update_all(f"not {is_deleted}", [merge.deleted])
+            merger.when_not_matched_insert_all(f"not {is_deleted}", [merge.deleted])
+            merger.execute()
+
+    def _properties(self, batch: Batch) -> CommitProperties:
+        return CommitProperties(
+            custom_metadata={_METADATA: batch.to_json()},
+            app_transactions=[Transaction(self._app_id, batch.batch_id)],
+        )
+
+    def _find_last(self, sink_id: str) -> Version | None:
+        number = self._table.transaction_version(self._app_id)
+        if number is None:
+            return None
+        for limit in _LOOKS:
+            for version in map(_version, self._table.history(limit)):
+                if version.batch is not None and version.batch.sink_id == sink_id:
+                    return version
+        # The log was cleaned up since: what is left is the number.
+        return Version(-1, 0, Batch(sink_id, number))
+
+
+def _version(entry: dict[str, Any]) -> Version:
+    document = entry.get(_METADATA)
+    batch = None if document is None else Batch.from_json(document)
+    return Version(entry["version"], entry["timestamp"], batch)
+
+
+@contextlib.contextmanager
+def _changes_named() -> Iterator[None]:
+    try:
+        yield
+    except CommitFailedError as error:
+        raise TableChanged(f"the table was changed by another writer meanwhile: {error}") from error

@@ -1,0 +1,110 @@
+"""What Spark calls to write a batch or a stream with the format `ottla_table`.
+
+`write` runs in tasks, `commit` and `abort` on the driver in objects made anew from the options.
+Spark calls `abort` also after a `commit` that failed, and both again for a batch that a restarted
+query repeats: so `abort` does nothing, and the next commit of the batch removes what is left.
+"""
+
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+from pyspark.sql.types import StructType
+
+from pyspark_ottla.option_names import OptionError
+from pyspark_ottla.tables.data_files import DataFile, TaskFiles
+from pyspark_ottla.tables.source_options import TableOptions
+from pyspark_ottla.tables.writer import TableWriter
+
+
+@dataclass
+class TaskMessage(WriterCommitMessage):
+    query_id: str
+    files: Sequence[DataFile]
+
+
+def _table_writer(options: TableOptions) -> TableWriter:
+    if options.sink_id is None:
+        raise OptionError(
+            "option sinkId is missing: a name for the writer, the same after restarts"
+        )
+    return TableWriter(
+        options.table,
+        options.sink_id,
+        options.key,
+        options.order,
+        options.deleted,
+        options.add_columns,
+    )
+
+
+class StreamTableWriter(DataSourceStreamArrowWriter):
+    def __init__(self, options: TableOptions, schema: StructType) -> None:
+        self._writer = _table_writer(options)
+        self._rows = self._writer.prepare(schema)
+
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+        context = _task()
+        batch_id = int(_property(context, "streaming.sql.batchId"))
+        run_id = _property(context, "spark.jobGroup.id")
+        query_id = _property(context, "sql.streaming.queryId")
+        files = _write(self._rows.files_of(batch_id, run_id), context, iterator)
+        return TaskMessage(query_id, files)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        tasks = _of_tasks(messages)
+        if tasks:  # Otherwise there are no rows, this time and every time.
+            files = [file for task in tasks for file in task.files]
+            self._writer.commit(self._rows, batchId, tasks[0].query_id, files)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        pass
+
+
+class BatchTableWriter(DataSourceArrowWriter):
+    """Spark pickles this object, so tasks have one run id."""
+
+    def __init__(self, options: TableOptions, schema: StructType) -> None:
+        assert options.batch_id is not None, "the options were checked"
+        self._writer = _table_writer(options)
+        self._rows = self._writer.prepare(schema)
+        self._batch_id = options.batch_id
+        self._run_id = uuid.uuid4().hex
+
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+        files = _write(self._rows.files_of(self._batch_id, self._run_id), _task(), iterator)
+        return TaskMessage("", files)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        files = [file for task in _of_tasks(messages) for file in task.files]
+        self._writer.commit(self._rows, self._batch_id, "", files)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        pass
+
+
+def _write(files: TaskFiles, context: TaskContext, iterator: Iterator[Any]) -> list[DataFile]:
+    return files.write(iterator, context.partitionId(), context.taskAttemptId())
+
+
+def _task() -> TaskContext:
+    context = TaskContext.get()
+    assert context is not None, "rows are written in tasks"
+    return context
+
+
+def _property(context: TaskContext, name: str) -> str:
+    value = context.getLocalProperty(name)
+    assert value is not None, f"Spark does not tell {name}"
+    return value
+
+
+def _of_tasks(messages: Sequence[WriterCommitMessage | None]) -> list[TaskMessage]:
+    return [message for message in messages if isinstance(message, TaskMessage)]

@@ -1,0 +1,327 @@
+"""Iceberg tables by the library pyiceberg, without a JVM.
+
+A batch is one snapshot. What `Batch` says stands in the snapshot's summary, under `ottla`, and in
+the table's properties, under `ottla.sink.<sink>`, where it outlives the snapshot. The catalog
+refuses a commit when the table has another snapshot than the claim saw; the claim then looks at its
+sink again, and commits anew if the sink's last batch is the same.
+"""
+
+import contextlib
+import datetime as dt
+import functools
+import json
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
+from pyiceberg.io.pyarrow import parquet_files_to_data_files
+from pyiceberg.table import Table as IcebergTable
+from pyiceberg.table import Transaction
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import StructField, StructType
+
+from pyspark_ottla.tables import locations
+from pyspark_ottla.tables.address import TableAddress, TableError, is_catalog_name
+from pyspark_ottla.tables.batch import Batch
+from pyspark_ottla.tables.data_files import DataFile, TaskFiles, read_parquet
+from pyspark_ottla.tables.table import (
+    Claim,
+    Merge,
+    Table,
+    TableChanged,
+    TableNotFound,
+    Vacuumed,
+    Version,
+)
+
+_METADATA = "ottla"
+_PROPERTY = "ottla.sink.{}"
+_NAMESPACE = "default"  # Of the catalog beside a table that is named by its path.
+_COMMITS_MAX = 10
+
+
+class IcebergTableAt(Table):
+    data_prefix = "data/"
+
+    def __init__(self, address: TableAddress) -> None:
+        self.address = address
+        if "://" in address.place:
+            raise TableError(
+                f"{address}: an Iceberg table in an object store needs a catalog:"
+                " iceberg:CATALOG.NAMESPACE.TABLE"
+            )
+
+    @property
+    def location(self) -> str:
+        return self.open().location()
+
+    def schema(self) -> StructType | None:
+        try:
+            return from_arrow_schema(self.open().schema().as_arrow())
+        except TableNotFound:
+            return None
+
+    def create(self, schema: StructType) -> None:
+        catalog, name, location = _find(self.address)
+        catalog.create_namespace_if_not_exists(name[:-1])
+        arrow = to_arrow_schema(schema, timezone="UTC")
+        catalog.create_table_if_not_exists(name, arrow, location=location)
+
+    def add_columns(self, fields: Sequence[StructField]) -> None:
+        if fields:
+            added = to_arrow_schema(StructType(list(fields)), timezone="UTC")
+            with self.open().update_schema() as update:
+                update.union_by_name(added)
+
+    def claim(self, sink_id: str) -> Claim:
+        return _IcebergClaim(self.open(), sink_id)
+
+    def versions(self) -> Iterator[Version]:
+        snapshots = self.open().snapshots()
+        return iter(sorted(map(_version, snapshots), key=_age))
+
+    def files(self, version: int | None = None) -> list[str]:
+        tasks = self.open().scan(snapshot_id=version).plan_files()
+        return [task.file.file_path for task in _without_deletes(tasks)]
+
+    def compact(self, target_bytes: int) -> int:
+        table = self.open()
+        small = [
+            task.file
+            for task in _without_deletes(table.scan().plan_files())
+            if task.file.file_size_in_bytes < target_bytes // 2
+        ]
+        groups = [group for group in _groups(small, target_bytes) if len(group) > 1]
+        if not groups:
+            return 0
+        rewriter = _Rewriter(table, "compacted")
+        for group in groups:
+            rewriter.replace(group, (read_parquet(file.file_path) for file in group))
+        with _changes_named(), _without_retries(table).transaction() as transaction:
+            rewriter.commit(transaction, {})
+        return sum(map(len, groups))
+
+    def vacuum(self, retention_hours: int, *, dry_run: bool) -> Vacuumed:
+        """The metadata of snapshots that are expired stays; pyiceberg does not remove it."""
+        table = self.open()
+        time = dt.datetime.now(dt.UTC) - dt.timedelta(hours=retention_hours)
+        current = table.current_snapshot()
+        kept = [
+            snapshot
+            for snapshot in table.snapshots()
+            if snapshot == current or snapshot.timestamp_ms >= time.timestamp() * 1000
+        ]
+        if not dry_run:
+            table.maintenance.expire_snapshots().older_than(time).commit()
+        needed = _data_files_of(table, kept)
+        data = locations.join(table.location(), self.data_prefix)
+        removed = [
+            info.path
+            for info in locations.list_files(data, recursive=True)
+            if info.mtime < time and info.path not in needed
+        ]
+        for path in () if dry_run else removed:
+            locations.remove_file(_like(table.location(), path))
+        return Vacuumed(removed)
+
+    def open(self) -> IcebergTable:
+        catalog, name, _ = _find(self.address)
+        try:
+            return catalog.load_table(name)
+        except NoSuchTableError:
+            raise TableNotFound(f"there is no Iceberg table {self.address.place}") from None
+
+
+class _IcebergClaim(Claim):
+    def __init__(self, table: IcebergTable, sink_id: str) -> None:
+        self._table = _without_retries(table)
+        self._property = _PROPERTY.format(sink_id)
+        self._seen = table.properties.get(self._property)
+        self.last = self._find_last(sink_id)
+
+    def append(self, batch: Batch, files: Sequence[DataFile]) -> None:
+        paths = [locations.join(self._table.location(), file.path) for file in files]
+
+        def add(transaction: Transaction, summary: dict[str, str]) -> None:
+            transaction.add_files(paths, summary, check_duplicate_files=False)
+
+        self._commit(batch, add if paths else _nothing)
+
+    def merge(self, batch: Batch, changes: pa.Table, merge: Merge) -> None:
+        def replace(transaction: Transaction, summary: dict[str, str]) -> None:
+            rewriter = _Rewriter(self._table, f"{batch.directory}")
+            for task in _without_deletes(self._table.scan().plan_files()):
+                rows = read_parquet(task.file.file_path)
+                left = _rows_without(rows, changes.select(list(merge.key)))
+                if len(left) < len(rows):
+                    rewriter.replace([task.file], [left])
+            new = changes.filter(pa.compute.invert(changes.column(merge.deleted)))
+            rewriter.replace([], [new.drop_columns([merge.deleted])])
+            rewriter.commit(transaction, summary)
+
+        self._commit(batch, replace)
+
+    def _commit(self, batch: Batch, change: Any) -> None:
+        document = json.dumps(batch.to_json())
+        for _ in range(_COMMITS_MAX):
+            try:
+                with self._table.transaction() as transaction:
+                    transaction.set_properties({self._property: document})
+                    change(transaction, {_METADATA: document})
+                return
+            except CommitFailedException:
+                self._table = _without_retries(self._table.refresh())
+                if self._table.properties.get(self._property) != self._seen:
+                    raise TableChanged(
+                        f"another writer has committed for sink {batch.sink_id!r} meanwhile"
+                    ) from None
+        raise TableChanged("other writers change the table all the time")
+
+    def _find_last(self, sink_id: str) -> Version | None:
+        if self._seen is None:
+            return None
+        batch = Batch.from_json(json.loads(self._seen))
+        for version in sorted(map(_version, self._table.snapshots()), key=_age):
+            if version.batch is not None and version.batch.sink_id == sink_id:
+                return Version(version.id, version.timestamp_ms, batch)
+        return Version(-1, 0, batch)  # The snapshot is expired, or the batch had no rows.
+
+
+class _Rewriter:
+    """Files in place of others, in one snapshot."""
+
+    def __init__(self, table: IcebergTable, directory: str) -> None:
+        self._table = table
+        schema = to_arrow_schema(from_arrow_schema(table.schema().as_arrow()), timezone="UTC")
+        prefix = IcebergTableAt.data_prefix
+        run_id = uuid.uuid4().hex
+        self._files = TaskFiles(table.location(), f"{prefix}{directory}", schema, run_id)
+        self._old: list[Any] = []
+        self._new: list[str] = []
+
+    def replace(self, old: Sequence[Any], tables: Iterable[pa.Table]) -> None:
+        batches = (batch for table in tables for batch in table.to_batches())
+        written = self._files.write(batches, len(self._old), len(self._new))
+        self._old += old
+        self._new += [locations.join(self._table.location(), file.path) for file in written]
+
+    def commit(self, transaction: Transaction, summary: dict[str, str]) -> None:
+        metadata = transaction.table_metadata
+        if metadata.name_mapping() is None:
+            mapping = metadata.schema().name_mapping.model_dump_json()
+            transaction.set_properties({"schema.name-mapping.default": mapping})
+        update = transaction.update_snapshot(summary)
+        with update.overwrite() as overwrite:
+            for file in self._old:
+                overwrite.delete_data_file(file)
+            for file in parquet_files_to_data_files(self._table.io, metadata, iter(self._new)):
+                overwrite.append_data_file(file)
+
+
+def _nothing(transaction: Transaction, summary: dict[str, str]) -> None:
+    """A batch without rows is known by the property alone."""
+
+
+def _find(address: TableAddress) -> tuple[Catalog, tuple[str, ...], str | None]:
+    """The catalog, the name of the table there, and the location that a new one gets."""
+    if is_catalog_name(address.place):
+        catalog, *name = address.place.split(".")
+        return _catalog(catalog), tuple(name), None
+    path = Path(address.place)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return _catalog_in(str(path.parent)), (_NAMESPACE, path.name), path.as_uri()
+
+
+@functools.cache
+def _catalog(name: str) -> Catalog:
+    try:
+        return load_catalog(name)
+    except ValueError as error:
+        raise TableError(f"there is no catalog {name} in pyiceberg's settings: {error}") from None
+
+
+@functools.cache
+def _catalog_in(directory: str) -> Catalog:
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    return SqlCatalog(
+        "ottla", uri=f"sqlite:///{directory}/catalog.db", warehouse=f"file://{directory}"
+    )
+
+
+def _without_retries(table: IcebergTable) -> IcebergTable:
+    """pyiceberg would add the files again after a commit of another driver with the same batch.
+
+    Only this copy of the table's properties is changed; the catalog's are not.
+    """
+    properties = {**table.metadata.properties, "commit.retry.num-retries": "0"}
+    table.metadata = table.metadata.model_copy(update={"properties": properties})
+    return table
+
+
+def _without_deletes(tasks: Iterable[Any]) -> Iterator[Any]:
+    for task in tasks:
+        if task.delete_files:
+            raise TableError("the table has delete files, which are not read; compact it elsewhere")
+        yield task
+
+
+def _rows_without(rows: pa.Table, keys: pa.Table) -> pa.Table:
+    names = keys.column_names
+    typed = keys.cast(rows.select(names).schema)
+    numbered = rows.select(names).append_column("#", pa.array(range(len(rows)), pa.int64()))
+    left = numbered.join(typed, names, join_type="left anti").column("#")
+    return rows if len(left) == len(rows) else rows.take(left)
+
+
+def _groups(files: Sequence[Any], target_bytes: int) -> Iterator[list[Any]]:
+    group: list[Any] = []
+    for file in files:
+        if group and sum(one.file_size_in_bytes for one in [*group, file]) > target_bytes:
+            yield group
+            group = []
+        group.append(file)
+    yield group
+
+
+def _data_files_of(table: IcebergTable, snapshots: Iterable[Any]) -> set[str]:
+    """Their paths, without the scheme."""
+    manifests = {
+        manifest.manifest_path: manifest
+        for snapshot in snapshots
+        for manifest in snapshot.manifests(table.io)
+    }
+    return {
+        locations.open_location(entry.data_file.file_path)[1]
+        for manifest in manifests.values()
+        for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=True)
+    }
+
+
+def _like(location: str, path: str) -> str:
+    """The path as a URI of the same kind."""
+    scheme, separator, _ = location.partition("://")
+    return f"{scheme}://{path}" if separator else path
+
+
+def _version(snapshot: Any) -> Version:
+    summary = snapshot.summary
+    document = None if summary is None else summary.additional_properties.get(_METADATA)
+    batch = None if document is None else Batch.from_json(json.loads(document))
+    return Version(snapshot.snapshot_id, snapshot.timestamp_ms, batch)
+
+
+def _age(version: Version) -> int:
+    return -version.timestamp_ms
+
+
+@contextlib.contextmanager
+def _changes_named() -> Iterator[None]:
+    try:
+        yield
+    except CommitFailedException as error:
+        raise TableChanged(f"the table was changed by another writer meanwhile: {error}") from error

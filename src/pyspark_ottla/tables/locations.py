@@ -1,0 +1,45 @@
+"""Directories and files by path or URI: of this machine, or of a store that Arrow knows."""
+
+import posixpath
+from typing import Any
+
+import pyarrow.fs
+
+
+def open_location(location: str) -> tuple[Any, str]:
+    """The file system, and the path in it."""
+    if "://" in location:
+        filesystem, path = pyarrow.fs.FileSystem.from_uri(location)
+        return filesystem, path
+    return pyarrow.fs.LocalFileSystem(), location
+
+
+def join(location: str, *names: str) -> str:
+    return posixpath.join(location, *names)
+
+
+def list_files(location: str, *, recursive: bool = False) -> list[Any]:
+    """What is known of each; nothing if the directory is not there."""
+    filesystem, path = open_location(location)
+    selector = pyarrow.fs.FileSelector(path, allow_not_found=True, recursive=recursive)
+    found = filesystem.get_file_info(selector)
+    return [info for info in found if info.type is pyarrow.fs.FileType.File]
+
+
+def remove_file(location: str) -> None:
+    """It may be gone already."""
+    filesystem, path = open_location(location)
+    try:
+        filesystem.delete_file(path)
+    except FileNotFoundError:
+        pass
+
+
+def remove_directory(location: str) -> None:
+    """With all that is in it; it may be gone already."""
+    filesystem, path = open_location(location)
+    filesystem.delete_dir_contents(path, missing_dir_ok=True)
+    try:
+        filesystem.delete_dir(path)
+    except FileNotFoundError:
+        pass

@@ -1,0 +1,145 @@
+"""Rows of any query into a table, exactly once: `TableWriter`."""
+
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import BooleanType, StructField, StructType
+from pyspark.sql.utils import is_remote
+
+from pyspark_ottla.tables import committing
+from pyspark_ottla.tables.address import TableError, parse_address
+from pyspark_ottla.tables.batch import Batch, validate_sink_id
+from pyspark_ottla.tables.columns import prepare_table
+from pyspark_ottla.tables.data_files import DataFile, TaskFiles
+from pyspark_ottla.tables.table import Merge, open_table
+
+_FILES = "path string, size bigint, rows bigint, statistics string"
+_FILES_SCHEMA = pa.schema(
+    [
+        ("path", pa.string()),
+        ("size", pa.int64()),
+        ("rows", pa.int64()),
+        ("statistics", pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class TableWriter:
+    """Writes batches of rows into a table, each once, however often it is given.
+
+        writer = TableWriter("delta:/lake/orders", sink_id="orders")
+        frame.writeStream.foreachBatch(writer.write).option("checkpointLocation", ...).start()
+
+    Tasks write the files, and the driver makes one commit for a batch, so rows do not go through
+    the driver. The table is made by the first batch. `write` may be called outside of a stream
+    too, with numbers that are the same when a write is repeated and higher for the next one.
+
+    With `key` the table is a current state: a row replaces the row of the same key, and one whose
+    column `deleted` (boolean; the table does not have it) is true removes it. Of the rows of one
+    key in a batch the last by the column `order` counts. The changes of a batch go through the
+    driver, so a batch must fit into its memory there.
+
+    It can be pickled, as Spark Connect does, and then works where the server is.
+    """
+
+    table: str  # delta:PATH, iceberg:CATALOG.NAMESPACE.TABLE
+    sink_id: str  # Stays the same over restarts; belongs to one checkpoint, and one table.
+    key: tuple[str, ...] = ()
+    order: str | None = None  # Needed if a batch can have a key twice.
+    deleted: str = "_deleted"
+    add_columns: bool = True  # Whether columns that the table has not are added to it, or refused.
+
+    def __post_init__(self) -> None:
+        """TableError for what does not fit, before a query is started."""
+        parse_address(self.table)
+        validate_sink_id(self.sink_id)
+
+    def write(self, frame: Any, batch_id: int) -> None:
+        """Nothing is written if the table has the batch. TableError for rows that do not fit."""
+        rows = self.prepare(frame.schema)
+        query_id = _query_id(frame)
+        if not self._finish(Batch(self.sink_id, batch_id, query_id)):
+            task = _Task(rows.files_of(batch_id, uuid.uuid4().hex))
+            files = [DataFile(*row) for row in frame.mapInArrow(task, _FILES).collect()]
+            self.commit(rows, batch_id, query_id, files)
+
+    def prepare(self, frame: StructType) -> "PreparedRows":
+        """Make the table as the rows need it."""
+        table = open_table(self.table)
+        schema = prepare_table(table, self._table_columns(frame), add_columns=self.add_columns)
+        if self.key:
+            schema = StructType([*schema, StructField(self.deleted, BooleanType())])
+        prefix = f"{committing.CHANGES}/" if self.key else table.data_prefix
+        arrow = to_arrow_schema(schema, timezone="UTC")
+        return PreparedRows(table.location, f"{prefix}{self.sink_id}", arrow)
+
+    def commit(
+        self, rows: "PreparedRows", batch_id: int, query_id: str, files: Sequence[DataFile]
+    ) -> None:
+        """The files become the batch, unless the table has it; then they are removed."""
+        table = open_table(self.table)
+        batch = Batch(self.sink_id, batch_id, query_id)
+        claim = table.claim(self.sink_id)
+        if committing.is_committed(claim.last, batch):
+            committing.clean_up(table, claim.last)
+        elif self.key:
+            merge = Merge(self.key, self.deleted)
+            committing.merge_files(table, claim, batch, files, rows.schema, merge, self.order)
+        else:
+            committing.append_files(table, claim, batch, files)
+
+    def _finish(self, batch: Batch) -> bool:
+        """Whether the table has the batch; then what was left of it is removed."""
+        table = open_table(self.table)
+        last = table.claim(self.sink_id).last
+        is_committed = committing.is_committed(last, batch)
+        if is_committed:
+            committing.clean_up(table, last)
+        return is_committed
+
+    def _table_columns(self, frame: StructType) -> StructType:
+        missing = {*self.key, *filter(None, [self.order])} - set(frame.fieldNames())
+        if missing:
+            raise TableError(f"the rows have no column {', '.join(sorted(missing))}")
+        if not self.key:
+            return frame
+        if self.deleted in frame.fieldNames() and frame[self.deleted].dataType != BooleanType():
+            raise TableError(f"column {self.deleted} must be boolean")
+        return StructType([column for column in frame if column.name != self.deleted])
+
+
+@dataclass(frozen=True)
+class PreparedRows:
+    """Where tasks write the rows of a batch, and as what. It can be pickled."""
+
+    location: str
+    directory: str  # Of the sink, relative to the location.
+    schema: pa.Schema
+
+    def files_of(self, batch_id: int, run_id: str) -> TaskFiles:
+        return TaskFiles(self.location, f"{self.directory}/{batch_id}", self.schema, run_id)
+
+
+@dataclass(frozen=True)
+class _Task:
+    files: TaskFiles
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        assert context is not None, "rows are written in tasks"
+        written = self.files.write(batches, context.partitionId(), context.taskAttemptId())
+        yield pa.RecordBatch.from_pylist([asdict(file) for file in written], _FILES_SCHEMA)
+
+
+def _query_id(frame: Any) -> str:
+    """Of the stream that the batch is of. A session of Connect does not know it."""
+    if is_remote():
+        return ""
+    context = frame.sparkSession.sparkContext
+    return context.getLocalProperty("sql.streaming.queryId") or ""
