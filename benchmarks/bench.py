@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from benchmarks import processes
+from benchmarks.cluster import CLUSTER_NODES, Cluster
 from benchmarks.peers.peer import Flush, Peer, Server, spawn_server
 from benchmarks.results import Results
 
@@ -81,21 +82,45 @@ class Bench:
             server.stop()
 
     @contextmanager
-    def topic(self, server: Server, flush: Flush, partitions: int = 1) -> Iterator[str]:
+    def fresh_cluster(
+        self,
+        peer: Peer,
+        flush: Flush,
+        settings: Mapping[str, str] | None = None,
+        count: int = CLUSTER_NODES,
+    ) -> Iterator[Cluster]:
+        """Nodes that know of each other, stopped at the end."""
+        cluster = Cluster(peer, self.new_directory(peer), flush, settings or {}, count)
+        try:
+            cluster.start()
+            for server in cluster.servers:
+                wait_until_ready(server, count)
+            yield cluster
+        finally:
+            cluster.stop()
+
+    @contextmanager
+    def topic(
+        self, server: Server | Cluster, flush: Flush, partitions: int = 1, replicas: int = 1
+    ) -> Iterator[str]:
         """A new topic, deleted at the end."""
-        name = self.create_topic(server, flush, partitions)
+        name = self.create_topic(server, flush, partitions, replicas)
         try:
             yield name
         finally:
             admin = AdminClient({"bootstrap.servers": server.address, "log_level": 4})
             admin.delete_topics([name], operation_timeout=30)[name].result(60)
 
-    def create_topic(self, server: Server, flush: Flush, partitions: int = 1) -> str:
+    def create_topic(
+        self, server: Server | Cluster, flush: Flush, partitions: int = 1, replicas: int = 1
+    ) -> str:
         """The name of a new topic that stays as long as its server."""
         name = f"bench-{next(self._names)}"
         admin = AdminClient({"bootstrap.servers": server.address, "log_level": 4})
         config = server.peer.topic_config(flush)
-        topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=config)
+        topic = NewTopic(
+            name, num_partitions=partitions, replication_factor=replicas, config=config
+        )
         admin.create_topics([topic], operation_timeout=30)[name].result(60)
         return name
 
@@ -119,15 +144,15 @@ class Bench:
             server.stop()
 
 
-def wait_until_ready(server: Server) -> None:
-    """Returns when clients are told of a broker."""
+def wait_until_ready(server: Server, brokers: int = 1) -> None:
+    """Returns when clients are told of so many brokers."""
     server.wait_until_listening()
     deadline = time.perf_counter() + READY_SECONDS_MAX
     while time.perf_counter() < deadline:
         # A client that was told of none asks again only much later, so each try is a new client.
         admin = AdminClient({"bootstrap.servers": server.address, "log_level": 0})
         try:
-            if admin.list_topics(timeout=1).brokers:
+            if len(admin.list_topics(timeout=1).brokers) >= brokers:
                 return
         except KafkaException:
             continue
@@ -154,12 +179,17 @@ def run_load(module: str, *words: str, **arguments: object) -> Outcome:
     return outcome
 
 
-def run_measured_load(server: Server, module: str, **arguments: object) -> Outcome:
-    """As `run_load`, with the broker's processor seconds per GB of payload."""
-    before = processes.processor_seconds(server.pid)
+def run_measured_load(server: Server | Cluster, module: str, **arguments: object) -> Outcome:
+    """As `run_load`, with the processor seconds of all brokers per GB of payload."""
+    before = _processor_seconds(server)
     outcome = run_load(module, address=server.address, **arguments)
-    used = processes.processor_seconds(server.pid) - before
+    used = _processor_seconds(server) - before
     return outcome | {"processor_seconds_per_gigabyte": used / outcome["bytes"] * 1e9}
+
+
+def _processor_seconds(server: Server | Cluster) -> float:
+    pids = server.pids if isinstance(server, Cluster) else [server.pid]
+    return sum(map(processes.processor_seconds, pids))
 
 
 def load_command(module: str, *words: str, **arguments: object) -> list[str]:

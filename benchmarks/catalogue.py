@@ -6,6 +6,9 @@ A suite is run and written as a whole: its figures are of one day, on one machin
 from collections.abc import Callable
 
 from benchmarks.bench import Bench
+from benchmarks.scenarios.cluster_failover import cluster_failover, cluster_partitions
+from benchmarks.scenarios.cluster_produce import cluster_produce
+from benchmarks.scenarios.cluster_start import cluster_start
 from benchmarks.scenarios.consume import consume, consume_raw
 from benchmarks.scenarios.coordinators import commits, many_members, rebalance, transactions
 from benchmarks.scenarios.guests import guests
@@ -42,5 +45,11 @@ SUITES: dict[str, dict[str, Scenario]] = {
         "transactions": transactions,
         "share-groups": share_groups,
         "loading": loading,
+    },
+    "cluster": {
+        "cluster-start": cluster_start,
+        "cluster-produce": cluster_produce,
+        "cluster-failover": cluster_failover,
+        "cluster-partitions": cluster_partitions,
     },
 }

@@ -8,6 +8,7 @@ import struct
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
@@ -29,13 +30,19 @@ class BrokerProcess:
         directory: Path,
         *arguments: str,
         port: int | None = None,
+        advertised_port: int | None = None,
         open_files_max: int | None = None,
+        program: Sequence[str] = ("ottla",),
     ) -> None:
+        """`program` is the module to run, and arguments for it before `serve`."""
         self.data = directory / "data"
-        self.port = port or _free_port()
-        self.bootstrap = f"127.0.0.1:{self.port}"
+        self.port = port or free_port()
+        self.bootstrap = f"127.0.0.1:{advertised_port or self.port}"
         self._log = directory / "broker.log"
-        self._arguments = arguments
+        self._program = program
+        self.arguments = arguments
+        if advertised_port:
+            self.arguments += ("--advertised", self.bootstrap)
         self._open_files_max = open_files_max
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -62,11 +69,11 @@ class BrokerProcess:
     def launch(self) -> None:
         """Start the process without waiting for it."""
         assert self._process is None
-        command = [sys.executable, "-m", "ottla", "serve", "--data", str(self.data)]
-        command += self._arguments
-        if "--listener" not in self._arguments:
+        command = [sys.executable, "-m", *self._program, "serve", "--data", str(self.data)]
+        command += self.arguments
+        if "--listener" not in self.arguments:
             command += ["--port", str(self.port)]
-        environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "src")}
+        environment = {**os.environ, "PYTHONPATH": f"{REPOSITORY / 'src'}:{REPOSITORY}"}
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 command, stdout=log, stderr=log, env=environment, preexec_fn=self._limit_open_files
@@ -147,7 +154,7 @@ def _knows_a_broker(port: int) -> bool:
         return False
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         return int(unused.getsockname()[1])

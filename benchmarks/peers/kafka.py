@@ -1,4 +1,6 @@
-"""Apache Kafka, one node in KRaft mode, with the JVM flags of its own start script.
+"""Apache Kafka in KRaft mode, with the JVM flags of its own start script.
+
+Every node is broker and controller.
 
 Its artifacts are resolved by Maven, by name, into the cache directory; nothing of it is kept in the
 repository. Its garbage collector log and JMX are left off, which is to its favour.
@@ -6,10 +8,11 @@ repository. Its garbage collector log and JMX are left off, which is to its favo
 
 import shutil
 import subprocess
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.machine import java_version
-from benchmarks.peers.peer import GROUP_SETTINGS, Flush, Unavailable
+from benchmarks.peers.peer import GROUP_SETTINGS, Flush, Member, Unavailable
 from benchmarks.processes import free_port
 
 VERSION = "4.3.1"
@@ -41,16 +44,16 @@ Configuration:
 """
 PROPERTIES = """\
 process.roles=broker,controller
-node.id=1
+node.id={node_id}
 listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
 advertised.listeners=PLAINTEXT://127.0.0.1:{port}
 controller.listener.names=CONTROLLER
-controller.quorum.voters=1@127.0.0.1:{controller_port}
+controller.quorum.voters={voters}
 log.dirs={directory}/logs
-offsets.topic.replication.factor=1
-transaction.state.log.replication.factor=1
+offsets.topic.replication.factor={replicas}
+transaction.state.log.replication.factor={replicas}
 transaction.state.log.min.isr=1
-share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.replication.factor={replicas}
 share.coordinator.state.topic.min.isr=1
 log.segment.delete.delay.ms=1000
 log.initial.task.delay.ms=1000
@@ -102,7 +105,14 @@ class Kafka:
         }
 
     def format(self, directory: Path, port: int) -> None:
-        properties = self._write_properties(directory, port)
+        self._format(self._write_properties([_alone(directory, port)], 0))
+
+    def format_member(
+        self, members: Sequence[Member], member: Member, settings: Mapping[str, str]
+    ) -> None:
+        self._format(self._write_properties(members, members.index(member), settings))
+
+    def _format(self, properties: Path) -> None:
         tool = ["kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(properties)]
         subprocess.run(
             ["java", "-cp", self._class_path(), *tool], check=True, capture_output=True, timeout=60
@@ -110,7 +120,15 @@ class Kafka:
 
     def command(self, directory: Path, port: int, flush: Flush) -> list[str]:
         del flush  # A matter of the topic.
-        properties = self._write_properties(directory, port)
+        return self._start(self._write_properties([_alone(directory, port)], 0))
+
+    def member_command(
+        self, members: Sequence[Member], member: Member, flush: Flush, settings: Mapping[str, str]
+    ) -> list[str]:
+        del flush  # A matter of the topic.
+        return self._start(self._write_properties(members, members.index(member), settings))
+
+    def _start(self, properties: Path) -> list[str]:
         logging = f"-Dlog4j2.configurationFile={self._cache / 'log4j2.yaml'}"
         start = [logging, "-cp", self._class_path(), "kafka.Kafka", str(properties)]
         return ["java", *JVM_FLAGS, *start]
@@ -128,15 +146,29 @@ class Kafka:
     def warm_seconds(self) -> float:
         return self._warm_seconds
 
-    def _write_properties(self, directory: Path, port: int) -> Path:
-        path = directory / "server.properties"
-        text = PROPERTIES.format(directory=directory, port=port, controller_port=free_port())
-        settings = "".join(f"{name}={value}\n" for name, value in GROUP_SETTINGS.items())
-        path.write_text(text + settings)
+    def _write_properties(
+        self, members: Sequence[Member], index: int, settings: Mapping[str, str] | None = None
+    ) -> Path:
+        member = members[index]
+        path = member.directory / "server.properties"
+        text = PROPERTIES.format(
+            node_id=member.node_id,
+            directory=member.directory,
+            port=member.port,
+            controller_port=member.controller_port,
+            voters=",".join(f"{one.node_id}@127.0.0.1:{one.controller_port}" for one in members),
+            replicas=len(members),
+        )
+        overrides = {**GROUP_SETTINGS, **(settings or {})}
+        path.write_text(text + "".join(f"{name}={value}\n" for name, value in overrides.items()))
         return path
 
     def _class_path(self) -> str:
         return f"{self._cache}/libs/*"
+
+
+def _alone(directory: Path, port: int) -> Member:
+    return Member(1, directory, port, free_port())
 
 
 def _project() -> str:

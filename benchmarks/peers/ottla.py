@@ -6,9 +6,10 @@ time: kio imports Hypothesis where it finds it.
 
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.peers.peer import GROUP_SETTINGS, Flush, Unavailable
+from benchmarks.peers.peer import GROUP_SETTINGS, Flush, Member, Unavailable
 
 SOURCE = Path(__file__).parents[2]
 INSTALL_SECONDS_MAX = 600
@@ -71,6 +72,26 @@ class Ottla:
             "--set",
             "log.segment.delete.delay.ms=1000",
             *(word for setting in _group_settings() for word in ("--set", setting)),
+        ]
+
+    def format_member(
+        self, members: Sequence[Member], member: Member, settings: Mapping[str, str]
+    ) -> None:
+        del members, member, settings  # As with one node.
+
+    def member_command(
+        self, members: Sequence[Member], member: Member, flush: Flush, settings: Mapping[str, str]
+    ) -> list[str]:
+        """The first one begins the cluster; the others join it."""
+        first = members[0]
+        join = [] if member is first else ["--join", f"127.0.0.1:{first.port}"]
+        overrides = [f"{name}={value}" for name, value in settings.items()]
+        return [
+            *self.command(member.directory, member.port, flush),
+            "--id",
+            str(member.node_id),
+            *join,
+            *(word for override in overrides for word in ("--set", override)),
         ]
 
     def topic_config(self, flush: Flush) -> dict[str, str]:

@@ -3,10 +3,11 @@
 import socket
 import subprocess
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from benchmarks import processes
 
@@ -53,6 +54,29 @@ class Peer(Protocol):
 
     def warm_seconds(self) -> float:
         """How long the same load runs before it counts."""
+
+
+class Member(NamedTuple):
+    """One node of a cluster on this machine."""
+
+    node_id: int
+    directory: Path
+    port: int
+    controller_port: int  # For a broker whose quorum has a port of its own.
+
+
+class ClusterPeer(Peer, Protocol):
+    """Several nodes of it make a cluster."""
+
+    def format_member(
+        self, members: Sequence[Member], member: Member, settings: Mapping[str, str]
+    ) -> None:
+        """As `format`, with the broker's settings for this run."""
+
+    def member_command(
+        self, members: Sequence[Member], member: Member, flush: Flush, settings: Mapping[str, str]
+    ) -> list[str]:
+        """The command line of this member; the members are started in their order."""
 
 
 @dataclass

@@ -62,35 +62,35 @@ def wait_for_first_record(server: Server, topic: str) -> None:
 
 
 def _first_record(server: Server, topic: str, deadline: float) -> bool:
-    create = _create_topic_frame(topic)
-    create_error_position = _create_error_position(topic)
+    create = create_topic_frame(topic)
+    create_position = create_error_position(topic)
     produce = frames.produce_frame(topic, 0, frames.build_batch(1, 100), acks=-1)
     error_position = frames.produce_response_error_position(topic) - 4
     with frames.connect(server.address) as connection:
         while time.perf_counter() < deadline:
-            if _ask(connection, create, create_error_position) in (0, TOPIC_ALREADY_EXISTS):
+            if ask(connection, create, create_position) in (0, TOPIC_ALREADY_EXISTS):
                 break
             time.sleep(0.002)
         while time.perf_counter() < deadline:
-            if _ask(connection, produce, error_position) == 0:
+            if ask(connection, produce, error_position) == 0:
                 return True
             time.sleep(0.002)
     return False
 
 
-def _ask(connection: socket.socket, request: bytes, error_position: int) -> int:
+def ask(connection: socket.socket, request: bytes, error_position: int) -> int:
     connection.sendall(request)
     code: int = struct.unpack_from(">h", frames.receive_response(connection), error_position)[0]
     return code
 
 
-def _create_topic_frame(topic: str) -> bytes:
-    named = bytes([len(topic) + 1]) + topic.encode() + struct.pack(">ih", 1, 1)
+def create_topic_frame(topic: str, replicas: int = 1) -> bytes:
+    named = bytes([len(topic) + 1]) + topic.encode() + struct.pack(">ih", 1, replicas)
     no_assignments_nor_configs = b"\x01\x01\x00"
     body = b"\x02" + named + no_assignments_nor_configs + struct.pack(">ib", 30_000, 0) + b"\x00"
     return frames.frame(CREATE_TOPICS, CREATE_TOPICS_VERSION, body)
 
 
-def _create_error_position(topic: str) -> int:
+def create_error_position(topic: str) -> int:
     correlation, tags, throttle, count, topic_id = 4, 1, 4, 1, 16
     return correlation + tags + throttle + count + 1 + len(topic) + topic_id

@@ -1,5 +1,6 @@
 """A cluster of real processes on this machine, for tests that kill, pause and restart nodes."""
 
+import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -10,23 +11,36 @@ from typing import Any, Self
 from kio.schema.describe_quorum.v2 import request as describe_quorum
 from kio.schema.types import TopicName
 from kio.static.primitive import i32
-from tests.broker_process import BrokerProcess
+from tests.broker_process import BrokerProcess, free_port
 from tests.clients.wire import Wire
+from tests.cluster.faults.links import Links
+from tests.cluster.faults.synced_copy import lose_unsynced
 
 WAIT_S = 60
 METADATA_TOPIC = TopicName("__cluster_metadata")
+_KEEPS_SYNCED = "tests.cluster.faults.synced_copy"
 
 
 class ClusterProcesses:
     """Nodes 1 to `count`; the first three are voters once `wait_for_voters` has returned.
 
     `arguments` are for every `ottla serve`. Nodes are stopped, whatever state they are in, at the
-    end of the `with` block.
+    end of the `with` block. With `links` they reach each other, and clients them, by proxies. With
+    `keeps_synced` each has a copy of what it has synced, and `lose_power` leaves it that.
     """
 
-    def __init__(self, directory: Path, count: int = 3, *arguments: str) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        count: int = 3,
+        *arguments: str,
+        links: Links | None = None,
+        keeps_synced: bool = False,
+    ) -> None:
         self._directory = directory
         self._arguments = arguments
+        self.links = links
+        self._keeps_synced = keeps_synced
         self._count = count
         self._nodes: dict[int, BrokerProcess] = {}
         self._paused: set[int] = set()
@@ -113,6 +127,24 @@ class ClusterProcesses:
         finally:
             self.resume(node_id)
 
+    def lose_directory(self, node_id: int) -> None:
+        """Of a node that was killed; it joins the others when it is started again."""
+        node = self._nodes[node_id]
+        for path in node.data.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        shutil.rmtree(_copy_of(node.data.parent), ignore_errors=True)
+        if "--join" not in node.arguments:
+            others = [self._nodes[one].bootstrap for one in self.ids if one != node_id]
+            node.arguments += ("--join", ",".join(others))
+
+    def lose_power(self) -> None:
+        """All nodes end at once, and what they have not synced is gone."""
+        assert self._keeps_synced
+        for node_id in self.running:
+            self.kill(node_id)
+        for node in self._nodes.values():
+            lose_unsynced(node.data, _copy_of(node.data.parent))
+
     def stop(self) -> None:
         for node_id in list(self._paused):
             self.resume(node_id)
@@ -120,6 +152,8 @@ class ClusterProcesses:
             node.send(signal.SIGTERM)
         for node in self._nodes.values():
             node.stop()
+        if self.links is not None:
+            self.links.close()
 
     def describe(self, node_id: int | None = None) -> Any:
         """What DescribeQuorum says, by a node that runs."""
@@ -154,9 +188,24 @@ class ClusterProcesses:
         directory = self._directory / f"node-{node_id}"
         directory.mkdir()
         join = ("--join", self._nodes[1].bootstrap) if self._nodes else ()
-        node = BrokerProcess(directory, "--id", str(node_id), *join, *self._arguments, *arguments)
+        port = free_port()
+        node = BrokerProcess(
+            directory,
+            "--id",
+            str(node_id),
+            *join,
+            *self._arguments,
+            *arguments,
+            port=port,
+            advertised_port=self.links.add(node_id, port) if self.links else None,
+            program=(_KEEPS_SYNCED, str(_copy_of(directory))) if self._keeps_synced else ("ottla",),
+        )
         self._nodes[node_id] = node
         return node
+
+
+def _copy_of(directory: Path) -> Path:
+    return directory / "synced"
 
 
 def wait_until(condition: Callable[[], object], what: str = "it") -> None:

@@ -1,0 +1,104 @@
+"""Compares a history with what is in the cluster at the end; each finding is one line of text.
+
+lost         acknowledged, and not there, or not where it was said to be
+duplicated   there twice, though its producer is idempotent
+out of order after a record that its producer wrote later
+changed      read by a consumer, and not there any more
+not read     there, and no consumer of the group has read it
+torn         a transaction that is there in part
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from tests.cluster.faults.history import Copied, History, Place, Written
+
+Contents = Mapping[Place, Sequence[tuple[int, bytes]]]  # Offsets and values, in the log's order.
+
+
+def check(history: History, contents: Contents) -> list[str]:
+    """What clients of the topics of `contents` were promised and did not get."""
+    found = list(history.problems)
+    for place, records in contents.items():
+        found += _check_acked(history, place, records)
+        found += _check_order(history, place, records)
+        found += _check_consumed(history, place, records)
+    return found
+
+
+def check_group(history: History, contents: Contents) -> list[str]:
+    """That a group has read everything, when it has had the time for it."""
+    return [
+        f"not read: {place} offset {offset}"
+        for place, records in contents.items()
+        for offset, _ in records
+        if offset not in history.consumed[place]
+    ]
+
+
+def _check_acked(
+    history: History, place: Place, records: Sequence[tuple[int, bytes]]
+) -> Iterator[str]:
+    there = dict(records)
+    for written, offset in history.acked[place].items():
+        value = there.get(offset)
+        if value != written.encode():
+            yield f"lost: {written} of {place} at offset {offset}, where there is {value!r}"
+
+
+def _check_order(
+    history: History, place: Place, records: Sequence[tuple[int, bytes]]
+) -> Iterator[str]:
+    """A writer that is not idempotent may repeat itself, but never skip back to what is new."""
+    latest: dict[str, int] = {}
+    seen: set[Written] = set()
+    for offset, value in records:
+        written = Written.decode(value)
+        if written in seen:
+            if written.writer in history.idempotent:
+                yield f"duplicated: {written} of {place} at offset {offset}"
+            continue
+        seen.add(written)
+        if written.number < latest.get(written.writer, -1):
+            yield f"out of order: {written} of {place} at offset {offset}"
+        latest[written.writer] = written.number
+
+
+def _check_consumed(
+    history: History, place: Place, records: Sequence[tuple[int, bytes]]
+) -> Iterator[str]:
+    there = dict(records)
+    for offset, value in history.consumed[place].items():
+        now = there.get(offset)
+        if now != value:
+            yield f"changed: {value!r} was read from {place} at offset {offset}, now {now!r}"
+
+
+def check_copies(history: History, sources: Contents, copies: Contents) -> list[str]:
+    """`copies` as a consumer sees them that reads what is committed."""
+    there = [Copied.decode(value) for records in copies.values() for _, value in records]
+    found = list(_check_transactions(history, there))
+    counts = Counter((copy.source, copy.offset) for copy in there)
+    for place, records in sources.items():
+        for offset, _ in records:
+            count = counts[place, offset]
+            if count != 1:
+                found.append(f"copied {count} times: {place} offset {offset}")
+    return found
+
+
+def _check_transactions(history: History, there: Sequence[Copied]) -> Iterator[str]:
+    sizes: dict[tuple[str, int], int] = defaultdict(int)
+    for copy in there:
+        sizes[copy.writer, copy.transaction] += 1
+    for transaction in history.transactions:
+        size = sizes.pop((transaction.writer, transaction.number), 0)
+        allowed = {
+            True: (transaction.size,),
+            False: (0,),
+            None: (0, transaction.size),
+        }[transaction.committed]
+        if size not in allowed:
+            yield f"torn: {size} records of {transaction} are there"
+    for key in sizes:
+        yield f"torn: transaction {key} is there, and its writer does not know it"

@@ -1,0 +1,42 @@
+"""All records of a topic, as a new client reads them."""
+
+import time
+
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+from tests.cluster.faults.history import Place
+from tests.cluster.faults.workload import consumer_config, place_of
+
+READ_TIMEOUT_S = 120.0
+_BATCH = 5_000
+
+
+def read_topic(
+    bootstrap: str, topic: str, partitions: int, *, committed_only: bool = False
+) -> dict[Place, list[tuple[int, bytes]]]:
+    """Offsets and values by partition, up to the end."""
+    isolation = "read_committed" if committed_only else "read_uncommitted"
+    consumer = Consumer(
+        {
+            **consumer_config(bootstrap, "contents"),
+            "isolation.level": isolation,
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+        }
+    )
+    places = [Place(topic, partition) for partition in range(partitions)]
+    records: dict[Place, list[tuple[int, bytes]]] = {place: [] for place in places}
+    try:
+        consumer.assign([TopicPartition(*place, 0) for place in places])
+        unread = set(places)
+        deadline = time.monotonic() + READ_TIMEOUT_S
+        while unread:
+            assert time.monotonic() < deadline, f"{unread} cannot be read to the end"
+            for message in consumer.consume(_BATCH, timeout=0.5):
+                place, error = place_of(message), message.error()
+                if error is None:
+                    records[place].append((message.offset(), message.value()))
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    unread.discard(place)
+    finally:
+        consumer.close()
+    return records

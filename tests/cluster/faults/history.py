@@ -1,0 +1,112 @@
+"""What clients did and saw while a cluster was disturbed: written as it happens, checked later.
+
+A record is known by its writer and a number that the writer counts up in each partition, so that
+every copy of it is recognised wherever it turns up.
+"""
+
+import json
+import threading
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Place(NamedTuple):
+    topic: str
+    partition: int
+
+
+class Written(NamedTuple):
+    """One record as its value tells it."""
+
+    writer: str
+    number: int  # Counted by the writer in this partition.
+
+    def encode(self) -> bytes:
+        return f"{self.writer} {self.number}".encode()
+
+    @classmethod
+    def decode(cls, value: bytes) -> "Written":
+        writer, number = value.decode().split()
+        return cls(writer, int(number))
+
+
+class Copied(NamedTuple):
+    """One record that a transaction wrote: a copy of another."""
+
+    writer: str
+    transaction: int
+    source: Place
+    offset: int  # Of the source.
+
+    def encode(self) -> bytes:
+        source = f"{self.source.topic}/{self.source.partition}"
+        return f"{self.writer} {self.transaction} {source} {self.offset}".encode()
+
+    @classmethod
+    def decode(cls, value: bytes) -> "Copied":
+        writer, transaction, source, offset = value.decode().split()
+        topic, _, partition = source.rpartition("/")
+        return cls(writer, int(transaction), Place(topic, int(partition)), int(offset))
+
+
+class Transaction(NamedTuple):
+    writer: str
+    number: int
+    size: int  # Records.
+    committed: bool | None  # None: the client was not told.
+
+
+@dataclass
+class History:
+    """Threads add to it; whoever checks it waits until they have ended."""
+
+    acked: dict[Place, dict[Written, int]] = field(default_factory=lambda: defaultdict(dict))
+    idempotent: set[str] = field(default_factory=set)  # Writers.
+    consumed: dict[Place, dict[int, bytes]] = field(default_factory=lambda: defaultdict(dict))
+    transactions: list[Transaction] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)  # What a client saw that must not be.
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def acked_count(self) -> int:
+        return sum(map(len, self.acked.values()))
+
+    @property
+    def consumed_count(self) -> int:
+        return sum(map(len, self.consumed.values()))
+
+    def on_acked(self, place: Place, written: Written, offset: int) -> None:
+        with self._lock:
+            self.acked[place][written] = offset
+
+    def on_consumed(self, place: Place, records: Iterable[tuple[int, bytes]]) -> None:
+        """A record once read is the same whenever it is read again."""
+        with self._lock:
+            known = self.consumed[place]
+            for offset, value in records:
+                if known.setdefault(offset, value) != value:
+                    self.problems.append(
+                        f"{place} offset {offset} was {known[offset]!r} and is {value!r}"
+                    )
+
+    def on_transaction(self, transaction: Transaction) -> None:
+        with self._lock:
+            self.transactions.append(transaction)
+
+    def on_problem(self, text: str) -> None:
+        with self._lock:
+            self.problems.append(text)
+
+    def save(self, path: Path) -> None:
+        """For whoever looks into a failure."""
+        with path.open("w") as file:
+            for place, acked in self.acked.items():
+                for written, offset in acked.items():
+                    file.write(json.dumps(["acked", *place, offset, *written]) + "\n")
+            for transaction in self.transactions:
+                file.write(json.dumps(["transaction", *transaction]) + "\n")
+            for text in self.problems:
+                file.write(json.dumps(["problem", text]) + "\n")

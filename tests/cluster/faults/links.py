@@ -1,0 +1,128 @@
+"""The links between nodes, in a test's hands: a proxy before each node, which all connect to.
+
+A node names itself in the first request of a connection (its client id), so each connection is
+known to be of a pair of nodes, or of a client. A cut stops the bytes in one direction; they go on
+when it is healed, as those of a real network do. A connection made meanwhile gets no answer.
+"""
+
+import asyncio
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+CLIENT = 0  # For whoever is not a node.
+
+_READ_BYTES = 1 << 16
+_NODE = re.compile(rb"^.{12}\x00.node-(\d+)", re.DOTALL)  # Size, header, length of the client id.
+
+Direction = tuple[int, int]  # From one node to another.
+
+
+class Links:
+    """`ports` are where the nodes listen; `port_of` tells where to connect to instead."""
+
+    def __init__(self) -> None:
+        self._cut: set[Direction] = set()
+        self._changed = asyncio.Event()
+        self._servers: dict[int, asyncio.Server] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+
+    def add(self, node_id: int, port: int) -> int:
+        """The port of the proxy before a node that listens on `port`."""
+        return asyncio.run_coroutine_threadsafe(self._serve(node_id, port), self._loop).result(10)
+
+    def cut(self, source: int, target: int) -> None:
+        """Nothing gets from one to the other; the other direction is open."""
+        self._loop.call_soon_threadsafe(self._cut.add, (source, target))
+
+    def heal(self) -> None:
+        def heal() -> None:
+            self._cut.clear()
+            self._changed.set()
+            self._changed = asyncio.Event()
+
+        self._loop.call_soon_threadsafe(heal)
+
+    @contextmanager
+    def without(self, *directions: Direction) -> Iterator[None]:
+        for direction in directions:
+            self.cut(*direction)
+        try:
+            yield
+        finally:
+            self.heal()
+
+    def close(self) -> None:
+        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(10)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def _serve(self, node_id: int, port: int) -> int:
+        async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task = asyncio.current_task()
+            assert task is not None
+            self._tasks.add(task)
+            try:
+                await self._join(node_id, port, reader, writer)
+            finally:
+                self._tasks.discard(task)
+                writer.close()
+
+        server = await asyncio.start_server(accept, "127.0.0.1", 0)
+        self._servers[node_id] = server
+        return int(server.sockets[0].getsockname()[1])
+
+    async def _join(
+        self,
+        target: int,
+        port: int,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
+        """A connection, until either side ends it."""
+        with suppress(OSError):
+            first = await reader.read(_READ_BYTES)
+            if not first:
+                return
+            named = _NODE.match(first)
+            source = int(named[1]) if named else CLIENT
+            await self._open(source, target)
+            there_reader, there_writer = await asyncio.open_connection("127.0.0.1", port)
+            there_writer.write(first)
+            pumps = [
+                asyncio.ensure_future(self._pump(reader, there_writer, (source, target))),
+                asyncio.ensure_future(self._pump(there_reader, writer, (target, source))),
+            ]
+            try:
+                await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for pump in pumps:
+                    pump.cancel()
+                await asyncio.gather(*pumps, return_exceptions=True)
+                there_writer.close()
+
+    async def _pump(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, direction: Direction
+    ) -> None:
+        with suppress(OSError):
+            while data := await reader.read(_READ_BYTES):
+                await self._open(*direction)
+                writer.write(data)
+                await writer.drain()
+
+    async def _open(self, source: int, target: int) -> None:
+        while (source, target) in self._cut:
+            await self._changed.wait()
+
+    async def _close(self) -> None:
+        for server in self._servers.values():
+            server.close()
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

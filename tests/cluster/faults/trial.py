@@ -1,0 +1,249 @@
+"""A cluster, clients at work, and faults from a seed; then everything is checked.
+
+    python -m tests.cluster.faults.trial --minutes 20 [--seed N] [--nodes 3]
+
+prints the seed first and ends with a count of the faults and of what was promised and kept.
+"""
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic
+from tests.cluster.faults.checker import Contents, check, check_copies, check_group
+from tests.cluster.faults.contents import read_topic
+from tests.cluster.faults.disks import Disk
+from tests.cluster.faults.faults import Faults
+from tests.cluster.faults.history import History
+from tests.cluster.faults.links import Links
+from tests.cluster.faults.workload import Copier, Reader, Worker, Writer
+from tests.cluster.processes import ClusterProcesses
+
+RECORDS, COPIES = "records", "copies"
+PARTITIONS: Final = 3
+REPLICAS: Final = 3
+DISK_BYTES: Final = 1 << 30
+IN_SYNC_TIMEOUT_S: Final = 90.0
+END_TIMEOUT_S: Final = 180.0
+FINDINGS_SHOWN: Final = 20
+
+
+@dataclass
+class Outcome:
+    faults: Counter[str] = field(default_factory=Counter)
+    acked_count: int = 0
+    consumed_count: int = 0
+    transactions: Counter[bool | None] = field(default_factory=Counter)
+    findings: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        kinds = ", ".join(f"{count} x {kind}" for kind, count in sorted(self.faults.items()))
+        ended = {True: "committed", False: "aborted", None: "unknown"}
+        transactions = ", ".join(f"{n} {ended[how]}" for how, n in self.transactions.items())
+        lines = [
+            f"{sum(self.faults.values())} faults: {kinds}",
+            f"{self.acked_count} records acknowledged, {self.consumed_count} read by the group",
+            f"transactions: {transactions or 'none'}",
+            f"{len(self.findings)} findings",
+            *self.findings[:FINDINGS_SHOWN],
+        ]
+        return "\n".join(lines)
+
+
+class Trial:
+    """`say` is told of each fault."""
+
+    def __init__(
+        self,
+        directory: Path,
+        seed: int,
+        *,
+        nodes: int = 3,
+        copiers: int = 0,
+        say: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._directory = directory
+        self._chance = random.Random(seed)
+        self._nodes = nodes
+        self._copiers = copiers
+        self._say = say
+        self._history = History()
+        self._outcome = Outcome()
+
+    def run(self, seconds: float, kinds: list[str] | None = None) -> Outcome:
+        """With faults of these kinds, or all that this machine allows."""
+        with ExitStack() as stack:
+            disks = self._mount_disks(stack)
+            cluster = stack.enter_context(
+                ClusterProcesses(self._directory, self._nodes, links=Links(), keeps_synced=True)
+            )
+            admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
+            _create_topics(admin, self._nodes)
+            faults = Faults(
+                cluster, self._chance, lambda: wait_for_in_sync(admin), disks, loses_power=True
+            )
+            workers = self._start_workers(cluster.bootstrap)
+            self._disturb(faults, kinds or list(faults.kinds), seconds)
+            self._end(cluster.bootstrap, admin, workers)
+        self._history.save(self._directory / "history.jsonl")
+        return self._outcome
+
+    def _mount_disks(self, stack: ExitStack) -> dict[int, Disk]:
+        try:
+            return {
+                node_id: stack.enter_context(
+                    Disk(self._directory / f"node-{node_id}" / "data", DISK_BYTES)
+                )
+                for node_id in range(1, self._nodes + 1)
+            }
+        except OSError as error:
+            self._say(f"no disk is filled: {error}")
+            return {}
+
+    def _start_workers(self, bootstrap: str) -> list[Worker]:
+        history = self._history
+        writers: list[Worker] = [
+            Writer(
+                f"writer-{number}",
+                history,
+                bootstrap,
+                RECORDS,
+                PARTITIONS,
+                idempotent=number > 0,
+            )
+            for number in range(3)
+        ]
+        readers = [
+            Reader(f"reader-{number}", history, bootstrap, "readers", RECORDS)
+            for number in range(2)
+        ]
+        copiers = [
+            Copier(f"copier-{number}", history, bootstrap, "copiers", RECORDS, COPIES, PARTITIONS)
+            for number in range(self._copiers)
+        ]
+        workers = [*writers, *readers, *copiers]
+        for worker in workers:
+            worker.start()
+        return workers
+
+    def _disturb(self, faults: Faults, kinds: list[str], seconds: float) -> None:
+        """All kinds in turn, in an order of chance, as often as there is time for."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            for kind in self._chance.sample(kinds, len(kinds)):
+                if time.monotonic() >= end:
+                    break
+                self._say(kind)
+                faults.kinds[kind]()
+                self._outcome.faults[kind] += 1
+                time.sleep(self._chance.uniform(0.2, 2.0))
+
+    def _end(self, bootstrap: str, admin: AdminClient, workers: list[Worker]) -> None:
+        self._say("no more faults")
+        wait_for_in_sync(admin)
+        history, outcome = self._history, self._outcome
+        writers = [worker for worker in workers if isinstance(worker, Writer)]
+        _end_all(writers)
+        records = read_topic(bootstrap, RECORDS, PARTITIONS)
+        _wait_until(lambda: not check_group(history, records))
+        if self._copiers:
+            _wait_until(lambda: not self._uncopied(bootstrap, records))
+        _end_all([worker for worker in workers if worker not in writers])
+        findings = check(history, records) + check_group(history, records)
+        if self._copiers:
+            findings += self._uncopied(bootstrap, records)
+        outcome.findings = findings
+        outcome.acked_count = history.acked_count
+        outcome.consumed_count = history.consumed_count
+        outcome.transactions = Counter(one.committed for one in history.transactions)
+
+    def _uncopied(self, bootstrap: str, records: Contents) -> list[str]:
+        copies = read_topic(bootstrap, COPIES, PARTITIONS, committed_only=True)
+        return check_copies(self._history, records, copies)
+
+
+def _create_topics(admin: AdminClient, nodes: int) -> None:
+    config = {"min.insync.replicas": "2"}
+    topics = [
+        NewTopic(name, PARTITIONS, min(REPLICAS, nodes), config=config)
+        for name in (RECORDS, COPIES)
+    ]
+    for created in admin.create_topics(topics).values():
+        created.result(60)
+
+
+def wait_for_in_sync(admin: AdminClient) -> None:
+    """Until every partition has all its replicas in sync, and a leader."""
+    deadline = time.monotonic() + IN_SYNC_TIMEOUT_S
+    while True:
+        late = _not_in_sync(admin)
+        if not late:
+            return
+        assert time.monotonic() < deadline, f"not in sync: {late}"
+        time.sleep(0.1)
+
+
+def _not_in_sync(admin: AdminClient) -> list[str]:
+    try:
+        topics = admin.list_topics(timeout=10).topics
+    except KafkaException as error:
+        return [str(error)]
+    return [
+        f"{name}-{one.id} led by {one.leader}, {one.isrs} of {one.replicas}"
+        for name, topic in topics.items()
+        for one in topic.partitions.values()
+        if one.leader < 0 or len(one.isrs) < len(one.replicas)
+    ]
+
+
+def _end_all(workers: list[Worker]) -> None:
+    for worker in workers:
+        worker.ask_to_end()
+    for worker in workers:
+        worker.join(END_TIMEOUT_S)
+        if worker.is_alive():
+            worker.history.on_problem(f"{worker.name} does not end")
+
+
+def _wait_until(condition: Callable[[], bool]) -> None:
+    """Or until it is too late, as the check will show."""
+    deadline = time.monotonic() + END_TIMEOUT_S
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.5)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=20)
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
+    parser.add_argument("--nodes", type=int, default=3)
+    parser.add_argument("--copiers", type=int, default=2)
+    parser.add_argument("--kinds", nargs="*")
+    arguments = parser.parse_args()
+    print(f"seed {arguments.seed}", flush=True)
+    directory = Path(tempfile.mkdtemp(prefix="ottla-faults-"))
+    begin = time.monotonic()
+
+    def say(text: str) -> None:
+        print(f"{time.monotonic() - begin:7.1f} s  {text}", flush=True)
+
+    trial = Trial(
+        directory, arguments.seed, nodes=arguments.nodes, copiers=arguments.copiers, say=say
+    )
+    outcome = trial.run(arguments.minutes * 60, arguments.kinds)
+    print(outcome)
+    print(f"the nodes' logs and the history are in {directory}")
+    return 1 if outcome.findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
