@@ -3,8 +3,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SEEDS ?= 200
+MINUTES ?= 20
 
-.PHONY: run test kill-matrix check sim docs bench clean
+.PHONY: run test kill-matrix faults check sim docs bench clean
 
 run: $(READY)  ## Start a broker on localhost:9092 with its data in ./data.
 	@$(BIN)/ottla serve --data ./data
@@ -14,6 +15,9 @@ test: check  ## Every check and every test.
 
 kill-matrix: $(READY)  ## Kill whoever takes part in a write from Spark, at every point.
 	$(BIN)/python -m pytest -m kill_matrix tests/spark
+
+faults: $(READY)  ## Disturb a cluster of real processes for MINUTES, and check what clients were promised.
+	PYTHONPATH=. $(BIN)/python -m tests.cluster.faults.trial --minutes $(MINUTES)
 
 check: $(READY)  ## Style, types, import rules.
 	$(BIN)/ruff check

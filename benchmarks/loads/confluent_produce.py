@@ -8,7 +8,7 @@ import os
 import time
 
 import cyclopts
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from benchmarks.loads.frames import LoadError
 from benchmarks.loads.outcome import report
@@ -88,10 +88,20 @@ def _wait_for_arrival(consumer: Consumer, topic: str, partitions: int, expected:
 
 
 def _end_offsets(consumer: Consumer, topic: str, partitions: int) -> int:
-    return sum(
-        consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=30)[1]
-        for partition in range(partitions)
-    )
+    return sum(_end_offset(consumer, topic, partition) for partition in range(partitions))
+
+
+def _end_offset(consumer: Consumer, topic: str, partition: int) -> int:
+    """Of a partition whose leader may not know yet that it is one."""
+    deadline = time.perf_counter() + ARRIVAL_SECONDS_MAX
+    while True:
+        try:
+            place = TopicPartition(topic, partition)
+            offset: int = consumer.get_watermark_offsets(place, timeout=30)[1]
+            return offset
+        except KafkaException:
+            if time.perf_counter() > deadline:
+                raise
 
 
 if __name__ == "__main__":

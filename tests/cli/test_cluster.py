@@ -14,9 +14,6 @@ from tests.cli.command import start_ottla
 from tests.cluster.processes import wait_until
 
 pytestmark = pytest.mark.process
-hangs_in_whole_runs = pytest.mark.skip(
-    "now and then its greeting does not come in a whole run, though it does alone; cause not found"
-)
 
 
 def free_ports(count: int) -> int:
@@ -66,7 +63,6 @@ def read_until(process: "subprocess.Popen[bytes]", text: bytes) -> bytes:
     return read
 
 
-@hangs_in_whole_runs
 def test_a_cluster_says_where_it_is_and_ends_with_ctrl_c(tmp_path: Path) -> None:
     port = free_ports(3)
     with running("cluster", "up", "--port", str(port), "--data", tmp_path / "c") as cluster:
@@ -87,7 +83,6 @@ def test_a_cluster_says_where_it_is_and_ends_with_ctrl_c(tmp_path: Path) -> None
         assert not any(map(is_alive, pids))
 
 
-@hangs_in_whole_runs
 def test_a_cluster_whose_command_is_killed_leaves_no_nodes(tmp_path: Path) -> None:
     port = free_ports(2)
     arguments = ("--nodes", "2", "--port", str(port), "--data", tmp_path / "c")
@@ -114,6 +109,17 @@ def test_shards_are_nodes_of_one_rack_and_come_back(tmp_path: Path) -> None:
         shards.terminate()
         _, log = shards.communicate(timeout=60)
         assert shards.returncode == 0, log.decode()
+
+
+def test_a_cluster_that_lacks_a_node_from_the_start_ends(tmp_path: Path) -> None:
+    port = free_ports(2)
+    with socket.create_server(("127.0.0.1", port + 1)):
+        arguments = ("--nodes", "2", "--port", str(port), "--data", tmp_path / "c")
+        with running("cluster", "up", *arguments) as cluster:
+            output, log = cluster.communicate(timeout=60)
+    assert cluster.returncode == 1, log.decode()
+    assert b"node 2 has ended with exit code 1" in log
+    assert b"ready" not in output
 
 
 def test_an_option_that_is_wrong_ends_the_command(tmp_path: Path) -> None:

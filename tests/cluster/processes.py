@@ -186,7 +186,7 @@ class ClusterProcesses:
 
     def _add(self, node_id: int, *arguments: str) -> BrokerProcess:
         directory = self._directory / f"node-{node_id}"
-        directory.mkdir()
+        directory.mkdir(exist_ok=True)
         join = ("--join", self._nodes[1].bootstrap) if self._nodes else ()
         port = free_port()
         node = BrokerProcess(

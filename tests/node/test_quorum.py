@@ -272,7 +272,7 @@ def test_no_more_nodes_than_the_quorum_needs_can_add_themselves():
         fourth = await cluster.start(4)
         with pytest.raises(ApiError, match="all the voters that it needs"):
             await fourth.add_voter(ack_when_committed=False)
-        await fourth.add_voter()
+        await until_voter(fourth)
         assert len((await last.describe()).current_voters) == 4
 
     run(test)

@@ -6,7 +6,6 @@ command line is wrong never is.
 """
 
 import asyncio
-import ctypes
 import os
 import signal
 import sys
@@ -23,9 +22,9 @@ from ottla.protocol.errors import ProtocolError
 RESTART_DELAY_S: Final = 1.0
 STOP_TIMEOUT_S: Final = 30.0
 _POLL_S: Final = 0.05
+_ANSWER_TIMEOUT_S: Final = 5.0
 _LINE_BYTES_MAX: Final = 1 << 20
 _SIZE_BYTES: Final = 4
-_PR_SET_PDEATHSIG: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +42,7 @@ class ChildNodes:
         self._nodes = nodes
         self._restarts = restarts
         self._processes: dict[int, asyncio.subprocess.Process] = {}
+        self._given_up: set[int] = set()  # Ended, and not started again.
         self._stopping = asyncio.Event()
 
     @property
@@ -74,10 +74,14 @@ class ChildNodes:
         """Whether every node serves, before it is stopped or one gives up."""
         for node in self._nodes:
             while not await _serves(node):
-                if self._stopping.is_set() or not self._processes:
+                if self._stopping.is_set() or self._given_up:
                     return False
                 await asyncio.sleep(_POLL_S)
         return True
+
+    def stop(self) -> None:
+        """`run` then returns."""
+        self._stopping.set()
 
     async def _keep(self, node: ChildNode) -> int:
         """Returns the exit code of the last process."""
@@ -85,7 +89,8 @@ class ChildNodes:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-m",
-                "ottla",
+                "ottla.cli.child_node",
+                str(os.getpid()),
                 "serve",
                 *node.arguments,
                 stdin=asyncio.subprocess.DEVNULL,
@@ -93,7 +98,6 @@ class ChildNodes:
                 stderr=asyncio.subprocess.STDOUT,
                 limit=_LINE_BYTES_MAX,
                 start_new_session=True,  # Ctrl-c is passed on, not doubled.
-                preexec_fn=_end_with_parent,
             )
             self._processes[node.node_id] = process
             await self._pass_on_lines(node, process)
@@ -103,6 +107,7 @@ class ChildNodes:
                 return code
             _say(f"node {node.node_id} has ended with exit code {code}")
             if not self._restarts or code == ExitCode.USAGE:
+                self._given_up.add(node.node_id)
                 return code
             await asyncio.sleep(RESTART_DELAY_S)
             if self._stopping.is_set():
@@ -119,14 +124,6 @@ def _say(line: str) -> None:
     sys.stderr.flush()
 
 
-def _end_with_parent() -> None:
-    """In the child, which cannot be left behind when the command is killed; Linux only."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-        if os.getppid() == 1:
-            os._exit(ExitCode.FAILED)
-
-
 async def _serves(node: ChildNode) -> bool:
     """Whether it tells clients of itself."""
     request = DescribeClusterRequest(
@@ -134,10 +131,11 @@ async def _serves(node: ChildNode) -> bool:
     )
     writer = None
     try:
-        reader, writer = await asyncio.open_connection(node.host, node.port)
-        writer.write(write_request(request.__api_key__, 0, 1, "ottla-cli", request))
-        size = int.from_bytes(await reader.readexactly(_SIZE_BYTES), "big")
-        frame = memoryview(await reader.readexactly(size))
+        async with asyncio.timeout(_ANSWER_TIMEOUT_S):
+            reader, writer = await asyncio.open_connection(node.host, node.port)
+            writer.write(write_request(request.__api_key__, 0, 1, "ottla-cli", request))
+            size = int.from_bytes(await reader.readexactly(_SIZE_BYTES), "big")
+            frame = memoryview(await reader.readexactly(size))
         response = read_response(request.__api_key__, 0, frame)[1]
     except (OSError, EOFError, ProtocolError):
         return False

@@ -100,6 +100,7 @@ class RaftDriver:
         self._held: Ready | None = None  # It waits for its quorum state to be synced.
         self._running = False
         self._ended_epoch = -1  # Whose leader was found to have ended.
+        self._logged: tuple[int | None, int] | None = None  # The leader and epoch, last.
         self._timer: TimerHandle | None = None
         self._stopped = False
 
@@ -284,13 +285,19 @@ class RaftDriver:
 
     def _on_role_change(self, change: RoleChange) -> None:
         assert self._listener is not None
-        if change.role is Role.LEADER:
-            logger.info("node %d leads the quorum in epoch %d", self.identity.key.id, change.epoch)
-        elif change.role is Role.FOLLOWER:
-            logger.info("node %s leads the quorum in epoch %d", change.leader_id, change.epoch)
+        if change.role in (Role.LEADER, Role.FOLLOWER):
+            self._log_leader(change)
         else:
             logger.debug("the node is %s in epoch %d", change.role.value, change.epoch)
         self._listener.on_role_change(change)
+
+    def _log_leader(self, change: RoleChange) -> None:
+        """Once: a node that cannot reach the leader finds the same one again and again."""
+        leads = change.role is Role.LEADER
+        leader = (self.identity.key.id if leads else change.leader_id, change.epoch)
+        if leader != self._logged:
+            self._logged = leader
+            logger.info("node %s leads the quorum in epoch %d", *leader)
 
     # Messages.
 

@@ -71,8 +71,11 @@ async def _run(nodes: ChildNodes, children: list[ChildNode], data: Path) -> int:
     running = asyncio.ensure_future(nodes.run())
     ready = asyncio.ensure_future(nodes.wait_until_ready())
     await asyncio.wait([running, ready], return_when=asyncio.FIRST_COMPLETED)
-    if ready.done() and ready.result():
-        _greet(nodes, children, data)
+    if ready.done():
+        if ready.result():
+            _greet(nodes, children, data)
+        else:
+            nodes.stop()  # Less than was asked for is no cluster to try things out with.
     code = await running
     ready.cancel()
     return code

@@ -1,0 +1,100 @@
+"""The checker finds what it is there for, and nothing else."""
+
+import pytest
+from tests.cluster.faults.checker import check, check_copies, check_group
+from tests.cluster.faults.history import Copied, History, Place, Transaction, Written
+
+PLACE = Place("records", 0)
+COPIES = Place("copies", 0)
+
+
+def history(*acked: tuple[Written, int], idempotent: bool = True) -> History:
+    made = History()
+    if idempotent:
+        made.idempotent.add("a")
+    for written, offset in acked:
+        made.on_acked(PLACE, written, offset)
+    return made
+
+
+def log(*numbers: int) -> dict[Place, list[tuple[int, bytes]]]:
+    """One writer's records, by their numbers."""
+    return {
+        PLACE: [(offset, Written("a", number).encode()) for offset, number in enumerate(numbers)]
+    }
+
+
+def kinds(findings: list[str]) -> list[str]:
+    return [finding.partition(":")[0] for finding in findings]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "found"),
+    [
+        ((0, 1), []),
+        ((0,), ["lost"]),
+        ((1, 0), ["lost", "lost", "out of order"]),
+        ((0, 1, 1), ["duplicated"]),
+        ((0, 1, 0), ["duplicated"]),
+    ],
+)
+def test_what_an_idempotent_writer_was_promised(numbers: tuple[int, ...], found: list[str]) -> None:
+    told = history((Written("a", 0), 0), (Written("a", 1), 1))
+    assert kinds(check(told, log(*numbers))) == found
+
+
+def test_a_writer_that_is_not_idempotent_may_repeat_itself() -> None:
+    told = history((Written("a", 0), 0), (Written("a", 1), 2), idempotent=False)
+    assert check(told, log(0, 0, 1, 0)) == []
+    assert kinds(check(told, log(1, 0, 1))) == ["lost", "out of order"]
+
+
+def test_what_was_read_stays() -> None:
+    told = history()
+    told.on_consumed(PLACE, [(0, b"a 0"), (1, b"a 7")])
+    assert kinds(check(told, log(0, 1))) == ["changed"]
+    told.on_consumed(PLACE, [(1, b"a 1")])
+    assert len(told.problems) == 1
+
+
+def test_a_group_has_read_everything() -> None:
+    told = history()
+    told.on_consumed(PLACE, [(0, b"a 0")])
+    assert kinds(check_group(told, log(0, 1))) == ["not read"]
+
+
+def copies(*transactions: int) -> dict[Place, list[tuple[int, bytes]]]:
+    """Of the records in their order, each by one of these transactions."""
+    return {
+        COPIES: [
+            (offset, Copied("c", transaction, PLACE, offset).encode())
+            for offset, transaction in enumerate(transactions)
+        ]
+    }
+
+
+@pytest.mark.parametrize(
+    ("committed", "by", "found"),
+    [
+        (True, (1, 1), []),
+        (None, (1, 1), []),
+        (True, (1,), ["torn", "copied 0 times"]),
+        (None, (1,), ["torn", "copied 0 times"]),
+        (False, (1, 1), ["torn"]),
+        (True, (1, 2), ["torn", "torn"]),
+    ],
+)
+def test_transactions_are_there_as_a_whole_or_not_at_all(
+    committed: bool | None, by: tuple[int, ...], found: list[str]
+) -> None:
+    told = history()
+    told.on_transaction(Transaction("c", 1, 2, committed))
+    assert kinds(check_copies(told, log(0, 1), copies(*by))) == found
+
+
+def test_a_record_is_copied_once() -> None:
+    told = history()
+    told.on_transaction(Transaction("c", 1, 1, True))
+    told.on_transaction(Transaction("c", 2, 1, True))
+    twice = {COPIES: copies(1)[COPIES] + [(1, Copied("c", 2, PLACE, 0).encode())]}
+    assert kinds(check_copies(told, log(0), twice)) == ["copied 2 times"]

@@ -1,0 +1,87 @@
+"""A proxy passes bytes on until it is told not to."""
+
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+
+import pytest
+from tests.cluster.faults.links import CLIENT, Links
+
+
+@pytest.fixture
+def links() -> Iterator[Links]:
+    made = Links()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def echo_port() -> Iterator[int]:
+    """Where somebody sends back what comes."""
+
+    def serve() -> None:
+        while True:
+            try:
+                connection, _ = server.accept()
+            except OSError:
+                return
+            threading.Thread(target=echo, args=(connection,), daemon=True).start()
+
+    def echo(connection: socket.socket) -> None:
+        with connection:
+            while data := connection.recv(1000):
+                connection.sendall(data)
+
+    server = socket.create_server(("127.0.0.1", 0))
+    threading.Thread(target=serve, daemon=True).start()
+    yield server.getsockname()[1]
+    server.shutdown(socket.SHUT_RDWR)
+    server.close()
+
+
+def request_of(client_id: bytes) -> bytes:
+    header = struct.pack(">hhih", 1, 2, 3, len(client_id)) + client_id
+    return struct.pack(">i", len(header)) + header
+
+
+def exchange(connection: socket.socket, data: bytes) -> bytes:
+    connection.sendall(data)
+    return connection.recv(len(data), socket.MSG_WAITALL)
+
+
+def is_silent(connection: socket.socket) -> bool:
+    connection.settimeout(0.05)
+    try:
+        return not connection.recv(1)
+    except TimeoutError:
+        return True
+    finally:
+        connection.settimeout(5)
+
+
+@pytest.mark.parametrize(
+    ("client_id", "source"), [(b"node-3", 3), (b"rdkafka", CLIENT), (b"node-12", 12)]
+)
+@pytest.mark.parametrize("back", [False, True])
+def test_a_cut_stops_one_direction_until_it_is_healed(
+    links: Links, echo_port: int, client_id: bytes, source: int, back: bool
+) -> None:
+    port = links.add(1, echo_port)
+    data = request_of(client_id)
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+        assert exchange(connection, data) == data
+        with links.without((1, source) if back else (source, 1)):
+            connection.sendall(b"hello")
+            assert is_silent(connection)
+        assert connection.recv(5, socket.MSG_WAITALL) == b"hello"
+        with links.without((source + 1, 1)):
+            assert exchange(connection, b"again") == b"again"
+
+
+def test_a_connection_ends_with_the_one_behind_it(links: Links) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as nobody:
+        port = links.add(1, nobody.getsockname()[1])
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+        connection.sendall(request_of(b"node-2"))
+        assert connection.recv(1) == b""
