@@ -34,12 +34,15 @@ COLUMNS = StructType(
         StructField("headers", _HEADERS),
     ]
 )
+RAW_VALUE = StructField("rawValue", BinaryType())  # What `value` was read from.
 
 
 def default_schema(options: SourceOptions) -> StructType | str:
-    """All columns; headers only if they are asked for. A text is for Spark to parse."""
+    """All columns; headers and raw values if they are asked for. A text is for Spark to parse."""
     value = _value_type(options)
     fields = [field for field in COLUMNS if field.name != "headers" or options.include_headers]
+    if options.include_raw_value:
+        fields.append(RAW_VALUE)
     if isinstance(value, str):
         types = {field.name: field.dataType.simpleString() for field in fields} | {"value": value}
         return ", ".join(f"{name} {kind}" for name, kind in types.items())
@@ -80,6 +83,8 @@ def validate_schema(schema: StructType, options: SourceOptions) -> None:
     """A read that gives its own schema takes some of the columns as they are, in any order."""
     known: dict[str, DataType | None] = {field.name: field.dataType for field in COLUMNS}
     known["value"] = _fixed_value_type(options)
+    if options.value_format is not ValueFormat.BINARY:
+        known[RAW_VALUE.name] = RAW_VALUE.dataType
     for field in schema:
         if field.name not in known:
             nearest = difflib.get_close_matches(field.name, known, n=1)

@@ -20,6 +20,7 @@ from ottla.records.columnar.columns import Chunk, Column
 from ottla.records.columnar.decoder import ROWS_MAX, decode_batches
 from ottla.records.errors import CorruptBatch
 from ottla.records.isolation import scan_batches
+from pyspark_ottla.columns import RAW_VALUE
 from pyspark_ottla.data_loss import report_loss
 from pyspark_ottla.offset_ranges import OffsetRange
 from pyspark_ottla.source_options import SourceOptions, ValueFormat
@@ -41,8 +42,11 @@ class _ArrowBatches:
     def __init__(self, options: SourceOptions, schema: StructType, wanted: OffsetRange) -> None:
         self._schema = to_arrow_schema(schema, timezone="UTC")
         self.columns = frozenset(Column) & frozenset(self._schema.names)
+        if RAW_VALUE.name in self._schema.names:
+            self.columns |= {Column.VALUE}
         self._values: ValueReader | None = None
-        if Column.VALUE in self.columns and options.value_format is not ValueFormat.BINARY:
+        has_value = Column.VALUE in self._schema.names
+        if has_value and options.value_format is not ValueFormat.BINARY:
             kind = self._schema.field(Column.VALUE).type
             self._values = ValueReader(options, kind, str(wanted.place))
             self.columns |= {Column.OFFSET}  # To say where a bad value is.
@@ -60,6 +64,8 @@ class _ArrowBatches:
             return self._constants[name].slice(0, chunk.rows)
         if name == Column.VALUE and self._values is not None:
             return self._values.decode(chunk)
+        if name == RAW_VALUE.name:
+            return chunk.columns[Column.VALUE]
         return chunk.columns[Column(name)]
 
 

@@ -26,6 +26,7 @@ NAMES = (
     *STREAM_ONLY,
     "minPartitions",
     "includeHeaders",
+    "includeRawValue",
     "failOnDataLoss",
     "kafka.isolation.level",
     "kafka.security.protocol",
@@ -63,6 +64,7 @@ class SourceOptions:
     max_offsets_per_trigger: int | None
     min_partitions: int | None
     include_headers: bool
+    include_raw_value: bool
     fail_on_data_loss: bool
     commit_group: str | None
     client_id: str
@@ -98,6 +100,7 @@ def parse_source_options(options: Mapping[str, str], use: Use | None = None) -> 
         max_offsets_per_trigger=values.positive("maxOffsetsPerTrigger"),
         min_partitions=values.positive("minPartitions"),
         include_headers=values.flag("includeHeaders", False),
+        include_raw_value=values.flag("includeRawValue", False),
         fail_on_data_loss=values.flag("failOnDataLoss", True),
         commit_group=values.text("commitGroup"),
         client_id=values.text("kafka.client.id") or "ottla-spark",
@@ -146,8 +149,9 @@ def _value_format(values: OptionValues) -> ValueFormat:
     chosen = ValueFormat(values.choice("valueFormat", names) or "binary")
     if chosen in (ValueFormat.BINARY, ValueFormat.STRING) and values.text("valueSchema"):
         raise OptionError(f"option valueSchema has no meaning with valueFormat={chosen.value}")
-    if chosen is ValueFormat.BINARY and values.text("valueMode"):
-        raise OptionError("option valueMode has no meaning without valueFormat")
+    for name in ("valueMode", "includeRawValue") if chosen is ValueFormat.BINARY else ():
+        if values.text(name):
+            raise OptionError(f"option {name} has no meaning without valueFormat")
     if chosen is ValueFormat.AVRO and values.text("valueSchema") is None:
         raise OptionError("valueFormat=avro needs option valueSchema: the Avro schema, in JSON")
     return chosen

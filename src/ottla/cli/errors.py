@@ -1,6 +1,7 @@
 """How a command ends: exit codes, and errors that are one line for the person who typed it."""
 
 import enum
+from collections.abc import Sequence
 
 
 class ExitCode(enum.IntEnum):
@@ -23,3 +24,11 @@ class CommandError(Exception):
 class UsageError(CommandError):
     def __init__(self, message: str) -> None:
         super().__init__(message, ExitCode.USAGE)
+
+
+class ManyErrors(CommandError):
+    """Several at once, each printed on a line of its own."""
+
+    def __init__(self, messages: Sequence[str], exit_code: ExitCode = ExitCode.FAILED) -> None:
+        super().__init__("; ".join(messages), exit_code)
+        self.messages = messages

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError, Parameter
 
 from ottla import __version__
-from ottla.cli.errors import CommandError, ExitCode
+from ottla.cli.errors import CommandError, ExitCode, ManyErrors
 
 
 def _group(name: str, text: str) -> App:
@@ -84,6 +84,13 @@ transactions.command(
 )
 app.command(transactions)
 
+pipeline = _group("pipeline", "Check and run pipelines on Spark.")
+pipeline.command("ottla.cli.pipelines.run:run", help="Run a pipeline.")
+pipeline.command(
+    "ottla.cli.pipelines.validate:validate", help="Find what is wrong with a pipeline."
+)
+app.command(pipeline)
+
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code."""
@@ -94,6 +101,8 @@ def run(arguments: Sequence[str]) -> int:
         sys.stdout.flush()
     except CycloptsError as error:
         return _fail(f"{error} Try `{_command_of(arguments)} --help`.", ExitCode.USAGE)
+    except ManyErrors as error:
+        return max(_fail(message, error.exit_code) for message in error.messages)
     except CommandError as error:
         return _fail(str(error), error.exit_code)
     except KeyboardInterrupt:

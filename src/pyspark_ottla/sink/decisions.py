@@ -20,13 +20,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from kio.schema.create_topics.v7.request import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
-from kio.schema.types import TopicName
-from kio.static.primitive import i16, i32
 
 from ottla.client.wire.cluster import Cluster, TopicPartition
 from ottla.client.wire.errors import BrokerError
@@ -39,9 +32,9 @@ from ottla.client.wire.producing import (
     init_transactions,
     produce,
 )
+from ottla.client.wire.topics import ensure_topic
 from ottla.client.wire.transactions import OpenTransaction
 from ottla.protocol.errors import ErrorCode
-from ottla.protocol.times import milliseconds
 from ottla.records.columnar.encoder import Rows, Writing, encode_batches
 from ottla.records.compression import Compression
 from ottla.records.decoder import iterate_records
@@ -52,8 +45,6 @@ TOPIC = "__ottla_sinks"
 
 _PARTITIONS = 16
 _CONFIG = {"cleanup.policy": "compact", "segment.bytes": str(16 * 1024 * 1024)}
-_CREATION_TIMEOUT_MS = 30_000
-_DEFAULT_REPLICATION = -1
 # Short: one who dies between two steps holds up those whose sinks share the partition.
 _TRANSACTION_TIMEOUT_MS = 10_000
 _FIRST_STRETCH = 64  # Offsets from the end of the log that are looked at first.
@@ -122,7 +113,7 @@ class Decisions:
         self._place = _place_of(sink_id)
 
     def claim(self) -> "Claim":
-        self._ensure_topic()
+        ensure_topic(self._cluster, TOPIC, partitions=_PARTITIONS, config=_CONFIG)
         transactional_id = deciding_id(self._sink_id)
         producer = init_transactions(
             self._cluster, transactional_id, _TRANSACTION_TIMEOUT_MS
@@ -158,30 +149,6 @@ class Decisions:
                             found = record.value
                 offset = scan.next_offset
         return found
-
-    def _ensure_topic(self) -> None:
-        if TOPIC in self._cluster.topics([TOPIC]):
-            return
-        topic = CreatableTopic(
-            name=TopicName(TOPIC),
-            num_partitions=i32(_PARTITIONS),
-            replication_factor=i16(_DEFAULT_REPLICATION),
-            assignments=(),
-            configs=tuple(
-                CreatableTopicConfig(name=name, value=value) for name, value in _CONFIG.items()
-            ),
-        )
-        request = CreateTopicsRequest(
-            topics=(topic,), timeout=milliseconds(_CREATION_TIMEOUT_MS), validate_only=False
-        )
-
-        def create() -> None:
-            for created in self._cluster.controller().call(request).topics:
-                if created.error_code not in (ErrorCode.none, ErrorCode.topic_already_exists):
-                    reason = f"topic {TOPIC} for the decisions of sinks ({created.error_message})"
-                    raise BrokerError(created.error_code, reason)
-
-        self._cluster.retry(create)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""`ottla pipeline`, one file per command."""

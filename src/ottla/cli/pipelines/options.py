@@ -1,0 +1,87 @@
+"""What the commands about pipelines have in common: their options, and Spark where it is needed."""
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from ottla.cli.assignments import parse_assignments
+from ottla.cli.errors import CommandError, ManyErrors, UsageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from pyspark_ottla.pipeline.model import Pipeline
+
+LOCAL = "local[*]"
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class PipelineOptions:
+    bootstrap_server: Annotated[
+        str | None,
+        Parameter(
+            name=("--bootstrap-server", "-b"),
+            env_var="OTTLA_BOOTSTRAP_SERVER",
+            help="Broker to connect to first, as HOST:PORT, instead of the one in the file.",
+        ),
+    ] = None
+    set_: Annotated[
+        list[str] | None,
+        Parameter(name="--set", help="A variable of the file as NAME=VALUE; may be repeated."),
+    ] = None
+    checkpoints: Annotated[
+        str | None,
+        Parameter(help="Directory of the checkpoints, instead of the one in the file."),
+    ] = None
+    master: Annotated[
+        str, Parameter(help="Where Spark runs: local[*], or spark://HOST:PORT of a cluster.")
+    ] = LOCAL
+    remote: Annotated[
+        str | None, Parameter(help="sc://HOST:PORT of a Spark Connect server, instead of --master.")
+    ] = None
+
+    def load(self, file: Path) -> "Pipeline":
+        if self.remote and self.master != LOCAL:
+            raise UsageError("--master and --remote exclude each other")
+        with spark_errors():
+            from pyspark_ottla.pipeline.file import load_pipeline
+
+            return load_pipeline(
+                file,
+                variables=parse_assignments("--set", self.set_ or []),
+                bootstrap_servers=self.bootstrap_server or "",
+                checkpoints=self.checkpoints or "",
+            )
+
+    def open_session(self, pipeline: "Pipeline") -> "SparkSession":
+        from pyspark_ottla.pipeline.session import open_session
+
+        return open_session(
+            pipeline.name,
+            master=self.master,
+            remote=self.remote or "",
+            settings=pipeline.spark_settings,
+        )
+
+
+DEFAULT_OPTIONS = PipelineOptions()
+
+
+@contextlib.contextmanager
+def spark_errors() -> Iterator[None]:
+    """Turn what pipelines raise into errors of the command."""
+    try:
+        from pyspark_ottla.pipeline.problems import PipelineError
+    except ImportError as error:
+        raise CommandError(
+            f"pipelines run on Spark, and {error.name} is not installed: pip install 'ottla[spark]'"
+        ) from None
+    try:
+        yield
+    except PipelineError as error:
+        raise ManyErrors(str(error).splitlines()) from error

@@ -1,0 +1,120 @@
+"""`ottla pipeline run`: run a pipeline, until it is stopped or has done what there is."""
+
+import contextlib
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ottla.cli.errors import UsageError
+from ottla.cli.output import print_json, print_line
+from ottla.cli.parameters import AsJson, Flag
+from ottla.cli.pipelines.options import DEFAULT_OPTIONS, PipelineOptions, spark_errors
+
+if TYPE_CHECKING:
+    from pyspark_ottla.pipeline.model import Pipeline
+    from pyspark_ottla.pipeline.progress import Progress
+    from pyspark_ottla.pipeline.view import View
+
+HOST = "127.0.0.1"
+
+
+def run(
+    file: Path,
+    /,
+    *,
+    once: Flag = False,
+    metrics_port: int | None = None,
+    metrics_host: str = HOST,
+    options: PipelineOptions = DEFAULT_OPTIONS,
+    as_json: AsJson = False,
+) -> None:
+    """Run a pipeline; ctrl-c or SIGTERM stops it, and the next run goes on where it was.
+
+    Args:
+        file: The pipeline, in YAML.
+        once: Do everything that there is now, then stop.
+        metrics_port: Port to serve metrics for Prometheus on; 0 takes a free one.
+        metrics_host: Address to serve them on.
+    """
+    if metrics_port is not None and not 0 <= metrics_port < 1 << 16:
+        raise UsageError(f"--metrics-port {metrics_port} is not from 0 to 65535")
+    pipeline = options.load(file)
+    with spark_errors():
+        from pyspark_ottla.pipeline.validate import validate_topics
+        from pyspark_ottla.pipeline.view import open_view
+
+        validate_topics(pipeline)  # Does not need Spark, which takes seconds to start.
+        view = open_view(sys.stderr)
+        try:
+            progress = _run(
+                pipeline, options, view, once=once, metrics=(metrics_host, metrics_port)
+            )
+        finally:
+            view.close()
+    _print_end(progress, as_json=as_json)
+
+
+def _run(
+    pipeline: "Pipeline",
+    options: PipelineOptions,
+    view: "View",
+    *,
+    once: bool,
+    metrics: tuple[str, int | None],
+) -> "Progress":
+    from pyspark_ottla.pipeline.run import PipelineRun
+
+    # Nothing has begun while Spark starts, so a signal then ends it without more ado.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    session = options.open_session(pipeline)
+    try:
+        running = PipelineRun(session, pipeline, once=once, watch=view.show, show=print_line)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: running.stop())
+        with _metrics(*metrics, running.progress, view):
+            running.start()
+            running.wait()
+        return running.progress
+    finally:
+        session.stop()
+
+
+@contextlib.contextmanager
+def _metrics(host: str, port: int | None, progress: "Progress", view: "View") -> Iterator[None]:
+    if port is None:
+        yield
+        return
+    from pyspark_ottla.pipeline.metrics import MetricsServer
+
+    try:
+        server = MetricsServer(host, port, progress)
+    except OSError as error:
+        raise UsageError(f"--metrics-port {port}: {error.strerror}") from None
+    view.print(f"metrics at http://{host}:{server.port}/metrics")
+    try:
+        yield
+    finally:
+        server.close()
+
+
+def _print_end(progress: "Progress", *, as_json: bool) -> None:
+    if as_json:
+        sinks = [
+            {
+                "sink": query.name,
+                "target": query.target,
+                "batches": query.batches,
+                "rows_in": query.rows_in,
+                "rows_out": query.rows_out,
+                "refused": query.refused,
+            }
+            for query in progress.queries.values()
+        ]
+        print_json({"pipeline": progress.pipeline, "sinks": sinks})
+        return
+    for query in progress.queries.values():
+        print_line(
+            f"{query.name}: {query.rows_in} rows in, {query.rows_out} rows out to {query.target}"
+        )

@@ -1,0 +1,37 @@
+"""`ottla pipeline validate`: find what is wrong with a pipeline before it starts."""
+
+from pathlib import Path
+
+from ottla.cli.output import print_json, print_line
+from ottla.cli.parameters import AsJson
+from ottla.cli.pipelines.options import DEFAULT_OPTIONS, PipelineOptions, spark_errors
+
+
+def validate(
+    file: Path, /, *, options: PipelineOptions = DEFAULT_OPTIONS, as_json: AsJson = False
+) -> None:
+    """Check the file, its topics, schemas, SQL and functions; nothing is read or written.
+
+    Args:
+        file: The pipeline, in YAML.
+    """
+    pipeline = options.load(file)
+    with spark_errors():
+        from pyspark_ottla.pipeline.validate import validate_pipeline, validate_topics
+
+        validate_topics(pipeline)  # Does not need Spark, which takes seconds to start.
+        session = options.open_session(pipeline)
+        try:
+            validate_pipeline(session, pipeline)
+        finally:
+            session.stop()
+    counts = {
+        "sources": len(pipeline.sources),
+        "steps": len(pipeline.steps),
+        "sinks": len(pipeline.sinks),
+    }
+    if as_json:
+        print_json({"pipeline": pipeline.name, "valid": True, **counts})
+    else:
+        shown = ", ".join(f"{count} {kind}" for kind, count in counts.items())
+        print_line(f"pipeline {pipeline.name} is valid: {shown}")

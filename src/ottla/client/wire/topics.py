@@ -1,0 +1,52 @@
+"""Topics, made by one who writes to them."""
+
+from collections.abc import Mapping
+
+from kio.schema.create_topics.v7.request import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from kio.schema.types import TopicName
+from kio.static.primitive import i16, i32
+
+from ottla.client.wire.cluster import Cluster
+from ottla.client.wire.errors import BrokerError
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.times import milliseconds
+
+BROKER_DEFAULT = -1
+
+_TIMEOUT_MS = 30_000
+
+
+def ensure_topic(
+    cluster: Cluster,
+    name: str,
+    *,
+    partitions: int = BROKER_DEFAULT,
+    config: Mapping[str, str] | None = None,
+) -> None:
+    """Make the topic if it is not there; one that is stays as it is."""
+    if name in cluster.topics([name]):
+        return
+    topic = CreatableTopic(
+        name=TopicName(name),
+        num_partitions=i32(partitions),
+        replication_factor=i16(BROKER_DEFAULT),
+        assignments=(),
+        configs=tuple(
+            CreatableTopicConfig(name=key, value=value) for key, value in (config or {}).items()
+        ),
+    )
+    request = CreateTopicsRequest(
+        topics=(topic,), timeout=milliseconds(_TIMEOUT_MS), validate_only=False
+    )
+
+    def create() -> None:
+        for created in cluster.controller().call(request).topics:
+            if created.error_code not in (ErrorCode.none, ErrorCode.topic_already_exists):
+                reason = f"topic {name} ({created.error_message})"
+                raise BrokerError(created.error_code, reason)
+
+    cluster.retry(create)

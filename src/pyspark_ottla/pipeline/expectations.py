@@ -1,0 +1,137 @@
+"""Which rows are good, and what becomes of the others.
+
+A row is good when every check is true. What is dropped is counted; what is quarantined becomes a
+record of the dead-letter topic: the record itself if a source has refused it, the row as JSON if a
+step has, with headers that say who refused it and why.
+"""
+
+from functools import reduce
+from typing import Any, Final, NamedTuple
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from pyspark_ottla.pipeline.model import Expectation, Otherwise, Source, Step
+
+RAW_VALUE: Final = "_raw_value"  # The bytes that a value was read from.
+BAD_VALUE: Final = "_bad_value"  # Whether they are none of the schema.
+BAD_VALUE_REASON: Final = "bad value"
+OBSERVED: Final = "expect."  # Before the name of the place, in a query's observed metrics.
+
+HEADER_PIPELINE: Final = "ottla.pipeline"
+HEADER_PLACE: Final = "ottla.place"
+HEADER_REASON: Final = "ottla.reason"
+HEADER_TOPIC: Final = "ottla.topic"
+HEADER_PARTITION: Final = "ottla.partition"
+HEADER_OFFSET: Final = "ottla.offset"
+
+_NO_HEADERS: Final = "cast(array() as array<struct<key:string,value:binary>>)"
+
+
+class Judged(NamedTuple):
+    good: DataFrame
+    bad: DataFrame | None  # Records, if rows are quarantined.
+
+
+def judge_rows(frame: DataFrame, pipeline: str, place: Source | Step) -> Judged:
+    hidden = [name for name in (RAW_VALUE, BAD_VALUE) if name in frame.columns]
+    has_bad_values = BAD_VALUE in hidden and isinstance(place, Source)
+    if not place.expectations and not has_bad_values:
+        return Judged(frame, None)
+    bad = _quarantined(frame, pipeline, place) if place.quarantines else None
+    good = _observed(frame, place, has_bad_values)
+    if has_bad_values:
+        good = good.where(~F.col(BAD_VALUE))
+    for expectation in sorted(place.expectations, key=_fails_last):
+        good = good.where(_guard(place, expectation))
+    return Judged(good.drop(*hidden), bad)
+
+
+def _fails_last(expectation: Expectation) -> bool:
+    """A row that is dropped need not be good in every other way."""
+    return expectation.otherwise is Otherwise.FAIL
+
+
+def _is_good(expectation: Expectation) -> Column:
+    return F.coalesce(F.expr(expectation.check), F.lit(False))
+
+
+def _guard(place: Source | Step, expectation: Expectation) -> Column:
+    if expectation.otherwise is not Otherwise.FAIL:
+        return _is_good(expectation)
+    reason = f"{place.name}: a row is not as {expectation.name} expects ({expectation.check}): "
+    row = F.to_json(F.struct("*"))
+    failing = F.raise_error(F.concat(F.lit(reason), row)).cast("boolean")
+    return F.when(_is_good(expectation), F.lit(True)).otherwise(failing)
+
+
+def _observed(frame: DataFrame, place: Source | Step, has_bad_values: bool) -> DataFrame:
+    counts = [
+        F.count_if(~_is_good(each)).alias(each.name)
+        for each in place.expectations
+        if each.otherwise is not Otherwise.FAIL
+    ]
+    if has_bad_values:
+        counts.append(F.count_if(F.col(BAD_VALUE)).alias(BAD_VALUE))
+    return frame.observe(OBSERVED + place.name, *counts) if counts else frame
+
+
+def _quarantined(frame: DataFrame, pipeline: str, place: Source | Step) -> DataFrame:
+    reasons = [
+        F.when(~_is_good(each), F.lit(each.name))
+        for each in place.expectations
+        if each.otherwise is Otherwise.QUARANTINE
+    ]
+    if BAD_VALUE in frame.columns:
+        # A value that cannot be read has no fields that a check could be about.
+        is_bad = F.col(BAD_VALUE)
+        reasons = [F.when(~is_bad, reason) for reason in reasons]
+        if isinstance(place, Source) and place.bad_values is Otherwise.QUARANTINE:
+            reasons.append(F.when(is_bad, F.lit(BAD_VALUE_REASON)))
+    reason = F.concat_ws(", ", *reasons)
+    rows = frame.where(reduce(lambda one, other: one | other, _not_null(reasons)))
+    if isinstance(place, Source):
+        return _source_records(rows, pipeline, place, reason)
+    headers = _headers(pipeline, place, reason, {})
+    value = F.to_json(F.struct("*"), {"ignoreNullFields": "false"})
+    return rows.select(value.cast("binary").alias("value"), headers.alias("headers"))
+
+
+def _not_null(reasons: list[Column]) -> list[Column]:
+    return [reason.isNotNull() for reason in reasons]
+
+
+def _source_records(rows: DataFrame, pipeline: str, source: Source, reason: Column) -> DataFrame:
+    prefix = "_" if "_offset" in rows.columns else ""
+    value = RAW_VALUE if RAW_VALUE in rows.columns else "value"
+    origin = {
+        HEADER_TOPIC: f"{prefix}topic",
+        HEADER_PARTITION: f"{prefix}partition",
+        HEADER_OFFSET: f"{prefix}offset",
+    }
+    headers = _headers(pipeline, source, reason, origin)
+    if source.has_headers:
+        own = F.coalesce(F.col(f"{prefix}headers"), F.expr(_NO_HEADERS))
+        headers = F.concat(own, headers)
+    return rows.select(
+        F.col(f"{prefix}key").cast("binary").alias("key"),
+        F.col(value).cast("binary").alias("value"),
+        headers.alias("headers"),
+    )
+
+
+def _headers(pipeline: str, place: Source | Step, reason: Column, origin: dict[str, str]) -> Column:
+    values: dict[str, Any] = {
+        HEADER_PIPELINE: F.lit(pipeline),
+        HEADER_PLACE: F.lit(place.name),
+        HEADER_REASON: reason,
+    } | {name: F.col(column) for name, column in origin.items()}
+    return F.array(
+        *(
+            F.struct(
+                F.lit(name).alias("key"),
+                value.cast("string").cast("binary").alias("value"),
+            )
+            for name, value in values.items()
+        )
+    )

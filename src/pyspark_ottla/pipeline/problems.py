@@ -1,0 +1,22 @@
+"""What is wrong with a pipeline: where in its file, what, and what to do."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class Problem(NamedTuple):
+    line: int  # From 1 on; 0 for the file as a whole.
+    message: str
+
+
+class PipelineError(Exception):
+    """A pipeline that cannot run as it is."""
+
+    def __init__(self, path: str, problems: Sequence[Problem]) -> None:
+        self.problems = sorted(problems)
+        super().__init__("\n".join(_describe(path, problem) for problem in self.problems))
+
+
+def _describe(path: str, problem: Problem) -> str:
+    place = f"{path}:{problem.line}" if problem.line else path
+    return f"{place}: {problem.message}"

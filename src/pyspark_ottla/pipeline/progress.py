@@ -1,0 +1,102 @@
+"""What the queries of a pipeline have done, from the reports that Spark makes of each batch."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark_ottla.pipeline.expectations import BAD_VALUE, BAD_VALUE_REASON, OBSERVED
+from pyspark_ottla.pipeline.writers import ROWS_OUT
+from pyspark_ottla.stream_offsets import parse_stream_offset
+
+
+@dataclass
+class QueryProgress:
+    name: str
+    target: str
+    is_running: bool = True
+    error: str = ""
+    batches: int = 0
+    batch_id: int = -1  # Of the last batch.
+    rows_in: int = 0  # Since the run began, as are the next two.
+    rows_out: int = 0
+    refused: dict[str, int] = field(default_factory=dict)  # Rows, by `place.expectation`.
+    rows_in_per_s: float = 0.0  # In the last batch.
+    rows_out_per_s: float = 0.0
+    batch_ms: int = 0
+    lag: int = 0  # Records that are in the topics and were not read.
+    state_rows: int = 0
+    state_bytes: int = 0
+
+
+class Progress:
+    def __init__(self, pipeline: str) -> None:
+        self.pipeline = pipeline
+        self.queries: dict[str, QueryProgress] = {}
+        self._seen: dict[str, str] = {}  # The time of the last report that was taken.
+
+    def add(self, name: str, target: str) -> None:
+        self.queries[name] = QueryProgress(name, target)
+
+    def take(self, name: str, report: Mapping[str, Any]) -> None:
+        """A report of Spark; one that was taken already changes nothing."""
+        if report["timestamp"] <= self._seen.get(name, ""):
+            return
+        self._seen[name] = report["timestamp"]
+        _count(self.queries[name], report)
+
+    def fail(self, name: str, error: str) -> None:
+        self.queries[name].error = error
+        self.queries[name].is_running = False
+
+    def end(self, name: str) -> None:
+        self.queries[name].is_running = False
+
+
+def _count(query: QueryProgress, report: Mapping[str, Any]) -> None:
+    rows = report["numInputRows"]
+    observed = _observed(report)
+    out = observed.get(ROWS_OUT, {}).get("rows", 0)
+    duration_ms = report["durationMs"].get("triggerExecution", 0)
+    query.batches += report["batchId"] > query.batch_id
+    query.batch_id = report["batchId"]
+    query.rows_in += rows
+    query.rows_out += out
+    query.rows_in_per_s = _per_second(rows, duration_ms)
+    query.rows_out_per_s = _per_second(out, duration_ms)
+    query.batch_ms = duration_ms
+    query.lag = sum(_lag(source) for source in report["sources"])
+    query.state_rows = sum(each["numRowsTotal"] for each in report["stateOperators"])
+    query.state_bytes = sum(each["memoryUsedBytes"] for each in report["stateOperators"])
+    for place, counts in observed.items():
+        if place.startswith(OBSERVED):
+            for name, count in counts.items():
+                reason = BAD_VALUE_REASON if name == BAD_VALUE else name
+                key = f"{place.removeprefix(OBSERVED)}.{reason}"
+                query.refused[key] = query.refused.get(key, 0) + (count or 0)
+
+
+def _observed(report: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Rows of Spark, or what they are in JSON, as plain mappings."""
+    return {
+        name: row.asDict() if hasattr(row, "asDict") else dict(row)
+        for name, row in (report.get("observedMetrics") or {}).items()
+    }
+
+
+def _per_second(rows: int, duration_ms: int) -> float:
+    return 1000 * rows / duration_ms if duration_ms else 0.0
+
+
+def _lag(source: Mapping[str, Any]) -> int:
+    latest, end = source.get("latestOffset"), source.get("endOffset")
+    if not latest or not end:
+        return 0
+    newest = parse_stream_offset(_as_json(latest)).offsets
+    read = parse_stream_offset(_as_json(end)).offsets
+    return sum(max(0, offset - read.get(place, 0)) for place, offset in newest.items())
+
+
+def _as_json(offset: Any) -> dict[str, Any]:
+    parsed: dict[str, Any] = json.loads(offset) if isinstance(offset, str) else offset
+    return parsed

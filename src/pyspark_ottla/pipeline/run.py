@@ -1,0 +1,105 @@
+"""A pipeline at work: starts its queries, watches them, and stops them in good order.
+
+When one query fails all are stopped: what is left in a checkpoint is where the next run goes on.
+"""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from pyspark_ottla.pipeline.model import Pipeline
+from pyspark_ottla.pipeline.problems import PipelineError, Problem
+from pyspark_ottla.pipeline.progress import Progress
+from pyspark_ottla.pipeline.spark_errors import describe_error
+from pyspark_ottla.pipeline.topics import make_topics
+from pyspark_ottla.pipeline.validate import validate_pipeline
+from pyspark_ottla.pipeline.writers import Query, build_queries
+
+_POLL_S = 0.2
+
+Watch = Callable[[Progress], None]
+
+
+class PipelineRun:
+    """One run, from `start` to `wait`; `stop` may be called from anywhere, also a signal."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        pipeline: Pipeline,
+        *,
+        once: bool,
+        watch: Watch = lambda _: None,
+        show: Any = print,
+    ) -> None:
+        self.progress = Progress(pipeline.name)
+        self._spark = spark
+        self._pipeline = pipeline
+        self._once = once
+        self._watch = watch
+        self._show = show
+        self._stopping = threading.Event()
+        self._running: list[tuple[Query, Any]] = []
+
+    def start(self) -> None:
+        """PipelineError if it cannot be; then nothing runs."""
+        frames = validate_pipeline(self._spark, self._pipeline)
+        make_topics(self._pipeline)
+        queries = build_queries(self._pipeline, frames, once=self._once, show=self._show)
+        for query in queries:
+            try:
+                started = query.writer.start()
+            except PySparkException as error:
+                self._stop_queries()
+                raise self._failed(query, error) from error
+            self._running.append((query, started))
+            self.progress.add(query.name, query.target)
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    def wait(self) -> None:
+        """Until all queries have ended, or stop was called; PipelineError if one failed."""
+        try:
+            while self._look() and not self._stopping.wait(_POLL_S):
+                pass
+        finally:
+            self._stop_queries()
+        self._look()
+
+    def _look(self) -> bool:
+        """Note what the queries say; whether one of them still runs."""
+        any_active = False
+        for query, started in self._running:
+            is_active = started.isActive
+            for report in started.recentProgress:
+                self.progress.take(query.name, report)
+            if not is_active:
+                error = started.exception()
+                if error is not None and not self._stopping.is_set():
+                    self.progress.fail(query.name, describe_error(error).message)
+                    self._watch(self.progress)
+                    raise self._failed(query, error) from error
+                self.progress.end(query.name)
+            any_active = any_active or is_active
+        self._watch(self.progress)
+        return any_active
+
+    def _stop_queries(self) -> None:
+        for _, started in self._running:
+            started.stop()
+
+    def _failed(self, query: Query, error: BaseException) -> PipelineError:
+        message = f"{query.name}: {describe_error(error).message}"
+        return PipelineError(str(self._pipeline.path), [Problem(query.line, message)])
+
+
+def run_pipeline(spark: SparkSession, pipeline: Pipeline) -> Progress:
+    """Everything that there is, then the end; returns what was done."""
+    run = PipelineRun(spark, pipeline, once=True)
+    run.start()
+    run.wait()
+    return run.progress

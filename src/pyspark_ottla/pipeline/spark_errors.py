@@ -1,0 +1,38 @@
+"""Spark's errors in one sentence, without the traces of two languages."""
+
+import re
+from typing import NamedTuple
+
+_PLACE = re.compile(r"[(;] ?line (\d+)[, ]+pos (\d+)\)?")
+_ERROR_CLASS = re.compile(r"^\[[A-Z0-9_.]+\] ")
+_SQL_STATE = re.compile(r" ?SQLSTATE: \w+")
+# What a Python process said last: `package.module.SomeError: what`.
+_PYTHON_ERROR = re.compile(r"^(?:[A-Za-z_]\w*\.)*([A-Z]\w*): (.+)$", re.MULTILINE)
+_RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (.+)")
+_CHARACTERS_MAX = 600
+
+
+class SparkProblem(NamedTuple):
+    message: str
+    sql_line: int | None  # In the text that Spark was given, from 1 on.
+
+
+def describe_error(error: BaseException) -> SparkProblem:
+    text = str(error)
+    raised = _RAISED.search(text)
+    if raised:
+        return SparkProblem(_plain(raised[1]), None)
+    if "Traceback (most recent call last)" in text:
+        after = text.rpartition("Traceback (most recent call last)")[2]
+        said = [match[2] for match in _PYTHON_ERROR.finditer(after)]
+        if said:
+            return SparkProblem(_plain(said[0]), None)
+    place = _PLACE.search(text)
+    return SparkProblem(_plain(text), int(place[1]) if place else None)
+
+
+def _plain(text: str) -> str:
+    """The first paragraph, without codes."""
+    head = re.split(r"\n\s*\n|\n\s*== |\n'|\nJVM stacktrace", text.strip(), maxsplit=1)[0]
+    head = _ERROR_CLASS.sub("", _SQL_STATE.sub("", _PLACE.sub("", head)))
+    return " ".join(head.split())[:_CHARACTERS_MAX].rstrip(" ;.")

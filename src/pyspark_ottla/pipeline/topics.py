@@ -1,0 +1,84 @@
+"""The topics of a pipeline: those that it reads must be there, those that it writes are made."""
+
+import difflib
+
+from ottla.client.wire.cluster import Cluster
+from ottla.client.wire.errors import WireError
+from ottla.client.wire.topics import BROKER_DEFAULT, ensure_topic
+from pyspark_ottla.option_names import OptionError
+from pyspark_ottla.pipeline.frames import source_options
+from pyspark_ottla.pipeline.model import Pipeline, SinkKind, Source
+from pyspark_ottla.pipeline.problems import PipelineError, Problem
+from pyspark_ottla.pipeline.writers import topic_options
+from pyspark_ottla.sink.options import parse_sink_options
+from pyspark_ottla.source_options import Use, parse_source_options
+
+_RETRY_TIMEOUT_MS = 5_000
+
+
+def find_problems(pipeline: Pipeline) -> list[Problem]:
+    """What is wrong with options of sources and sinks, and with the topics they name."""
+    problems: list[Problem] = []
+    for source in pipeline.sources.values():
+        _check_source(pipeline, source, problems)
+    for sink in pipeline.sinks.values():
+        if sink.kind is not SinkKind.TOPIC:
+            continue
+        try:
+            parse_sink_options(topic_options(pipeline, sink), is_stream=True)
+        except OptionError as error:
+            problems.append(Problem(sink.line, f"sink {sink.name}: {error}"))
+        for source in pipeline.sources.values():
+            if sink.target in source.topics:
+                reason = f"source {source.name} reads that topic, so it would never end"
+                problems.append(Problem(sink.target.line, f"sink {sink.name}: {reason}"))
+    return problems
+
+
+def _check_source(pipeline: Pipeline, source: Source, problems: list[Problem]) -> None:
+    title = f"source {source.name}"
+    try:
+        options = parse_source_options(source_options(pipeline, source), Use.STREAM)
+    except OptionError as error:
+        problems.append(Problem(source.line, f"{title}: {error}"))
+        return
+    try:
+        with _connect(options.bootstrap_servers) as cluster:
+            known = {name for name, topic in cluster.topics().items() if not topic.is_internal}
+    except WireError as error:
+        reason = f"no broker at {options.bootstrap_servers} answers ({error})"
+        hint = "start one with `ottla serve` or name another with --bootstrap-server"
+        problems.append(Problem(source.line, f"{title}: {reason}; {hint}"))
+        return
+    for topic in source.topics:
+        if topic not in known:
+            message = f"{title}: there is no topic {topic}; {_hint(topic, known)}"
+            problems.append(Problem(topic.line, message))
+
+
+def _hint(topic: str, known: set[str]) -> str:
+    nearest = difflib.get_close_matches(topic, known, n=1)
+    make = f"`ottla topics create {topic}` makes it"
+    return f"did you mean {nearest[0]}? {make}" if nearest else make
+
+
+def make_topics(pipeline: Pipeline) -> list[str]:
+    """Those that sinks and quarantined rows go to and that are missing; returns their names."""
+    wanted: dict[str, int] = {}
+    for sink in pipeline.sinks.values():
+        if sink.kind is SinkKind.TOPIC and sink.target:
+            wanted[sink.target] = sink.partitions or BROKER_DEFAULT
+    if any(place.quarantines for place in pipeline.places):
+        wanted.setdefault(pipeline.dead_letter_topic, BROKER_DEFAULT)
+    try:
+        with _connect(pipeline.bootstrap_servers) as cluster:
+            missing = [name for name in wanted if name not in cluster.topics([name])]
+            for name in missing:
+                ensure_topic(cluster, name, partitions=wanted[name])
+    except WireError as error:
+        raise PipelineError(str(pipeline.path), [Problem(0, str(error))]) from error
+    return [str(name) for name in missing]
+
+
+def _connect(servers: str) -> Cluster:
+    return Cluster(servers, client_id="ottla-pipeline", retry_timeout_ms=_RETRY_TIMEOUT_MS)

@@ -1,0 +1,82 @@
+"""Everything that can be wrong with a pipeline, found before anything starts.
+
+The file itself is checked when it is loaded; here come the topics, and with Spark the schemas, the
+SQL, the functions, and what each sink is given.
+"""
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from pyspark_ottla.pipeline.frames import Frames, build_frames
+from pyspark_ottla.pipeline.model import Pipeline, Sink, SinkKind
+from pyspark_ottla.pipeline.problems import PipelineError, Problem
+from pyspark_ottla.pipeline.spark_errors import describe_error
+from pyspark_ottla.pipeline.topics import find_problems
+from pyspark_ottla.pipeline.writers import as_records
+from pyspark_ottla.sink.columns import ColumnError, validate_columns
+
+
+def validate_topics(pipeline: Pipeline) -> None:
+    """PipelineError for what is wrong; no Spark is needed."""
+    problems = find_problems(pipeline)
+    if problems:
+        raise PipelineError(str(pipeline.path), problems)
+
+
+def validate_pipeline(spark: SparkSession, pipeline: Pipeline) -> Frames:
+    """The frames that the pipeline is made of; PipelineError if some cannot be."""
+    validate_topics(pipeline)
+    problems: list[Problem] = []
+    frames = build_frames(spark, pipeline, problems)
+    for sink in pipeline.sinks.values():
+        if sink.input in frames.good:
+            problems += _sink_problems(spark, sink, frames.good[sink.input])
+    if problems:
+        raise PipelineError(str(pipeline.path), problems)
+    return frames
+
+
+def _sink_problems(spark: SparkSession, sink: Sink, frame: DataFrame) -> list[Problem]:
+    title = f"sink {sink.name}"
+    if not frame.isStreaming:
+        reason = f"{sink.input} reads no source, so there is nothing to wait for"
+        return [Problem(sink.input.line, f"{title}: {reason}")]
+    problems = []
+    for column in sink.partition_by:
+        if column not in frame.columns:
+            known = ", ".join(frame.columns)
+            problems.append(
+                Problem(column.line, f"{title}: there is no column {column}; there are {known}")
+            )
+    if sink.kind is SinkKind.TOPIC:
+        problems += _topic_problems(sink, frame, title)
+    return problems or _mode_problems(spark, sink, frame, title)
+
+
+def _topic_problems(sink: Sink, frame: DataFrame, title: str) -> list[Problem]:
+    try:
+        schema = as_records(frame, sink).schema
+        validate_columns(schema, has_topic_option=bool(sink.target))
+    except PySparkException as error:
+        line = sink.key[0].line if sink.key else sink.line
+        return [Problem(line, f"{title}: {describe_error(error).message}")]
+    except ColumnError as error:
+        hint = "" if sink.format == "json" else " (format: json writes all columns)"
+        return [Problem(sink.line, f"{title}: {error}{hint}")]
+    return []
+
+
+def _mode_problems(spark: SparkSession, sink: Sink, frame: DataFrame, title: str) -> list[Problem]:
+    """Whether Spark can do the steps before the sink in its mode; it says so only to itself."""
+    jvm = getattr(spark, "_jvm", None)
+    if jvm is None:  # Spark Connect; it is found when the query starts.
+        return []
+    mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, sink.mode.capitalize())()
+    checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
+    try:
+        plan = frame._jdf.queryExecution().analyzed()
+        checker.checkForStreaming(plan, mode)
+    except PySparkException as error:
+        message = describe_error(error).message
+        return [Problem(sink.line, f"{title}: mode {sink.mode}: {message}")]
+    return []

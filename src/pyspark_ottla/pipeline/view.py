@@ -1,0 +1,136 @@
+"""What a pipeline does, for those who watch: a table that moves, or a line for each batch."""
+
+from collections.abc import Callable
+from typing import Any, Protocol, TextIO
+
+from pyspark_ottla.pipeline.progress import Progress, QueryProgress
+
+
+class View(Protocol):
+    def show(self, progress: Progress) -> None: ...
+
+    def print(self, text: str) -> None:
+        """Beside what is shown."""
+
+    def close(self) -> None: ...
+
+
+def open_view(stream: TextIO) -> View:
+    return TableView(stream) if stream.isatty() else LineView(stream)
+
+
+class LineView:
+    """For logs: one line when a batch has ended, a query failed or ended."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._batches: dict[str, int] = {}
+
+    def show(self, progress: Progress) -> None:
+        for query in progress.queries.values():
+            if query.batches != self._batches.get(query.name, 0):
+                self._batches[query.name] = query.batches
+                self.print(batch_line(progress.pipeline, query))
+
+    def print(self, text: str) -> None:
+        self._stream.write(text + "\n")
+        self._stream.flush()
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def batch_line(pipeline: str, query: QueryProgress) -> str:
+    parts = [
+        f"{pipeline}.{query.name}: batch {query.batch_id} in {query.batch_ms} ms",
+        f"{query.rows_in} rows in ({query.rows_in_per_s:.0f}/s)",
+        f"{query.rows_out} out",
+        f"lag {query.lag}",
+    ]
+    if query.state_rows:
+        parts.append(f"state {query.state_rows} rows")
+    if refused := describe_refused(query):
+        parts.append(f"refused {refused}")
+    return ", ".join(parts)
+
+
+def describe_refused(query: QueryProgress) -> str:
+    return " ".join(f"{name}={count}" for name, count in query.refused.items() if count)
+
+
+Cell = Callable[[QueryProgress], str]
+
+_COLUMNS: tuple[tuple[str, Cell], ...] = (
+    ("IN", lambda query: short(query.rows_in)),
+    ("IN/S", lambda query: short(query.rows_in_per_s)),
+    ("OUT", lambda query: short(query.rows_out)),
+    ("OUT/S", lambda query: short(query.rows_out_per_s)),
+    ("LAG", lambda query: short(query.lag)),
+    ("MS", lambda query: short(query.batch_ms)),
+    ("STATE", lambda query: short(query.state_rows)),
+    ("BYTES", lambda query: short(query.state_bytes)),
+    ("REFUSED", lambda query: short(sum(query.refused.values()))),
+)
+_WHOLE_UP_TO = 99_999
+
+
+def short(number: float) -> str:
+    """At most six characters: 99999, 123k, 1.2M, 123M, 45G."""
+    if number <= _WHOLE_UP_TO:
+        return f"{number:.0f}"
+    for unit in "kMG":
+        number /= 1000
+        if number < 1000:
+            break
+    return f"{number:.0f}{unit}" if number >= 10 else f"{number:.1f}{unit}"
+
+
+class TableView:
+    """For a terminal: one line for each sink, drawn again as the numbers move."""
+
+    def __init__(self, stream: TextIO) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        self._console = Console(file=stream)
+        self._live = Live(console=self._console, auto_refresh=False)
+        self._live.start()
+
+    def show(self, progress: Progress) -> None:
+        self._live.update(draw(progress), refresh=True)
+
+    def print(self, text: str) -> None:
+        self._console.print(text, markup=False, highlight=False)
+
+    def close(self) -> None:
+        self._live.stop()
+
+
+def draw(progress: Progress) -> Any:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("SINK", box=box.SIMPLE_HEAD, pad_edge=False, title=progress.pipeline)
+    table.title_justify = "left"
+    table.padding = (0, 1, 0, 0)
+    for title, _ in _COLUMNS:
+        table.add_column(title, justify="right", no_wrap=True)
+    for query in progress.queries.values():
+        cells = [cell(query) for _, cell in _COLUMNS]
+        table.add_row(_name(query), *cells)
+    for query in progress.queries.values():
+        if query.error:
+            table.caption = Text(f"{query.name}: {query.error}", style="red")
+    return table
+
+
+def _name(query: QueryProgress) -> Any:
+    from rich.text import Text
+
+    style, state = "green", ""
+    if query.error:
+        style, state = "red", " failed"
+    elif not query.is_running:
+        style, state = "", " ended"
+    return Text(query.name + state, style).append(f"\n{query.target}", style="dim")

@@ -1,0 +1,112 @@
+"""One streaming query for each sink, and one for each place that quarantines rows.
+
+Each has its own checkpoint under the pipeline's directory, and goes on from there. Those that write
+to topics do so exactly once: the name of the pipeline and the sink is the id that the data sink
+knows them by.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from pyspark_ottla.pipeline.frames import Frames
+from pyspark_ottla.pipeline.model import Pipeline, Sink, SinkKind
+from pyspark_ottla.sink.options import SINK_ID_CHARACTERS_MAX
+
+DEAD_LETTER = "dead-letter-"  # Before the name of the place, in the name of a query.
+ROWS_OUT = "rows.out"  # Observed: the rows that a sink was given.
+
+_ROWS_SHOWN = 20
+_CHARACTERS_SHOWN = 40
+
+
+class Query(NamedTuple):
+    """One that is ready to be started."""
+
+    name: str  # Of the sink.
+    line: int
+    target: str  # For people.
+    writer: Any  # A DataStreamWriter.
+
+
+def build_queries(
+    pipeline: Pipeline, frames: Frames, *, once: bool, show: Any = print
+) -> Iterator[Query]:
+    """`show` prints what sinks to the console get."""
+    for sink in pipeline.sinks.values():
+        frame = frames.good[sink.input].observe(ROWS_OUT, F.count(F.lit(1)).alias("rows"))
+        writer = _writer(pipeline, sink, frame, show).outputMode(sink.mode)
+        target = f"{sink.kind} {sink.target}" if sink.kind is not SinkKind.CONSOLE else "console"
+        yield Query(sink.name, sink.line, target, _placed(pipeline, writer, sink.name, once, sink))
+    for name, frame in frames.bad.items():
+        query = f"{DEAD_LETTER}{name}"
+        observed = frame.observe(ROWS_OUT, F.count(F.lit(1)).alias("rows"))
+        writer = observed.writeStream.format("ottla")
+        options = {
+            "kafka.bootstrap.servers": pipeline.bootstrap_servers,
+            "topic": str(pipeline.dead_letter_topic),
+            "sinkId": sink_id(pipeline, query),
+        }
+        writer = writer.options(**options)
+        target = f"topic {pipeline.dead_letter_topic}"
+        yield Query(query, 0, target, _placed(pipeline, writer, query, once))
+
+
+def _placed(
+    pipeline: Pipeline, writer: Any, name: str, once: bool, sink: Sink | None = None
+) -> Any:
+    writer = writer.queryName(f"{pipeline.name}.{name}")
+    writer = writer.option("checkpointLocation", f"{pipeline.checkpoints}/{name}")
+    if once:
+        return writer.trigger(availableNow=True)
+    if sink is not None and sink.trigger:
+        return writer.trigger(processingTime=sink.trigger)
+    return writer
+
+
+def _writer(pipeline: Pipeline, sink: Sink, frame: DataFrame, show: Any) -> Any:
+    if sink.kind is SinkKind.TOPIC:
+        records = as_records(frame, sink)
+        return records.writeStream.format("ottla").options(**topic_options(pipeline, sink))
+    if sink.kind is SinkKind.PARQUET:
+        writer = frame.writeStream.format("parquet").option("path", str(sink.target))
+        writer = writer.options(**sink.options)
+        return writer.partitionBy(*sink.partition_by) if sink.partition_by else writer
+    return frame.writeStream.foreachBatch(_shower(sink.name, show))
+
+
+def as_records(frame: DataFrame, sink: Sink) -> DataFrame:
+    """Rows as records of a topic: as they are, or each an object in JSON."""
+    if sink.format == "record":
+        return frame
+    fields = [F.col(f"`{name}`") for name in frame.columns if not name.startswith("_")]
+    value = F.to_json(F.struct(*fields), {"ignoreNullFields": "false"})
+    columns: list[Column] = [value.alias("value")]
+    if sink.key:
+        columns.append(F.expr(sink.key[0]).cast("string").alias("key"))
+    return frame.select(*columns)
+
+
+def topic_options(pipeline: Pipeline, sink: Sink) -> dict[str, str]:
+    """Of the data sink `ottla`."""
+    options = {"kafka.bootstrap.servers": pipeline.bootstrap_servers}
+    if sink.target:
+        options["topic"] = str(sink.target)
+    given = {name.lower(): value for name, value in sink.options.items()}
+    if given.get("delivery") != "at_least_once":
+        options["sinkId"] = sink.sink_id or sink_id(pipeline, sink.name)
+    return options | dict(sink.options)
+
+
+def sink_id(pipeline: Pipeline, query: str) -> str:
+    return f"{pipeline.name}-{query}"[:SINK_ID_CHARACTERS_MAX]
+
+
+def _shower(name: str, show: Any) -> Any:
+    def show_batch(frame: DataFrame, batch_id: int) -> None:
+        rows = frame._show_string(_ROWS_SHOWN, _CHARACTERS_SHOWN)  # type: ignore[operator]
+        show(f"{name}, batch {batch_id}:\n{rows}")
+
+    return show_batch

@@ -1,0 +1,23 @@
+"""Reports of batches as Spark makes them."""
+
+from typing import Any
+
+
+def report(batch_id: int = 0, **changes: Any) -> dict[str, Any]:
+    return {
+        "timestamp": f"2026-01-01T00:00:{batch_id:02}.000Z",
+        "batchId": batch_id,
+        "numInputRows": 100,
+        "durationMs": {"triggerExecution": 500},
+        "sources": [
+            {
+                "endOffset": '{"orders": {"0": 60, "1": 40}}',
+                "latestOffset": '{"orders": {"0": 70, "1": 45, "2": 5}}',
+            }
+        ],
+        "stateOperators": [{"numRowsTotal": 7, "memoryUsedBytes": 4096}],
+        "observedMetrics": {
+            "rows.out": {"rows": 30},
+            "expect.orders": {"positive": 4, "_bad_value": 1},
+        },
+    } | changes
