@@ -66,8 +66,10 @@ def _guard(place: Source | Step, expectation: Expectation) -> Column:
 
 
 def _observed(frame: DataFrame, place: Source | Step, has_bad_values: bool) -> DataFrame:
+    # A value that cannot be read has no fields that a check could be about.
+    is_read = ~F.col(BAD_VALUE) if has_bad_values else F.lit(True)
     counts = [
-        F.count_if(~_is_good(each)).alias(each.name)
+        F.count_if(is_read & ~_is_good(each)).alias(each.name)
         for each in place.expectations
         if each.otherwise is not Otherwise.FAIL
     ]
@@ -83,7 +85,6 @@ def _quarantined(frame: DataFrame, pipeline: str, place: Source | Step) -> DataF
         if each.otherwise is Otherwise.QUARANTINE
     ]
     if BAD_VALUE in frame.columns:
-        # A value that cannot be read has no fields that a check could be about.
         is_bad = F.col(BAD_VALUE)
         reasons = [F.when(~is_bad, reason) for reason in reasons]
         if isinstance(place, Source) and place.bad_values is Otherwise.QUARANTINE:

@@ -89,14 +89,12 @@ def _per_second(rows: int, duration_ms: int) -> float:
 
 
 def _lag(source: Mapping[str, Any]) -> int:
-    latest, end = source.get("latestOffset"), source.get("endOffset")
-    if not latest or not end:
-        return 0
-    newest = parse_stream_offset(_as_json(latest)).offsets
-    read = parse_stream_offset(_as_json(end)).offsets
+    latest, end = _as_json(source.get("latestOffset")), _as_json(source.get("endOffset"))
+    newest, read = parse_stream_offset(latest).offsets, parse_stream_offset(end).offsets
     return sum(max(0, offset - read.get(place, 0)) for place, offset in newest.items())
 
 
 def _as_json(offset: Any) -> dict[str, Any]:
-    parsed: dict[str, Any] = json.loads(offset) if isinstance(offset, str) else offset
-    return parsed
+    """Empty if it is not known, as in the first report after a restart."""
+    parsed = json.loads(offset) if isinstance(offset, str) else offset
+    return parsed if isinstance(parsed, dict) else {}

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -19,6 +20,10 @@ from pyspark_ottla.pipeline.validate import validate_pipeline
 from pyspark_ottla.pipeline.writers import Query, build_queries
 
 _POLL_S = 0.2
+# A Python process that Spark starts has ten seconds to come up, which is not enough on a machine
+# that is very busy. Nothing was done then, and what was is not done again.
+_MAY_PASS = "Python worker failed to connect back"
+_RESTARTS_MAX = 5
 
 Watch = Callable[[Progress], None]
 
@@ -42,6 +47,7 @@ class PipelineRun:
         self._watch = watch
         self._show = show
         self._stopping = threading.Event()
+        self._restarts = 0
         self._running: list[tuple[Query, Any]] = []
 
     def start(self) -> None:
@@ -66,27 +72,44 @@ class PipelineRun:
         try:
             while self._look() and not self._stopping.wait(_POLL_S):
                 pass
-        finally:
             self._stop_queries()
-        self._look()
+            self._look()
+        except (Py4JError, OSError) as error:
+            # A signal to a whole group of processes ends Spark as well; then all is stopped.
+            if not self._stopping.is_set():
+                reason = f"Spark has ended: {error}"
+                raise PipelineError(str(self._pipeline.path), [Problem(0, reason)]) from error
+        except PipelineError:
+            self._stop_queries()
+            raise
 
     def _look(self) -> bool:
         """Note what the queries say; whether one of them still runs."""
         any_active = False
-        for query, started in self._running:
+        for index, (query, started) in enumerate(self._running):
             is_active = started.isActive
             for report in started.recentProgress:
                 self.progress.take(query.name, report)
             if not is_active:
                 error = started.exception()
                 if error is not None and not self._stopping.is_set():
-                    self.progress.fail(query.name, describe_error(error).message)
-                    self._watch(self.progress)
-                    raise self._failed(query, error) from error
-                self.progress.end(query.name)
+                    is_active = self._start_again(index, error)
+                if not is_active:
+                    self.progress.end(query.name)
             any_active = any_active or is_active
         self._watch(self.progress)
         return any_active
+
+    def _start_again(self, index: int, error: BaseException) -> bool:
+        """True; PipelineError if the query failed for a reason that stays."""
+        query, _ = self._running[index]
+        if _MAY_PASS not in str(error) or self._restarts == _RESTARTS_MAX:
+            self.progress.fail(query.name, describe_error(error).message)
+            self._watch(self.progress)
+            raise self._failed(query, error) from error
+        self._restarts += 1
+        self._running[index] = (query, query.writer.start())
+        return True
 
     def _stop_queries(self) -> None:
         for _, started in self._running:

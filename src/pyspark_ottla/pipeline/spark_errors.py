@@ -33,6 +33,6 @@ def describe_error(error: BaseException) -> SparkProblem:
 
 def _plain(text: str) -> str:
     """The first paragraph, without codes."""
-    head = re.split(r"\n\s*\n|\n\s*== |\n'|\nJVM stacktrace", text.strip(), maxsplit=1)[0]
+    head = re.split(r"\n\s*\n|\n\s*===? |\n'|\nJVM stacktrace", text.strip(), maxsplit=1)[0]
     head = _ERROR_CLASS.sub("", _SQL_STATE.sub("", _PLACE.sub("", head)))
     return " ".join(head.split())[:_CHARACTERS_MAX].rstrip(" ;.")

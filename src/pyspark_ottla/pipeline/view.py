@@ -72,17 +72,17 @@ _COLUMNS: tuple[tuple[str, Cell], ...] = (
     ("REFUSED", lambda query: short(sum(query.refused.values()))),
 )
 _WHOLE_UP_TO = 99_999
+_UNITS = "kMG"
 
 
 def short(number: float) -> str:
     """At most six characters: 99999, 123k, 1.2M, 123M, 45G."""
     if number <= _WHOLE_UP_TO:
         return f"{number:.0f}"
-    for unit in "kMG":
-        number /= 1000
-        if number < 1000:
-            break
-    return f"{number:.0f}{unit}" if number >= 10 else f"{number:.1f}{unit}"
+    thousands = min((len(f"{number:.0f}") - 1) // 3, len(_UNITS))
+    scaled = number / 1000**thousands
+    digits = 0 if scaled >= 10 else 1
+    return f"{scaled:.{digits}f}{_UNITS[thousands - 1]}"
 
 
 class TableView:

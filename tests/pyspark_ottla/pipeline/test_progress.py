@@ -37,5 +37,5 @@ def test_a_report_of_nothing_new_is_no_batch() -> None:
 
 def test_a_source_that_knows_no_offsets_has_no_lag() -> None:
     taken, query = progress()
-    taken.take("out", report(sources=[{"endOffset": None, "latestOffset": None}]))
+    taken.take("out", report(sources=[{"endOffset": None, "latestOffset": "null"}]))
     assert query.lag == 0

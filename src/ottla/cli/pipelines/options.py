@@ -58,7 +58,8 @@ class PipelineOptions:
                 checkpoints=self.checkpoints or "",
             )
 
-    def open_session(self, pipeline: "Pipeline") -> "SparkSession":
+    def open_session(self, pipeline: "Pipeline", log: Path) -> "SparkSession":
+        """`log` is a file for what Spark has to say."""
         from pyspark_ottla.pipeline.session import open_session
 
         return open_session(
@@ -66,6 +67,7 @@ class PipelineOptions:
             master=self.master,
             remote=self.remote or "",
             settings=pipeline.spark_settings,
+            log=log,
         )
 
 

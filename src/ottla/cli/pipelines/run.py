@@ -3,6 +3,7 @@
 import contextlib
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +28,7 @@ def run(
     once: Flag = False,
     metrics_port: int | None = None,
     metrics_host: str = HOST,
+    spark_log: Path | None = None,
     options: PipelineOptions = DEFAULT_OPTIONS,
     as_json: AsJson = False,
 ) -> None:
@@ -37,6 +39,8 @@ def run(
         once: Do everything that there is now, then stop.
         metrics_port: Port to serve metrics for Prometheus on; 0 takes a free one.
         metrics_host: Address to serve them on.
+        spark_log: File for what Spark itself logs; one in the directory for temporary files if
+            not given.
     """
     if metrics_port is not None and not 0 <= metrics_port < 1 << 16:
         raise UsageError(f"--metrics-port {metrics_port} is not from 0 to 65535")
@@ -49,7 +53,12 @@ def run(
         view = open_view(sys.stderr)
         try:
             progress = _run(
-                pipeline, options, view, once=once, metrics=(metrics_host, metrics_port)
+                pipeline,
+                options,
+                view,
+                once=once,
+                metrics=(metrics_host, metrics_port),
+                spark_log=spark_log,
             )
         finally:
             view.close()
@@ -63,12 +72,15 @@ def _run(
     *,
     once: bool,
     metrics: tuple[str, int | None],
+    spark_log: Path | None,
 ) -> "Progress":
     from pyspark_ottla.pipeline.run import PipelineRun
 
+    log = spark_log or Path(tempfile.gettempdir(), f"ottla-{pipeline.name}-spark.log")
+
     # Nothing has begun while Spark starts, so a signal then ends it without more ado.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    session = options.open_session(pipeline)
+    session = options.open_session(pipeline, log)
     try:
         running = PipelineRun(session, pipeline, once=once, watch=view.show, show=print_line)
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -78,7 +90,8 @@ def _run(
             running.wait()
         return running.progress
     finally:
-        session.stop()
+        with contextlib.suppress(OSError):  # A signal to all processes may have ended Spark first.
+            session.stop()
 
 
 @contextlib.contextmanager

@@ -1,5 +1,6 @@
 """`ottla pipeline validate`: find what is wrong with a pipeline before it starts."""
 
+import os
 from pathlib import Path
 
 from ottla.cli.output import print_json, print_line
@@ -20,7 +21,7 @@ def validate(
         from pyspark_ottla.pipeline.validate import validate_pipeline, validate_topics
 
         validate_topics(pipeline)  # Does not need Spark, which takes seconds to start.
-        session = options.open_session(pipeline)
+        session = options.open_session(pipeline, Path(os.devnull))
         try:
             validate_pipeline(session, pipeline)
         finally:

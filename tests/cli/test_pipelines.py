@@ -1,0 +1,66 @@
+import sys
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Ottla
+
+pytest.importorskip("pyspark")
+
+
+def test_problems_of_a_file_are_said_one_by_one(ottla: Ottla, tmp_path: Path) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text("name: bad\nsources:\n  one: {topic: x, formt: json}\n")
+    for command in ("validate", "run"):
+        exit_code, output, errors = ottla("pipeline", command, file)
+        assert (exit_code, output) == (1, "")
+        assert errors.splitlines() == [
+            f"ottla: {file}:1: the pipeline: sinks is missing: where the rows go",
+            f"ottla: {file}:3: source one: there is no key formt; did you mean format?",
+        ]
+
+
+def test_topics_are_looked_for_before_spark_starts(
+    ottla: Ottla, bootstrap: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "lines.yaml"
+    file.write_text(
+        "name: lines\nsources:\n  lines: {topic: no-such-topic}\n"
+        "sinks:\n  out: {from: lines, topic: out, format: record}\n"
+    )
+    exit_code, _, errors = ottla("pipeline", "run", file, "--once", bootstrap=bootstrap)
+    assert exit_code == 1
+    assert errors == (
+        f"ottla: {file}:3: source lines: there is no topic no-such-topic;"
+        " `ottla topics create no-such-topic` makes it\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--set", "x"), "--set"),
+        (("--remote", "sc://h", "--master", "spark://h:7077"), "exclude each other"),
+        (("--metrics-port", "70000"), "is not from 0 to 65535"),
+    ],
+)
+def test_a_command_line_that_is_wrong(
+    ottla: Ottla, tmp_path: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    file = tmp_path / "lines.yaml"
+    file.write_text("name: lines\n")
+    exit_code, _, errors = ottla("pipeline", "run", file, *arguments)
+    assert exit_code == 2
+    assert message in errors
+
+
+def test_without_spark_it_says_what_to_install(
+    ottla: Ottla, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.startswith("pyspark_ottla")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "pyspark.sql.datasource", None)
+    exit_code, _, errors = ottla("pipeline", "validate", tmp_path / "any.yaml")
+    assert exit_code == 1
+    assert errors == (
+        "ottla: pipelines run on Spark, and pyspark is not installed: pip install 'ottla[spark]'\n"
+    )

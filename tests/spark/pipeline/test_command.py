@@ -1,0 +1,66 @@
+"""`ottla pipeline run` as a process: it runs until it is told to stop, and goes on where it was."""
+
+import json
+import signal
+import time
+import urllib.request
+from pathlib import Path
+
+from tests.cli.command import start_ottla
+from tests.spark.pipeline.conftest import Workshop
+
+PIPELINE = """\
+name: "{name}"
+sources:
+  lines: {topic: "{name}-lines", format: json, schema: n int}
+steps:
+  even: {sql: "select n from lines where n % 2 = 0"}
+sinks:
+  out: {from: even, topic: "{name}-out"}
+"""
+TIMEOUT_S = 150
+
+
+def test_it_runs_until_it_is_stopped_and_goes_on_where_it_was(workshop: Workshop) -> None:
+    workshop.topic("lines")
+    workshop.topic("out")
+    path = workshop.load(PIPELINE).path
+    workshop.send("lines", [{"n": n} for n in range(4)])
+    process = start_ottla(
+        "pipeline", "run", path, "--master", "local[1]", "--metrics-port", "0",
+        bootstrap=workshop.bootstrap,
+    )  # fmt: skip
+    assert process.stderr is not None
+    try:
+        url = process.stderr.readline().decode().split()[-1]
+        _wait_for(workshop, [{"n": 0}, {"n": 2}])
+        workshop.send("lines", [{"n": n} for n in range(4, 7)])
+        _wait_for(workshop, [{"n": 0}, {"n": 2}, {"n": 4}, {"n": 6}])
+        with urllib.request.urlopen(url) as response:
+            assert f'running{{pipeline="{workshop.name}",sink="out"}} 1' in response.read().decode()
+        process.send_signal(signal.SIGTERM)
+        output, errors = process.communicate(timeout=TIMEOUT_S)
+    finally:
+        process.kill()
+        process.communicate()
+    assert process.returncode == 0, errors
+    assert output.decode() == f"out: 7 rows in, 4 rows out to topic {workshop.name}-out\n"
+    assert f"{workshop.name}.out: batch 0 in " in errors.decode()
+    workshop.send("lines", [{"n": 8}])
+    assert _run_once(path, workshop.bootstrap) == {"rows_in": 1, "rows_out": 1}
+    assert workshop.objects("out") == [{"n": n} for n in range(0, 9, 2)]
+
+
+def _wait_for(workshop: Workshop, rows: list[dict[str, int]]) -> None:
+    deadline = time.monotonic() + TIMEOUT_S
+    while workshop.objects("out") != rows:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def _run_once(path: Path, bootstrap: str) -> dict[str, int]:
+    process = start_ottla("pipeline", "run", path, "--once", "--json", bootstrap=bootstrap)
+    output, errors = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 0, errors
+    (sink,) = json.loads(output)["sinks"]
+    return {name: sink[name] for name in ("rows_in", "rows_out")}
