@@ -62,5 +62,5 @@ def test_without_spark_it_says_what_to_install(
     exit_code, _, errors = ottla("pipeline", "validate", tmp_path / "any.yaml")
     assert exit_code == 1
     assert errors == (
-        "ottla: pipelines run on Spark, and pyspark is not installed: pip install 'ottla[spark]'\n"
+        "ottla: pipelines run on Spark, which is not installed: pip install 'ottla[spark]'\n"
     )

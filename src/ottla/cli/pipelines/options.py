@@ -79,9 +79,9 @@ def spark_errors() -> Iterator[None]:
     """Turn what pipelines raise into errors of the command."""
     try:
         from pyspark_ottla.pipeline.problems import PipelineError
-    except ImportError as error:
+    except ImportError:
         raise CommandError(
-            f"pipelines run on Spark, and {error.name} is not installed: pip install 'ottla[spark]'"
+            "pipelines run on Spark, which is not installed: pip install 'ottla[spark]'"
         ) from None
     try:
         yield
