@@ -99,6 +99,20 @@ def test_starting_anew_is_remembered():
     assert (log.log_start_offset, log.log_end_offset) == (100, 100)
 
 
+def test_a_log_that_starts_anew_knows_no_leader_epoch():
+    """Else the leader, asked where that epoch ends, would send this replica back again."""
+    disk = FaultyFilesystem()
+    log = filled_log(disk=disk)
+    log.leader_epochs.assign(3, 12)
+    log.flush_leader_epochs()
+    assert log.leader_epochs.entries
+    log.truncate_fully_and_start_at(100)
+    assert log.leader_epochs.entries == ()
+    disk.crash()
+    log = open_log(disk, SMALL)
+    assert log.leader_epochs.entries == ()
+
+
 def test_deleted_records_are_out_of_range():
     log = filled_log()
     assert log.delete_records_before(7) == 7

@@ -288,4 +288,3 @@ def _restart(log: PartitionLog, offset: int) -> None:
     if log.log_end_offset > log.log_start_offset:
         logger.info("a snapshot of all before offset %d takes the place of the log", offset)
     log.truncate_fully_and_start_at(offset)
-    log.leader_epochs.clear()  # The history that it tells of is another one.

@@ -480,8 +480,10 @@ class PartitionLog:
     def _start_anew(self, offset: int) -> None:
         self._local.start_anew(offset)
         self.log_start_offset = self.high_watermark = offset
-        self.leader_epochs.truncate_from_end(offset)
-        self.leader_epochs.truncate_from_start(offset)
+        self.leader_epochs.clear()
+        self.leader_epochs.flush(
+            offset
+        )  # What a crash brought back would be another log's history.
         self.producers.truncate_fully()
 
     def _start_at(self, offset: int) -> None:
