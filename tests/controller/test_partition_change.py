@@ -87,6 +87,11 @@ def test_the_minimum_is_never_more_than_there_are_replicas():
     assert change_of(old, 1, min_isr=3).record() is None
 
 
+def test_replicas_that_are_being_added_do_not_raise_the_minimum():
+    old = partition(isr=(1, 2), adding_replicas=(2, 3))
+    assert after_loss_of(2, old, 1, min_isr=2) == record(isr=(1,))
+
+
 @pytest.mark.parametrize("departure", [Departure.UNCLEAN, Departure.LOST])
 def test_a_crashed_broker_is_not_eligible_where_others_are(departure):
     old = partition(isr=(1, 2))

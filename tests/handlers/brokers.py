@@ -50,6 +50,7 @@ from ottla.replication.coordinators import Coordinators
 from ottla.replication.follower_sessions import FollowerSessions
 from ottla.replication.partition import FlushPolicy, Partition
 from ottla.replication.pending_writes import PendingWrites
+from ottla.replication.remote_transactions import RemoteTransactions
 from ottla.replication.transaction_completion import TransactionCompletion
 from ottla.replication.transaction_markers import TransactionMarkers
 from ottla.runtime.broker_connections import BrokerConnections
@@ -291,6 +292,9 @@ class Node:
             transactions=self.transactions,
             completion=self.completion,
             markers=markers,
+            remote_transactions=RemoteTransactions(
+                1, self.image, self.transactions.partition_of, None, supervisor, self.loop
+            ),
             pending_writes=PendingWrites(self.loop),
             share=self.share,
             logs=OneDirectory(self.replicas),

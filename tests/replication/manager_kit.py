@@ -29,7 +29,7 @@ LAG_MAX_MS = 1000
 
 
 def topic_id(name):
-    return UUID(bytes=name.encode().ljust(16, b"."))
+    return UUID(bytes=name.encode()[-16:].ljust(16, b"."))
 
 
 class ManagerKit:

@@ -60,6 +60,14 @@ def test_nothing_is_committed_with_fewer_than_the_minimum_in_sync() -> None:
     assert kit.committed(20, min_insync_replicas=3) == 20
 
 
+def test_replicas_that_are_being_added_do_not_raise_the_minimum() -> None:
+    kit = Kit(1)
+    kit.followers.update((1, 2, 3), (1,), 1, 0, adding=(2, 3))
+    assert kit.committed(20, min_insync_replicas=2) == 20
+    kit.followers.update((1, 2, 3), (1,), 2, 0)
+    assert kit.committed(20, min_insync_replicas=2) == UNKNOWN_OFFSET
+
+
 def test_a_follower_that_reaches_the_high_watermark_joins() -> None:
     kit = Kit(1, 2)
     kit.high_watermark = 15

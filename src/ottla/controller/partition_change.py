@@ -102,7 +102,8 @@ class PartitionChange:
             self.isr, self.replicas, self.removing, self.adding = isr, replicas, (), ()
 
     def _eligible(self) -> Replicas:
-        if len(self.isr) >= min(self.min_isr, len(self.replicas)):
+        # What is being added does not count: the partition goes on while it is copied.
+        if len(self.isr) >= min(self.min_isr, len(self.replicas) - len(self.adding)):
             return ()
         partition = self.partition
         known = dict.fromkeys((*(partition.eligible_leader_replicas or ()), *partition.isr))

@@ -24,7 +24,7 @@ from kio.schema.add_partitions_to_txn.v5.response import (
 )
 
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.transaction_calls import call, fenced_code
+from ottla.handlers.transaction_calls import COMPLETION_WAIT_S, call, fenced_code
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 from ottla.protocol.topics import INTERNAL_TOPICS, TopicPartition
@@ -33,6 +33,9 @@ from ottla.transactions.transaction import EPOCH_PER_TRANSACTION_VERSION, Produc
 _FENCED_SINCE = 2
 _BY_BROKER_SINCE = 4
 _ABORTABLE_SINCE = 5
+
+# A broker asks about many transactions at once, none of which may hold up the others for long.
+_BROKER_WAIT_S = 0.05
 
 Codes = Mapping[TopicPartition, ErrorCode]
 
@@ -111,6 +114,7 @@ async def _add(
             now_ms,
             client_version=EPOCH_PER_TRANSACTION_VERSION if is_broker else 0,
         ),
+        _BROKER_WAIT_S if is_broker else COMPLETION_WAIT_S,
     )
     return dict.fromkeys(places, ErrorCode.none)
 

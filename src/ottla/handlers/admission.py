@@ -8,8 +8,11 @@ from collections.abc import Iterator
 
 from ottla.handlers.broker import Broker
 from ottla.handlers.transactional_writes import (
+    Guards,
     Write,
     add_to_transaction,
+    ask_elsewhere,
+    is_asked_elsewhere,
     validate_in_transaction,
 )
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -34,21 +37,32 @@ _TRY_AGAIN = frozenset(
 class Admission:
     """For one request."""
 
-    __slots__ = ("_abortable", "_adds", "_broker", "_refusal", "_transactional_id")
+    __slots__ = (
+        "_abortable",
+        "_adds",
+        "_broker",
+        "_guards",
+        "_is_elsewhere",
+        "_refusal",
+        "_transactional_id",
+    )
 
     def __init__(self, broker: Broker, transactional_id: str, api_version: int) -> None:
         self._broker = broker
         self._transactional_id = transactional_id
         self._abortable = api_version >= _ABORTABLE_SINCE
         self._adds = api_version >= _ADDED_HERE_SINCE
+        self._is_elsewhere = is_asked_elsewhere(broker, transactional_id, added_here=self._adds)
+        self._guards: Guards | None = None
         self._refusal: ApiError | None = None
 
-    def writes_to_add(self, request: ProduceRequest) -> Write | None:
-        """The partitions that have to be put into the transaction before anything is appended.
+    def writes_to_ask_for(self, request: ProduceRequest) -> Write | None:
+        """The partitions of which the coordinator has to be asked before anything is appended.
 
-        Also, without partitions, when something of the same producer waits for that already.
+        It puts them into the transaction, or it is on another broker. Also, without partitions,
+        when something of the same producer waits for that already.
         """
-        if not self._adds:
+        if not self._adds and not self._is_elsewhere:
             return None
         producer: Producer | None = None
         places = []
@@ -60,14 +74,24 @@ class Admission:
             return None
         return Write(self._transactional_id, producer, tuple(places))
 
-    async def add(self, write: Write) -> None:
+    async def ask(self, write: Write) -> None:
         """A refusal is that of every batch which the log does not take unasked."""
         if not write.partitions:
             return
+        broker = self._broker
         try:
-            await add_to_transaction(self._broker, write)
+            if self._is_elsewhere:
+                partitions = [broker.replicas.find(*place) for place in write.partitions]
+                self._guards = await ask_elsewhere(broker, write, partitions, added_here=self._adds)
+            else:
+                await add_to_transaction(broker, write)
         except ApiError as error:
             self._refusal = error
+
+    def end(self) -> None:
+        """All that was admitted has been appended."""
+        if self._guards is not None:
+            self._guards.release()
 
     def validate(self, partition: Partition, header: BatchHeader) -> None:
         if _is_open(partition, header):
@@ -77,6 +101,9 @@ class Admission:
         try:
             if self._refusal is not None:
                 raise self._refusal
+            if self._guards is not None and partition in self._guards:
+                self._guards.validate(partition, abortable=self._abortable)
+                return
             validate_in_transaction(
                 self._broker, write, abortable=self._abortable, added_here=self._adds
             )
@@ -100,6 +127,8 @@ class Admission:
 
     def _for_produce(self, error: ApiError) -> ApiError:
         code = error.code
+        if code is ErrorCode.transaction_abortable and not self._abortable:
+            return ApiError(ErrorCode.invalid_txn_state, error.message)
         if code in _TRY_AGAIN or (code is ErrorCode.concurrent_transactions and not self._adds):
             return ApiError(ErrorCode.not_enough_replicas, error.message)
         if code is ErrorCode.producer_fenced:

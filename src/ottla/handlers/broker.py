@@ -16,6 +16,7 @@ from ottla.replication.coordinators import Coordinators
 from ottla.replication.follower_sessions import FollowerSessions
 from ottla.replication.manager import ReplicaManager
 from ottla.replication.pending_writes import PendingWrites
+from ottla.replication.remote_transactions import RemoteTransactions
 from ottla.replication.share_groups import ShareGroups
 from ottla.replication.transaction_completion import TransactionCompletion
 from ottla.replication.transaction_markers import TransactionMarkers
@@ -53,6 +54,7 @@ class Broker:
     transactions: "Coordinators[TransactionMachine]"
     completion: TransactionCompletion
     markers: TransactionMarkers
+    remote_transactions: RemoteTransactions  # What other brokers coordinate.
     pending_writes: PendingWrites
     share: ShareGroups
     logs: LogManager

@@ -131,7 +131,7 @@ def _produce_in_transaction(
 ) -> None:
     admission = Admission(broker, transactional_id, header.api_version)
     reply = session.reply()
-    waiting = admission.writes_to_add(request)
+    waiting = admission.writes_to_ask_for(request)
     if waiting is None:
         _append_and_answer(broker, session, reply, header, request, admission)
     else:
@@ -139,12 +139,13 @@ def _produce_in_transaction(
         kept = request._replace(topics=[_kept(topic) for topic in request.topics])
         turn = broker.pending_writes.queue(waiting.producer.id)
 
-        async def append_when_added() -> None:
+        async def append_when_admitted() -> None:
             async with turn:
-                await admission.add(waiting)
+                await admission.ask(waiting)
                 _append_and_answer(broker, session, reply, header, kept, admission)
+                admission.end()
 
-        broker.supervisor.start("Produce", append_when_added())
+        broker.supervisor.start("Produce", append_when_admitted())
 
 
 def _append_and_answer(

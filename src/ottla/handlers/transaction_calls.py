@@ -21,14 +21,19 @@ Operation = Callable[["TransactionMachine", int, int | None], Result[R]]
 COMPLETION_WAIT_S: Final = 1.0
 
 
-async def call(broker: Broker, transactional_id: str, operation: Operation[R]) -> R:
+async def call(
+    broker: Broker,
+    transactional_id: str,
+    operation: Operation[R],
+    wait_s: float = COMPLETION_WAIT_S,
+) -> R:
     """ApiError unless the coordinator is here."""
     try:
         return await call_once(broker, transactional_id, operation)
     except ApiError as error:
         if error.code is not ErrorCode.concurrent_transactions:
             raise
-    await broker.completion.wait(transactional_id, COMPLETION_WAIT_S)
+    await broker.completion.wait(transactional_id, wait_s)
     return await call_once(broker, transactional_id, operation)
 
 

@@ -1,13 +1,18 @@
 """What a partition's leader asks the transaction coordinator before it takes a write.
 
 A write is taken when its partition is in the open transaction of its producer. An older client has
-put it there; for a newer one the leader does (KIP-890). Between that look at the coordinator's
-state and the append nothing else can happen, for both are in one turn of the loop: so no record
-comes in behind the marker that ends its transaction.
+put it there; for a newer one the leader does (KIP-890). No record may come in behind the marker
+that ends its transaction:
+
+    the coordinator is here    between the look at its state and the append nothing else can happen,
+                               for both are in one turn of the loop
+    it is on another broker    a marker that comes between its answer and the append voids the
+                               answer: see `Guards`
 
 `transaction.partition.verification.enable = false` spares older clients the question.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ottla.handlers.broker import Broker
@@ -15,6 +20,8 @@ from ottla.handlers.transaction_calls import call
 from ottla.machine.result import Deferred
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.topics import TopicPartition
+from ottla.replication.partition import Partition
+from ottla.replication.remote_transactions import AskedTransaction
 from ottla.transactions.config import TRANSACTION_PARTITION_VERIFICATION_ENABLE
 from ottla.transactions.transaction import EPOCH_PER_TRANSACTION_VERSION, Producer
 
@@ -37,6 +44,60 @@ async def add_to_transaction(broker: Broker, write: Write) -> None:
             now_ms,
             client_version=EPOCH_PER_TRANSACTION_VERSION,
         ),
+    )
+
+
+class Guards:
+    """What the coordinator on another broker has said of a write, as long as it holds."""
+
+    def __init__(self, write: Write, partitions: Sequence[Partition], *, added_here: bool) -> None:
+        producer_id, epoch = write.producer
+        voiding_epoch = epoch + 1 if added_here else epoch
+        self._guards = {
+            partition: partition.transaction_guards.take(producer_id, voiding_epoch)
+            for partition in partitions
+        }
+
+    def __contains__(self, partition: Partition) -> bool:
+        return partition in self._guards
+
+    def validate(self, partition: Partition, *, abortable: bool) -> None:
+        if not self._guards[partition].holds:
+            raise ApiError(
+                ErrorCode.transaction_abortable if abortable else ErrorCode.invalid_txn_state,
+                f"the transaction has ended in {partition.log.topic_partition} meanwhile",
+            )
+
+    def release(self) -> None:
+        for partition, guard in self._guards.items():
+            partition.transaction_guards.release(guard)
+
+
+async def ask_elsewhere(
+    broker: Broker, write: Write, partitions: Sequence[Partition], *, added_here: bool
+) -> Guards:
+    """ApiError when the coordinator, on another broker, refuses it or cannot be asked.
+
+    `partitions` are those of the write. The guards are to be released after the append.
+    """
+    guards = Guards(write, partitions, added_here=added_here)
+    transaction = AskedTransaction(write.transactional_id, *write.producer)
+    remote = broker.remote_transactions
+    try:
+        if added_here:
+            await remote.add(transaction, write.partitions)
+        else:
+            await remote.verify(transaction, write.partitions)
+    except BaseException:
+        guards.release()
+        raise
+    return guards
+
+
+def is_asked_elsewhere(broker: Broker, transactional_id: str, *, added_here: bool) -> bool:
+    """Whether a coordinator is to be asked, and it is on another broker."""
+    return broker.remote_transactions.is_elsewhere(transactional_id) and (
+        added_here or _is_verification_enabled(broker)
     )
 
 

@@ -17,13 +17,17 @@ from kio.schema.txn_offset_commit.v5.response import (
 
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.transactional_writes import (
+    Guards,
     Write,
     add_to_transaction,
+    ask_elsewhere,
+    is_asked_elsewhere,
     validate_in_transaction,
 )
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 from ottla.protocol.topics import TopicPartition
+from ottla.replication.partition import Partition
 from ottla.transactions.transaction import Producer
 
 _ABORTABLE_SINCE = 4
@@ -43,19 +47,35 @@ async def handle_txn_offset_commit(
         Producer(request.producer_id, request.producer_epoch),
         (TopicPartition(broker.groups.topic, partition),),
     )
-    added_here = context.api_version >= _ADDED_HERE_SINCE
-    if added_here:
-        await add_to_transaction(broker, write)
-    validate_in_transaction(
-        broker,
-        write,
-        abortable=context.api_version >= _ABORTABLE_SINCE,
-        added_here=added_here,
-    )
     version = context.api_version
-    return await runtime.submit(
+    added_here = version >= _ADDED_HERE_SINCE
+    abortable = version >= _ABORTABLE_SINCE
+    guards: Guards | None = None
+    if is_asked_elsewhere(broker, write.transactional_id, added_here=added_here):
+        led = broker.replicas.find(broker.groups.topic, partition)
+        guards = await _ask(broker, write, led, added_here=added_here, abortable=abortable)
+        guards.validate(led, abortable=abortable)
+    else:
+        if added_here:
+            await add_to_transaction(broker, write)
+        validate_in_transaction(broker, write, abortable=abortable, added_here=added_here)
+    committed = runtime.submit(
         lambda machine, now_ms: machine.commit_transactional_offsets(request, version, now_ms)
     )
+    if guards is not None:
+        guards.release()  # It is appended.
+    return await committed
+
+
+async def _ask(
+    broker: Broker, write: Write, led: Partition, *, added_here: bool, abortable: bool
+) -> Guards:
+    try:
+        return await ask_elsewhere(broker, write, [led], added_here=added_here)
+    except ApiError as error:
+        if error.code is ErrorCode.transaction_abortable and not abortable:
+            raise ApiError(ErrorCode.invalid_txn_state, error.message) from error
+        raise
 
 
 def error_response(request: TxnOffsetCommitRequest, error: ApiError) -> TxnOffsetCommitResponse:

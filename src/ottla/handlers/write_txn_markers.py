@@ -1,13 +1,15 @@
 """WriteTxnMarkers (27): v1-v2.
 
 Ends transactions in the partitions that this broker leads. Sent by the transaction coordinator of
-another broker, or by an administrator who ends a transaction that hangs.
+another broker, or by an administrator who ends a transaction that hangs. A marker that is not
+committed soon holds up the answer for the others only for so long; whoever sent it sends it again.
 
 v1  flexible
 v2  the version of transactions that the producer speaks (KIP-890)
 """
 
 import asyncio
+from typing import Final
 
 from kio.schema.types import TopicName
 from kio.schema.write_txn_markers.v2.request import WritableTxnMarker, WriteTxnMarkersRequest
@@ -23,6 +25,8 @@ from ottla.handlers.broker import Broker, RequestContext
 from ottla.machine.transactional import TransactionMarker
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.topics import TopicPartition
+
+COMMIT_WAIT_S: Final = 2.0
 
 
 async def handle_write_txn_markers(
@@ -55,9 +59,12 @@ async def _write_one(broker: Broker, place: TopicPartition, marker: WritableTxnM
         marker.transaction_result,
     )
     try:
-        await broker.markers.write(place, content, marker.transaction_version)
+        async with asyncio.timeout(COMMIT_WAIT_S):
+            await broker.markers.write(place, content, marker.transaction_version)
     except ApiError as error:
         return error.code
+    except TimeoutError:
+        return ErrorCode.request_timed_out
     return ErrorCode.none
 
 

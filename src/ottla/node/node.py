@@ -12,6 +12,7 @@ import asyncio
 import dataclasses
 import logging
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,7 +48,7 @@ from ottla.node.leaving import leave_in_order
 from ottla.node.metadata_feed import Listener, MetadataFeed
 from ottla.node.quorum import MetadataQuorum, QuorumSettings, open_replica
 from ottla.node.registration import SESSIONS_WAITED, BrokerIdentity, Registration
-from ottla.node.replication import broker_address, start_replication
+from ottla.node.replication import ask_broker, broker_address, start_replication
 from ottla.node.share_groups import make_share_groups, share_coordinator_on
 from ottla.node.transaction_drivers import TransactionDrivers, transaction_drivers
 from ottla.node.voting import Voting
@@ -430,10 +431,12 @@ class Node:
 
     def _start_transactions(self, groups: "Coordinators[GroupMachine]") -> TransactionDrivers:
         transactions = transaction_drivers(
+            self.node_id,
             TransactionConfig.of(self.values),
             self._feed.image,
             self._replicas,
             groups,
+            partial(ask_broker, self._peers, self._address_of),
             self._clock,
             self._supervisor,
             self._executor,
@@ -474,6 +477,7 @@ class Node:
             transactions=transactions.coordinators,
             completion=transactions.completion,
             markers=transactions.markers,
+            remote_transactions=transactions.remote,
             pending_writes=PendingWrites(self._loop),
             share=share,
             logs=self._logs,

@@ -4,10 +4,12 @@ leads."""
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Executor
+from typing import Any, Final
 
 from ottla.controller.image import MetadataImage
-from ottla.network.peers import Address, Peers
+from ottla.network.peers import Address, Peers, PeerUnreachable
 from ottla.protocol.config import ConfigValues
+from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.replication.config import (
     REPLICA_FETCH_BACKOFF_MS,
     REPLICA_FETCH_MAX_BYTES,
@@ -24,6 +26,8 @@ from ottla.runtime.clock import Clock
 from ottla.runtime.controller_client import ControllerClient
 from ottla.runtime.supervisor import Supervisor
 from ottla.storage.manager import LogManager
+
+ASK_TIMEOUT_MS: Final = 4_000  # Longer than a broker waits for markers to be committed.
 
 
 def start_replication(
@@ -75,3 +79,27 @@ def broker_address(image: MetadataImage, broker_id: int, listener_name: str) -> 
     named = [one for one in broker.end_points if one.name == listener_name]
     end_point = (named or broker.end_points)[0]
     return Address(end_point.host, int(end_point.port))
+
+
+async def ask_broker(
+    peers: Peers,
+    address_of: Callable[[int], Address | None],
+    purpose: str,
+    broker_id: int,
+    request: Any,
+) -> Any:
+    """In the newest version of the request; ApiError when no answer came."""
+    address = address_of(broker_id)
+    if address is None:
+        raise ApiError(ErrorCode.coordinator_not_available, f"broker {broker_id} has no address")
+    try:
+        return await peers.call(
+            address,
+            request.__api_key__,
+            request.__version__,
+            request,
+            timeout_ms=ASK_TIMEOUT_MS,
+            purpose=purpose,
+        )
+    except PeerUnreachable as error:
+        raise ApiError(ErrorCode.coordinator_not_available, str(error)) from error

@@ -6,8 +6,10 @@ transactions starts faster without it.
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
-from typing import TYPE_CHECKING, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ottla.controller.image import MetadataImage
 from ottla.machine.contract import RecordCodec, Timers
@@ -15,6 +17,8 @@ from ottla.machine.partitioning import partition_for
 from ottla.protocol.topics import TRANSACTION_STATE_TOPIC
 from ottla.replication.coordinators import Coordinators
 from ottla.replication.manager import ReplicaManager
+from ottla.replication.marker_routes import MarkerRoutes
+from ottla.replication.remote_transactions import RemoteTransactions
 from ottla.replication.transaction_completion import TransactionCompletion
 from ottla.replication.transaction_markers import TransactionMarkers
 from ottla.runtime.clock import Clock
@@ -26,21 +30,30 @@ if TYPE_CHECKING:
     from ottla.transactions.coordinator import TransactionMachine
 
 
+# Called with a purpose, which has a connection of its own, the broker's id and the request.
+Ask = Callable[[str, int, Any], Awaitable[Any]]
+
+
 class TransactionDrivers(NamedTuple):
     coordinators: "Coordinators[TransactionMachine]"
     completion: TransactionCompletion
     markers: TransactionMarkers
+    remote: RemoteTransactions
 
 
 def transaction_drivers(
+    node_id: int,
     config: TransactionConfig,
     image: MetadataImage,
     replicas: ReplicaManager,
     groups: "Coordinators[GroupMachine]",
+    ask: Ask,
     clock: Clock,
     supervisor: Supervisor,
     executor: Executor,
 ) -> TransactionDrivers:
+    """`ask` sends a request to another broker; ApiError when no answer came."""
+
     def create_machine(timers: Timers) -> "TransactionMachine":
         from ottla.transactions.coordinator import TransactionMachine
 
@@ -64,12 +77,16 @@ def transaction_drivers(
         executor,
     )
     markers = TransactionMarkers(replicas, groups, clock.now_ms, loop)
+    routes = MarkerRoutes(node_id, image, markers.write, partial(ask, "markers"), supervisor, loop)
     completion = TransactionCompletion(
         coordinators,
         image,
-        markers.write,
+        routes.write,
         lambda partition: replicas.find(TRANSACTION_STATE_TOPIC, partition).leader_epoch,
         supervisor,
         loop,
     )
-    return TransactionDrivers(coordinators, completion, markers)
+    remote = RemoteTransactions(
+        node_id, image, coordinators.partition_of, partial(ask, "transactions"), supervisor, loop
+    )
+    return TransactionDrivers(coordinators, completion, markers, remote)

@@ -90,6 +90,7 @@ class Followers:
         "_node_id",
         "_propose_from_ms",
         "epoch_start_offset",
+        "established_count",
         "isr",
         "partition_epoch",
         "pending",
@@ -101,6 +102,7 @@ class Followers:
     ) -> None:
         """`epoch_start_offset` is where the log ended when this broker became the leader."""
         self.replicas: tuple[int, ...] = ()
+        self.established_count = 1  # Of the replicas, without those that are being added.
         self.isr: tuple[int, ...] = ()  # What the controller has committed, with the leader.
         self.partition_epoch = -1
         self.pending: IsrChange | None = None
@@ -113,13 +115,20 @@ class Followers:
         self._propose_from_ms = _NEVER
 
     def update(
-        self, replicas: Sequence[int], isr: Sequence[int], partition_epoch: int, now_ms: float
+        self,
+        replicas: Sequence[int],
+        isr: Sequence[int],
+        partition_epoch: int,
+        now_ms: float,
+        *,
+        adding: Sequence[int] = (),
     ) -> bool:
         """The controller's word; it ends a change that is under way. False if it is not new."""
         if partition_epoch <= self.partition_epoch:
             return False
         known = self._followers
         self.replicas, self.isr = tuple(replicas), tuple(isr)
+        self.established_count = len(replicas) - len(adding)
         self.partition_epoch = partition_epoch
         self._followers = {
             replica: known.get(replica) or Follower(replica, now_ms if replica in isr else _NEVER)
@@ -164,7 +173,7 @@ class Followers:
         That the high watermark stands still then is what makes a replica that was in sync last an
         eligible leader (KIP-966).
         """
-        if len(self.isr) < min(min_insync_replicas, len(self.replicas)):
+        if len(self.isr) < min(min_insync_replicas, self.established_count):
             return UNKNOWN_OFFSET
         offset = own_offset
         for follower in self._followers.values():

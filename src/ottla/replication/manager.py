@@ -269,7 +269,11 @@ class ReplicaManager:
                 self._node_id, start, self._may_be_in_sync, self._settings.lag_time_max_ms
             )
         followers.update(
-            state.replicas, state.isr, state.partition_epoch, self._clock.monotonic_ms()
+            state.replicas,
+            state.isr,
+            state.partition_epoch,
+            self._clock.monotonic_ms(),
+            adding=state.adding_replicas,
         )
         return followers
 

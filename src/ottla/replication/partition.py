@@ -18,8 +18,9 @@ from typing import Protocol
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.hot_fetch import EpochEndOffset
 from ottla.protocol.topics import INTERNAL_TOPICS
-from ottla.records.batch import BatchHeader
+from ottla.records.batch import BatchHeader, read_header
 from ottla.replication.followers import FollowerFetch, Followers
+from ottla.replication.transaction_guards import TransactionGuards
 from ottla.replication.waiters import OffsetWaiters, Waiter
 from ottla.storage.errors import CorruptLog, StorageError
 from ottla.storage.log import Appended, PartitionLog
@@ -65,6 +66,7 @@ class Partition:
         "is_leader",
         "leader_epoch",
         "log",
+        "transaction_guards",
     )
 
     def __init__(self, log: PartitionLog, flush_policy: FlushPolicy, flusher: LogFlusher) -> None:
@@ -86,6 +88,7 @@ class Partition:
         self._fetch_waiters: dict[Callable[[], None], None] = {}
         self._appended_listeners: dict[AppendedListener, None] = {}
         self._read_hints: dict[int, ReadHint] = {}  # By the offset of the next read.
+        self.transaction_guards = TransactionGuards()
 
     def become_leader(
         self,
@@ -121,6 +124,7 @@ class Partition:
         self.committed_waiters.fail(error)
         self.flushed_waiters.fail(error)
         self.deleted_waiters.fail(error)
+        self.transaction_guards.void_all()
         self._wake_fetchers()
         self._tell_appended_listeners()
 
@@ -133,11 +137,14 @@ class Partition:
         raise ApiError(ErrorCode.unknown_leader_epoch)
 
     def validate_in_sync_replicas(self) -> None:
-        """More than there are replicas cannot be asked for, whatever min.insync.replicas says."""
+        """More than there are replicas cannot be asked for, whatever min.insync.replicas says.
+
+        Those that a reassignment adds do not count: writes go on while they copy the log.
+        """
         required = self.log.config.min_insync_replicas
         count = len(self.in_sync_replicas)
         if count < required:
-            replicas_count = 1 if self.followers is None else len(self.followers.replicas)
+            replicas_count = 1 if self.followers is None else self.followers.established_count
             if count < min(required, replicas_count):
                 raise ApiError(
                     ErrorCode.not_enough_replicas,
@@ -160,6 +167,9 @@ class Partition:
             )
         except StorageError as error:
             raise ApiError(ErrorCode.kafka_storage_error, str(error)) from error
+        if self.transaction_guards:
+            header = read_header(batch)
+            self.transaction_guards.on_marker(header.producer_id, header.producer_epoch)
         self._on_appended()
         return appended
 

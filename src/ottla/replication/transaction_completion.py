@@ -31,6 +31,8 @@ RETRY_MAX_S: Final = 2.0
 WriteMarker = Callable[[TopicPartition, TransactionMarker, int], Awaitable[None]]
 # The epoch of this broker as the leader of a partition of `__transaction_state`.
 LeaderEpoch = Callable[[int], int]
+# With the marker, for in another epoch of the coordinator it may be that of another transaction.
+Written = set[tuple[TopicPartition, TransactionMarker]]
 
 
 class TransactionCompletion:
@@ -86,7 +88,7 @@ class TransactionCompletion:
 
     async def _complete(self, transactional_id: str) -> None:
         delay_s = RETRY_FIRST_S
-        written: set[TopicPartition] = set()
+        written: Written = set()
         while True:
             try:
                 await self._attempt(transactional_id, written)
@@ -103,12 +105,13 @@ class TransactionCompletion:
             await asyncio.sleep(delay_s)
             delay_s = min(delay_s * 2, RETRY_MAX_S)
 
-    async def _attempt(self, transactional_id: str, written: set[TopicPartition]) -> None:
+    async def _attempt(self, transactional_id: str, written: Written) -> None:
         runtime = self._coordinators.find(transactional_id)
         pending = await runtime.submit(lambda machine, _: machine.markers_of(transactional_id))
         if pending is None:
             return
         await self._write_markers(transactional_id, pending, written)
+        written.clear()  # Once this is noted as done, another transaction may have the same marker.
         # Released first, the next transaction begins right behind this end, before a sync of the
         # log can start: so one covers both, and what begins does not wait for the end to be synced.
         self._release(transactional_id)
@@ -117,7 +120,7 @@ class TransactionCompletion:
         )
 
     async def _write_markers(
-        self, transactional_id: str, pending: "PendingMarkers", written: set[TopicPartition]
+        self, transactional_id: str, pending: "PendingMarkers", written: Written
     ) -> None:
         """`written` has those that an earlier attempt has written, and gets those of this one."""
         partition = self._coordinators.partition_of(transactional_id)
@@ -128,14 +131,14 @@ class TransactionCompletion:
             self._leader_epoch(partition),
             pending.committed,
         )
-        places = [place for place in pending.partitions if place not in written]
+        places = [place for place in pending.partitions if (place, marker) not in written]
         outcomes = await asyncio.gather(
             *(self._write(place, marker, pending.client_version) for place in places),
             return_exceptions=True,
         )
         for place, outcome in zip(places, outcomes, strict=True):
             if outcome is None:
-                written.add(place)
+                written.add((place, marker))
         _raise_first(outcomes)
 
     async def _write(

@@ -38,13 +38,22 @@ class TransactionMarkers:
         has committed until the transaction is.
         """
         if place.topic == self._groups.topic:
-            await self._tell_groups(place.partition, marker)
+            await self._tell_groups(place, marker, transaction_version)
         else:
             await self._append(place, marker, transaction_version)
 
-    async def _tell_groups(self, partition: int, marker: TransactionMarker) -> None:
+    async def _tell_groups(
+        self, place: TopicPartition, marker: TransactionMarker, transaction_version: int
+    ) -> None:
+        log = self._replicas.find(*place).log
+        log.producers.check_marker(
+            marker.producer_id,
+            marker.producer_epoch,
+            marker.coordinator_epoch,
+            transaction_version=transaction_version,
+        )
         try:
-            runtime = self._groups.at(partition)
+            runtime = self._groups.at(place.partition)
             await runtime.submit(lambda machine, _: machine.complete_transaction(marker))
         except ApiError as error:
             if error.code is not ErrorCode.not_coordinator:

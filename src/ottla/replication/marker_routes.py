@@ -1,0 +1,144 @@
+"""Markers go where their partitions are led: written here, or sent to the other brokers.
+
+All markers for a broker that are decided in one turn of the loop go in one request, and those that
+come while it is under way in the next. Whoever wants a marker written tries again when it could
+not be, with the leader that the partition has by then.
+"""
+
+from asyncio import AbstractEventLoop, Future
+from collections.abc import Awaitable, Callable, Collection
+from typing import NamedTuple
+
+from kio.schema.types import ProducerId, TopicName
+from kio.schema.write_txn_markers.v2.request import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
+from kio.schema.write_txn_markers.v2.response import (
+    WritableTxnMarkerResult,
+    WriteTxnMarkersResponse,
+)
+from kio.static.primitive import i8, i16, i32
+
+from ottla.controller.image import MetadataImage
+from ottla.controller.records import NO_LEADER
+from ottla.machine.transactional import TransactionMarker
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.topics import TopicPartition
+from ottla.replication.broker_queues import BrokerQueues
+from ottla.runtime.supervisor import Supervisor
+
+# Writes a marker to a partition that this broker leads; returns when it is committed.
+WriteHere = Callable[[TopicPartition, TransactionMarker, int], Awaitable[None]]
+# Sends a request to a broker; ApiError when no answer came.
+AskBroker = Callable[[int, WriteTxnMarkersRequest], Awaitable[WriteTxnMarkersResponse]]
+
+_Codes = dict[TopicPartition, ErrorCode]
+
+
+class _Content(NamedTuple):
+    """Of markers that are alike, for any number of partitions."""
+
+    marker: TransactionMarker
+    transaction_version: int
+
+
+class _Waiting(NamedTuple):
+    content: _Content
+    place: TopicPartition
+    written: "Future[None]"
+
+
+class MarkerRoutes:
+    def __init__(
+        self,
+        node_id: int,
+        image: MetadataImage,
+        write_here: WriteHere,
+        ask: AskBroker,
+        supervisor: Supervisor,
+        loop: AbstractEventLoop,
+    ) -> None:
+        self._node_id = node_id
+        self._image = image
+        self._write_here = write_here
+        self._ask = ask
+        self._loop = loop
+        self._queues = BrokerQueues("markers", self._send, supervisor)
+
+    async def write(
+        self, place: TopicPartition, marker: TransactionMarker, transaction_version: int
+    ) -> None:
+        """Returns when the marker is committed; ApiError when it may not be."""
+        state = self._image.partition(*place)
+        leader = NO_LEADER if state is None else state.leader
+        if leader == self._node_id:
+            await self._write_here(place, marker, transaction_version)
+        elif leader == NO_LEADER:
+            raise ApiError(ErrorCode.leader_not_available, f"{place} has no leader now")
+        else:
+            written: Future[None] = self._loop.create_future()
+            self._queues.add(
+                leader, _Waiting(_Content(marker, transaction_version), place, written)
+            )
+            await written
+
+    async def _send(self, leader: int, waiting: list[_Waiting]) -> None:
+        places: dict[_Content, dict[TopicPartition, None]] = {}
+        for content, place, _ in waiting:
+            places.setdefault(content, {})[place] = None
+        codes = await self._codes(leader, places)
+        for content, place, written in waiting:
+            code = codes.get(content, _NOT_ANSWERED).get(place, ErrorCode.unknown_server_error)
+            _settle(written, place, code)
+
+    async def _codes(
+        self, leader: int, places: dict[_Content, dict[TopicPartition, None]]
+    ) -> dict[_Content, _Codes]:
+        request = WriteTxnMarkersRequest(
+            markers=tuple(_encode(content, asked) for content, asked in places.items())
+        )
+        try:
+            response = await self._ask(leader, request)
+        except ApiError as error:
+            return {content: dict.fromkeys(asked, error.code) for content, asked in places.items()}
+        return dict(zip(places, map(_codes, response.markers), strict=False))
+
+
+_NOT_ANSWERED: _Codes = {}
+
+
+def _encode(content: _Content, places: Collection[TopicPartition]) -> WritableTxnMarker:
+    marker, transaction_version = content
+    topics: dict[str, list[i32]] = {}
+    for place in places:
+        topics.setdefault(place.topic, []).append(i32(place.partition))
+    return WritableTxnMarker(
+        producer_id=ProducerId(marker.producer_id),
+        producer_epoch=i16(marker.producer_epoch),
+        transaction_result=marker.committed,
+        topics=tuple(
+            WritableTxnMarkerTopic(name=TopicName(name), partition_indexes=tuple(partitions))
+            for name, partitions in topics.items()
+        ),
+        coordinator_epoch=i32(marker.coordinator_epoch),
+        transaction_version=i8(transaction_version),
+    )
+
+
+def _codes(result: WritableTxnMarkerResult) -> _Codes:
+    return {
+        TopicPartition(topic.name, partition.partition_index): partition.error_code
+        for topic in result.topics
+        for partition in topic.partitions
+    }
+
+
+def _settle(written: "Future[None]", place: TopicPartition, code: ErrorCode) -> None:
+    if written.done():
+        return  # Whoever waited has gone.
+    if code is ErrorCode.none:
+        written.set_result(None)
+    else:
+        written.set_exception(ApiError(code, f"the marker for {place} was not written"))

@@ -1,0 +1,64 @@
+"""What the transaction coordinator of another broker has said of a partition, while it holds.
+
+Between the coordinator's answer, that a producer's transaction is open, and the append that it
+allows, the marker that ends the transaction may come. What is appended behind it would stay open
+for good; so the marker voids the answer. A guard is taken before the coordinator is asked.
+"""
+
+
+class Guard:
+    """For one write of one producer."""
+
+    __slots__ = ("_is_void", "_producer_id", "_voiding_epoch")
+
+    def __init__(self, producer_id: int, voiding_epoch: int) -> None:
+        self._producer_id = producer_id
+        self._voiding_epoch = voiding_epoch
+        self._is_void = False
+
+    @property
+    def holds(self) -> bool:
+        return not self._is_void
+
+    def void(self) -> None:
+        self._is_void = True
+
+    def is_voided_by(self, producer_id: int, producer_epoch: int) -> bool:
+        return producer_id == self._producer_id and producer_epoch >= self._voiding_epoch
+
+
+class TransactionGuards:
+    """Those of one partition."""
+
+    __slots__ = ("_guards",)
+
+    def __init__(self) -> None:
+        self._guards: list[Guard] = []  # Few at a time.
+
+    def __bool__(self) -> bool:
+        return bool(self._guards)
+
+    def take(self, producer_id: int, voiding_epoch: int) -> Guard:
+        """Markers of this epoch of the producer, and of later ones, void it.
+
+        While every end raises the epoch (KIP-890), a marker of the producer's own epoch is that of
+        the transaction before, which the coordinator may have waited for.
+        """
+        guard = Guard(producer_id, voiding_epoch)
+        self._guards.append(guard)
+        return guard
+
+    def release(self, guard: Guard) -> None:
+        if guard in self._guards:
+            self._guards.remove(guard)
+
+    def on_marker(self, producer_id: int, producer_epoch: int) -> None:
+        for guard in self._guards:
+            if guard.is_voided_by(producer_id, producer_epoch):
+                guard.void()
+
+    def void_all(self) -> None:
+        """Another broker leads; whatever comes there is not seen here."""
+        for guard in self._guards:
+            guard.void()
+        self._guards.clear()

@@ -1,0 +1,119 @@
+"""What real clients see of a cluster: who leads and coordinates, and what can be read."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from confluent_kafka import Consumer, IsolationLevel, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from kio.schema.find_coordinator.v4.request import FindCoordinatorRequest
+from kio.static.primitive import i8
+from tests.clients.wire import Wire
+from tests.cluster.processes import ClusterProcesses, wait_until
+
+TIMEOUT_S = 60
+GROUP, TRANSACTION = i8(0), i8(1)
+
+
+def admin(cluster: ClusterProcesses) -> AdminClient:
+    return AdminClient({"bootstrap.servers": awake(cluster), "log_level": 0})
+
+
+def awake(cluster: ClusterProcesses) -> str:
+    return ",".join(cluster.bootstrap_of(node_id) for node_id in cluster.awake)
+
+
+def create_topic(
+    cluster: ClusterProcesses, name: str, partitions: int, replication_factor: int = 3
+) -> None:
+    topic = NewTopic(name, num_partitions=partitions, replication_factor=replication_factor)
+    admin(cluster).create_topics([topic])[name].result(TIMEOUT_S)
+
+
+def create_on(cluster: ClusterProcesses, name: str, node_id: int) -> None:
+    """One partition, whose only replica is on this node."""
+    topic = NewTopic(name, num_partitions=1, replica_assignment=[[node_id]])
+    admin(cluster).create_topics([topic])[name].result(TIMEOUT_S)
+
+
+def leaders(cluster: ClusterProcesses, topic: str) -> list[int]:
+    """By partition; -1 where there is none."""
+    found = admin(cluster).list_topics(topic, timeout=TIMEOUT_S).topics[topic].partitions
+    return [found[index].leader for index in sorted(found)]
+
+
+def replicas(cluster: ClusterProcesses, topic: str) -> list[tuple[list[int], list[int]]]:
+    """By partition: all of them, and those in sync."""
+    found = admin(cluster).list_topics(topic, timeout=TIMEOUT_S).topics[topic].partitions
+    return [(sorted(found[index].replicas), sorted(found[index].isrs)) for index in sorted(found)]
+
+
+def coordinator(
+    cluster: ClusterProcesses, key: str, kind: i8 = GROUP, node_id: int | None = None
+) -> int:
+    """As a node names it, any one that is awake if none is given."""
+    request = FindCoordinatorRequest(key_type=kind, coordinator_keys=(key,))
+    found: list[Any] = []
+
+    def find() -> bool:
+        with Wire(cluster.bootstrap_of(node_id or cluster.awake[0])) as wire:
+            found.append(wire.call(request).coordinators[0])
+        return found[-1].error_code == 0 and found[-1].node_id in cluster.awake
+
+    wait_until(find, f"a coordinator of {key}")
+    return int(found[-1].node_id)
+
+
+def end_offsets(
+    cluster: ClusterProcesses, places: Iterable[tuple[str, int]], isolation: IsolationLevel
+) -> dict[tuple[str, int], int]:
+    """Where consumers of this isolation level find the end."""
+    asked: dict[TopicPartition, Any] = {
+        TopicPartition(*place): OffsetSpec.latest() for place in places
+    }
+    answers = admin(cluster).list_offsets(asked, isolation_level=isolation)
+    return {
+        (place.topic, place.partition): answer.result(TIMEOUT_S).offset
+        for place, answer in answers.items()
+    }
+
+
+def has_no_open_transaction(cluster: ClusterProcesses, places: Iterable[tuple[str, int]]) -> bool:
+    """Whether the last stable offset is the end everywhere; not while a leader moves."""
+    places = list(places)
+    try:
+        committed = end_offsets(cluster, places, IsolationLevel.READ_COMMITTED)
+        return committed == end_offsets(cluster, places, IsolationLevel.READ_UNCOMMITTED)
+    except KafkaException:
+        return False
+
+
+def read_committed(
+    cluster: ClusterProcesses, places: Iterable[tuple[str, int]]
+) -> dict[tuple[str, int], list[bytes]]:
+    """All that is committed, in order; waits until no transaction is open."""
+    places = list(places)
+    wait_until(lambda: has_no_open_transaction(cluster, places), "the end of all transactions")
+    ends = end_offsets(cluster, places, IsolationLevel.READ_COMMITTED)
+    consumer = Consumer(
+        {
+            "bootstrap.servers": awake(cluster),
+            "group.id": "unused",
+            "isolation.level": "read_committed",
+            "log_level": 0,
+        }
+    )
+    consumer.assign([TopicPartition(*place, 0) for place in places])
+    found: dict[tuple[str, int], list[bytes]] = {place: [] for place in places}
+
+    def is_read() -> bool:
+        message = consumer.poll(0.2)
+        if message is not None and message.error() is None:
+            found[message.topic() or "", message.partition() or 0].append(message.value() or b"")
+        positions = consumer.position([TopicPartition(*place) for place in places])
+        return all(one.offset >= ends[one.topic, one.partition] for one in positions)
+
+    try:
+        wait_until(is_read, "all records")
+    finally:
+        consumer.close()
+    return found

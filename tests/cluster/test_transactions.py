@@ -1,0 +1,205 @@
+"""Transactions over partitions of several brokers: all or nothing, once, whoever dies."""
+
+from collections.abc import Callable
+
+import pytest
+from confluent_kafka import Producer
+from tests.clients.transaction_requests import TransactionWire
+from tests.clients.wire import Wire
+from tests.cluster.clients import (
+    TIMEOUT_S,
+    TRANSACTION,
+    admin,
+    coordinator,
+    create_on,
+    create_topic,
+    leaders,
+    read_committed,
+)
+from tests.cluster.conftest import StartCluster
+from tests.cluster.processes import ClusterProcesses, wait_until
+
+from ottla.protocol.errors import ErrorCode
+
+pytestmark = pytest.mark.process
+
+FEW_COORDINATORS = (
+    *("--set", "transaction.state.log.num.partitions=3"),
+    *("--set", "offsets.topic.num.partitions=3"),
+)
+PARTITIONS = 6
+ORDERS = [("orders", index) for index in range(PARTITIONS)]
+
+
+@pytest.fixture
+def cluster(start_cluster: StartCluster) -> ClusterProcesses:
+    cluster = start_cluster(3, *FEW_COORDINATORS)
+    cluster.wait_for_voters(1, 2, 3)
+    create_topic(cluster, "orders", PARTITIONS)
+    return cluster
+
+
+def new_producer(cluster: ClusterProcesses, transactional_id: str = "payments") -> Producer:
+    producer = Producer(
+        {
+            "bootstrap.servers": cluster.bootstrap,
+            "transactional.id": transactional_id,
+            "linger.ms": 0,
+            "log_level": 0,
+        }
+    )
+    producer.init_transactions(TIMEOUT_S)
+    return producer
+
+
+def send(producer: Producer, value: bytes, *places: tuple[str, int]) -> None:
+    for topic, partition in places:
+        producer.produce(topic, value, partition=partition)
+    assert producer.flush(TIMEOUT_S) == 0
+
+
+def commit(producer: Producer, value: bytes, *places: tuple[str, int]) -> None:
+    producer.begin_transaction()
+    send(producer, value, *places)
+    producer.commit_transaction(TIMEOUT_S)
+
+
+def state(cluster: ClusterProcesses, transactional_id: str = "payments") -> str:
+    """As its coordinator lists it; nothing while that is being loaded."""
+    for node_id in cluster.awake:
+        with Wire(cluster.bootstrap_of(node_id)) as wire:
+            for listed in TransactionWire(wire, transactional_id).list().transaction_states:
+                if listed.transactional_id == transactional_id:
+                    return str(listed.transaction_state)
+    return ""
+
+
+def everywhere(places: list[tuple[str, int]], *values: bytes) -> dict[tuple[str, int], list[bytes]]:
+    return {place: [*values] for place in places}
+
+
+def other_than(*ids: int) -> int:
+    return next(node_id for node_id in (1, 2, 3) if node_id not in ids)
+
+
+def test_coordinators_and_partitions_are_on_all_brokers(cluster: ClusterProcesses) -> None:
+    ids = [f"payments-{number}" for number in range(12)]
+    assert {coordinator(cluster, one, TRANSACTION) for one in ids} == {1, 2, 3}
+    assert set(leaders(cluster, "orders")) == {1, 2, 3}
+    for one in ids:
+        assert len({coordinator(cluster, one, TRANSACTION, asked) for asked in (1, 2, 3)}) == 1
+    for number, one in enumerate(ids):
+        producer = new_producer(cluster, one)
+        for commits in (True, False):
+            producer.begin_transaction()
+            send(producer, b"%d %d" % (number, commits), *ORDERS)
+            if commits:
+                producer.commit_transaction(TIMEOUT_S)
+            else:
+                producer.abort_transaction(TIMEOUT_S)
+    expected = sorted(b"%d 1" % number for number in range(12))
+    found = read_committed(cluster, ORDERS)
+    assert {place: sorted(values) for place, values in found.items()} == everywhere(
+        ORDERS, *expected
+    )
+
+
+def test_a_newer_producer_has_its_partitions_added_by_their_leaders(
+    cluster: ClusterProcesses,
+) -> None:
+    """No client at hand does without AddPartitionsToTxn (KIP-890)."""
+    led_by = leaders(cluster, "orders")
+    with Wire(cluster.bootstrap_of(coordinator(cluster, "newer", TRANSACTION))) as wire:
+        asked = TransactionWire(wire, "newer")
+        producer = asked.producer()
+        for number in range(6):
+            for _, index in ORDERS:
+                with Wire(cluster.bootstrap_of(led_by[index])) as leader:
+                    written = TransactionWire(leader, "newer").produce(
+                        producer, "orders", b"%d" % number, partition=index
+                    )
+                    assert written.error_code is ErrorCode.none
+            producer = asked.committed(producer, commit=number % 2 == 0)
+    assert read_committed(cluster, ORDERS) == everywhere(ORDERS, b"0", b"2", b"4")
+
+
+def test_a_write_that_comes_late_is_refused_by_every_broker(cluster: ClusterProcesses) -> None:
+    """By an older client's rules: nothing is in the transaction that it did not put there."""
+    led_by = leaders(cluster, "orders")
+    with Wire(cluster.bootstrap_of(coordinator(cluster, "late", TRANSACTION))) as wire:
+        asked = TransactionWire(wire, "late")
+        producer = asked.producer()
+        assert asked.add(producer, "orders", 0) == [ErrorCode.none]
+        for _, index in ORDERS:
+            with Wire(cluster.bootstrap_of(led_by[index])) as leader:
+                written = TransactionWire(leader, "late").produce(
+                    producer, "orders", b"late", partition=index, version=11
+                )
+                expected = ErrorCode.transaction_abortable if index else ErrorCode.none
+                assert written.error_code is expected
+        assert asked.end_as_older_client(producer) is ErrorCode.none
+    found = read_committed(cluster, ORDERS)
+    assert found == {place: [b"late"] if place[1] == 0 else [] for place in ORDERS}
+
+
+def test_the_next_coordinator_ends_what_the_last_one_has_decided(
+    cluster: ClusterProcesses,
+) -> None:
+    """The decision is written down, one of the markers is not, when the coordinator dies."""
+    first = coordinator(cluster, "payments", TRANSACTION)
+    away = other_than(first)
+    create_on(cluster, "lonely", away)
+    places = [("lonely", 0), *ORDERS]
+    producer = new_producer(cluster)
+    producer.begin_transaction()
+    send(producer, b"decided", *places)
+    cluster.kill(away)
+    producer.commit_transaction(TIMEOUT_S)
+    wait_until(lambda: state(cluster) == "PrepareCommit", "the decision")
+    cluster.kill(first)
+    cluster.restart(away)
+    wait_until(lambda: state(cluster) == "CompleteCommit", "the end")
+    assert coordinator(cluster, "payments", TRANSACTION) != first
+    assert read_committed(cluster, places) == everywhere(places, b"decided")
+    cluster.restart(first)
+    commit(new_producer(cluster), b"next", *places)
+    assert read_committed(cluster, places) == everywhere(places, b"decided", b"next")
+
+
+def test_a_topic_that_is_deleted_while_its_leader_is_away_does_not_hold_up_the_end(
+    cluster: ClusterProcesses,
+) -> None:
+    away = other_than(coordinator(cluster, "payments", TRANSACTION))
+    create_on(cluster, "lonely", away)
+    producer = new_producer(cluster)
+    producer.begin_transaction()
+    send(producer, b"decided", ("lonely", 0), *ORDERS)
+    cluster.kill(away)
+    producer.commit_transaction(TIMEOUT_S)
+    wait_until(lambda: state(cluster) == "PrepareCommit", "the decision")
+    admin(cluster).delete_topics(["lonely"])["lonely"].result(TIMEOUT_S)
+    wait_until(lambda: state(cluster) == "CompleteCommit", "the end")
+    assert read_committed(cluster, ORDERS) == everywhere(ORDERS, b"decided")
+
+
+@pytest.mark.parametrize(
+    "victim", ["coordinator", "leader"], ids=["the coordinator", "a partition's leader"]
+)
+def test_a_broker_that_dies_within_a_transaction_does_not_end_it(
+    cluster: ClusterProcesses, victim: str
+) -> None:
+    find: dict[str, Callable[[], int]] = {
+        "coordinator": lambda: coordinator(cluster, "payments", TRANSACTION),
+        "leader": lambda: leaders(cluster, "orders")[0],
+    }
+    producer = new_producer(cluster)
+    commit(producer, b"0", *ORDERS)
+    for number in (1, 2, 3):
+        producer.begin_transaction()
+        send(producer, b"%d" % number, *ORDERS[:3])
+        killed = find[victim]()
+        cluster.kill(killed)
+        send(producer, b"%d" % number, *ORDERS[3:])
+        producer.commit_transaction(TIMEOUT_S)
+        cluster.restart(killed)
+    assert read_committed(cluster, ORDERS) == everywhere(ORDERS, b"0", b"1", b"2", b"3")

@@ -1,0 +1,167 @@
+"""Broker 1 coordinates; it leads `here`, broker 2 leads `there` and `also`, nobody `lost`."""
+
+import asyncio
+
+import pytest
+from kio.schema.write_txn_markers.v2.request import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
+from kio.schema.write_txn_markers.v2.response import (
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersResponse,
+)
+from tests.replication.manager_kit import ManagerKit
+
+from ottla.controller.records import NO_LEADER
+from ottla.machine.transactional import TransactionMarker
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.topics import TopicPartition
+from ottla.replication.marker_routes import MarkerRoutes
+from ottla.runtime.supervisor import Supervisor
+
+COMMIT = TransactionMarker(producer_id=7, producer_epoch=1, coordinator_epoch=3, committed=True)
+ABORT = TransactionMarker(producer_id=8, producer_epoch=0, coordinator_epoch=3, committed=False)
+VERSION = 2
+
+
+class Kit(ManagerKit):
+    def __init__(self):
+        super().__init__()
+        self.create("here")
+        self.create("there", leader=2)
+        self.create("also", leader=2)
+        self.create("lost", leader=NO_LEADER)
+        self.written = []
+        self.requests = asyncio.Queue()
+        loop = asyncio.get_running_loop()
+        self.supervisor = Supervisor(loop, print)
+        self.routes = MarkerRoutes(
+            1, self.image, self._write_here, self._ask, self.supervisor, loop
+        )
+
+    async def _write_here(self, place, marker, transaction_version):
+        self.written.append((place, marker, transaction_version))
+
+    async def _ask(self, broker_id, request):
+        answer = asyncio.get_running_loop().create_future()
+        self.requests.put_nowait((broker_id, request, answer))
+        return await answer
+
+    def write(self, topic, marker=COMMIT):
+        return asyncio.ensure_future(self.routes.write(TopicPartition(topic, 0), marker, VERSION))
+
+
+def sent(marker, *topics):
+    return WritableTxnMarker(
+        producer_id=marker.producer_id,
+        producer_epoch=marker.producer_epoch,
+        transaction_result=marker.committed,
+        topics=tuple(
+            WritableTxnMarkerTopic(name=topic, partition_indexes=(0,)) for topic in topics
+        ),
+        coordinator_epoch=3,
+        transaction_version=VERSION,
+    )
+
+
+def result(marker, **codes):
+    return WritableTxnMarkerResult(
+        producer_id=marker.producer_id,
+        topics=tuple(
+            WritableTxnMarkerTopicResult(
+                name=topic,
+                partitions=(WritableTxnMarkerPartitionResult(partition_index=0, error_code=code),),
+            )
+            for topic, code in codes.items()
+        ),
+    )
+
+
+def run(test):
+    async def whole():
+        kit = Kit()
+        await test(kit)
+        await kit.supervisor.stop()
+
+    asyncio.run(whole())
+
+
+def test_markers_for_what_is_led_here_are_written_here():
+    async def test(kit):
+        await kit.write("here")
+        assert kit.written == [(TopicPartition("here", 0), COMMIT, VERSION)]
+        assert kit.requests.empty()
+
+    run(test)
+
+
+def test_markers_for_one_broker_go_in_one_request():
+    async def test(kit):
+        writes = [kit.write("there"), kit.write("also"), kit.write("there", ABORT)]
+        broker_id, request, answer = await kit.requests.get()
+        assert broker_id == 2
+        assert request == WriteTxnMarkersRequest(
+            markers=(sent(COMMIT, "there", "also"), sent(ABORT, "there"))
+        )
+        later = kit.write("also", ABORT)
+        answer.set_result(
+            WriteTxnMarkersResponse(
+                markers=(
+                    result(COMMIT, there=ErrorCode.none, also=ErrorCode.not_enough_replicas),
+                    result(ABORT, there=ErrorCode.none),
+                )
+            )
+        )
+        await writes[0]
+        await writes[2]
+        with pytest.raises(ApiError) as refused:
+            await writes[1]
+        assert refused.value.code is ErrorCode.not_enough_replicas
+        _, request, answer = await kit.requests.get()
+        assert request == WriteTxnMarkersRequest(markers=(sent(ABORT, "also"),))
+        answer.set_result(WriteTxnMarkersResponse(markers=(result(ABORT, also=ErrorCode.none),)))
+        await later
+
+    run(test)
+
+
+@pytest.mark.parametrize("answered", [(), (result(COMMIT),)])
+def test_what_is_not_answered_may_not_be_written(answered):
+    async def test(kit):
+        write = kit.write("there")
+        _, _, answer = await kit.requests.get()
+        answer.set_result(WriteTxnMarkersResponse(markers=answered))
+        with pytest.raises(ApiError):
+            await write
+
+    run(test)
+
+
+def test_a_broker_that_does_not_answer_is_asked_anew_by_whoever_tries_again():
+    async def test(kit):
+        write = kit.write("there")
+        _, _, answer = await kit.requests.get()
+        answer.set_exception(ApiError(ErrorCode.coordinator_not_available))
+        with pytest.raises(ApiError):
+            await write
+        kit.change("there", leader=3)
+        again = kit.write("there")
+        broker_id, _, answer = await kit.requests.get()
+        assert broker_id == 3
+        answer.set_result(WriteTxnMarkersResponse(markers=(result(COMMIT, there=ErrorCode.none),)))
+        await again
+
+    run(test)
+
+
+def test_a_partition_without_a_leader_waits():
+    async def test(kit):
+        with pytest.raises(ApiError) as refused:
+            await kit.write("lost")
+        assert refused.value.code is ErrorCode.leader_not_available
+
+    run(test)

@@ -1,0 +1,37 @@
+from ottla.replication.transaction_guards import TransactionGuards
+
+
+def test_a_marker_voids_the_guards_of_its_producer():
+    guards = TransactionGuards()
+    mine, also_mine, other = guards.take(7, 3), guards.take(7, 3), guards.take(8, 3)
+    guards.on_marker(7, 3)
+    assert (mine.holds, also_mine.holds, other.holds) == (False, False, True)
+
+
+def test_a_marker_of_the_transaction_before_voids_nothing():
+    guards = TransactionGuards()
+    guard = guards.take(7, 4)
+    guards.on_marker(7, 3)
+    assert guard.holds
+    guards.on_marker(7, 4)
+    assert not guard.holds
+
+
+def test_a_guard_that_is_released_leaves_those_of_the_same_producer():
+    guards = TransactionGuards()
+    first, second = guards.take(7, 3), guards.take(7, 3)
+    guards.release(first)
+    guards.on_marker(8, 0)
+    assert second.holds
+    guards.on_marker(7, 3)
+    assert not second.holds
+    guards.release(second)
+    assert not guards
+
+
+def test_whoever_leads_no_longer_sees_no_markers():
+    guards = TransactionGuards()
+    guard = guards.take(7, 3)
+    guards.void_all()
+    assert not guard.holds
+    guards.release(guard)
