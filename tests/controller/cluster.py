@@ -18,6 +18,7 @@ from ottla.protocol.config import ConfigKey, ConfigSchema, ConfigType, at_least,
 
 CLUSTER_ID = "cluster"
 
+INTERNAL_FACTOR = ConfigKey("internal.factor", ConfigType.INT, 3, "Its replicas.", dynamic=True)
 RETENTION_MS = ConfigKey(
     "retention.ms", ConfigType.LONG, 1000, "How long.", at_least(-1), "log.retention.ms"
 )
@@ -38,6 +39,7 @@ BROKER_SCHEMA = ConfigSchema(
         replace(MIN_INSYNC_REPLICAS, dynamic=True),
         replace(UNCLEAN_LEADER_ELECTION_ENABLE, dynamic=True),
         ConfigKey("node.id", ConfigType.INT, 1, "The id."),
+        INTERNAL_FACTOR,
         ConfigKey("log.retention.ms", ConfigType.LONG, 1000, "How long.", dynamic=True),
         ConfigKey(
             "log.cleanup.policy", ConfigType.LIST, ("delete",), "What happens.", dynamic=True
@@ -89,6 +91,7 @@ class Cluster:
             config_rules=config_rules(**static),
             new_topic_id=lambda: UUID(int=next(ids)),
             placement_start=lambda _: 0,
+            internal_factors={"__internal": INTERNAL_FACTOR},
         )
         self._new_machine()
         for broker_id in range(1, brokers + 1):

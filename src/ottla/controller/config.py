@@ -15,8 +15,10 @@ NUM_PARTITIONS: Final = ConfigKey(
 DEFAULT_REPLICATION_FACTOR: Final = ConfigKey(
     "default.replication.factor",
     ConfigType.INT,
-    1,
-    "Replicas of each partition of a topic that is created without a replication factor.",
+    3,
+    "Replicas of each partition of a topic that is created without a replication factor; a smaller"
+    " cluster uses all its brokers. Apache Kafka's default is 1, which loses what was acknowledged"
+    " with the first disk.",
     validator=at_least(1),
     dynamic=True,
 )

@@ -20,9 +20,10 @@ from ottla.controller.config import (
     BROKER_SESSION_TIMEOUT_MS,
     LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS,
 )
-from ottla.controller.effective_configs import ConfigRules
+from ottla.controller.effective_configs import ConfigRules, EffectiveConfigs
 from ottla.controller.elections import ElectionControl
 from ottla.controller.image import MetadataImage
+from ottla.controller.internal_topics import InternalTopicControl
 from ottla.controller.leadership import Leadership
 from ottla.controller.partition_index import PartitionIndex
 from ottla.machine.contract import Timers
@@ -30,7 +31,7 @@ from ottla.machine.result import Result
 from ottla.protocol.config import ConfigValues
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from uuid import UUID
 
     from kio.schema.allocate_producer_ids.v0.request import AllocateProducerIdsRequest
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
     from ottla.controller.producer_ids import ProducerIdControl
     from ottla.controller.reassignments import ReassignmentControl
     from ottla.controller.topics import TopicControl
+    from ottla.protocol.config import ConfigKey
     from ottla.protocol.messages.update_features import UpdateFeaturesResponse
 
 
@@ -83,6 +85,7 @@ class ControllerSettings:
     config_rules: ConfigRules
     new_topic_id: Callable[[], UUID]
     placement_start: Callable[[int], int]  # Of n brokers, which one a new topic starts at.
+    internal_factors: Mapping[str, ConfigKey[int]]  # Replication factors of internal topics.
 
 
 class ControllerMachine:
@@ -111,6 +114,14 @@ class ControllerMachine:
             timers,
         )
 
+        self._internal_topics = InternalTopicControl(
+            self.image,
+            self._leadership,
+            EffectiveConfigs(self.image, settings.config_rules, None),
+            settings.internal_factors,
+            timers,
+        )
+
     def replay(self, record: object, timestamp_ms: int) -> None:
         del timestamp_ms
         self._index.replay(record)
@@ -120,6 +131,7 @@ class ControllerMachine:
 
     def on_loaded(self, now_ms: int) -> None:
         self._brokers.on_loaded(now_ms)
+        self._internal_topics.on_loaded(now_ms)
         self._elections.on_loaded(now_ms)
 
     def create_topics(self, request: CreateTopicsRequest) -> Result[CreateTopicsResponse]:

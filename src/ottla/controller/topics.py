@@ -181,7 +181,8 @@ class TopicControl:
             count = defaults[NUM_PARTITIONS]
         factor: int = topic.replication_factor
         if factor == DEFAULT_COUNT:
-            factor = defaults[DEFAULT_REPLICATION_FACTOR]
+            brokers_count = max(len(self._image.active_brokers()), 1)
+            factor = min(defaults[DEFAULT_REPLICATION_FACTOR], brokers_count)
         if count < 1:
             raise ApiError(
                 ErrorCode.invalid_partitions, f"{count} partitions: there must be one or more"

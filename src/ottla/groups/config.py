@@ -63,8 +63,10 @@ OFFSETS_TOPIC_REPLICATION_FACTOR = ConfigKey(
     "offsets.topic.replication.factor",
     ConfigType.SHORT,
     3,
-    "The replication factor of __consumer_offsets; a smaller cluster uses all its brokers.",
+    "The replication factor of __consumer_offsets; a smaller cluster uses all its brokers,"
+    " and adds replicas when others join.",
     validator=at_least(1),
+    dynamic=True,
 )
 OFFSETS_TOPIC_SEGMENT_BYTES = _integer(
     "offsets.topic.segment.bytes",

@@ -1,4 +1,8 @@
-"""The topics that coordinators keep their state in, made when they are first needed."""
+"""The topics that coordinators keep their state in, made when they are first needed.
+
+`min.insync.replicas` is what the replication factor that they should have allows for. As long as
+there are fewer replicas, as on a single broker, so many have to be in sync.
+"""
 
 from kio.schema.create_topics.v7.request import (
     CreatableTopic,
@@ -14,6 +18,7 @@ from ottla.groups.config import (
     OFFSETS_TOPIC_SEGMENT_BYTES,
 )
 from ottla.groups.share.config import (
+    STATE_TOPIC_MIN_ISR,
     STATE_TOPIC_NUM_PARTITIONS,
     STATE_TOPIC_REPLICATION_FACTOR,
     STATE_TOPIC_SEGMENT_BYTES,
@@ -35,6 +40,7 @@ from ottla.transactions.config import (
 )
 
 _CREATION_TIMEOUT_MS = 30_000
+_OFFSETS_MIN_ISR = 2  # Kafka has no key for it; one replica may always be away, if there are two.
 _THERE = frozenset({ErrorCode.none, ErrorCode.topic_already_exists})
 
 
@@ -57,39 +63,46 @@ async def create_internal_topic(broker: Broker, topic: str) -> None:
 
 
 def _offsets_topic(values: ConfigValues, live_count: int) -> CreatableTopic:
+    factor = values[OFFSETS_TOPIC_REPLICATION_FACTOR]
     return _topic(
         CONSUMER_OFFSETS_TOPIC,
         values[OFFSETS_TOPIC_NUM_PARTITIONS],
-        min(values[OFFSETS_TOPIC_REPLICATION_FACTOR], live_count),
-        {"cleanup.policy": "compact", "segment.bytes": values[OFFSETS_TOPIC_SEGMENT_BYTES]},
+        min(factor, live_count),
+        {
+            "cleanup.policy": "compact",
+            "segment.bytes": values[OFFSETS_TOPIC_SEGMENT_BYTES],
+            "min.insync.replicas": min(_OFFSETS_MIN_ISR, max(factor - 1, 1)),
+        },
     )
 
 
 def _transactions_topic(values: ConfigValues, live_count: int) -> CreatableTopic:
-    replication_factor = min(values[TRANSACTION_STATE_LOG_REPLICATION_FACTOR], live_count)
+    factor = values[TRANSACTION_STATE_LOG_REPLICATION_FACTOR]
     return _topic(
         TRANSACTION_STATE_TOPIC,
         values[TRANSACTION_STATE_LOG_NUM_PARTITIONS],
-        replication_factor,
+        min(factor, live_count),
         {
             "cleanup.policy": "compact",
             "segment.bytes": values[TRANSACTION_STATE_LOG_SEGMENT_BYTES],
-            "min.insync.replicas": min(values[TRANSACTION_STATE_LOG_MIN_ISR], replication_factor),
+            "min.insync.replicas": min(values[TRANSACTION_STATE_LOG_MIN_ISR], factor),
         },
     )
 
 
 def _share_state_topic(values: ConfigValues, live_count: int) -> CreatableTopic:
     """It is cut off where it is no longer needed, not compacted: see `state_records`."""
+    factor = values[STATE_TOPIC_REPLICATION_FACTOR]
     return _topic(
         SHARE_GROUP_STATE_TOPIC,
         values[STATE_TOPIC_NUM_PARTITIONS],
-        min(values[STATE_TOPIC_REPLICATION_FACTOR], live_count),
+        min(factor, live_count),
         {
             "cleanup.policy": "delete",
             "retention.ms": -1,
             "retention.bytes": -1,
             "segment.bytes": values[STATE_TOPIC_SEGMENT_BYTES],
+            "min.insync.replicas": min(values[STATE_TOPIC_MIN_ISR], factor),
         },
     )
 

@@ -14,12 +14,19 @@ from typing import Any, NamedTuple
 from ottla.controller.effective_configs import ConfigRules
 from ottla.controller.machine import ControllerMachine, ControllerSettings
 from ottla.controller.record_codec import MetadataRecordCodec
+from ottla.groups.config import OFFSETS_TOPIC_REPLICATION_FACTOR
+from ottla.groups.share.config import STATE_TOPIC_REPLICATION_FACTOR
 from ottla.machine.contract import Timers
 from ottla.network.peers import Address, Peers
 from ottla.node.environment import Environment
 from ottla.node.metadata_feed import MetadataFeed
 from ottla.protocol.config import ConfigValues
 from ottla.protocol.errors import ErrorCode
+from ottla.protocol.topics import (
+    CONSUMER_OFFSETS_TOPIC,
+    SHARE_GROUP_STATE_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+)
 from ottla.raft.config import RaftConfig
 from ottla.raft.node import RaftNode
 from ottla.raft.quorum import Identity
@@ -41,6 +48,7 @@ from ottla.runtime.raft_exchange import RaftExchange
 from ottla.runtime.raft_log import RaftLog, metadata_directory
 from ottla.runtime.supervisor import Supervisor
 from ottla.storage.filesystem import Filesystem
+from ottla.transactions.config import TRANSACTION_STATE_LOG_REPLICATION_FACTOR
 
 logger = logging.getLogger(__name__)
 
@@ -203,6 +211,7 @@ class MetadataQuorum:
             config_rules=self._settings.rules,
             new_topic_id=environment.new_uuid,
             placement_start=environment.random.randrange,
+            internal_factors=_INTERNAL_FACTORS,
         )
 
         def create(timers: Timers) -> ControllerMachine:
@@ -220,6 +229,13 @@ class MetadataQuorum:
             on_failure=self._on_failure,
             not_ready=ErrorCode.not_controller,
         )
+
+
+_INTERNAL_FACTORS = {
+    CONSUMER_OFFSETS_TOPIC: OFFSETS_TOPIC_REPLICATION_FACTOR,
+    TRANSACTION_STATE_TOPIC: TRANSACTION_STATE_LOG_REPLICATION_FACTOR,
+    SHARE_GROUP_STATE_TOPIC: STATE_TOPIC_REPLICATION_FACTOR,
+}
 
 
 def _no_leader_text(core: RaftNode) -> str:

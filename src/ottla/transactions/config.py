@@ -59,8 +59,10 @@ TRANSACTION_STATE_LOG_REPLICATION_FACTOR = ConfigKey(
     "transaction.state.log.replication.factor",
     ConfigType.SHORT,
     3,
-    "The replication factor of __transaction_state; a smaller cluster uses all its brokers.",
+    "The replication factor of __transaction_state; a smaller cluster uses all its brokers,"
+    " and adds replicas when others join.",
     validator=at_least(1),
+    dynamic=True,
 )
 TRANSACTION_STATE_LOG_MIN_ISR = _integer(
     "transaction.state.log.min.isr",

@@ -187,7 +187,17 @@ STATE_TOPIC_REPLICATION_FACTOR = ConfigKey(
     "share.coordinator.state.topic.replication.factor",
     ConfigType.SHORT,
     3,
-    "The replication factor of __share_group_state; a smaller cluster uses all its brokers.",
+    "The replication factor of __share_group_state; a smaller cluster uses all its brokers,"
+    " and adds replicas when others join.",
+    validator=between(1, 32_767),
+    dynamic=True,
+)
+STATE_TOPIC_MIN_ISR = ConfigKey(
+    "share.coordinator.state.topic.min.isr",
+    ConfigType.SHORT,
+    2,
+    "How many replicas of __share_group_state must be in sync for a write; never more than there"
+    " are.",
     validator=between(1, 32_767),
 )
 STATE_TOPIC_SEGMENT_BYTES = ConfigKey(
@@ -220,6 +230,7 @@ BROKER_KEYS: tuple[ConfigKey[Any], ...] = (
     GROUP_SHARE_MAX_SHARE_SESSIONS,
     STATE_TOPIC_NUM_PARTITIONS,
     STATE_TOPIC_REPLICATION_FACTOR,
+    STATE_TOPIC_MIN_ISR,
     STATE_TOPIC_SEGMENT_BYTES,
     SNAPSHOT_UPDATE_RECORDS_PER_SNAPSHOT,
     STATE_TOPIC_PRUNE_INTERVAL_MS,
