@@ -25,14 +25,22 @@ def awake(cluster: ClusterProcesses) -> str:
 def create_topic(
     cluster: ClusterProcesses, name: str, partitions: int, replication_factor: int = 3
 ) -> None:
-    topic = NewTopic(name, num_partitions=partitions, replication_factor=replication_factor)
-    admin(cluster).create_topics([topic])[name].result(TIMEOUT_S)
+    _create(cluster, NewTopic(name, partitions, replication_factor))
 
 
 def create_on(cluster: ClusterProcesses, name: str, node_id: int) -> None:
     """One partition, whose only replica is on this node."""
-    topic = NewTopic(name, num_partitions=1, replica_assignment=[[node_id]])
-    admin(cluster).create_topics([topic])[name].result(TIMEOUT_S)
+    _create(cluster, NewTopic(name, num_partitions=1, replica_assignment=[[node_id]]))
+
+
+def _create(cluster: ClusterProcesses, topic: NewTopic) -> None:
+    client = admin(cluster)  # It must outlive the call.
+    client.create_topics([topic])[topic.topic].result(TIMEOUT_S)
+
+
+def delete_topic(cluster: ClusterProcesses, name: str) -> None:
+    client = admin(cluster)
+    client.delete_topics([name])[name].result(TIMEOUT_S)
 
 
 def leaders(cluster: ClusterProcesses, topic: str) -> list[int]:
@@ -70,7 +78,8 @@ def end_offsets(
     asked: dict[TopicPartition, Any] = {
         TopicPartition(*place): OffsetSpec.latest() for place in places
     }
-    answers = admin(cluster).list_offsets(asked, isolation_level=isolation)
+    client = admin(cluster)
+    answers = client.list_offsets(asked, isolation_level=isolation)
     return {
         (place.topic, place.partition): answer.result(TIMEOUT_S).offset
         for place, answer in answers.items()
@@ -102,14 +111,15 @@ def read_committed(
             "log_level": 0,
         }
     )
-    consumer.assign([TopicPartition(*place, 0) for place in places])
     found: dict[tuple[str, int], list[bytes]] = {place: [] for place in places}
+    filled = [place for place in places if ends[place] > 0]
+    consumer.assign([TopicPartition(*place, 0) for place in filled])
 
     def is_read() -> bool:
         message = consumer.poll(0.2)
         if message is not None and message.error() is None:
             found[message.topic() or "", message.partition() or 0].append(message.value() or b"")
-        positions = consumer.position([TopicPartition(*place) for place in places])
+        positions = consumer.position([TopicPartition(*place) for place in filled])
         return all(one.offset >= ends[one.topic, one.partition] for one in positions)
 
     try:

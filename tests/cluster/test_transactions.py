@@ -9,10 +9,10 @@ from tests.clients.wire import Wire
 from tests.cluster.clients import (
     TIMEOUT_S,
     TRANSACTION,
-    admin,
     coordinator,
     create_on,
     create_topic,
+    delete_topic,
     leaders,
     read_committed,
 )
@@ -177,7 +177,7 @@ def test_a_topic_that_is_deleted_while_its_leader_is_away_does_not_hold_up_the_e
     cluster.kill(away)
     producer.commit_transaction(TIMEOUT_S)
     wait_until(lambda: state(cluster) == "PrepareCommit", "the decision")
-    admin(cluster).delete_topics(["lonely"])["lonely"].result(TIMEOUT_S)
+    delete_topic(cluster, "lonely")
     wait_until(lambda: state(cluster) == "CompleteCommit", "the end")
     assert read_committed(cluster, ORDERS) == everywhere(ORDERS, b"decided")
 

@@ -112,6 +112,12 @@ def test_counts_of_minus_one_take_the_brokers_defaults():
     assert (answer.num_partitions, answer.replication_factor) == (4, 2)
 
 
+@pytest.mark.parametrize(("brokers", "replicas"), [(1, 1), (2, 2), (3, 3), (4, 3)])
+def test_by_default_there_are_three_replicas_or_as_many_as_brokers(brokers, replicas):
+    _, answer = create_one(Cluster(brokers=brokers), "orders")
+    assert answer.replication_factor == replicas
+
+
 def test_validate_only_makes_no_records():
     cluster = Cluster()
     result = cluster.machine.create_topics(creation(topic("orders", 3, 1), validate_only=True))

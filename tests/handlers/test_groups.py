@@ -167,6 +167,7 @@ def test_the_first_question_creates_the_topic(node):
     assert node.image.topic_configs(CONSUMER_OFFSETS_TOPIC) == {
         "cleanup.policy": "compact",
         "compression.type": "producer",
+        "min.insync.replicas": "2",
         "segment.bytes": "104857600",
     }
     assert [one.key for one in find(node, "a", "b")] == ["a", "b"]

@@ -105,9 +105,9 @@ def test_internal_topics_are_not_created_on_the_way(node):
 
 
 def test_a_creation_that_fails_is_told(start_node):
-    node = start_node(default_replication_factor="3")
+    node = start_node(num_partitions="20000")
     response = node.call(handle_metadata, asking("orders"))
-    assert codes(response) == {"orders": ErrorCode.invalid_replication_factor}
+    assert codes(response) == {"orders": ErrorCode.policy_violation}
 
 
 def test_topics_are_found_by_id(node):

@@ -173,6 +173,24 @@ def test_while_appends_go_on_failing_the_log_is_not_read_again_and_again(bench):
     assert bench.count().exception().code is ErrorCode.coordinator_load_in_progress
 
 
+@pytest.mark.parametrize(
+    ("code", "longest_s"),
+    [(ErrorCode.kafka_storage_error, 30), (ErrorCode.coordinator_not_available, 1)],
+)
+def test_how_long_it_waits_after_many_failures(bench, monkeypatch, code, longest_s):
+    delays_s = []
+
+    async def sleep(delay_s):
+        delays_s.append(delay_s)
+
+    monkeypatch.setattr("ottla.runtime.machine_runtime.asyncio.sleep", sleep)
+    bench.log.append_error = ApiError(code)
+    for _ in range(8):
+        assert bench.add("a").exception().code is code
+        bench.rounds(10)
+    assert max(delays_s) == longest_s
+
+
 def test_a_machine_whose_replay_fails_is_made_again_from_the_log(bench):
     machine = bench.runtime.machine
 

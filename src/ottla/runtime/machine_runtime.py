@@ -36,6 +36,9 @@ from ottla.storage.errors import StorageError
 logger = logging.getLogger(__name__)
 
 RELOAD_DELAY_MAX_S = 30.0
+# When too few replicas are in sync, as while a broker is replaced: that passes soon, and the log is
+# as it was.
+REFUSED_DELAY_MAX_S = 1.0
 
 M = TypeVar("M", bound=Machine)
 R = TypeVar("R")
@@ -218,7 +221,9 @@ class MachineRuntime(Generic[M]):
         self._forget(error)
         if self._reloading is None and not self._unloaded:
             logger.error("the log of a machine failed; it is loaded again: %s", error)
-            delay_s = min(2.0**self._drops_count - 1, RELOAD_DELAY_MAX_S)
+            is_refused = error.code is ErrorCode.coordinator_not_available
+            delay_max_s = REFUSED_DELAY_MAX_S if is_refused else RELOAD_DELAY_MAX_S
+            delay_s = min(2.0**self._drops_count - 1, delay_max_s)
             self._drops_count += 1
             self._reloading = self._loop.create_task(self._reload(delay_s))
             self._reloading.add_done_callback(self._on_reloaded)

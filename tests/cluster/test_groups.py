@@ -1,0 +1,207 @@
+"""Groups go on when the broker that coordinates them dies, and keep what was committed."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer, ShareConsumer, TopicPartition
+from tests.clients.test_share_groups import configured_group
+from tests.cluster.clients import (
+    GROUP,
+    TIMEOUT_S,
+    TRANSACTION,
+    awake,
+    coordinator,
+    create_topic,
+    leaders,
+    replicas,
+)
+from tests.cluster.conftest import StartCluster
+from tests.cluster.processes import ClusterProcesses, wait_until
+
+pytestmark = pytest.mark.process
+
+FEW_COORDINATORS = (
+    *("--set", "offsets.topic.num.partitions=3"),
+    *("--set", "share.coordinator.state.topic.num.partitions=3"),
+    *("--set", "transaction.state.log.num.partitions=3"),
+)
+PARTITIONS = 4
+RECORDS = 40
+
+
+@pytest.fixture
+def cluster(start_cluster: StartCluster) -> ClusterProcesses:
+    cluster = start_cluster(3, *FEW_COORDINATORS)
+    cluster.wait_for_voters(1, 2, 3)
+    create_topic(cluster, "orders", PARTITIONS)
+    return cluster
+
+
+def produce(cluster: ClusterProcesses, *numbers: int) -> None:
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
+    failures: list[object] = []
+    for number in numbers:
+        producer.produce(
+            "orders",
+            str(number),
+            partition=number % PARTITIONS,
+            on_delivery=lambda error, _: failures.append(error) if error else None,
+        )
+    assert producer.flush(TIMEOUT_S) == 0
+    assert failures == []
+
+
+@contextmanager
+def consumers(cluster: ClusterProcesses, protocol: str, count: int) -> Iterator[list[Consumer]]:
+    config = {
+        "bootstrap.servers": cluster.bootstrap,
+        "group.id": "readers",
+        "group.protocol": protocol,
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,
+        "log_level": 0,
+    }
+    members = [Consumer(config) for _ in range(count)]
+    for member in members:
+        member.subscribe(["orders"])
+    try:
+        yield members
+    finally:
+        for member in members:
+            member.close()
+
+
+def read(members: list[Consumer], found: Counter[int], count: int) -> None:
+    """Until so many different records were read."""
+
+    def is_read() -> bool:
+        for member in members:
+            message = member.poll(0.05)
+            if message is not None and message.error() is None:
+                found[int(message.value() or b"")] += 1
+        return len(found) >= count
+
+    wait_until(is_read, f"{count} records")
+
+
+def commit(member: Consumer) -> None:
+    """As an application does that tries again; who has no partitions has nothing to commit."""
+
+    def is_committed() -> bool:
+        try:
+            positions = [one for one in member.position(member.assignment()) if one.offset >= 0]
+            if positions:
+                member.commit(offsets=positions, asynchronous=False)
+            return True
+        except KafkaException:
+            member.poll(0.05)
+            return False
+
+    wait_until(is_committed, "a commit")
+
+
+def committed(cluster: ClusterProcesses) -> list[int]:
+    """By partition, as any client sees it."""
+    consumer = Consumer(
+        {"bootstrap.servers": awake(cluster), "group.id": "readers", "log_level": 0}
+    )
+    places = [TopicPartition("orders", index) for index in range(PARTITIONS)]
+    try:
+        return [one.offset for one in consumer.committed(places, timeout=TIMEOUT_S)]
+    finally:
+        consumer.close()
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_group_outlives_its_coordinators(cluster: ClusterProcesses, protocol: str) -> None:
+    found: Counter[int] = Counter()
+    produce(cluster, *range(RECORDS))
+    with consumers(cluster, protocol, 2) as members:
+        read(members, found, RECORDS)
+        for member in members:
+            commit(member)
+        for round_number in (1, 2):
+            killed = coordinator(cluster, "readers")
+            cluster.kill(killed)
+            produce(cluster, *range(round_number * RECORDS, (round_number + 1) * RECORDS))
+            read(members, found, (round_number + 1) * RECORDS)
+            assert coordinator(cluster, "readers") != killed
+            for member in members:
+                commit(member)
+            cluster.restart(killed)
+    assert committed(cluster) == [3 * RECORDS // PARTITIONS] * PARTITIONS
+    assert set(found) == set(range(3 * RECORDS))
+
+
+def test_what_was_committed_is_known_to_the_next_coordinator(cluster: ClusterProcesses) -> None:
+    produce(cluster, *range(RECORDS))
+    with consumers(cluster, "classic", 1) as members:
+        read(members, Counter(), RECORDS)
+        commit(members[0])
+    for _ in range(2):
+        killed = coordinator(cluster, "readers")
+        cluster.kill(killed)
+        assert committed(cluster) == [RECORDS // PARTITIONS] * PARTITIONS
+        cluster.restart(killed)
+
+
+def test_every_node_names_the_same_coordinator(cluster: ClusterProcesses) -> None:
+    for key in map(str, range(6)):
+        for kind in (GROUP, TRANSACTION):
+            named = {coordinator(cluster, key, kind, asked) for asked in cluster.ids}
+            assert len(named) == 1
+
+
+def test_a_share_group_outlives_its_coordinators(cluster: ClusterProcesses) -> None:
+    configured_group(cluster.bootstrap, "workers")
+    config = {"bootstrap.servers": cluster.bootstrap, "group.id": "workers", "log_level": 0}
+    found: Counter[int] = Counter()
+
+    def work(consumer: ShareConsumer, count: int) -> None:
+        def is_done() -> bool:
+            for message in consumer.poll(0.2):
+                if message.error() is None:
+                    found[int(message.value() or b"")] += 1
+            return len(found) >= count
+
+        wait_until(is_done, f"{count} records")
+
+    produce(cluster, *range(RECORDS))
+    consumer = ShareConsumer(config)
+    consumer.subscribe(["orders"])
+    try:
+        work(consumer, RECORDS)
+        for round_number in (1, 2):
+            killed = coordinator(cluster, "workers")
+            cluster.kill(killed)
+            produce(cluster, *range(round_number * RECORDS, (round_number + 1) * RECORDS))
+            work(consumer, (round_number + 1) * RECORDS)
+            cluster.restart(killed)
+    finally:
+        consumer.close()
+    assert set(found) == set(range(3 * RECORDS))
+
+
+def test_a_cluster_that_grows_keeps_its_coordinators_on_several_nodes(
+    start_cluster: StartCluster,
+) -> None:
+    cluster = start_cluster(
+        1, *FEW_COORDINATORS, "--set", "leader.imbalance.check.interval.seconds=1"
+    )
+    create_topic(cluster, "orders", PARTITIONS, replication_factor=1)
+    produce(cluster, *range(RECORDS))
+    with consumers(cluster, "classic", 1) as members:
+        read(members, Counter(), RECORDS)
+        commit(members[0])
+    assert replicas(cluster, "__consumer_offsets") == [([1], [1])] * 3
+    for node_id in (2, 3):
+        cluster.add(node_id)
+    cluster.wait_for_voters(1, 2, 3)
+    wanted = [([1, 2, 3], [1, 2, 3])] * 3
+    wait_until(lambda: replicas(cluster, "__consumer_offsets") == wanted, "more replicas")
+    wait_until(lambda: sorted(leaders(cluster, "__consumer_offsets")) == [1, 2, 3], "leaders")
+    assert replicas(cluster, "orders") == [([1], [1])] * PARTITIONS
+    cluster.kill(1)
+    assert committed(cluster) == [RECORDS // PARTITIONS] * PARTITIONS
