@@ -5,7 +5,7 @@ READY := $(VENV)/.ready
 SEEDS ?= 200
 MINUTES ?= 20
 
-.PHONY: run test kill-matrix faults check sim docs bench clean
+.PHONY: run test kill-matrix faults check sim docs bench bench-spark clean
 
 run: $(READY)  ## Start a broker on localhost:9092 with its data in ./data.
 	@$(BIN)/ottla serve --data ./data
@@ -34,6 +34,9 @@ docs: $(READY)  ## Regenerate the documents that come from code.
 
 bench: $(READY)  ## Measure, beside Apache Kafka where it can be had; writes benchmarks/RESULTS-*.md.
 	$(BIN)/python -m benchmarks
+
+bench-spark: $(READY)  ## Measure the Spark part, beside Spark's own; writes benchmarks/RESULTS-SPARK.md.
+	$(BIN)/python -m benchmarks.spark
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Ottla needs Python 3.11 or newer; set PYTHON=...")'

@@ -6,12 +6,10 @@ Spark hands options over with their names in lower case, so they are looked up b
 import difflib
 from collections.abc import Iterable, Mapping
 
-SECURITY_REASON = "TLS and SASL are not there yet: only kafka.security.protocol=PLAINTEXT is"
-
 # By how they begin, in lower case, with what to say.
 _REFUSED = {
-    "kafka.sasl.": SECURITY_REASON,
-    "kafka.ssl.": SECURITY_REASON,
+    "kafka.sasl.": "of SASL there are kafka.sasl.mechanism, jaas.config, username and password",
+    "kafka.ssl.": "of TLS there are kafka.ssl.truststore., keystore. and key. in PEM",
     "kafka.auto.offset.reset": "give startingOffsets instead; a restart goes on where it was",
     "kafka.enable.auto.commit": "offsets are in the checkpoint; commitGroup shows them to others",
     "kafka.group.id": "the source is in no group; commitGroup is the group to commit offsets for",

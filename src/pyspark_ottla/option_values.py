@@ -14,6 +14,13 @@ class OptionValues:
     def __init__(self, options: Mapping[str, str]) -> None:
         self._values = {name.lower(): value for name, value in options.items()}
 
+    def has(self, name: str) -> bool:
+        return name.lower() in self._values
+
+    def is_empty(self, name: str) -> bool:
+        """For an option in which the empty text has a meaning."""
+        return self._values.get(name.lower()) == ""
+
     def text(self, name: str) -> str | None:
         value = self._values.get(name.lower())
         if value is not None and not value.strip():

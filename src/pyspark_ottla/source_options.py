@@ -6,9 +6,12 @@ from dataclasses import dataclass
 
 from ottla.client.wire.cluster import Cluster, parse_servers
 from ottla.client.wire.offsets import EARLIEST, LATEST, Isolation
-from pyspark_ottla.option_names import SECURITY_REASON, OptionError, validate_names
+from ottla.client.wire.security import Security
+from pyspark_ottla.option_names import OptionError, validate_names
 from pyspark_ottla.option_values import OptionValues
 from pyspark_ottla.positions import AtEnd, AtOffsets, AtTimes, Position
+from pyspark_ottla.security_options import NAMES as SECURITY_NAMES
+from pyspark_ottla.security_options import parse_security
 from pyspark_ottla.subscription import Subscription, parse_subscription
 
 SERVERS = "kafka.bootstrap.servers"
@@ -29,7 +32,7 @@ NAMES = (
     "includeRawValue",
     "failOnDataLoss",
     "kafka.isolation.level",
-    "kafka.security.protocol",
+    *SECURITY_NAMES,
     "kafka.client.id",
     "kafka.request.timeout.ms",
     "kafka.default.api.timeout.ms",
@@ -74,6 +77,7 @@ class SourceOptions:
     value_format: ValueFormat
     value_schema: str | None
     bad_values_are_null: bool
+    security: Security
 
     def connect(self) -> Cluster:
         """The cluster; no connection is made before it is asked something."""
@@ -82,6 +86,7 @@ class SourceOptions:
             client_id=self.client_id,
             request_timeout_ms=self.request_timeout_ms,
             retry_timeout_ms=self.retry_timeout_ms,
+            security=self.security,
         )
 
 
@@ -90,7 +95,6 @@ def parse_source_options(options: Mapping[str, str], use: Use | None = None) -> 
     validate_names(options, NAMES)
     values = OptionValues(options)
     _validate_use(values, use)
-    validate_security(values)
     return SourceOptions(
         bootstrap_servers=parse_cluster_servers(values),
         subscription=parse_subscription(values),
@@ -110,6 +114,7 @@ def parse_source_options(options: Mapping[str, str], use: Use | None = None) -> 
         value_format=_value_format(values),
         value_schema=values.text("valueSchema"),
         bad_values_are_null=values.choice("valueMode", ("failfast", "permissive")) == "permissive",
+        security=parse_security(values),
     )
 
 
@@ -120,12 +125,6 @@ def _validate_use(values: OptionValues, use: Use | None) -> None:
     for name in ENDS if use is Use.STREAM else ():
         if values.text(name) is not None:
             raise OptionError(f"option {name} is for batch queries; a stream has no end")
-
-
-def validate_security(values: OptionValues) -> None:
-    protocol = values.text("kafka.security.protocol")
-    if protocol is not None and protocol.upper() != "PLAINTEXT":
-        raise OptionError(f"kafka.security.protocol={protocol}: {SECURITY_REASON}")
 
 
 def parse_cluster_servers(values: OptionValues) -> str:

@@ -1,33 +1,21 @@
-"""A real Spark in this process, with the broker in another.
+"""A real Spark, in this process (`spark`) or in others (`local`, `standalone`, `connect`).
 
 Needs pyspark and Java 17 or newer, and is left out without them. The tests share one session, and
 so run in one process also when pytest has several.
 """
 
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.broker_process import REPOSITORY
 from tests.spark.requirements import missing_java, missing_pyspark, module_or_skip
 
 from ottla.client.wire.cluster import Cluster
 
-SETTINGS = {
-    "spark.ui.enabled": "false",
-    "spark.sql.shuffle.partitions": "1",
-    "spark.python.unix.domain.socket.enabled": "true",
-    "spark.sql.python.filterPushdown.enabled": "true",
-    "spark.sql.streaming.pollingDelay": "1ms",
-    "spark.sql.streaming.checkpointFileManagerClass": (
-        "org.apache.spark.sql.execution.streaming.checkpointing"
-        ".FileSystemBasedCheckpointFileManager"
-    ),
-}
-
+if TYPE_CHECKING:
+    from tests.spark.places import Place
 
 _reason = missing_pyspark() or missing_java()
 
@@ -36,28 +24,62 @@ def pytest_pycollect_makemodule(module_path: Path, parent: Any) -> pytest.Module
     return module_or_skip(_reason, parent, module_path)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker(pytest.mark.spark)
             item.add_marker(pytest.mark.xdist_group("spark"))
+    if "kill_matrix" not in config.option.markexpr:
+        _leave_out_the_kill_matrix(config, items)
+
+
+def _leave_out_the_kill_matrix(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """It takes an hour, so it runs only for who asks for it by its name."""
+    left_out = [item for item in items if item.get_closest_marker("kill_matrix")]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A session in this process."""
     from pyspark.sql import SparkSession
+    from tests.spark.places import SETTINGS, base_environment
 
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    path = [str(REPOSITORY / "src"), str(REPOSITORY), os.environ.get("PYTHONPATH", "")]
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, path))
+    os.environ |= base_environment()
     warehouse = tmp_path_factory.mktemp("warehouse")
     builder = SparkSession.builder.master("local[2]").config("spark.sql.warehouse.dir", warehouse)
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
-    session = builder.getOrCreate()
+    session = builder.config("spark.sql.shuffle.partitions", "1").getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Place"]:
+    from tests.spark.places import local_place
+
+    with local_place(tmp_path_factory.mktemp("local")) as place:
+        yield place
+
+
+@pytest.fixture(scope="session")
+def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Place"]:
+    from tests.spark.places import standalone_place
+
+    with standalone_place(tmp_path_factory.mktemp("standalone")) as place:
+        yield place
+
+
+@pytest.fixture(scope="session")
+def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Place"]:
+    from tests.spark.places import connect_place
+
+    with connect_place(tmp_path_factory.mktemp("connect")) as place:
+        yield place
 
 
 @pytest.fixture

@@ -1,15 +1,9 @@
 """What Spark's tests need; without it a module is skipped, with the reason."""
 
 import importlib.util
-import os
-import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
-
-JAVA_MIN = 17
 
 
 def missing_pyspark() -> str:
@@ -20,15 +14,13 @@ def missing_pyspark() -> str:
 
 
 def missing_java() -> str:
-    """Why Spark cannot run; empty if it can."""
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home, "bin", "java")) if home else shutil.which("java")
-    if java is None or not Path(java).exists():
-        return f"tests with Spark need Java {JAVA_MIN} or newer; there is none"
-    shown = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    version = re.search(r'version "(\d+)', shown)
-    if version is None or int(version[1]) < JAVA_MIN:
-        return f"tests with Spark need Java {JAVA_MIN} or newer, not {shown.splitlines()[:1]}"
+    """Why Spark cannot run, where pyspark can be imported; empty if it can."""
+    from pyspark_ottla.java import JavaNotFound, find_java
+
+    try:
+        find_java()
+    except JavaNotFound as error:
+        return str(error)
     return ""
 
 

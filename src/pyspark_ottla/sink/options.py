@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ottla.client.wire.cluster import Cluster
+from ottla.client.wire.security import Security
 from ottla.records.compression import Compression
 from pyspark_ottla.option_names import OptionError, validate_names
 from pyspark_ottla.option_values import OptionValues
-from pyspark_ottla.source_options import SERVERS, parse_cluster_servers, validate_security
+from pyspark_ottla.security_options import NAMES as SECURITY_NAMES
+from pyspark_ottla.security_options import parse_security
+from pyspark_ottla.source_options import SERVERS, parse_cluster_servers
 
 COMPRESSION = "compression"
 KAFKA_COMPRESSION = "kafka.compression.type"
@@ -21,7 +24,7 @@ NAMES = (
     "batchId",
     COMPRESSION,
     KAFKA_COMPRESSION,
-    "kafka.security.protocol",
+    *SECURITY_NAMES,
     "kafka.client.id",
     "kafka.request.timeout.ms",
     "kafka.delivery.timeout.ms",
@@ -57,6 +60,7 @@ class SinkOptions:
     request_timeout_ms: int
     retry_timeout_ms: int
     transaction_timeout_ms: int  # Against brokers without two-phase commit.
+    security: Security
 
     def connect(self) -> Cluster:
         """The cluster; no connection is made before it is asked something."""
@@ -65,6 +69,7 @@ class SinkOptions:
             client_id=self.client_id,
             request_timeout_ms=self.request_timeout_ms,
             retry_timeout_ms=self.retry_timeout_ms,
+            security=self.security,
         )
 
 
@@ -77,7 +82,6 @@ def parse_sink_options(options: Mapping[str, str], *, is_stream: bool) -> SinkOp
     """OptionError for what does not fit."""
     validate_names(options, NAMES)
     values = OptionValues(options)
-    validate_security(values)
     delivery = _delivery(values, is_stream)
     return SinkOptions(
         bootstrap_servers=parse_cluster_servers(values),
@@ -91,6 +95,7 @@ def parse_sink_options(options: Mapping[str, str], *, is_stream: bool) -> SinkOp
         retry_timeout_ms=values.positive("kafka.delivery.timeout.ms") or 120_000,
         transaction_timeout_ms=values.positive("kafka.transaction.timeout.ms")
         or _TRANSACTION_TIMEOUT_MS,
+        security=parse_security(values),
     )
 
 

@@ -22,6 +22,7 @@ without it, and aborts.
 """
 
 from ottla.client.wire.cluster import Cluster
+from ottla.client.wire.security import PLAINTEXT, Security
 from ottla.client.wire.transactions import (
     abort_by_ids,
     commit_transactions,
@@ -98,12 +99,14 @@ def abort_batch(cluster: Cluster, batch: BatchName) -> None:
         abort_by_ids(cluster, list_open_ids(cluster, batch.pattern))
 
 
-def abort_prepared(bootstrap_servers: str, sink_id: str) -> list[str]:
+def abort_prepared(
+    bootstrap_servers: str, sink_id: str, security: Security = PLAINTEXT
+) -> list[str]:
     """For a sink that will not run again: abort all that it has left open, and say what it was.
 
     A batch that was decided is finished first. No query with this sink id may run meanwhile.
     """
-    with Cluster(bootstrap_servers) as cluster:
+    with Cluster(bootstrap_servers, security=security) as cluster:
         last = Decisions(cluster, sink_id).claim().last
         if last is not None:
             finish(cluster, last)

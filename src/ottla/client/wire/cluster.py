@@ -15,6 +15,7 @@ from kio.static.primitive import i8
 
 from ottla.client.wire.connection import Connection
 from ottla.client.wire.errors import BrokerError, Unreachable, WireError, validate_answer
+from ottla.client.wire.security import PLAINTEXT, Security
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.metadata import MetadataRequest
 
@@ -54,10 +55,12 @@ class Cluster:
         client_id: str = "ottla",
         request_timeout_ms: int = 30_000,
         retry_timeout_ms: int = 60_000,
+        security: Security = PLAINTEXT,
     ) -> None:
         """`retry_timeout_ms` is for one operation with all its tries."""
         self._bootstrap = parse_servers(bootstrap_servers)
         self._client_id = client_id
+        self._security = security
         self._timeout_s = request_timeout_ms / 1000
         self._retry_timeout_s = retry_timeout_ms / 1000
         self._addresses: dict[int, tuple[str, int]] = {}
@@ -82,7 +85,7 @@ class Cluster:
         while True:
             try:
                 return operation()
-            except (Unreachable, BrokerError) as error:
+            except WireError as error:
                 if not error.may_pass or time.monotonic() + pause_s > deadline:
                     raise
             self.forget()
@@ -169,6 +172,8 @@ class Cluster:
             try:
                 return self.connection(address)
             except WireError as error:
+                if not error.may_pass:
+                    raise
                 reasons.append(str(error))
         raise Unreachable("; ".join(reasons))
 
@@ -190,7 +195,13 @@ class Cluster:
         return self._connections[address]
 
     def _connect(self, host: str, port: int) -> Connection:
-        return Connection(host, port, client_id=self._client_id, timeout_s=self._timeout_s)
+        return Connection(
+            host,
+            port,
+            client_id=self._client_id,
+            timeout_s=self._timeout_s,
+            security=self._security,
+        )
 
 
 def parse_servers(text: str) -> list[tuple[str, int]]:

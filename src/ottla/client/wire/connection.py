@@ -13,10 +13,13 @@ import struct
 from typing import Any, NamedTuple
 
 from kio.schema.api_versions.v4.request import ApiVersionsRequest
+from kio.schema.sasl_authenticate.v2.request import SaslAuthenticateRequest
+from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
 
-from ottla.client.wire.errors import Unreachable, validate_answer
+from ottla.client.wire.errors import NotAuthenticated, Unreachable, validate_answer
+from ottla.client.wire.security import PLAINTEXT, Sasl, Security
 from ottla.protocol.codec import api_versions_supported_by_codec, read_response, write_request
-from ottla.protocol.errors import ProtocolError
+from ottla.protocol.errors import ErrorCode, ProtocolError
 
 FRAME_BYTES_MAX = 1 << 30
 
@@ -34,7 +37,15 @@ class Sent(NamedTuple):
 
 
 class Connection:
-    def __init__(self, host: str, port: int, *, client_id: str, timeout_s: float) -> None:
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        *,
+        client_id: str,
+        timeout_s: float,
+        security: Security = PLAINTEXT,
+    ) -> None:
         self.address = f"{host}:{port}"
         self._client_id = client_id
         self._correlation_id = 0
@@ -43,9 +54,15 @@ class Connection:
             self._socket = socket.create_connection((host, port), timeout=timeout_s)
         except OSError as error:
             raise self._unreachable(error) from None
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._socket = security.wrap(self._socket, host)
             self._versions = self._ask_versions()
+            if security.sasl is not None:
+                self._authenticate(security.sasl)
+        except OSError as error:
+            self.close()
+            raise self._unreachable(error) from None
         except BaseException:
             self.close()
             raise
@@ -95,6 +112,22 @@ class Connection:
         response = self.receive(self._send(request, _API_VERSIONS_VERSION))
         validate_answer(response.error_code, f"{self.address} tells no versions")
         return {key.api_key: (key.min_version, key.max_version) for key in response.api_keys}
+
+    def _authenticate(self, sasl: Sasl) -> None:
+        offered = self.call(SaslHandshakeRequest(mechanism=sasl.mechanism))
+        if offered.error_code is not ErrorCode.none:
+            names = ", ".join(offered.mechanisms) or "no mechanism"
+            raise NotAuthenticated(
+                f"broker {self.address} offers {names} for SASL, not {sasl.mechanism}"
+            )
+        sasl.authenticate(self._exchange)
+
+    def _exchange(self, data: bytes) -> bytes:
+        answer = self.call(SaslAuthenticateRequest(auth_bytes=data))
+        if answer.error_code is not ErrorCode.none:
+            reason = answer.error_message or answer.error_code.name.replace("_", " ")
+            raise NotAuthenticated(f"broker {self.address}: {reason}")
+        return bytes(answer.auth_bytes)
 
     def _send(self, request: Any, api_version: int) -> Sent:
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF

@@ -2,6 +2,7 @@
 
 Unreachable       no connection, or it broke, or no answer in time
 BrokerError       an answer that says no, by its error code
+NotAuthenticated  one of the two sides is not who it should be
 OffsetOutOfRange  a place in a partition that is not there, or not any more
 """
 
@@ -11,11 +12,17 @@ from ottla.protocol.errors import ErrorCode
 class WireError(Exception):
     """The cluster did not do what it was asked to."""
 
+    may_pass = False  # Whether it is worth trying again.
+
 
 class Unreachable(WireError):
     """Nobody answers; somebody else or the same broker may, later."""
 
     may_pass = True
+
+
+class NotAuthenticated(WireError):
+    """Wrong name or password, or a certificate that is not trusted; it stays so."""
 
 
 class BrokerError(WireError):
@@ -24,7 +31,7 @@ class BrokerError(WireError):
         self.code = code
 
     @property
-    def may_pass(self) -> bool:
+    def may_pass(self) -> bool:  # type: ignore[override]
         # The markers of the transaction before are still being written.
         return self.code.retriable or self.code is ErrorCode.concurrent_transactions
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
-from tests.spark.conftest import SETTINGS
+from tests.spark.places import SETTINGS
 
 FILES = 2  # Each is a batch.
 ROWS_PER_FILE = 6
@@ -40,7 +40,7 @@ def main(bootstrap: str, directory: Path, cases: list[str]) -> None:
     builder = SparkSession.builder.master(os.environ.get("OTTLA_MASTER", LOCAL))
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
-    spark = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
+    spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     spark.dataSource.register(FaultySource)
     for case in cases:

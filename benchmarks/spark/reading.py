@@ -1,0 +1,67 @@
+"""How fast topics are read as tables, and how much a filter for recent records saves."""
+
+from typing import Any
+
+from pyspark.sql import functions as f
+
+from benchmarks.results import SUBJECT, Better, Requirement, Row
+from benchmarks.spark.run import PARTITIONS, Run, timed
+
+AT_LEAST = Requirement(ratio_min=1.2)
+LAST_SHARE = 0.01
+TIMES_AS_FAST = 30
+SHARE_OF_TIME_MAX = Requirement(value_max=100 / TIMES_AS_FAST)
+
+
+def measure_reading(run: Run) -> None:
+    for value_size, rows in run.size.read_rows.items():
+        with run.filled_topic(rows, value_size) as topic:
+            _measure_speed(run, topic, rows, value_size)
+
+
+def measure_filter(run: Run) -> None:
+    """The last hundredth by timestamp, and all, in turn, in a session that has done both before."""
+    rows = run.size.filter_rows
+    last = int(rows * LAST_SHARE)
+    since = run.first_ms + (rows - last) // PARTITIONS
+    what = f"of {rows // 1_000_000} million rows"
+    share = Row("filter", f"time for the last 1 % {what}", "% of all", Better.LOWER)
+    asked = share._replace(requirement=SHARE_OF_TIME_MAX)
+    filtered = Row("filter", f"count of the last 1 % {what}", "ms", Better.LOWER)
+    everything = Row("filter", f"count {what}", "ms", Better.LOWER)
+    with run.filled_topic(rows, 100) as topic:
+        for index in range(run.size.rounds + 1):
+            for source in run.in_turn(index) if index <= 1 else [SUBJECT]:
+                later = run.read(source, topic).where(f"timestamp >= timestamp_millis({since})")
+                found, seconds = timed(later.count)
+                assert found == last, f"{source} found {found} of {last} rows"
+                _, all_seconds = timed(run.read(source, topic).count)
+                if index:
+                    run.results.record(filtered, source, seconds * 1000)
+                    run.results.record(everything, source, all_seconds * 1000)
+                    run.results.record(asked, source, 100 * seconds / all_seconds)
+    run.say("filter")
+
+
+def _measure_speed(run: Run, topic: str, rows: int, value_size: int) -> None:
+    for name, query in (("count", _count), ("groupBy(key).count", _group)):
+        label = f"{name}, {value_size} B"
+        row = Row("rows read", label, "M rows/s", Better.HIGHER, AT_LEAST)
+        for index in range(run.size.rounds + 1):
+            for source in run.in_turn(index):
+                table = run.read(source, topic)
+                found, seconds = timed(lambda query=query, table=table: query(table))
+                assert found == rows, f"{source} found {found} of {rows} rows"
+                if index:
+                    run.results.record(row, source, rows / seconds / 1e6)
+        run.say(label)
+
+
+def _count(table: Any) -> int:
+    found: int = table.count()
+    return found
+
+
+def _group(table: Any) -> int:
+    found: int = table.groupBy("key").count().agg(f.sum("count")).first()[0]
+    return found

@@ -1,0 +1,85 @@
+"""How a client is kept from listeners and says who it is: TLS, and SASL PLAIN and SCRAM."""
+
+import contextlib
+import os
+import socket
+import ssl
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ottla.client.wire.errors import NotAuthenticated
+from ottla.client.wire.scram import HASHES, Scram
+
+PLAIN = "PLAIN"
+MECHANISMS = (PLAIN, *HASHES)
+
+Exchange = Callable[[bytes], bytes]  # What the server answers to the client's bytes.
+
+
+@dataclass(frozen=True)
+class Tls:
+    """Certificates and keys are in PEM, as text."""
+
+    authorities: str | None = None  # None: those that the system trusts.
+    certificates: str | None = None  # Of the client, with its chain; None: it has none.
+    key: str | None = field(default=None, repr=False)
+    key_password: str | None = field(default=None, repr=False)
+    checks_host_name: bool = True
+
+    def context(self) -> ssl.SSLContext:
+        """ValueError if the certificates and keys cannot be read."""
+        try:
+            context = ssl.create_default_context(cadata=self.authorities)
+            context.check_hostname = self.checks_host_name
+            if self.certificates is not None:
+                with _as_file(self.certificates + "\n" + (self.key or "")) as path:
+                    context.load_cert_chain(path, password=lambda: self.key_password or "")
+        except ssl.SSLError as error:
+            raise ValueError(f"certificates or key are not PEM that can be used: {error}") from None
+        return context
+
+
+@dataclass(frozen=True)
+class Sasl:
+    mechanism: str  # One of MECHANISMS.
+    username: str
+    password: str = field(repr=False)
+
+    def authenticate(self, exchange: Exchange) -> None:
+        if self.mechanism == PLAIN:
+            exchange(f"\0{self.username}\0{self.password}".encode())
+            return
+        scram = Scram(self.mechanism, self.username, self.password)
+        scram.verify(exchange(scram.final(exchange(scram.first()))))
+
+
+@dataclass(frozen=True)
+class Security:
+    tls: Tls | None = None
+    sasl: Sasl | None = None
+
+    def wrap(self, plain: socket.socket, host: str) -> socket.socket:
+        """NotAuthenticated if the peer is not whom the certificates say."""
+        if self.tls is None:
+            return plain
+        try:
+            return self.tls.context().wrap_socket(plain, server_hostname=host)
+        except ssl.SSLCertVerificationError as error:
+            raise NotAuthenticated(f"broker {host}: {error.verify_message}") from None
+
+
+PLAINTEXT = Security()
+
+
+@contextlib.contextmanager
+def _as_file(text: str) -> Iterator[str]:
+    """For Python's ssl, which takes a client's certificate from files only."""
+    number, path = tempfile.mkstemp()  # That nobody else can read.
+    try:
+        with os.fdopen(number, "w") as file:
+            file.write(text)
+        yield path
+    finally:
+        Path(path).unlink()

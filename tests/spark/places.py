@@ -1,0 +1,145 @@
+"""Where Spark runs: on this machine alone, on a cluster, or behind a server of Spark Connect.
+
+A place tells a program in its environment where the session is that `getOrCreate` gets, as
+`spark-submit` and `SPARK_REMOTE` do it for users. Everything comes from the installed PySpark.
+"""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.broker_process import REPOSITORY
+
+from pyspark_ottla.java import find_java
+from pyspark_ottla.session import session_settings
+
+HOST = "127.0.0.1"
+CORES = 2
+START_TIMEOUT_S = 120
+STOP_TIMEOUT_S = 30
+POLL_S = 0.05
+LOG_CHARACTERS_SHOWN = 6_000
+SETTINGS = session_settings(CORES) | {"spark.ui.enabled": "false"}
+CONNECT_SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
+
+
+@dataclass(frozen=True)
+class Place:
+    name: str
+    address: str  # `local[2]`, `spark://host:port` or `sc://host:port`.
+    directory: Path
+    settings: Mapping[str, str] = field(default_factory=lambda: SETTINGS)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        if self.address.startswith("sc://"):
+            return base_environment() | {"SPARK_REMOTE": self.address}
+        arguments = ["--master", self.address, *_as_arguments(self._settings()), "pyspark-shell"]
+        return base_environment() | {"PYSPARK_SUBMIT_ARGS": shlex.join(arguments)}
+
+    def run(self, module: str, *arguments: str, timeout_s: float = 150) -> str:
+        """What the program prints; fails with its log if it fails."""
+        done = subprocess.run(
+            [sys.executable, "-m", module, *arguments],
+            env=self.environment,
+            cwd=self.directory,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=timeout_s,
+        )
+        assert not done.returncode, done.stderr[-LOG_CHARACTERS_SHOWN:]
+        return done.stdout
+
+    def _settings(self) -> dict[str, str]:
+        return {**self.settings, "spark.sql.warehouse.dir": str(self.directory / "warehouse")}
+
+
+def base_environment() -> dict[str, str]:
+    """For whatever starts a JVM or a Python worker."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("SPARK_")}
+    return kept | {
+        "JAVA_HOME": str(find_java().home),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": os.pathsep.join([str(REPOSITORY / "src"), str(REPOSITORY)]),
+        "SPARK_LOCAL_IP": HOST,
+    }
+
+
+@contextmanager
+def local_place(directory: Path) -> Iterator[Place]:
+    yield Place("local", f"local[{CORES}]", directory)
+
+
+@contextmanager
+def standalone_place(directory: Path) -> Iterator[Place]:
+    """A master and a worker, each a process of its own; executors are processes of the worker's."""
+    ports = ["--host", HOST, "--port", "0", "--webui-port", "0"]
+    master = ["spark-class", "org.apache.spark.deploy.master.Master", *ports]
+    with _running(master, directory / "master.log", r"Starting Spark master at (\S+)") as address:
+        worker = ["spark-class", "org.apache.spark.deploy.worker.Worker", *ports]
+        worker += ["--cores", str(CORES), "--memory", "2g", "--work-dir", str(directory / "work")]
+        registered = r"(Successfully registered with master)"
+        with _running([*worker, address], directory / "worker.log", registered):
+            yield Place("standalone", address, directory)
+
+
+@contextmanager
+def connect_place(directory: Path, master: str = f"local[{CORES}]") -> Iterator[Place]:
+    settings = SETTINGS | {
+        "spark.connect.grpc.binding.address": HOST,
+        "spark.connect.grpc.binding.port": "0",
+        "spark.sql.warehouse.dir": str(directory / "warehouse"),
+    }
+    server = ["spark-submit", "--master", master, "--class", CONNECT_SERVER]
+    server += [*_as_arguments(settings), "spark-internal"]
+    started = r"Spark Connect server started at: \S*:(\d+)"
+    with _running(server, directory / "connect.log", started) as port:
+        yield Place("connect", f"sc://{HOST}:{port}", directory)
+
+
+@contextmanager
+def _running(command: list[str], log: Path, ready: str) -> Iterator[str]:
+    """A process of Spark's; what the group in `ready` matches in its log."""
+    import pyspark
+
+    program = Path(pyspark.__file__).parent / "bin" / command[0]
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [program, *command[1:]],
+            env=base_environment(),
+            cwd=log.parent,
+            stdout=output,
+            stderr=output,
+        )
+    try:
+        yield _wait_for(process, log, ready)
+    finally:
+        process.terminate()
+        try:
+            process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _wait_for(process: subprocess.Popen[bytes], log: Path, ready: str) -> str:
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while True:
+        text = log.read_text(errors="replace")
+        if found := re.search(ready, text):
+            return found[1]
+        assert process.poll() is None, text[-LOG_CHARACTERS_SHOWN:]
+        assert time.monotonic() < deadline, text[-LOG_CHARACTERS_SHOWN:]
+        time.sleep(POLL_S)
+
+
+def _as_arguments(settings: Mapping[str, str]) -> list[str]:
+    return [item for name, value in settings.items() for item in ("--conf", f"{name}={value}")]

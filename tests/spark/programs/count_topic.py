@@ -1,0 +1,19 @@
+"""Counts the records of a topic and tells which Java did it: `BOOTSTRAP TOPIC`."""
+
+import json
+import sys
+
+from pyspark.sql import SparkSession
+
+
+def main(bootstrap: str, topic: str) -> None:
+    spark = SparkSession.builder.getOrCreate()
+    reader = spark.read.format("ottla").option("kafka.bootstrap.servers", bootstrap)
+    rows = reader.option("subscribe", topic).load().count()
+    home = spark.sparkContext._jvm.java.lang.System.getProperty("java.home")
+    print(json.dumps({"rows": rows, "java": home}))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
