@@ -8,6 +8,7 @@ from pyspark.sql.types import StructType
 
 from ottla.client.wire.cluster import Cluster, TopicPartition
 from ottla.client.wire.offsets import EARLIEST, LATEST, list_offsets
+from pyspark_ottla.cluster_pool import borrow
 from pyspark_ottla.columns import validate_schema
 from pyspark_ottla.data_loss import report_loss
 from pyspark_ottla.filters import Narrowing, narrow
@@ -36,7 +37,7 @@ class OttlaReader(DataSourceReader):
         return left
 
     def partitions(self) -> Sequence[InputPartition]:
-        with self._options.connect() as cluster:
+        with borrow(self._options) as cluster:
             return split_ranges(self._ranges(cluster), self._options.min_partitions)
 
     def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:

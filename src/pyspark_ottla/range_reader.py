@@ -20,6 +20,7 @@ from ottla.records.columnar.columns import Chunk, Column
 from ottla.records.columnar.decoder import ROWS_MAX, decode_batches
 from ottla.records.errors import CorruptBatch
 from ottla.records.isolation import scan_batches
+from pyspark_ottla.cluster_pool import borrow
 from pyspark_ottla.columns import RAW_VALUE
 from pyspark_ottla.data_loss import report_loss
 from pyspark_ottla.offset_ranges import OffsetRange
@@ -31,7 +32,7 @@ def read_range(
     options: SourceOptions, schema: StructType, wanted: OffsetRange
 ) -> Iterator[pa.RecordBatch]:
     batches = _ArrowBatches(options, schema, wanted)
-    with options.connect() as cluster:
+    with borrow(options) as cluster:
         for chunk in _RangeReader(options, cluster, wanted, batches.columns).chunks():
             yield batches.build(chunk)
 

@@ -22,7 +22,7 @@ from pyspark_ottla.session import session_settings
 
 HOST = "127.0.0.1"
 CORES = 2
-START_TIMEOUT_S = 120
+START_TIMEOUT_S = 200
 STOP_TIMEOUT_S = 30
 POLL_S = 0.05
 LOG_CHARACTERS_SHOWN = 6_000
@@ -44,7 +44,7 @@ class Place:
         arguments = ["--master", self.address, *_as_arguments(self._settings()), "pyspark-shell"]
         return base_environment() | {"PYSPARK_SUBMIT_ARGS": shlex.join(arguments)}
 
-    def run(self, module: str, *arguments: str, timeout_s: float = 150) -> str:
+    def run(self, module: str, *arguments: str, timeout_s: float = 400) -> str:
         """What the program prints; fails with its log if it fails."""
         done = subprocess.run(
             [sys.executable, "-m", module, *arguments],

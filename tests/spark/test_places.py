@@ -21,7 +21,7 @@ def place(request: pytest.FixtureRequest) -> Place:
     return found
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(600)
 def test_a_topic_is_read_and_copied_exactly_once(
     place: Place, cluster: Cluster, bootstrap: str, tmp_path: Path
 ) -> None:

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from ottla.client.wire.cluster import Cluster, TopicPartition
-from ottla.client.wire.errors import BrokerError
+from ottla.client.wire.errors import BrokerError, OffsetOutOfRange
 from ottla.client.wire.fetching import Fetcher
 from ottla.client.wire.offsets import EARLIEST, LATEST, Isolation, list_offsets
 from ottla.client.wire.producing import (
@@ -122,17 +122,16 @@ class Decisions:
 
     def last(self) -> Decision | None:
         """The last one that was made when this was called; None if there is none."""
-        if TOPIC not in self._cluster.topics([TOPIC]):
+        if not self._cluster.retry(self._topic_exists):
             return None
-        start = list_offsets(self._cluster, {self._place: EARLIEST})[self._place] or 0
         end = list_offsets(self._cluster, {self._place: LATEST})[self._place] or 0
         stretch = _FIRST_STRETCH
         while True:
-            first = max(start, end - stretch)
+            first = max(0, end - stretch)
             data = self._last_between(first, end)
             if data is not None:
                 return Decision.from_json(self._sink_id, data)
-            if first == start:
+            if first == 0:
                 return None
             stretch *= 16
 
@@ -141,7 +140,11 @@ class Decisions:
         key, found = self._sink_id.encode(), None
         with Fetcher(self._cluster, self._place, Isolation.READ_COMMITTED) as fetcher:
             while offset < end:
-                fetched = fetcher.fetch(offset)
+                try:
+                    fetched = fetcher.fetch(offset)
+                except OffsetOutOfRange:
+                    offset = list_offsets(self._cluster, {self._place: EARLIEST})[self._place] or 0
+                    continue
                 scan = scan_batches(fetched.records, offset, end, fetched.aborted)
                 for batch in scan.batches:
                     for record in iterate_records(fetched.records, batch.position):
@@ -149,6 +152,16 @@ class Decisions:
                             found = record.value
                 offset = scan.next_offset
         return found
+
+    def _topic_exists(self) -> bool:
+        """By what this process knows already, once it is there: nobody deletes it."""
+        try:
+            self._cluster.topic(TOPIC)
+        except BrokerError as error:
+            if error.code is not ErrorCode.unknown_topic_or_partition:
+                raise
+            return False
+        return True
 
 
 @dataclass(frozen=True)

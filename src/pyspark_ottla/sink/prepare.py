@@ -10,6 +10,7 @@ from ottla.client.wire.errors import BrokerError, WireError
 from ottla.client.wire.producing import Producer, init_transactions
 from ottla.client.wire.transactions import OpenTransaction, abort_transactions
 from ottla.protocol.errors import ErrorCode
+from pyspark_ottla.cluster_pool import borrow
 from pyspark_ottla.sink.columns import Portion
 from pyspark_ottla.sink.decisions import Decisions, Prepared
 from pyspark_ottla.sink.identity import BatchName
@@ -40,9 +41,9 @@ def prepare(
     portions: Iterator[Portion],
 ) -> Outcome:
     """`task` is partition and attempt. A batch that is decided already is not written again."""
-    with options.connect() as cluster:
+    with borrow(options) as cluster:
         decisions = Decisions(cluster, batch.sink_id)
-        if is_decided(decisions.last(), batch, query_id):
+        if _may_be_decided(batch) and is_decided(decisions.last(), batch, query_id):
             return _skip(portions)
         first = next(portions, None)
         if first is None:
@@ -59,6 +60,20 @@ def prepare(
             raise
         abort_transactions(cluster, [transaction])
         return Outcome(None)
+
+
+_runs_seen: set[tuple[str, str]] = set()  # Sink and run, of tasks of this process.
+
+
+def _may_be_decided(batch: BatchName) -> bool:
+    """Only the first batch of a run can have been decided before: by the run before.
+
+    A task that is late, of any batch, learns of it when it has written.
+    """
+    run = batch.sink_id, batch.run_id
+    is_first = run not in _runs_seen
+    _runs_seen.add(run)
+    return is_first
 
 
 def _skip(portions: Iterator[Portion]) -> Outcome:

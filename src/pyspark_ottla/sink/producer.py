@@ -7,6 +7,7 @@ the next is made. What it sends counts on sequences, so a batch that is sent aga
 import itertools
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Self
 
@@ -17,6 +18,7 @@ from ottla.client.wire.cluster import Cluster, TopicPartition
 from ottla.client.wire.producing import Producer, add_partitions, produce
 from ottla.records.batch import SEQUENCE_MAX
 from ottla.records.columnar.encoder import EncodedBatch, Writing, encode_batches
+from pyspark_ottla.cluster_pool import borrow
 from pyspark_ottla.sink.columns import Portion, slice_rows
 from pyspark_ottla.sink.options import SinkOptions
 from pyspark_ottla.sink.partitioner import choose_partitions
@@ -44,7 +46,7 @@ def portions(batches: Iterable[Any]) -> Iterator[Portion]:
 
 
 class TaskProducer:
-    """Writes over connections of its own, for a producer that has its id already.
+    """Writes over connections that it borrows, for a producer that has its id already.
 
     `write` may return before the rows are written; they are when the `with` block has ended.
     """
@@ -66,8 +68,9 @@ class TaskProducer:
             producer_epoch=producer.epoch,
             transactional=transactional_id is not None,
         )
-        self._asking = options.connect()
-        self._sending = options.connect()
+        self._borrowed = ExitStack()
+        self._asking = self._borrowed.enter_context(borrow(options))
+        self._sending = self._borrowed.enter_context(borrow(options))
         self._thread = ThreadPoolExecutor(1)
         self._under_way: Future[None] | None = None
         self._sticky = first_partition
@@ -79,15 +82,17 @@ class TaskProducer:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
-        try:
-            if kind is None:
+        if error is None:
+            with self._borrowed, self._thread:
                 self._wait()
-        finally:
+        else:
             self._thread.shutdown()
-            self._asking.close()
-            self._sending.close()
+            self._borrowed.__exit__(kind, error, trace)
 
     def write(self, portion: Portion) -> None:
         """NoSuchPartition and ColumnError for rows that cannot be written."""

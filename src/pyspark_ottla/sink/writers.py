@@ -20,6 +20,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from ottla.client.wire.producing import init_producer
+from pyspark_ottla.cluster_pool import borrow
 from pyspark_ottla.sink.columns import validate_columns
 from pyspark_ottla.sink.decisions import Decision, Prepared
 from pyspark_ottla.sink.identity import BatchName
@@ -115,7 +116,7 @@ def _of_tasks(messages: Sequence[WriterCommitMessage | None]) -> list[TaskMessag
 def _write_at_least_once(
     options: SinkOptions, context: TaskContext, iterator: Iterator[Any]
 ) -> TaskMessage:
-    with options.connect() as cluster:
+    with borrow(options) as cluster:
         producer = init_producer(cluster)
     with TaskProducer(options, producer, first_partition=context.partitionId()) as writer:
         for portion in portions(iterator):
@@ -144,7 +145,7 @@ def _commit(options: SinkOptions, batch_id: int, messages: Sequence[TaskMessage]
         first.query_id,
         tuple(message.prepared for message in messages if message.prepared is not None),
     )
-    with options.connect() as cluster:
+    with borrow(options) as cluster:
         before = commit_batch(cluster, decision)
     is_first_of_run = before is None or before.batch.run_id != first.run_id
     if is_first_of_run and not all(message.is_two_phase for message in messages):
@@ -152,5 +153,5 @@ def _commit(options: SinkOptions, batch_id: int, messages: Sequence[TaskMessage]
 
 
 def _abort(options: SinkOptions, batch_id: int, run_id: str) -> None:
-    with options.connect() as cluster:
+    with borrow(options) as cluster:
         abort_batch(cluster, BatchName(options.sink_id, batch_id, run_id))

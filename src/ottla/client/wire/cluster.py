@@ -66,6 +66,7 @@ class Cluster:
         self._addresses: dict[int, tuple[str, int]] = {}
         self._connections: dict[tuple[str, int], Connection] = {}
         self._topics: dict[str, Topic] = {}
+        self._coordinators: dict[tuple[int, str], tuple[str, int]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -95,7 +96,12 @@ class Cluster:
     def forget(self) -> None:
         """Ask anew who leads, over new connections."""
         self.close()
+        self.forget_metadata()
+
+    def forget_metadata(self) -> None:
+        """Ask anew who leads and coordinates."""
         self._topics.clear()
+        self._coordinators.clear()
 
     def topics(self, names: Collection[str] | None = None) -> dict[str, Topic]:
         """Those of the names that exist, or all topics; as the cluster has them now."""
@@ -121,10 +127,13 @@ class Cluster:
         return self._topics[name]
 
     def coordinator(self, kind: i8, key: str) -> Connection:
-        request = FindCoordinatorRequest(key_type=kind, coordinator_keys=(key,))
-        (found,) = self.any_broker().call(request).coordinators
-        validate_answer(found.error_code, f"the coordinator of {key}")
-        return self.connection((found.host, found.port))
+        """As it was when last asked."""
+        if (kind, key) not in self._coordinators:
+            request = FindCoordinatorRequest(key_type=kind, coordinator_keys=(key,))
+            found = expect_one(self.any_broker().call(request).coordinators)
+            validate_answer(found.error_code, f"the coordinator of {key}")
+            self._coordinators[kind, key] = found.host, found.port
+        return self.connection(self._coordinators[kind, key])
 
     def _leader_address(self, place: TopicPartition) -> tuple[str, int]:
         node_id = self.topic(place.topic).leaders.get(place.partition)

@@ -1,0 +1,95 @@
+"""Connections that a Python process keeps for the next task or plan.
+
+Spark uses its Python workers again, and what a micro-batch asks of brokers takes less time than
+connecting to them. Each borrower has a cluster for itself and asks for metadata anew. One whose
+borrower failed is closed, because answers may be on their way to it.
+"""
+
+import atexit
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple, Protocol
+
+from ottla.client.wire.cluster import Cluster
+from ottla.client.wire.security import Security
+
+_IDLE_S_MAX = 30  # Less than brokers and firewalls allow for.
+_IDLE_MAX = 4
+
+
+class ClusterOptions(Protocol):
+    """What tells one cluster and the way to talk to it from another."""
+
+    @property
+    def bootstrap_servers(self) -> str: ...
+    @property
+    def client_id(self) -> str: ...
+    @property
+    def request_timeout_ms(self) -> int: ...
+    @property
+    def retry_timeout_ms(self) -> int: ...
+    @property
+    def security(self) -> Security: ...
+    def connect(self) -> Cluster: ...
+
+
+class _Key(NamedTuple):
+    bootstrap_servers: str
+    client_id: str
+    request_timeout_ms: int
+    retry_timeout_ms: int
+    security: Security
+
+
+class _Idle(NamedTuple):
+    cluster: Cluster
+    since_s: float
+
+
+_idle: dict[_Key, list[_Idle]] = defaultdict(list)
+
+
+@contextmanager
+def borrow(options: ClusterOptions) -> Iterator[Cluster]:
+    """A cluster that nobody else uses until the end of the block."""
+    key = _Key(
+        options.bootstrap_servers,
+        options.client_id,
+        options.request_timeout_ms,
+        options.retry_timeout_ms,
+        options.security,
+    )
+    cluster = _take(key) or options.connect()
+    try:
+        yield cluster
+    except BaseException:
+        cluster.close()
+        raise
+    _give_back(key, cluster)
+
+
+@atexit.register
+def close_idle() -> None:
+    for idle in _idle.values():
+        while idle:
+            idle.pop().cluster.close()
+
+
+def _take(key: _Key) -> Cluster | None:
+    oldest_s = time.monotonic() - _IDLE_S_MAX
+    while _idle[key]:
+        idle = _idle[key].pop()
+        if idle.since_s >= oldest_s:
+            return idle.cluster
+        idle.cluster.close()
+    return None
+
+
+def _give_back(key: _Key, cluster: Cluster) -> None:
+    if len(_idle[key]) >= _IDLE_MAX:
+        cluster.close()
+        return
+    cluster.forget_metadata()
+    _idle[key].append(_Idle(cluster, time.monotonic()))

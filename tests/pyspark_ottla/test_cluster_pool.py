@@ -1,0 +1,62 @@
+from collections.abc import Iterator
+
+import pytest
+
+from pyspark_ottla import cluster_pool
+from pyspark_ottla.cluster_pool import borrow, close_idle
+from pyspark_ottla.source_options import SourceOptions, parse_source_options
+
+
+@pytest.fixture
+def options(bootstrap: str) -> Iterator[SourceOptions]:
+    close_idle()
+    yield parse_source_options({"kafka.bootstrap.servers": bootstrap, "subscribe": "t"})
+    close_idle()
+
+
+def test_connections_are_used_again_and_metadata_is_not(options: SourceOptions) -> None:
+    with borrow(options) as first:
+        first.topics([])
+        connection = first.any_broker()
+    with borrow(options) as second:
+        assert second is first
+        assert second.any_broker() is connection
+
+
+def test_two_borrowers_at_once_have_one_each(options: SourceOptions) -> None:
+    with borrow(options) as first, borrow(options) as second:
+        assert first is not second
+
+
+def test_other_options_have_other_connections(options: SourceOptions, bootstrap: str) -> None:
+    other = parse_source_options(
+        {"kafka.bootstrap.servers": bootstrap, "subscribe": "t", "kafka.client.id": "other"}
+    )
+    with borrow(options) as first:
+        pass
+    with borrow(other) as second:
+        assert second is not first
+
+
+def test_the_cluster_of_one_who_failed_is_not_used_again(options: SourceOptions) -> None:
+    with pytest.raises(RuntimeError), borrow(options) as first:
+        raise RuntimeError
+    with borrow(options) as second:
+        assert second is not first
+
+
+def test_what_lay_idle_for_long_is_closed(
+    options: SourceOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with borrow(options) as first:
+        pass
+    monkeypatch.setattr(cluster_pool, "_IDLE_S_MAX", -1)
+    with borrow(options) as second:
+        assert second is not first
+
+
+def test_a_broker_that_closed_a_connection_is_asked_over_a_new_one(options: SourceOptions) -> None:
+    with borrow(options) as cluster:
+        cluster.any_broker().close()  # As after a restart of the broker.
+    with borrow(options) as cluster:
+        assert cluster.topics([]) == {}
