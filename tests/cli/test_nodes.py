@@ -2,6 +2,8 @@ import pytest
 from tests.broker_process import BrokerProcess
 from tests.cli.conftest import Ottla
 
+from ottla import __version__
+
 pytestmark = pytest.mark.process
 
 
@@ -18,6 +20,7 @@ def test_a_node_is_listed(ottla: Ottla, bootstrap: str) -> None:
     assert row["leaders"] >= 2
     assert row["leaders"] == row["replicas"]
     assert row["out_of_sync"] == 0
+    assert row["version"] == __version__
 
 
 def test_nodes_are_listed_in_columns(ottla: Ottla, bootstrap: str) -> None:
@@ -33,7 +36,26 @@ def test_the_only_node_cannot_be_drained(ottla: Ottla, bootstrap: str) -> None:
     assert "there is no other active node" in outcome.errors
 
 
-@pytest.mark.parametrize("command", ["drain", "remove"])
+def test_a_node_that_could_not_be_drained_goes_on_as_before(ottla: Ottla, bootstrap: str) -> None:
+    ottla("topics", "create", "kept", bootstrap=bootstrap)
+    ottla("node", "drain", "1", bootstrap=bootstrap)
+    (row,) = ottla("node", "list", "--json", bootstrap=bootstrap).json
+    assert row["state"] == "active"
+
+
+def test_a_drain_is_shown_and_taken_back(ottla: Ottla, bootstrap: str) -> None:
+    cordoned = ("--broker", "1", "--set", "cordoned.log.dirs=*")
+    ottla("topics", "create", "before", bootstrap=bootstrap)
+    ottla("configs", "alter", *cordoned, bootstrap=bootstrap)
+    (row,) = ottla("node", "list", "--json", bootstrap=bootstrap).json
+    assert row["state"] == "draining"
+    refused = ottla("topics", "create", "refused", bootstrap=bootstrap)
+    assert "0 are registered and not drained" in refused.errors
+    assert ottla("node", "undrain", "1", bootstrap=bootstrap).exit_code == 0
+    assert ottla("topics", "create", "again", bootstrap=bootstrap).exit_code == 0
+
+
+@pytest.mark.parametrize("command", ["drain", "undrain", "remove"])
 def test_a_node_that_is_not_there(ottla: Ottla, bootstrap: str, command: str) -> None:
     outcome = ottla("node", command, "7", bootstrap=bootstrap)
     assert outcome.exit_code == 1

@@ -1,14 +1,12 @@
 """Nodes of a real cluster fail, come back, are drained, removed and added; records stay."""
 
 import json
-import subprocess
-import sys
 from collections import Counter
 from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from tests.cli.command import environment
+from tests.cluster.commands import done, nodes, ottla
 from tests.cluster.conftest import StartCluster
 from tests.cluster.processes import ClusterProcesses, wait_until
 
@@ -17,28 +15,6 @@ pytestmark = pytest.mark.process
 SOON = ("--set", "leader.imbalance.check.interval.seconds=1")
 RECORDS = 60
 PARTITIONS = 6
-
-
-def ottla(cluster: ClusterProcesses, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    awake = ",".join(cluster.bootstrap_of(node_id) for node_id in cluster.awake)
-    return subprocess.run(
-        [sys.executable, "-m", "ottla", *arguments],
-        env=environment(awake),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-
-
-def done(cluster: ClusterProcesses, *arguments: str) -> str:
-    finished = ottla(cluster, *arguments)
-    assert finished.returncode == 0, finished.stderr
-    return finished.stdout
-
-
-def nodes(cluster: ClusterProcesses) -> dict[int, dict[str, Any]]:
-    return {row["node"]: row for row in json.loads(done(cluster, "node", "list", "--json"))}
 
 
 def partitions(cluster: ClusterProcesses) -> list[dict[str, Any]]:
@@ -139,7 +115,10 @@ def test_a_node_is_drained_and_removed_and_another_gets_its_share(
     planned = json.loads(done(cluster, "node", "drain", str(leaving), "--dry-run", "--json"))
     assert nodes(cluster)[leaving]["replicas"] == len(planned) > 0
     done(cluster, "node", "drain", str(leaving), "--step", "2")
+    done(cluster, "topics", "create", "late", "--partitions", "6", "--replication-factor", "3")
     assert nodes(cluster)[leaving]["replicas"] == 0
+    assert nodes(cluster)[leaving]["state"] == "drained"
+    done(cluster, "topics", "delete", "late")
     assert is_in_sync(cluster)
     assert cluster.terminate(leaving) == 0
     done(cluster, "node", "remove", str(leaving))

@@ -93,3 +93,20 @@ def test_bad_manual_assignments_are_refused(replicas, factor, message):
 
 def test_a_manual_assignment_may_have_a_fenced_follower():
     validate_manual((1, 2), brokers(3, fenced={2}), 2)
+
+
+def cordoned(known, *ids):
+    return [one._replace(cordoned=one.broker_id in ids) for one in known]
+
+
+def test_a_cordoned_broker_gets_nothing_new():
+    assert place(cordoned(brokers(3), 2), 2, 2, start=0) == [(1, 3), (3, 1)]
+    with pytest.raises(ApiError, match="2 are registered and not drained"):
+        place(cordoned(brokers(3), 2), 1, 3, start=0)
+
+
+def test_a_cordoned_broker_keeps_what_it_has():
+    known = cordoned(brokers(3), 2)
+    validate_manual((2, 3), known, None, present=(1, 2))
+    with pytest.raises(ApiError, match="names broker 2, which is drained"):
+        validate_manual((2, 3), known, None, present=(1, 3))

@@ -137,6 +137,7 @@ class ClusterBroker:
                 self.supervisor,
                 loop,
                 self.replicas.on_cut,
+                self.replicas.throttle,
             ),
         )
         changes = IsrChanges(

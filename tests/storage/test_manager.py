@@ -174,6 +174,19 @@ def test_a_deleted_log_is_not_truncated():
     assert other.log_end_offset == 0
 
 
+def test_a_cordoned_directory_gets_nothing_new_while_there_is_another():
+    broker = Broker("/a", "/b")
+    broker.create(TopicPartition("orders", 0))
+    broker.logs.cordon(lambda path: path == "/a")
+    for index in range(1, 4):
+        broker.create(TopicPartition("orders", index))
+    infos = broker.logs.directories()
+    assert [(info.cordoned, len(info.logs)) for info in infos] == [(True, 1), (False, 3)]
+    broker.logs.cordon(lambda _: True)
+    broker.create(TopicPartition("orders", 4))  # The controller decided so before it knew.
+    assert sum(len(info.logs) for info in broker.logs.directories()) == 5
+
+
 def test_partitions_are_spread_over_the_directories():
     broker = Broker("/a", "/b")
     for index in range(6):

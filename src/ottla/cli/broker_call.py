@@ -37,6 +37,10 @@ class BrokerCall:
     def __exit__(self, *_: object) -> None:
         self._socket.close()
 
+    def beside(self, node_id: int, host: str, port: int) -> "BrokerCall":
+        """Another broker, with the same settings."""
+        return BrokerCall(self._connection, node_id, host, port)
+
     def call(self, request: Any, api_version: int) -> Any:
         """The newest version's response to the newest version's request."""
         api_key = request.__api_key__

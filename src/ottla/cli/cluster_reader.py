@@ -5,13 +5,18 @@ from uuid import UUID
 
 from kio.schema.api_versions.v4.request import ApiVersionsRequest
 from kio.schema.describe_cluster.v2.request import DescribeClusterRequest
+from kio.schema.describe_configs.v4.request import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+)
 from kio.schema.describe_quorum.v2 import request as describe_quorum
 from kio.schema.metadata.v13.response import MetadataResponsePartition
 from kio.schema.types import TopicName
-from kio.static.primitive import i32
+from kio.static.primitive import i8, i32
 
 from ottla import __version__
 from ottla.cli.broker_call import BrokerCall, check
+from ottla.cli.broker_configs import BROKER
 from ottla.cli.errors import CommandError
 from ottla.cli.replica_plan import Assignments, Node, Place
 from ottla.protocol.messages.metadata import MetadataRequest
@@ -21,6 +26,9 @@ API_VERSIONS_VERSION = 3
 DESCRIBE_CLUSTER_VERSION = 2
 DESCRIBE_QUORUM_VERSION = 2
 METADATA_VERSION = 12
+DESCRIBE_CONFIGS_VERSION = 4
+_VERSION_KEY = "ottla.version"
+_CORDONED_KEY = "cordoned.log.dirs"
 
 
 class Voter(NamedTuple):
@@ -49,6 +57,13 @@ class ClusterNode(NamedTuple):
     fenced: bool
 
 
+class NodeSettings(NamedTuple):
+    """What a node says of itself."""
+
+    version: str | None = None
+    cordoned: bool = False  # It gets no new replicas.
+
+
 class ClusterReader:
     def __init__(self, broker: BrokerCall) -> None:
         self._broker = broker
@@ -73,7 +88,31 @@ class ClusterReader:
         raise CommandError(f"there is no node {node_id}; `ottla node list` shows them")
 
     def plan_nodes(self) -> list[Node]:
-        return [Node(node.node_id, node.rack, not node.fenced) for node in self.nodes()]
+        """A node that is drained is given nothing."""
+        return [
+            Node(node.node_id, node.rack, not node.fenced and not self.settings(node).cordoned)
+            for node in self.nodes()
+        ]
+
+    def settings(self, node: ClusterNode) -> NodeSettings:
+        """Nothing is known of one that is fenced or does not answer."""
+        if node.fenced:
+            return NodeSettings()
+        resource = DescribeConfigsResource(
+            resource_type=i8(BROKER),
+            resource_name=str(node.node_id),
+            configuration_keys=(_VERSION_KEY, _CORDONED_KEY),
+        )
+        request = DescribeConfigsRequest(
+            resources=(resource,), include_synonyms=False, include_documentation=False
+        )
+        try:
+            with self._broker.beside(node.node_id, node.host, node.port) as broker:
+                (result,) = broker.call(request, DESCRIBE_CONFIGS_VERSION).results
+        except CommandError:
+            return NodeSettings()
+        values = {config.name: config.value for config in result.configs}
+        return NodeSettings(values.get(_VERSION_KEY), bool(values.get(_CORDONED_KEY)))
 
     def partitions(self) -> dict[Place, MetadataResponsePartition]:
         """Of all topics, also internal ones."""

@@ -39,11 +39,22 @@ cluster = _group("cluster", "Try out a cluster on this machine.")
 cluster.command("ottla.cli.cluster.up:up", help="Start a cluster on this machine.")
 app.command(cluster)
 
-node = _group("node", "List, drain and remove the nodes of a cluster.")
+node = _group("node", "List, drain, undrain and remove the nodes of a cluster.")
 node.command("ottla.cli.nodes.list:list_nodes", name="list", help="List the nodes of the cluster.")
 node.command("ottla.cli.nodes.drain:drain", help="Move everything from a node to the others.")
+node.command("ottla.cli.nodes.undrain:undrain", help="Let a drained node take replicas again.")
 node.command("ottla.cli.nodes.remove:remove", help="Take a stopped node out of the cluster.")
 app.command(node)
+
+reassignments = _group("reassignments", "Watch and cancel what gets other replicas.")
+reassignments.command(
+    "ottla.cli.reassignments.list:list_reassignments",
+    name="list",
+    help="List what is being reassigned.",
+)
+reassignments.command("ottla.cli.reassignments.watch:watch", help="Show how far it is.")
+reassignments.command("ottla.cli.reassignments.cancel:cancel", help="Take it back.")
+app.command(reassignments)
 
 topics = _group("topics", "Create, list, describe, alter and delete topics.")
 topics.command("ottla.cli.topics.create:create", help="Create a topic.")

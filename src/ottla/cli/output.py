@@ -40,6 +40,16 @@ def format_cell(value: object) -> str:
     return str(value)
 
 
+def format_size(size: int) -> str:
+    """With a unit, to three digits."""
+    number = float(size)
+    for unit in ("B", "KB", "MB", "GB"):
+        if number < 1000:
+            return f"{number:.3g} {unit}"
+        number /= 1000
+    return f"{number:.4g} TB"
+
+
 def _print_plain(titles: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
     lines = [titles, *cells]
     widths = [max(len(line[index]) for line in lines) for index in range(len(titles))]

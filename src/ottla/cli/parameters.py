@@ -14,6 +14,10 @@ TopicNames = Annotated[list[str], Parameter(name="topic", help="Names of topics.
 Step = Annotated[
     int, Parameter(name="--step", help="How many partitions are moved at the same time.")
 ]
+Throttle = Annotated[
+    str | None,
+    Parameter(name="--throttle", help="At most so many bytes a second and node, such as 10MB."),
+]
 
 
 def validate_step(step: int) -> None:

@@ -2,8 +2,7 @@
 
 import sys
 import time
-from collections.abc import Sequence
-from itertools import groupby
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from kio.schema.alter_partition_reassignments.v1 import request as alter
@@ -13,14 +12,21 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i32
 
 from ottla.cli.broker_call import BrokerCall, check
+from ottla.cli.copy_progress import CopyProgress
 from ottla.cli.output import print_line, print_rows
-from ottla.cli.replica_plan import Move, Place, in_steps
+from ottla.cli.replica_plan import Move, Place, by_topic, in_steps
+from ottla.cli.replication_throttle import clear_throttle, set_throttle
 
 ALTER_VERSION = 0
 LIST_VERSION = 0
 ELECT_VERSION = 2
 PREFERRED = i8(0)
+POLL_FIRST_S = 0.05
 POLL_S = 0.5
+INTERRUPTED = (
+    "what is being copied goes on: `ottla reassignments watch` shows it and takes the throttle off "
+    "at the end, `ottla reassignments cancel` takes it back"
+)
 
 
 def print_plan(moves: Sequence[Move]) -> None:
@@ -54,24 +60,50 @@ def settle(broker: BrokerCall) -> None:
         pending = ongoing(broker, None)
 
 
-def carry_out(broker: BrokerCall, moves: Sequence[Move], step: int) -> None:
-    """Returns when all are done; at most `step` partitions are copied at the same time."""
-    done = 0
-    for part in in_steps(moves, step):
-        reassign(broker, {move.place: move.after for move in part})
-        pending = {move.place for move in part}
-        while pending:
-            still = pending & ongoing(broker, pending)
-            done += len(pending) - len(still)
-            if len(still) < len(pending):
-                print_line(f"{done} of {len(moves)} partitions done", sys.stderr)
-            pending = still
-            if pending:
-                time.sleep(POLL_S)
+def carry_out(
+    broker: BrokerCall, moves: Sequence[Move], step: int, throttle: int | None = None
+) -> None:
+    """Returns when all are done; at most `step` partitions are copied at the same time.
+
+    A throttle, in bytes a second, ends with it. Whoever is interrupted leaves the throttle to what
+    is still being copied.
+    """
+    if throttle is not None:
+        set_throttle(broker, moves, throttle)
+    try:
+        with CopyProgress(broker, moves) as progress:
+            waiting = {move.place for move in moves}
+            for part in in_steps(moves, step):
+                reassign(broker, {move.place: move.after for move in part})
+                places = {move.place for move in part}
+                waiting -= places
+                wait_for(broker, places, progress, waiting)
+    except KeyboardInterrupt:
+        print_line(INTERRUPTED, sys.stderr)
+        raise
     lead_by_first(broker, [move.place for move in moves])
+    if throttle is not None:
+        nodes = {node for move in moves for node in (*move.before, *move.after)}
+        clear_throttle(broker, {move.place.topic for move in moves}, nodes)
 
 
-def reassign(broker: BrokerCall, wanted: dict[Place, tuple[int, ...] | None]) -> None:
+def wait_for(
+    broker: BrokerCall,
+    pending: Set[Place],
+    progress: CopyProgress,
+    later: Set[Place] = frozenset(),
+) -> None:
+    """Until these are not being reassigned any more; `later` has those that are not begun yet."""
+    delay_s = POLL_FIRST_S
+    while pending:
+        pending = pending & ongoing(broker, pending)
+        progress.update(pending | later)
+        if pending:
+            time.sleep(delay_s)
+            delay_s = min(delay_s * 2, POLL_S)
+
+
+def reassign(broker: BrokerCall, wanted: Mapping[Place, tuple[int, ...] | None]) -> None:
     """None takes a reassignment back."""
     request = alter.AlterPartitionReassignmentsRequest(
         topics=tuple(
@@ -79,7 +111,7 @@ def reassign(broker: BrokerCall, wanted: dict[Place, tuple[int, ...] | None]) ->
                 name=TopicName(topic),
                 partitions=tuple(_target(place.partition, wanted[place]) for place in places),
             )
-            for topic, places in _by_topic(wanted)
+            for topic, places in by_topic(wanted)
         )
     )
     response = broker.call(request, ALTER_VERSION)
@@ -90,24 +122,32 @@ def reassign(broker: BrokerCall, wanted: dict[Place, tuple[int, ...] | None]) ->
             check(one.error_code, str(place), one.error_message)
 
 
-def ongoing(broker: BrokerCall, places: set[Place] | None) -> set[Place]:
+def ongoing(broker: BrokerCall, places: Set[Place] | None) -> set[Place]:
     """Those of the places that are being reassigned; None for all."""
+    return {move.place for move in ongoing_moves(broker, places)}
+
+
+def ongoing_moves(broker: BrokerCall, places: Set[Place] | None = None) -> list[Move]:
     topics = None
     if places is not None:
         topics = tuple(
             listing.ListPartitionReassignmentsTopics(
                 name=TopicName(topic), partition_indexes=tuple(i32(one.partition) for one in found)
             )
-            for topic, found in _by_topic(places)
+            for topic, found in by_topic(places)
         )
     request = listing.ListPartitionReassignmentsRequest(topics=topics)
     response = broker.call(request, LIST_VERSION)
     check(response.error_code, "reassignment", response.error_message)
-    return {
-        Place(topic.name, one.partition_index)
+    return sorted(
+        Move(
+            Place(topic.name, one.partition_index),
+            tuple(node for node in one.replicas if node not in one.adding_replicas),
+            tuple(node for node in one.replicas if node not in one.removing_replicas),
+        )
         for topic in response.topics
         for one in topic.partitions
-    }
+    )
 
 
 def lead_by_first(broker: BrokerCall, places: Sequence[Place]) -> None:
@@ -118,7 +158,7 @@ def lead_by_first(broker: BrokerCall, places: Sequence[Place]) -> None:
             TopicPartitions(
                 topic=TopicName(topic), partitions=tuple(i32(one.partition) for one in found)
             )
-            for topic, found in _by_topic(places)
+            for topic, found in by_topic(places)
         ),
     )
     response = broker.call(request, ELECT_VERSION)
@@ -130,8 +170,3 @@ def _target(partition: int, replicas: tuple[int, ...] | None) -> alter.Reassigna
         partition_index=i32(partition),
         replicas=None if replicas is None else tuple(map(BrokerId, replicas)),
     )
-
-
-def _by_topic(places: Any) -> list[tuple[str, list[Place]]]:
-    ordered: list[Place] = sorted(places)
-    return [(topic, list(found)) for topic, found in groupby(ordered, key=lambda one: one.topic)]

@@ -4,14 +4,16 @@ from ottla.cli.broker_call import bootstrap_broker
 from ottla.cli.cluster_reader import ClusterReader
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.output import print_json, print_line
-from ottla.cli.parameters import AsJson, Flag, Step, validate_step
+from ottla.cli.parameters import AsJson, Flag, Step, Throttle, validate_step
 from ottla.cli.reassignment import carry_out, plan_document, print_plan, settle
 from ottla.cli.replica_plan import plan_rebalance
+from ottla.cli.replication_throttle import parse_rate
 
 
 def rebalance(
     *,
     step: Step = 10,
+    throttle: Throttle = None,
     dry_run: Flag = False,
     connection: Connection = DEFAULT_CONNECTION,
     as_json: AsJson = False,
@@ -22,12 +24,13 @@ def rebalance(
         dry_run: Only show what would be moved.
     """
     validate_step(step)
+    rate = parse_rate(throttle)
     with bootstrap_broker(connection) as broker:
         settle(broker)
         reader = ClusterReader(broker)
         moves = plan_rebalance(reader.assignments(), reader.plan_nodes())
         if moves and not dry_run:
-            carry_out(broker, moves, step)
+            carry_out(broker, moves, step, rate)
     if as_json:
         print_json(plan_document(moves))
     elif not moves:

@@ -7,6 +7,7 @@ what such a node has stays, for it may come back.
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 
@@ -33,9 +34,13 @@ class Move(NamedTuple):
     after: tuple[int, ...]
 
     @property
+    def added(self) -> set[int]:
+        """The nodes that the partition is copied to."""
+        return set(self.after) - set(self.before)
+
+    @property
     def copies(self) -> int:
-        """How often the partition is copied for this."""
-        return len(set(self.after) - set(self.before))
+        return len(self.added)
 
 
 class NoRoom(Exception):
@@ -254,6 +259,11 @@ def _path(start: int, end: int, came: dict[int, tuple[int, Place]]) -> list[tupl
         steps.append((giver, end, place))
         end = giver
     return steps[::-1]
+
+
+def by_topic(places: Iterable[Place]) -> list[tuple[str, list[Place]]]:
+    ordered = sorted(places)
+    return [(topic, list(found)) for topic, found in groupby(ordered, key=lambda one: one.topic)]
 
 
 def in_steps(moves: Sequence[Move], size: int) -> Iterator[Sequence[Move]]:

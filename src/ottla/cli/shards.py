@@ -1,7 +1,8 @@
 """`ottla serve --shards N`: N nodes of a cluster for the cores of one machine.
 
 One process uses one core. The shards have ids, ports and directories in a row, from those of the
-first one on, and one rack, so that the copies of a partition are on different machines.
+first one on, and one rack, so that the copies of a partition and the voters of the metadata quorum
+are on different machines.
 """
 
 import asyncio

@@ -31,7 +31,7 @@ from kio.static.primitive import i64
 from ottla.controller.broker_sessions import BrokerSessions
 from ottla.controller.elections import ElectionControl
 from ottla.controller.features import validate_broker_features
-from ottla.controller.image import MetadataImage
+from ottla.controller.image import BROKER_RESOURCE, MetadataImage
 from ottla.controller.leadership import Leadership
 from ottla.controller.partition_change import Departure
 from ottla.controller.partition_index import PartitionIndex
@@ -42,6 +42,7 @@ from ottla.controller.records import (
     BrokerEndpoint,
     BrokerFeature,
     BrokerRegistrationChangeRecord,
+    ConfigRecord,
     MetadataRecord,
     PartitionChangeRecord,
     PartitionRecord,
@@ -153,7 +154,10 @@ class BrokerControl:
     def unregister_broker(
         self, request: UnregisterBrokerRequest
     ) -> Result[UnregisterBrokerResponse]:
-        """Nothing is known of its disk afterwards, so it is no eligible leader any more."""
+        """Nothing is known of its disk afterwards, so it is no eligible leader any more.
+
+        Its configs go with it: the next broker of that id is another one.
+        """
         broker = _find(self._image, request.broker_id)
         if not broker.fenced:
             raise ApiError(
@@ -168,6 +172,7 @@ class BrokerControl:
             response,
             (
                 *self._moves(broker.broker_id, Departure.LOST),
+                *_without_configs(self._image, broker.broker_id),
                 UnregisterBrokerRecord(
                     broker_id=broker.broker_id, broker_epoch=broker.broker_epoch
                 ),
@@ -266,6 +271,13 @@ def _find(image: MetadataImage, broker_id: int) -> RegisterBrokerRecord:
     if broker is None:
         raise ApiError(ErrorCode.broker_id_not_registered, f"broker {broker_id} is not registered")
     return broker
+
+
+def _without_configs(image: MetadataImage, broker_id: int) -> Iterator[ConfigRecord]:
+    for name in image.broker_configs(broker_id):
+        yield ConfigRecord(
+            resource_type=BROKER_RESOURCE, resource_name=str(broker_id), name=name, value=None
+        )
 
 
 def _fences(records: list[MetadataRecord]) -> bool:

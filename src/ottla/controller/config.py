@@ -81,6 +81,17 @@ UNCLEAN_LEADER_ELECTION_ENABLE: Final = ConfigKey(
     synonym="unclean.leader.election.enable",
 )
 
+ALL_LOG_DIRS: Final = "*"
+CORDONED_LOG_DIRS: Final[ConfigKey[tuple[str, ...]]] = ConfigKey(
+    "cordoned.log.dirs",
+    ConfigType.LIST,
+    (),
+    "Log directories of a broker that get no new partitions, or * for all (KIP-1066). A broker all "
+    "of whose directories are cordoned is no place for new replicas. It is set in the metadata, as "
+    "`ottla node drain` does.",
+    dynamic=True,
+)
+
 BROKER_KEYS: Final[tuple[ConfigKey[Any], ...]] = (
     NUM_PARTITIONS,
     DEFAULT_REPLICATION_FACTOR,
@@ -90,4 +101,5 @@ BROKER_KEYS: Final[tuple[ConfigKey[Any], ...]] = (
     BROKER_HEARTBEAT_INTERVAL_MS,
     AUTO_LEADER_REBALANCE_ENABLE,
     LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS,
+    CORDONED_LOG_DIRS,
 )

@@ -6,9 +6,10 @@ from uuid import UUID
 from kio.schema.types import BrokerId
 from kio.static.primitive import i32
 
+from ottla.controller.config import ALL_LOG_DIRS, CORDONED_LOG_DIRS
 from ottla.controller.image import MetadataImage
 from ottla.controller.placement import Candidate
-from ottla.controller.records import NO_LEADER, PartitionRecord
+from ottla.controller.records import NO_LEADER, PartitionRecord, RegisterBrokerRecord
 
 PARTITIONS_PER_REQUEST_MAX = 10_000
 
@@ -16,10 +17,22 @@ PARTITIONS_PER_REQUEST_MAX = 10_000
 def candidates(image: MetadataImage) -> list[Candidate]:
     return [
         Candidate(
-            broker.broker_id, broker.rack, not broker.fenced and not broker.in_controlled_shutdown
+            broker.broker_id,
+            broker.rack,
+            not broker.fenced and not broker.in_controlled_shutdown,
+            is_cordoned(image, broker),
         )
         for _, broker in sorted(image.brokers.items())
     ]
+
+
+def is_cordoned(image: MetadataImage, broker: RegisterBrokerRecord) -> bool:
+    """Paths are the broker's matter; that there are as many as directories says enough."""
+    text = image.broker_configs(broker.broker_id).get(CORDONED_LOG_DIRS.name)
+    if not text:
+        return False
+    paths = CORDONED_LOG_DIRS.parse(text)
+    return ALL_LOG_DIRS in paths or len(set(paths)) >= max(len(broker.log_dirs), 1)
 
 
 def new_partitions(

@@ -2,11 +2,12 @@
 
 Each partition takes the next leader in turn, so leaders are even over brokers. Followers go to
 other racks for as long as there are any, there to the broker with the fewest replicas so far, and
-among equals in turn, so that the partitions of one leader do not all share the same followers.
+among equals in turn, so that the partitions of one leader do not all share the same followers. A
+broker that is cordoned gets nothing new (KIP-1066).
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from kio.schema.types import BrokerId
@@ -18,12 +19,14 @@ class Candidate(NamedTuple):
     broker_id: BrokerId
     rack: str | None
     active: bool  # Only an active broker can be the first replica.
+    cordoned: bool = False  # It gets no new replicas.
 
 
 def place(
     candidates: Sequence[Candidate], partition_count: int, replication_factor: int, start: int
 ) -> list[tuple[BrokerId, ...]]:
     """The replicas of each new partition; `start` says which broker comes first."""
+    candidates = [candidate for candidate in candidates if not candidate.cordoned]
     validate_replication_factor(candidates, replication_factor)
     active = [candidate for candidate in candidates if candidate.active]
     pool = _alternate_racks(active if len(active) >= replication_factor else candidates)
@@ -44,7 +47,7 @@ def validate_replication_factor(candidates: Sequence[Candidate], replication_fac
         raise ApiError(
             ErrorCode.invalid_replication_factor,
             f"the replication factor {replication_factor} needs as many brokers, "
-            f"and {len(candidates)} are registered",
+            f"and {len(candidates)} are registered and not drained",
         )
     if not any(candidate.active for candidate in candidates):
         raise ApiError(
@@ -90,17 +93,27 @@ def _spread(
 
 
 def validate_manual(
-    replicas: Sequence[int], known: Sequence[Candidate], replication_factor: int | None
+    replicas: Sequence[int],
+    known: Sequence[Candidate],
+    replication_factor: int | None,
+    present: Collection[int] = (),
 ) -> None:
-    """Check one partition of a manual assignment; None for the first, which sets the factor."""
+    """Check one partition of a manual assignment; None for the first, which sets the factor.
+
+    A broker that is cordoned keeps the replicas that it has (`present`).
+    """
     known_ids = {candidate.broker_id for candidate in known}
     strays = [broker_id for broker_id in replicas if broker_id not in known_ids]
+    cordoned = {one.broker_id for one in known if one.cordoned}
+    refused = [one for one in replicas if one in cordoned and one not in present]
     if not replicas:
         problem = "a manual assignment has a partition without replicas"
     elif len(set(replicas)) != len(replicas):
         problem = f"a manual assignment names a broker twice: {_listed(replicas)}"
     elif strays:
         problem = f"a manual assignment names broker {strays[0]}, which is not registered"
+    elif refused:
+        problem = f"a manual assignment names broker {refused[0]}, which is drained (cordoned)"
     elif replication_factor is not None and len(replicas) != replication_factor:
         problem = (
             f"a manual assignment has {len(replicas)} replicas for a partition "

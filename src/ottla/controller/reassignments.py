@@ -131,7 +131,7 @@ class ReassignmentControl:
                 )
             wanted = present
         else:
-            validate_manual(wanted, candidates(self._image), None)
+            validate_manual(wanted, candidates(self._image), None, present)
         if len(wanted) != len(present) and not may_change_count:
             raise ApiError(
                 ErrorCode.invalid_replication_factor,

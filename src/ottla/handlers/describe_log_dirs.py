@@ -5,7 +5,7 @@ What lies in each log directory; no topics means all of them.
 v2  flexible
 v3  an error for the whole request
 v4  the size of the volume and what is free on it (KIP-827)
-v5  cordoned directories; there are none
+v5  cordoned directories (KIP-1066)
 """
 
 from collections.abc import Iterable
@@ -24,8 +24,8 @@ from ottla.handlers.broker import Broker, RequestContext
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 from ottla.protocol.topics import CLUSTER_METADATA_TOPIC, TopicPartition
+from ottla.storage.directory_info import DirectoryInfo
 from ottla.storage.log import PartitionLog
-from ottla.storage.manager import DirectoryInfo
 
 
 def handle_describe_log_dirs(
@@ -54,7 +54,10 @@ def _directory(
 ) -> DescribeLogDirsResult:
     if not directory.online:
         return DescribeLogDirsResult(
-            error_code=ErrorCode.kafka_storage_error, log_dir=directory.path, topics=()
+            error_code=ErrorCode.kafka_storage_error,
+            log_dir=directory.path,
+            topics=(),
+            is_cordoned=directory.cordoned,
         )
     logs = [
         log
@@ -68,6 +71,7 @@ def _directory(
         topics=tuple(_topics(logs)),
         total_bytes=i64(directory.total_bytes),
         usable_bytes=i64(directory.usable_bytes),
+        is_cordoned=directory.cordoned,
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ottla import __version__
 from ottla.controller.config import BROKER_KEYS as CONTROLLER_KEYS
 from ottla.groups.config import BROKER_KEYS as GROUP_BROKER_KEYS
 from ottla.groups.consumer.config import BROKER_KEYS as CONSUMER_BROKER_KEYS
@@ -18,7 +19,14 @@ from ottla.network.config import ADVERTISED_LISTENERS, LISTENERS
 from ottla.network.config import BROKER_KEYS as NETWORK_KEYS
 from ottla.node.joining import addresses_problem
 from ottla.node.settings import ServeSettings
-from ottla.protocol.config import ConfigKey, ConfigSchema, ConfigType, ConfigValues, at_least
+from ottla.protocol.config import (
+    ConfigKey,
+    ConfigSchema,
+    ConfigType,
+    ConfigValues,
+    at_least,
+    one_of,
+)
 from ottla.protocol.errors import ApiError
 from ottla.raft.config import BROKER_KEYS as QUORUM_KEYS
 from ottla.replication.config import BROKER_KEYS as REPLICATION_KEYS
@@ -55,7 +63,20 @@ QUORUM_BOOTSTRAP_SERVERS: ConfigKey[tuple[str, ...]] = ConfigKey(
     addresses_problem,
 )
 
-NODE_KEYS: tuple[ConfigKey[Any], ...] = (NODE_ID, BROKER_RACK, QUORUM_BOOTSTRAP_SERVERS)
+OTTLA_VERSION = ConfigKey(
+    "ottla.version",
+    ConfigType.STRING,
+    __version__,
+    "The release that the node runs. It is there to be read, and cannot be set.",
+    one_of(__version__),
+)
+
+NODE_KEYS: tuple[ConfigKey[Any], ...] = (
+    NODE_ID,
+    BROKER_RACK,
+    QUORUM_BOOTSTRAP_SERVERS,
+    OTTLA_VERSION,
+)
 
 BROKER_SCHEMA = ConfigSchema(
     (

@@ -39,6 +39,7 @@ from ottla.node.config import (
 )
 from ottla.node.deleted_topics import DeletedTopics
 from ottla.node.descriptors import descriptor_limit, share_descriptors
+from ottla.node.dynamic_configs import DynamicConfigs
 from ottla.node.environment import Environment
 from ottla.node.group_configs import GroupConfigs
 from ottla.node.group_coordinators import group_coordinators, remove_offsets_of_topics
@@ -150,6 +151,7 @@ class Node:
             ),
             self._clock,
         )
+        self._dynamic = DynamicConfigs(self._configs, self._logs, self._replicas.throttle)
         self._peers = Peers(self._loop, f"node-{self.node_id}")
         self._bootstrap = [parse_address(text) for text in self.values[QUORUM_BOOTSTRAP_SERVERS]]
         self._patience_s = SESSIONS_WAITED * self.values[BROKER_SESSION_TIMEOUT_MS] / 1000
@@ -261,7 +263,7 @@ class Node:
         server.use(make_dispatch(broker, API_TABLE))
         if quorum.is_alone:
             server.start()
-        voting = Voting(quorum, self._peers, self.values[QUORUM_SIZE])
+        voting = Voting(quorum, self._peers, self.values[QUORUM_SIZE], self._feed.image)
         self._supervisor.start("voting", voting.watch())
         housekeeping = Housekeeping(
             self.values, self._logs, self._replicas, self._clock, self._executor
@@ -373,8 +375,10 @@ class Node:
         image = self._feed.image
         deleted = DeletedTopics(self._loop, lambda names: remove_offsets_of_topics(groups, names))
         deleted.load(image)
+        self._dynamic.load()
         self._replicas.load(image, self._feed.take_removed_topic_ids())
         self._feed.listen(Listener(deleted.on_record, deleted.load))
+        self._feed.listen(Listener(self._dynamic.on_record, self._dynamic.load))
         self._feed.listen(Listener(self._replicas.on_record, self._replicas.load))
 
     def _start_replication(self, controller: ControllerClient, registration: Registration) -> None:

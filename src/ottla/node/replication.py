@@ -63,6 +63,7 @@ def start_replication(
             supervisor=supervisor,
             loop=asyncio.get_running_loop(),
             on_cut=replicas.on_cut,
+            throttle=replicas.throttle,
         ),
     )
     changes = IsrChanges(node_id, broker_epoch, controller.alter_partition, clock, supervisor)

@@ -1,16 +1,20 @@
 """Whether this node votes in the metadata quorum.
 
 The first nodes of a cluster become voters by themselves, until there are `quorum.size` of them; so
-do later ones when voters were removed. A voter whose address changed tells the leader. A node whose
-disk was replaced takes the place of the voter that it was.
+do later ones when voters were removed, and those that spread the voters over more racks. A voter
+whose address changed tells the leader. A node whose disk was replaced takes the place of the voter
+that it was.
 """
 
 import asyncio
 import logging
 from typing import Any, Final
 
+from ottla.controller.image import MetadataImage
+from ottla.controller.partitions import is_cordoned
 from ottla.network.peers import Peers, PeerUnreachable
 from ottla.node.quorum import MetadataQuorum
+from ottla.node.voter_places import Place, should_vote, surplus_voter
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.raft.messages import (
     AddRaftVoterRequest,
@@ -19,7 +23,7 @@ from ottla.raft.messages import (
     UpdateRaftVoterRequest,
 )
 from ottla.raft.node import RaftNode
-from ottla.raft.voters import KRAFT_VERSION_MAX, Voter
+from ottla.raft.voters import KRAFT_VERSION_MAX, Voter, VoterSet
 
 logger = logging.getLogger(__name__)
 
@@ -38,10 +42,13 @@ _PASSING: Final = (
 
 
 class Voting:
-    def __init__(self, quorum: MetadataQuorum, peers: Peers, quorum_size: int) -> None:
+    def __init__(
+        self, quorum: MetadataQuorum, peers: Peers, quorum_size: int, image: MetadataImage
+    ) -> None:
         self._quorum = quorum
         self._peers = peers
         self._quorum_size = quorum_size
+        self._image = image
         self._identity = quorum.driver.identity
 
     async def watch(self) -> None:
@@ -68,15 +75,48 @@ class Voting:
         if key in voters:
             assert voter is not None
             if voter.endpoints == self._identity.endpoints and voter.key == key:
-                return False
+                return await self._remove_surplus(voters)
             await self._update(core)
         elif voter is not None:
             await self._replace(voter)
-        elif len(voters) < self._quorum_size:
+        elif self._should_vote(voters):
             await self._add()
         else:
             return False
         return True
+
+    def _should_vote(self, voters: VoterSet) -> bool:
+        candidates = [
+            Place(one.broker_id, one.rack)
+            for one in self._image.active_brokers()
+            if not is_cordoned(self._image, one)
+        ]
+        me = next((one for one in candidates if one.node_id == self._identity.key.id), None)
+        return me is not None and should_vote(
+            me, self._places(voters), candidates, self._quorum_size
+        )
+
+    async def _remove_surplus(self, voters: VoterSet) -> bool:
+        """The leader's task, so that no two nodes do it at once."""
+        if not self._quorum.leadership.is_here:
+            return False
+        places = self._places(voters)
+        node_id = surplus_voter(places, self._identity.key.id, self._quorum_size)
+        voter = None if node_id is None else voters.voter(node_id)
+        if voter is None:
+            return False
+        logger.info("node %d votes no longer: its rack has other voters", voter.key.id)
+        await self._call(
+            RemoveRaftVoterRequest(cluster_id=self._identity.cluster_id, voter=voter.key)
+        )
+        return True
+
+    def _places(self, voters: VoterSet) -> list[Place]:
+        brokers = self._image.brokers
+        return [
+            Place(one.key.id, brokers[one.key.id].rack if one.key.id in brokers else None)
+            for one in voters
+        ]
 
     async def _add(self) -> None:
         request = AddRaftVoterRequest(

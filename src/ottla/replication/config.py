@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from ottla.protocol.config import ConfigKey, ConfigType, at_least, one_of
+from ottla.storage.config import LONG_MAX
 
 FETCH_MAX_BYTES = ConfigKey(
     "fetch.max.bytes",
@@ -79,9 +80,30 @@ REPLICA_SELECTOR_CLASS = ConfigKey(
     one_of("", _LEADER_SELECTOR, RACK_AWARE_SELECTOR),
 )
 
+LEADER_REPLICATION_THROTTLED_RATE = ConfigKey(
+    "leader.replication.throttled.rate",
+    ConfigType.LONG,
+    LONG_MAX,
+    "Bytes in a second that this broker sends to followers that are not in sync, of the partitions "
+    "that leader.replication.throttled.replicas of their topics names.",
+    at_least(0),
+    dynamic=True,
+)
+FOLLOWER_REPLICATION_THROTTLED_RATE = ConfigKey(
+    "follower.replication.throttled.rate",
+    ConfigType.LONG,
+    LONG_MAX,
+    "Bytes in a second that this broker copies from leaders until it is in sync, of the partitions "
+    "that follower.replication.throttled.replicas of their topics names.",
+    at_least(0),
+    dynamic=True,
+)
+
 BROKER_KEYS: tuple[ConfigKey[Any], ...] = (
     FETCH_MAX_BYTES,
     FETCH_SESSION_SLOTS_MAX,
+    FOLLOWER_REPLICATION_THROTTLED_RATE,
+    LEADER_REPLICATION_THROTTLED_RATE,
     REPLICA_FETCH_BACKOFF_MS,
     REPLICA_FETCH_MAX_BYTES,
     REPLICA_FETCH_MIN_BYTES,

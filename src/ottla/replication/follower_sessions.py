@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.protocol.hot_fetch import FetchedPartition, FetchRequest, PartitionData
+from ottla.protocol.hot_fetch import FetchedPartition, FetchRequest, PartitionData, RecordsPlace
 from ottla.replication.fetch_sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
@@ -28,6 +28,7 @@ from ottla.replication.fetch_sessions import (
 )
 from ottla.replication.followers import FollowerFetch
 from ottla.replication.partition import Partition
+from ottla.replication.throttle import ReplicationThrottle
 from ottla.runtime.clock import Clock
 from ottla.storage.errors import NotCached
 from ottla.storage.reading import LogSlice
@@ -36,6 +37,9 @@ PROGRESS_DELAY_S: Final = 0.01  # What is committed is told this late, if no rec
 
 
 class LedPartitions(Protocol):
+    @property
+    def throttle(self) -> ReplicationThrottle: ...
+
     def find(self, topic: str | UUID, index: int) -> Partition: ...
 
     def on_isr_change(self, partition: Partition) -> None: ...
@@ -143,6 +147,7 @@ class FollowerSession:
         self._waiting: _Waiting | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._progress_timer: asyncio.TimerHandle | None = None
+        self._throttle_timer: asyncio.TimerHandle | None = None
         self._is_scheduled = False
 
     def fetch(
@@ -210,6 +215,8 @@ class FollowerSession:
         sources: list[tuple[_Copied, Partition]] = []
         for copied in list(self._unsettled.values()):
             found = self._source(copied)
+            if isinstance(found, Partition) and self._is_held_up(found):
+                found = _without_records(copied, found)
             if isinstance(found, Partition):
                 sources.append((copied, found))
             else:
@@ -250,6 +257,20 @@ class FollowerSession:
         except ApiError as error:
             return PartitionData(asked.partition, error.code)
         return partition
+
+    def _is_held_up(self, partition: Partition) -> bool:
+        """By the throttle; there is another look when it lets more through."""
+        throttle = self._led.throttle
+        if not throttle.counts_as_leader(partition, self._replica_id):
+            return False
+        wait_ms = throttle.leader.wait_ms
+        if wait_ms and self._throttle_timer is None:
+            self._throttle_timer = self._loop.call_later(wait_ms / 1000, self._on_let_through)
+        return wait_ms > 0
+
+    def _on_let_through(self) -> None:
+        self._throttle_timer = None
+        self._look_again()
 
     def _note_progress(self, partition: Partition, asked: FetchedPartition) -> None:
         log = partition.log
@@ -305,11 +326,19 @@ class FollowerSession:
             if not data.error_code and data.diverging_epoch is None:
                 copied.sent_high_watermark = data.high_watermark
                 copied.sent_log_start_offset = data.log_start_offset
+                self._spend(copied.partition, data.records)
         self._settle(outcome)
         answer = [(copied.key[0], data) for copied, data in news]
         if not self.id:
             self.close()
         waiting.respond(FollowerAnswer(ErrorCode.none, self.id, answer))
+
+    def _spend(self, partition: Partition | None, records: RecordsPlace | None) -> None:
+        if records is None or partition is None:
+            return
+        throttle = self._led.throttle
+        if throttle.counts_as_leader(partition, self._replica_id):
+            throttle.leader.spend(records.size)
 
     def _settle(self, outcome: _Outcome) -> None:
         """Who has said all is heard again when there is news; who was served goes to the end."""
@@ -322,10 +351,10 @@ class FollowerSession:
 
     def _stop_waiting(self) -> None:
         self._waiting = None
-        for timer in (self._timer, self._progress_timer):
+        for timer in (self._timer, self._progress_timer, self._throttle_timer):
             if timer is not None:
                 timer.cancel()
-        self._timer = self._progress_timer = None
+        self._timer = self._progress_timer = self._throttle_timer = None
 
 
 class FollowerSessions:
@@ -380,6 +409,13 @@ class FollowerSessions:
         if self._sessions.get(session.id) is session:
             del self._sessions[session.id]
         session.close()
+
+
+def _without_records(copied: _Copied, partition: Partition) -> PartitionData:
+    log = partition.log
+    return PartitionData(
+        copied.asked.partition, ErrorCode.none, log.high_watermark, -1, log.log_start_offset
+    )
 
 
 def _read_all(

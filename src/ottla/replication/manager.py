@@ -26,6 +26,7 @@ from ottla.replication.delayed_produce import DelayedProduces
 from ottla.replication.fetch_sessions import FetchSessions
 from ottla.replication.followers import Followers
 from ottla.replication.partition import FlushPolicy, LogFlusher, Partition
+from ottla.replication.throttle import ReplicationThrottle
 from ottla.runtime.clock import Clock
 from ottla.storage.config import LONG_MAX, LogConfig
 from ottla.storage.errors import StorageError
@@ -75,6 +76,7 @@ class ReplicaManager:
         """`log_config` gives the configuration in force for a topic."""
         self.fetch_sessions = fetch_sessions
         self.delayed_produces = DelayedProduces()
+        self.throttle = ReplicationThrottle(settings.node_id, clock)
         self._settings = settings
         self._node_id = settings.node_id
         self._logs = logs

@@ -24,6 +24,7 @@ from ottla.protocol.topics import TopicPartition
 from ottla.records.errors import RecordError
 from ottla.replication.copy_session import CopyKey, CopySession
 from ottla.replication.partition import Partition
+from ottla.replication.throttle import ReplicationThrottle
 from ottla.runtime.supervisor import Supervisor
 from ottla.storage.errors import StorageError
 from ottla.storage.log import PartitionLog
@@ -32,6 +33,7 @@ from ottla.storage.manager import LogManager
 logger = logging.getLogger(__name__)
 
 BACKOFF_FIRST_MS: Final = 20.0
+THROTTLED_MAX_MS: Final = 500.0  # Then it is looked whether the throttle is still the same.
 APPENDED_BYTES_MAX: Final = 1 << 20  # Appended in one turn of the loop.
 
 _OFFSET_BYTES: Final = 8
@@ -67,12 +69,13 @@ class FetcherTools(NamedTuple):
     supervisor: Supervisor
     loop: asyncio.AbstractEventLoop
     on_cut: Callable[[Partition], None]  # It can change its role again.
+    throttle: ReplicationThrottle
 
 
 class _Copy:
     """One partition in one leader epoch."""
 
-    __slots__ = ("backoff_ms", "key", "leader_epoch", "partition", "since_request")
+    __slots__ = ("backoff_ms", "is_behind", "key", "leader_epoch", "partition", "since_request")
 
     def __init__(self, partition: Partition, key: CopyKey, since_request: int) -> None:
         self.partition = partition
@@ -80,6 +83,7 @@ class _Copy:
         self.leader_epoch = partition.leader_epoch
         self.since_request = since_request  # Answers to earlier ones are not for it.
         self.backoff_ms = BACKOFF_FIRST_MS
+        self.is_behind = False  # It lacks what is committed, as the leader has said.
 
     @property
     def is_synced(self) -> bool:
@@ -237,6 +241,9 @@ class ReplicaFetcher:
             self._leave_out(copy, str(error))
             return False
         partition.follow_high_watermark(data.high_watermark)
+        copy.is_behind = partition.log.log_end_offset < data.high_watermark
+        if records and self._tools.throttle.counts_as_follower(partition):
+            self._tools.throttle.follower.spend(len(records))
         copy.backoff_ms = BACKOFF_FIRST_MS
         return bool(records) or partition.log.log_start_offset != start
 
@@ -310,7 +317,16 @@ class ReplicaFetcher:
             done.set_result(None)
 
     def _activate(self, copy: _Copy) -> None:
-        """Its position is told with the next request, which goes out at once."""
+        """Its position is told with the next request, which goes out at once.
+
+        Unless the throttle is to be waited for.
+        """
+        throttle = self._tools.throttle
+        if copy.is_behind and throttle.counts_as_follower(copy.partition):
+            wait_ms = throttle.follower.wait_ms
+            if wait_ms:
+                self._leave_out_for(copy, min(wait_ms, THROTTLED_MAX_MS))
+                return
         self._active[copy.key] = copy
         self._session.change(copy.key)
         self._activated.set()
@@ -335,10 +351,13 @@ class ReplicaFetcher:
             self.leader_id,
             reason,
         )
+        self._leave_out_for(copy, copy.backoff_ms)
+        copy.backoff_ms = min(copy.backoff_ms * 2, self._settings.backoff_max_ms)
+
+    def _leave_out_for(self, copy: _Copy, wait_ms: float) -> None:
         self._active.pop(copy.key, None)
         self._session.forget(copy.key)
-        self._tools.loop.call_later(copy.backoff_ms / 1000, self._take_up_again, copy)
-        copy.backoff_ms = min(copy.backoff_ms * 2, self._settings.backoff_max_ms)
+        self._tools.loop.call_later(wait_ms / 1000, self._take_up_again, copy)
 
     def _take_up_again(self, copy: _Copy) -> None:
         if self._copies.get(copy.key) is copy and not self._tools.supervisor.stopped:

@@ -18,7 +18,8 @@ QUORUM_SIZE: Final = ConfigKey(
     ConfigType.INT,
     3,
     "Nodes become voters of the metadata quorum by themselves until there are so many. An odd "
-    "number: of 3 voters 1 may fail, of 5 voters 2. Ottla's own key.",
+    "number: of 3 voters 1 may fail, of 5 voters 2. If there are more, a rack that has several "
+    "gives one up. Ottla's own key.",
     validator=at_least(1),
 )
 

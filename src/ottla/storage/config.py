@@ -42,6 +42,14 @@ def _cleanup_policies(policies: tuple[str, ...]) -> str | None:
     return each_of("delete", "compact")(policies)
 
 
+def _throttled_replicas(replicas: tuple[str, ...]) -> str | None:
+    for replica in replicas:
+        partition, _, broker = replica.partition(":")
+        if replica != "*" and not (partition.isdecimal() and broker.isdecimal()):
+            return f"{replica!r} is not * or PARTITION:BROKER"
+    return None
+
+
 def _ratio(value: float) -> str | None:
     return None if 0 <= value <= 1 else "must be from 0 to 1"
 
@@ -219,6 +227,7 @@ LEADER_REPLICATION_THROTTLED_REPLICAS = _topic_key(
     (),
     None,
     "Replicas whose replication is throttled on the leader: partition:broker pairs, or *.",
+    _throttled_replicas,
 )
 FOLLOWER_REPLICATION_THROTTLED_REPLICAS = _topic_key(
     "follower.replication.throttled.replicas",
@@ -226,6 +235,7 @@ FOLLOWER_REPLICATION_THROTTLED_REPLICAS = _topic_key(
     (),
     None,
     "Replicas whose replication is throttled on the follower: partition:broker pairs, or *.",
+    _throttled_replicas,
 )
 
 TOPIC_KEYS: tuple[ConfigKey[Any], ...] = (
@@ -265,9 +275,11 @@ class LogConfig:
     compression_type: str = COMPRESSION_TYPE.default
     delete_retention_ms: int = DELETE_RETENTION_MS.default
     file_delete_delay_ms: int = FILE_DELETE_DELAY_MS.default
+    follower_replication_throttled_replicas: tuple[str, ...] = ()
     flush_messages: int = FLUSH_MESSAGES.default
     flush_ms: int = FLUSH_MS.default
     index_interval_bytes: int = INDEX_INTERVAL_BYTES.default
+    leader_replication_throttled_replicas: tuple[str, ...] = ()
     max_compaction_lag_ms: int = MAX_COMPACTION_LAG_MS.default
     max_message_bytes: int = MAX_MESSAGE_BYTES.default
     message_timestamp_after_max_ms: int = MESSAGE_TIMESTAMP_AFTER_MAX_MS.default

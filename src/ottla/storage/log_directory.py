@@ -39,6 +39,7 @@ class LogDirectory:
         "discarded",
         "failure",
         "filesystem",
+        "is_cordoned",
         "open_files",
         "path",
     )
@@ -56,6 +57,7 @@ class LogDirectory:
         self.open_files = OpenFiles(filesystem, open_files_max)
         self.discarded: deque[Discarded] = deque()  # Files to remove, by whoever has the time.
         self.failure: StorageError | None = None
+        self.is_cordoned = False
         self._on_failure = on_failure
         # Partitions that were made, renamed or removed: by this process, and perhaps by one before
         # that was killed before it could sync them.

@@ -12,7 +12,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
-from typing import NamedTuple
 from uuid import UUID, uuid4
 
 from ottla.protocol.config import ConfigValues
@@ -42,6 +41,7 @@ from ottla.storage.directory_identity import (
     parse_directory_id,
     read_identity,
 )
+from ottla.storage.directory_info import DirectoryInfo
 from ottla.storage.directory_loader import DirectoryLoader, log_starts
 from ottla.storage.errors import CorruptLog, StorageError
 from ottla.storage.filesystem import Filesystem, Lock, parent_of
@@ -53,16 +53,6 @@ from ottla.storage.throttle import Throttle
 _logger = logging.getLogger(__name__)
 
 _CLOSING_THREADS_MIN = 8  # They wait for syncs, which the disk does together.
-
-
-class DirectoryInfo(NamedTuple):
-    """For DescribeLogDirs."""
-
-    path: str
-    online: bool
-    total_bytes: int  # Of the volume; -1 when it is not known.
-    usable_bytes: int
-    logs: Sequence[PartitionLog]
 
 
 def _default_config(_topic: str) -> LogConfig:
@@ -159,6 +149,11 @@ class LogManager:
     def is_offline(self) -> bool:
         """Every directory is."""
         return all(home.failure is not None for home in self._homes)
+
+    def cordon(self, is_cordoned: Callable[[str], bool]) -> None:
+        """New logs go to other directories, as long as there is one (KIP-1066)."""
+        for home in self._homes:
+            home.is_cordoned = is_cordoned(home.path)
 
     def write_broker_epoch(self) -> None:
         """Only if nothing that this broker says it has is lost by a crash."""
@@ -312,15 +307,7 @@ class LogManager:
 
     def directories(self) -> list[DirectoryInfo]:
         logs = list(self._logs.values())
-        return [
-            DirectoryInfo(
-                home.path,
-                home.failure is None,
-                *self._space(home),
-                [log for log in logs if log.home is home],
-            )
-            for home in self._homes
-        ]
+        return [DirectoryInfo.of(home, logs) for home in self._homes]
 
     def stop(self) -> None:
         """Close every log; the next start finds a clean shutdown where all went well."""
@@ -394,7 +381,7 @@ class LogManager:
         online = [home for home in self._homes if home.failure is None]
         if not online:
             raise ApiError(ErrorCode.kafka_storage_error, "every log directory is offline")
-        home = min(online, key=self._counts.__getitem__)
+        home = min(online, key=lambda home: (home.is_cordoned, self._counts[home]))
         directory = f"{home.path}/{topic_partition}"
         try:
             self._filesystem.make_directory(directory, sync=False)
@@ -488,11 +475,3 @@ class LogManager:
             self._filesystem.remove_tree(path)
         elif self._filesystem.exists(path):
             self._filesystem.remove(path)
-
-    def _space(self, home: LogDirectory) -> tuple[int, int]:
-        if home.failure is None:
-            try:
-                return self._filesystem.space(home.path)
-            except OSError as error:
-                home.fail(error)
-        return -1, -1

@@ -1,13 +1,18 @@
 """`ottla node drain`: other nodes take over what one has."""
 
 from ottla.cli.broker_call import bootstrap_broker
+from ottla.cli.broker_configs import BROKER, alter_configs
 from ottla.cli.cluster_reader import ClusterReader
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.errors import CommandError
 from ottla.cli.output import print_json, print_line
-from ottla.cli.parameters import AsJson, Flag, Step, validate_step
+from ottla.cli.parameters import AsJson, Flag, Step, Throttle, validate_step
 from ottla.cli.reassignment import carry_out, plan_document, print_plan, settle
-from ottla.cli.replica_plan import NoRoom, plan_drain
+from ottla.cli.replica_plan import Move, NoRoom, plan_drain
+from ottla.cli.replication_throttle import parse_rate
+
+CORDONED_KEY = "cordoned.log.dirs"
+ALL_DIRECTORIES = "*"
 
 
 def drain(
@@ -15,27 +20,32 @@ def drain(
     /,
     *,
     step: Step = 10,
+    throttle: Throttle = None,
     dry_run: Flag = False,
     connection: Connection = DEFAULT_CONNECTION,
     as_json: AsJson = False,
 ) -> None:
     """Move every replica, and with them every leader, from a node to the others.
 
+    From then on it gets no new ones, until `ottla node undrain`.
+
     Args:
         node: Id of the node.
         dry_run: Only show what would be moved.
     """
     validate_step(step)
+    rate = parse_rate(throttle)
     with bootstrap_broker(connection) as broker:
         reader = ClusterReader(broker)
         reader.node(node)
-        settle(broker)
-        try:
-            moves = plan_drain(reader.assignments(), reader.plan_nodes(), node)
-        except NoRoom as error:
-            raise CommandError(str(error)) from None
-        if moves and not dry_run:
-            carry_out(broker, moves, step)
+        moves = planned = _plan(reader, node)
+        if not dry_run:
+            alter_configs(broker, {(BROKER, str(node)): {CORDONED_KEY: ALL_DIRECTORIES}})
+            settle(broker)
+            moves = planned = _plan(reader, node)
+        while planned and not dry_run:
+            carry_out(broker, planned, step, rate)
+            planned = _plan(reader, node)  # What was placed on it just before it was cordoned.
     if as_json:
         print_json(plan_document(moves))
     elif dry_run:
@@ -45,3 +55,10 @@ def drain(
             f"node {node} has nothing left; {len(moves)} partitions were moved. "
             f"Stop it, and take it out of the cluster with `ottla node remove {node}`."
         )
+
+
+def _plan(reader: ClusterReader, node: int) -> list[Move]:
+    try:
+        return plan_drain(reader.assignments(), reader.plan_nodes(), node)
+    except NoRoom as error:
+        raise CommandError(str(error)) from None

@@ -4,12 +4,22 @@ from collections import Counter
 from typing import Any
 
 from ottla.cli.broker_call import bootstrap_broker
-from ottla.cli.cluster_reader import ClusterReader
+from ottla.cli.cluster_reader import ClusterNode, ClusterReader, NodeSettings
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.output import print_json, print_rows
 from ottla.cli.parameters import AsJson
 
-COLUMNS = ("node", "address", "rack", "state", "quorum", "leaders", "replicas", "out_of_sync")
+COLUMNS = (
+    "node",
+    "address",
+    "rack",
+    "state",
+    "quorum",
+    "leaders",
+    "replicas",
+    "out_of_sync",
+    "version",
+)
 
 
 def list_nodes(*, connection: Connection = DEFAULT_CONNECTION, as_json: AsJson = False) -> None:
@@ -31,16 +41,27 @@ def _rows(reader: ClusterReader) -> list[dict[str, Any]]:
         leaders[partition.leader_id] += 1
         replicas.update(partition.replica_nodes)
         in_sync.update(partition.isr_nodes)
-    return [
-        {
+    rows = []
+    for node in reader.nodes():
+        settings = reader.settings(node)
+        row = {
             "node": node.node_id,
             "address": f"{node.host}:{node.port}",
             "rack": node.rack,
-            "state": "fenced" if node.fenced else "active",
+            "state": _state(node, settings, replicas[node.node_id]),
             "quorum": quorum.role(node.node_id) if quorum else None,
             "leaders": leaders[node.node_id],
             "replicas": replicas[node.node_id],
             "out_of_sync": replicas[node.node_id] - in_sync[node.node_id],
+            "version": settings.version,
         }
-        for node in reader.nodes()
-    ]
+        rows.append(row)
+    return rows
+
+
+def _state(node: ClusterNode, settings: NodeSettings, replicas: int) -> str:
+    if node.fenced:
+        return "fenced"
+    if settings.cordoned:
+        return "draining" if replicas else "drained"
+    return "active"

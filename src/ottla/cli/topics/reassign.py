@@ -5,9 +5,10 @@ from ottla.cli.cluster_reader import ClusterReader
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.errors import CommandError, UsageError
 from ottla.cli.output import print_json, print_line
-from ottla.cli.parameters import AsJson, Flag, Step, validate_step
+from ottla.cli.parameters import AsJson, Flag, Step, Throttle, validate_step
 from ottla.cli.reassignment import carry_out, ongoing, plan_document, print_plan, reassign
 from ottla.cli.replica_plan import Assignments, Move, NoRoom, Place, plan_replication_factor
+from ottla.cli.replication_throttle import clear_throttle, parse_rate
 
 
 def reassign_topic(
@@ -19,6 +20,7 @@ def reassign_topic(
     replication_factor: int | None = None,
     cancel: Flag = False,
     step: Step = 10,
+    throttle: Throttle = None,
     dry_run: Flag = False,
     connection: Connection = DEFAULT_CONNECTION,
     as_json: AsJson = False,
@@ -34,6 +36,7 @@ def reassign_topic(
         dry_run: Only show what would be moved.
     """
     validate_step(step)
+    rate = parse_rate(throttle)
     if (replicas is not None) + (replication_factor is not None) + cancel != 1:
         raise UsageError("give one of --replicas, --replication-factor and --cancel")
     if replication_factor is not None and replication_factor < 1:
@@ -44,7 +47,7 @@ def reassign_topic(
         assignments = reader.assignments()
         places = _places(assignments, topic, partition)
         if cancel:
-            _cancel(broker, places)
+            _cancel(broker, reader, places)
             return
         if wanted is None and (pending := ongoing(broker, places)):
             raise CommandError(f"{min(pending)} is being reassigned; wait, or use --cancel")
@@ -54,7 +57,7 @@ def reassign_topic(
             if move.place in places
         ]
         if moves and not dry_run:
-            carry_out(broker, moves, step)
+            carry_out(broker, moves, step, rate)
     if as_json:
         print_json(plan_document(moves))
     elif not moves:
@@ -104,9 +107,13 @@ def _moves(
         raise CommandError(str(error)) from None
 
 
-def _cancel(broker: BrokerCall, places: set[Place]) -> None:
+def _cancel(broker: BrokerCall, reader: ClusterReader, places: set[Place]) -> None:
     pending = ongoing(broker, places)
     if not pending:
         raise CommandError("nothing is being reassigned there")
     reassign(broker, dict.fromkeys(pending))
+    topics = {place.topic for place in pending}
+    others = ongoing(broker, None)
+    nodes = [] if others else [node.node_id for node in reader.nodes()]
+    clear_throttle(broker, topics - {place.topic for place in others}, nodes)
     print_line(f"{len(pending)} partitions keep the replicas that they had")

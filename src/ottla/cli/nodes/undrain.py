@@ -1,0 +1,23 @@
+"""`ottla node undrain`: a node that was drained takes replicas again."""
+
+from ottla.cli.broker_call import bootstrap_broker
+from ottla.cli.broker_configs import BROKER, alter_configs
+from ottla.cli.cluster_reader import ClusterReader
+from ottla.cli.connection import DEFAULT_CONNECTION, Connection
+from ottla.cli.nodes.drain import CORDONED_KEY
+from ottla.cli.output import print_line
+
+
+def undrain(node: int, /, *, connection: Connection = DEFAULT_CONNECTION) -> None:
+    """Let a node that was drained take new replicas again.
+
+    Args:
+        node: Id of the node.
+    """
+    with bootstrap_broker(connection) as broker:
+        ClusterReader(broker).node(node)
+        alter_configs(broker, {(BROKER, str(node)): {CORDONED_KEY: None}})
+    print_line(
+        f"node {node} takes new replicas again; `ottla rebalance` gives it its share of what is "
+        "there"
+    )

@@ -1,0 +1,1 @@
+"""`ottla reassignments`, one file per command."""

@@ -1,0 +1,20 @@
+"""`ottla reassignments cancel`: partitions keep the replicas that they had."""
+
+from ottla.cli.broker_call import bootstrap_broker
+from ottla.cli.cluster_reader import ClusterReader
+from ottla.cli.connection import DEFAULT_CONNECTION, Connection
+from ottla.cli.output import print_line
+from ottla.cli.reassignment import ongoing_moves, reassign
+from ottla.cli.replication_throttle import clear_throttle
+
+
+def cancel(*, connection: Connection = DEFAULT_CONNECTION) -> None:
+    """Take back everything that is being reassigned, and the throttle."""
+    with bootstrap_broker(connection) as broker:
+        reader = ClusterReader(broker)
+        moves = ongoing_moves(broker)
+        if moves:
+            reassign(broker, dict.fromkeys(move.place for move in moves))
+        topics = {place.topic for place in reader.partitions()}
+        clear_throttle(broker, topics, [node.node_id for node in reader.nodes()])
+    print_line(f"{len(moves)} partitions keep the replicas that they had; nothing is throttled")

@@ -1,0 +1,34 @@
+"""`ottla reassignments watch`: how far the copying is; it takes the throttle off at the end."""
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from ottla.cli.broker_call import bootstrap_broker
+from ottla.cli.cluster_reader import ClusterReader
+from ottla.cli.connection import DEFAULT_CONNECTION, Connection
+from ottla.cli.copy_progress import CopyProgress
+from ottla.cli.output import print_line
+from ottla.cli.reassignment import lead_by_first, ongoing_moves, wait_for
+from ottla.cli.replication_throttle import change_rate, clear_throttle, parse_rate
+
+
+def watch(
+    *,
+    throttle: Annotated[str | None, Parameter(help="From now on so many bytes a second.")] = None,
+    connection: Connection = DEFAULT_CONNECTION,
+) -> None:
+    """Wait for what is being reassigned, show how far it is, and take the throttle off."""
+    rate = parse_rate(throttle)
+    with bootstrap_broker(connection) as broker:
+        reader = ClusterReader(broker)
+        nodes = [node.node_id for node in reader.nodes()]
+        if rate is not None:
+            change_rate(broker, nodes, rate)
+        moves = ongoing_moves(broker)
+        with CopyProgress(broker, moves) as progress:
+            wait_for(broker, {move.place for move in moves}, progress)
+        if moves:
+            lead_by_first(broker, [move.place for move in moves])
+        clear_throttle(broker, {place.topic for place in reader.partitions()}, nodes)
+    print_line(f"{len(moves)} partitions were changed; nothing is throttled")

@@ -1,0 +1,31 @@
+"""What an operator does to a cluster of processes: the `ottla` command, and what it tells."""
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+from tests.cli.command import environment
+from tests.cluster.processes import ClusterProcesses
+
+
+def ottla(cluster: ClusterProcesses, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    awake = ",".join(cluster.bootstrap_of(node_id) for node_id in cluster.awake)
+    return subprocess.run(
+        [sys.executable, "-m", "ottla", *arguments],
+        env=environment(awake),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def done(cluster: ClusterProcesses, *arguments: str) -> str:
+    finished = ottla(cluster, *arguments)
+    assert finished.returncode == 0, finished.stderr
+    return finished.stdout
+
+
+def nodes(cluster: ClusterProcesses) -> dict[int, dict[str, Any]]:
+    return {row["node"]: row for row in json.loads(done(cluster, "node", "list", "--json"))}

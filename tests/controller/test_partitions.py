@@ -1,0 +1,56 @@
+"""Which brokers can be given new replicas."""
+
+import pytest
+from kio.schema.types import BrokerId
+from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest as UnregisterRequest
+from tests.controller.cluster import Cluster
+
+from ottla.controller.image import BROKER_RESOURCE
+from ottla.controller.partitions import candidates
+from ottla.controller.records import ConfigRecord, UnregisterBrokerRecord
+
+
+def cordon(cluster, broker_id, value):
+    cluster.replay(
+        ConfigRecord(
+            resource_type=BROKER_RESOURCE,
+            resource_name=str(broker_id),
+            name="cordoned.log.dirs",
+            value=value,
+        )
+    )
+
+
+def cordoned(cluster):
+    return {one.broker_id for one in candidates(cluster.image) if one.cordoned}
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [("*", {2}), ("/a", set()), ("/a,/b", {2}), ("/a,/a", set()), ("", set()), (None, set())],
+)
+def test_a_broker_is_cordoned_when_all_its_directories_are(value, expected):
+    cluster = Cluster(brokers=1)
+    cluster.register(2, log_dirs=(1, 2))
+    cordon(cluster, 2, value)
+    assert cordoned(cluster) == expected
+
+
+def test_it_stays_so_for_the_next_controller_and_the_next_life_of_the_broker():
+    cluster = Cluster(brokers=2)
+    cordon(cluster, 2, "*")
+    cluster.reload()
+    cluster.expire_session(2)
+    cluster.register(2, incarnation=900)
+    assert cordoned(cluster) == {2}
+
+
+def test_a_broker_that_is_unregistered_leaves_no_configs_behind():
+    cluster = Cluster(brokers=2)
+    cordon(cluster, 2, "*")
+    cluster.expire_session(2)
+    result = cluster.machine.unregister_broker(UnregisterRequest(broker_id=BrokerId(2)))
+    assert [type(record) for record in result.records] == [ConfigRecord, UnregisterBrokerRecord]
+    cluster.apply(result)
+    cluster.register(2, incarnation=901)
+    assert cordoned(cluster) == set()

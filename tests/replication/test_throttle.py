@@ -1,0 +1,134 @@
+"""Quotas by hand, and followers of a cluster in one loop that are held up by them."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from tests.replication.cluster_kit import run, until
+
+from ottla.replication.throttle import ReplicationQuota, is_listed
+from ottla.runtime.clock import ManualClock
+
+RECORDS = 16
+VALUE = "x" * 100_000  # More than a follower fetches at once.
+
+
+@pytest.mark.parametrize(
+    ("replicas", "expected"),
+    [((), False), (("*",), True), (("0:1",), False), (("3:2", "0:1"), True), (("3:22",), False)],
+)
+def test_the_replicas_that_a_topic_names(replicas, expected):
+    assert is_listed(replicas, 3, 2) is expected
+
+
+def test_without_a_rate_nobody_waits():
+    quota = ReplicationQuota(ManualClock())
+    quota.spend(10**15)
+    assert quota.wait_ms == 0
+
+
+def test_what_was_too_much_is_paid_back_by_waiting():
+    clock = ManualClock()
+    quota = ReplicationQuota(clock)
+    quota.set_rate(1000)
+    assert quota.wait_ms == 0
+    quota.spend(3000)  # One second's worth was in the bucket.
+    assert quota.wait_ms == pytest.approx(2001)
+    clock.advance(1500)
+    assert quota.wait_ms == pytest.approx(501)
+    clock.advance(501)
+    assert quota.wait_ms == 0
+
+
+def test_a_rest_saves_no_more_than_a_second_of_the_rate():
+    clock = ManualClock()
+    quota = ReplicationQuota(clock)
+    quota.set_rate(1000)
+    clock.advance(60_000)
+    quota.spend(1000)
+    assert quota.wait_ms > 0
+
+
+def test_a_higher_rate_holds_at_once_and_none_ends_the_waiting():
+    clock = ManualClock()
+    quota = ReplicationQuota(clock)
+    quota.set_rate(1000)
+    quota.spend(11_000)
+    assert quota.wait_ms == pytest.approx(10_001)
+    quota.set_rate(10_000)
+    assert quota.wait_ms == pytest.approx(1000, rel=0.01)
+    quota.set_rate(0)  # As slow as can be, and no division by zero.
+    assert quota.wait_ms > 1000
+    quota.set_rate(2**63 - 1)
+    clock.advance(1)
+    assert quota.wait_ms == 0
+
+
+def throttle(cluster, side, rate, replicas=("*",)):
+    field = f"{side}_replication_throttled_replicas"
+    cluster.log_config = replace(cluster.log_config, **{field: replicas})
+    for broker in cluster.brokers.values():
+        getattr(broker.replicas.throttle, side).set_rate(rate)
+
+
+def size(cluster, broker_id):
+    return cluster.brokers[broker_id].log("topic").size
+
+
+async def fill(cluster):
+    """All that broker 3 lacks, while it is cut off and not in sync."""
+    cluster.create("topic", isr=(1, 2))
+    cluster.cut(3)
+    leader = cluster.leader("topic")
+    for _ in range(RECORDS):
+        await leader.produce("topic", VALUE)
+
+
+@pytest.mark.parametrize("side", ["leader", "follower"])
+def test_a_follower_that_catches_up_is_held_up_until_the_throttle_goes(side):
+    async def test(cluster):
+        throttle(cluster, side, 1)
+        for broker in cluster.brokers.values():
+            broker.replicas.throttle.leader.spend(1000)
+            broker.replicas.throttle.follower.spend(1000)
+        await fill(cluster)
+        cluster.heal()
+        for _ in range(20):
+            await asyncio.sleep(0.01)
+        assert cluster.state("topic").isr == (1, 2)
+        assert size(cluster, 3) < size(cluster, 1)
+        await cluster.leader("topic").produce("topic", VALUE)  # Who is in sync is not held up.
+        for broker in cluster.brokers.values():
+            getattr(broker.replicas.throttle, side).set_rate(1 << 30)
+        await until(lambda: size(cluster, 3) == size(cluster, 1))
+        await until(lambda: cluster.state("topic").isr == (1, 2, 3))
+
+    run(test)
+
+
+@pytest.mark.parametrize("side", ["leader", "follower"])
+def test_a_throttled_copy_goes_on_by_itself(side):
+    async def test(cluster):
+        throttle(cluster, side, 4_000_000)
+        for broker in cluster.brokers.values():
+            getattr(broker.replicas.throttle, side).spend(5_000_000)
+        await fill(cluster)
+        cluster.heal()
+        await until(lambda: cluster.state("topic").isr == (1, 2, 3))
+        assert size(cluster, 3) == size(cluster, 1)
+
+    run(test)
+
+
+def test_replicas_that_are_not_named_are_not_throttled():
+    async def test(cluster):
+        throttle(cluster, "leader", 1, replicas=("0:3",))
+        throttle(cluster, "follower", 1, replicas=("0:1",))
+        for broker in cluster.brokers.values():
+            broker.replicas.throttle.leader.spend(1 << 30)
+            broker.replicas.throttle.follower.spend(1 << 30)
+        await fill(cluster)
+        cluster.heal()
+        await until(lambda: cluster.state("topic").isr == (1, 2, 3))
+
+    run(test)
