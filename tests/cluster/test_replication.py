@@ -50,6 +50,8 @@ def all_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterProce
         for node_id in (2, 3):
             cluster.add(node_id, *rack(node_id))
         yield cluster
+        for node_id in reversed(cluster.running):
+            cluster.terminate(node_id)  # While there is a controller to leave in order.
     print(cluster.log_text())
 
 
@@ -171,8 +173,8 @@ def test_partitions_and_nodes_are_added_while_records_are_written(
     create(cluster, "grown", assignment=[[1, 2, 3], [2, 3, 1]])
     fast = {"topic_metadata_refresh_interval_ms": 100}
     with Traffic(awake(cluster), "grown", **fast) as traffic:
-        added = admin(cluster).create_partitions([NewPartitions("grown", 6)])
-        added["grown"].result(TIMEOUT_S)
+        client = admin(cluster)
+        client.create_partitions([NewPartitions("grown", 6)])["grown"].result(TIMEOUT_S)
         cluster.add(4, *rack(4))
         planned = json.loads(done(cluster, "rebalance", "--dry-run", "--json"))
         moved = {plan["topic"] for plan in planned}

@@ -42,7 +42,8 @@ def create(
         topic = NewTopic(name, partitions, replicas, config=values)
     else:
         topic = NewTopic(name, len(assignment), replica_assignment=assignment, config=values)
-    admin(cluster).create_topics([topic])[name].result(TIMEOUT_S)
+    client = admin(cluster)
+    client.create_topics([topic])[name].result(TIMEOUT_S)
     wait_until(lambda: is_whole(cluster, name), f"{name} in sync")
 
 
