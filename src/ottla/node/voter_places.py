@@ -26,7 +26,7 @@ def should_vote(
     if len(voters) < quorum_size:
         return True
     counts = Counter(voter.key for voter in voters)
-    if max(counts.values(), default=0) < counts[me.key] + 2:
+    if len(voters) > quorum_size or max(counts.values()) < counts[me.key] + 2:
         return False
     ids = {voter.node_id for voter in voters}
     rivals = (one.node_id for one in candidates if one.key == me.key and one.node_id not in ids)
