@@ -140,6 +140,7 @@ class LedPartitions:
 class OneDirectory:
     path = "/data"
     online = True
+    cordoned = False
     total_bytes = 1000
     usable_bytes = 400
 
