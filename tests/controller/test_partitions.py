@@ -4,6 +4,7 @@ import pytest
 from kio.schema.types import BrokerId
 from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest as UnregisterRequest
 from tests.controller.cluster import Cluster
+from tests.controller.test_topics import creation, topic
 
 from ottla.controller.image import BROKER_RESOURCE
 from ottla.controller.partitions import candidates
@@ -54,3 +55,10 @@ def test_a_broker_that_is_unregistered_leaves_no_configs_behind():
     cluster.apply(result)
     cluster.register(2, incarnation=901)
     assert cordoned(cluster) == set()
+
+
+def test_a_topic_without_a_factor_has_no_more_replicas_than_there_are_places():
+    cluster = Cluster(brokers=3)
+    cordon(cluster, 2, "*")
+    cluster.apply(cluster.machine.create_topics(creation(topic("orders", 1, -1))))
+    assert set(cluster.image.topics["orders"].partitions[0].replicas) == {1, 3}

@@ -72,7 +72,7 @@ class InternalTopicControl:
 
     def _additions(self, topics: Sequence[TopicImage]) -> Iterator[PartitionChangeRecord]:
         values = self._configs.broker_values()
-        active = [broker for broker in candidates(self._image) if broker.active]
+        active = [one for one in candidates(self._image) if one.active and not one.cordoned]
         for topic in topics:
             wanted_count = min(values[self._factors[topic.name]], len(active))
             spread = _Spread(topic, active)

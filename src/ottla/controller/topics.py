@@ -181,8 +181,8 @@ class TopicControl:
             count = defaults[NUM_PARTITIONS]
         factor: int = topic.replication_factor
         if factor == DEFAULT_COUNT:
-            brokers_count = max(len(self._image.active_brokers()), 1)
-            factor = min(defaults[DEFAULT_REPLICATION_FACTOR], brokers_count)
+            places = [one for one in candidates(self._image) if one.active and not one.cordoned]
+            factor = min(defaults[DEFAULT_REPLICATION_FACTOR], max(len(places), 1))
         if count < 1:
             raise ApiError(
                 ErrorCode.invalid_partitions, f"{count} partitions: there must be one or more"
