@@ -53,6 +53,30 @@ def leaderless_count(cluster):
     return sum(partition.leader == -1 for partition in orders(cluster))
 
 
+def test_a_broker_whose_process_ended_is_fenced_at_once():
+    cluster = with_orders()
+    epoch = cluster.image.brokers[1].broker_epoch
+    cluster.apply(cluster.machine.end_broker(1, epoch, cluster.now_ms))
+    assert cluster.image.brokers[1].fenced
+    assert [partition.leader for partition in orders(cluster)] == [2]
+    records = len(cluster.records)
+    cluster.apply(cluster.machine.end_broker(1, epoch, cluster.now_ms))
+    cluster.advance(10_000)
+    assert not any(
+        isinstance(record, BrokerRegistrationChangeRecord) and record.broker_id == 1
+        for record in cluster.records[records:]
+    )
+
+
+def test_a_broker_that_is_back_is_not_fenced_for_what_ended_before():
+    cluster = with_orders()
+    epoch = cluster.image.brokers[1].broker_epoch
+    cluster.apply(cluster.machine.end_broker(1, epoch - 1, cluster.now_ms))
+    cluster.apply(cluster.machine.end_broker(7, epoch, cluster.now_ms))
+    assert new_records(cluster) == []
+    assert not cluster.image.brokers[1].fenced
+
+
 def test_a_broker_registers_fenced_with_the_offset_as_its_epoch():
     cluster = Cluster(brokers=0)
     cluster.records = [None] * 7

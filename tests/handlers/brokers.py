@@ -53,7 +53,6 @@ from ottla.replication.pending_writes import PendingWrites
 from ottla.replication.remote_transactions import RemoteTransactions
 from ottla.replication.transaction_completion import TransactionCompletion
 from ottla.replication.transaction_markers import TransactionMarkers
-from ottla.runtime.broker_connections import BrokerConnections
 from ottla.runtime.clock import SystemClock
 from ottla.runtime.controller_client import ControllerClient
 from ottla.runtime.flusher import Flusher
@@ -282,7 +281,8 @@ class Node:
             forward=self.quorum.forwarding.call,
             call_controller_here=self.quorum.call_here,
             metadata_end_offset=lambda: self.quorum.applier.applied_offset,
-            connections=BrokerConnections(lambda: self.quorum.controller.runtime),
+            connections=self.quorum.connections,
+            fenced_brokers=self.quorum.fenced,
             configs=configs,
             producer_ids=ProducerIds(self._allocate),
             replicas=self.replicas,

@@ -37,31 +37,36 @@ def is_fenced_soon(cluster):
 def kit(is_controller=True):
     cluster = Cluster(brokers=1)
     runtime = DirectRuntime(cluster)
-    return cluster, BrokerConnections(lambda: runtime if is_controller else None)
+    looked_at = []
+    connections = BrokerConnections(lambda: runtime if is_controller else None, looked_at.append)
+    return cluster, connections, looked_at
 
 
 def test_a_broker_whose_connection_ends_is_fenced_soon():
-    cluster, connections = kit()
+    cluster, connections, looked_at = kit()
     session = FakeSession()
     for _ in range(3):
         connections.on_heartbeat(1, session)
     assert len(session.callbacks) == 1
     session.close()
+    assert looked_at == [1]
     assert is_fenced_soon(cluster)
 
 
 def test_a_broker_that_has_a_new_connection_is_not():
-    cluster, connections = kit()
+    cluster, connections, looked_at = kit()
     old, new = FakeSession(), FakeSession()
     connections.on_heartbeat(1, old)
     connections.on_heartbeat(1, new)
     old.close()
+    assert looked_at == []
     assert not is_fenced_soon(cluster)
 
 
 def test_who_is_not_the_controller_does_nothing():
-    cluster, connections = kit(is_controller=False)
+    cluster, connections, looked_at = kit(is_controller=False)
     session = FakeSession()
     connections.on_heartbeat(1, session)
     session.close()
+    assert looked_at == []
     assert not is_fenced_soon(cluster)

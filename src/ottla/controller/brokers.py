@@ -151,6 +151,14 @@ class BrokerControl:
         self._sessions.suspect(broker_id, now_ms)
         return Result(None)
 
+    def end_broker(self, broker_id: int, broker_epoch: int, now_ms: int) -> Result[None]:
+        """Its process has ended, if this is still its epoch."""
+        broker = self._image.brokers.get(broker_id)
+        if broker is None or broker.broker_epoch != broker_epoch:
+            return Result(None)
+        self._sessions.forget(broker_id)
+        return self._expire_session(broker_id, now_ms)
+
     def unregister_broker(
         self, request: UnregisterBrokerRequest
     ) -> Result[UnregisterBrokerResponse]:

@@ -166,6 +166,9 @@ class ControllerMachine:
     def suspect_broker(self, broker_id: int, now_ms: int) -> Result[None]:
         return self._brokers.suspect_broker(broker_id, now_ms)
 
+    def end_broker(self, broker_id: int, broker_epoch: int, now_ms: int) -> Result[None]:
+        return self._brokers.end_broker(broker_id, broker_epoch, now_ms)
+
     def unregister_broker(
         self, request: UnregisterBrokerRequest
     ) -> Result[UnregisterBrokerResponse]:

@@ -23,6 +23,7 @@ from ottla.replication.transaction_markers import TransactionMarkers
 from ottla.runtime.broker_connections import BrokerConnections
 from ottla.runtime.clock import Clock
 from ottla.runtime.controller_client import ControllerClient
+from ottla.runtime.fenced_brokers import FencedBrokers
 from ottla.runtime.producer_ids import ProducerIds
 from ottla.runtime.quorum_requests import QuorumRequests
 from ottla.runtime.supervisor import Supervisor
@@ -46,6 +47,7 @@ class Broker:
     call_controller_here: Callable[[Any], Awaitable[Any]]
     metadata_end_offset: Callable[[], int]  # Everything before it is in the image.
     connections: BrokerConnections
+    fenced_brokers: FencedBrokers
     configs: EffectiveConfigs
     producer_ids: ProducerIds
     replicas: ReplicaManager

@@ -1,5 +1,6 @@
 """The cluster as a client sees it, who came in by one of its listeners."""
 
+from collections.abc import Container
 from typing import NamedTuple
 
 from kio.schema.types import BrokerId
@@ -19,14 +20,19 @@ class BrokerAddress(NamedTuple):
 
 
 def addresses(
-    image: MetadataImage, listener_name: str, *, fenced: bool = False
+    image: MetadataImage,
+    listener_name: str,
+    *,
+    fenced: bool = False,
+    also: Container[int] = (),
 ) -> list[BrokerAddress]:
-    """Brokers that have the listener, by id; those that are fenced only on request."""
+    """Brokers that have the listener, by id; of those that are fenced all, or only some."""
     return [
         BrokerAddress(broker, end_point.host, i32(end_point.port))
         for _, broker in sorted(image.brokers.items())
         for end_point in broker.end_points
-        if end_point.name == listener_name and (fenced or not broker.fenced)
+        if end_point.name == listener_name
+        and (fenced or not broker.fenced or broker.broker_id in also)
     ]
 
 

@@ -112,15 +112,16 @@ def _answer(
     request: MetadataRequest,
     failures: dict[TopicName, ErrorCode],
 ) -> MetadataResponse:
-    alive = addresses(broker.image, context.listener_name)
-    reachable = {address.broker.broker_id for address in alive}
+    also = broker.fenced_brokers.recent()
+    listed = addresses(broker.image, context.listener_name, also=also)
+    reachable = {address.broker.broker_id for address in listed}
     return MetadataResponse(
         throttle_time=NO_THROTTLE,
         brokers=tuple(
             MetadataResponseBroker(
                 node_id=one.broker.broker_id, host=one.host, port=one.port, rack=one.broker.rack
             )
-            for one in alive
+            for one in listed
         ),
         cluster_id=broker.cluster_id,
         # Any broker takes requests for the controller, so the nearest one is named.

@@ -72,7 +72,6 @@ from ottla.replication.manager import ReplicaManager, ReplicaSettings
 from ottla.replication.partition import FlushPolicy
 from ottla.replication.pending_writes import PendingWrites
 from ottla.replication.share_groups import ShareGroups
-from ottla.runtime.broker_connections import BrokerConnections
 from ottla.runtime.config import QUORUM_SIZE
 from ottla.runtime.controller_client import ControllerClient
 from ottla.runtime.flusher import Flushable, Flusher
@@ -257,7 +256,7 @@ class Node:
         rack = self.values[BROKER_RACK] or None
         await registration.register(self._advertised(), rack, self._patience_s)
         await quorum.applier.reached(registration.epoch + 1)
-        self._take_up_image(groups)
+        self._take_up_image(groups, quorum)
         await registration.wait_until_unfenced()
         self._supervisor.start("heartbeats", registration.keep_alive())
         server.use(make_dispatch(broker, API_TABLE))
@@ -370,13 +369,14 @@ class Node:
             self.endpoints, self._network.advertised_listeners, self._environment.host_name
         )
 
-    def _take_up_image(self, groups: "Coordinators[GroupMachine]") -> None:
+    def _take_up_image(self, groups: "Coordinators[GroupMachine]", quorum: MetadataQuorum) -> None:
         """From here on, what the metadata says is done."""
         image = self._feed.image
         deleted = DeletedTopics(self._loop, lambda names: remove_offsets_of_topics(groups, names))
         deleted.load(image)
         self._dynamic.load()
         self._replicas.load(image, self._feed.take_removed_topic_ids())
+        self._feed.listen(Listener(quorum.fenced.on_record, quorum.fenced.load))
         self._feed.listen(Listener(deleted.on_record, deleted.load))
         self._feed.listen(Listener(self._dynamic.on_record, self._dynamic.load))
         self._feed.listen(Listener(self._replicas.on_record, self._replicas.load))
@@ -466,7 +466,8 @@ class Node:
             forward=quorum.forwarding.call,
             call_controller_here=quorum.call_here,
             metadata_end_offset=lambda: quorum.applier.applied_offset,
-            connections=BrokerConnections(lambda: quorum.controller.runtime),
+            connections=quorum.connections,
+            fenced_brokers=quorum.fenced,
             configs=self._configs,
             producer_ids=ProducerIds(registration.allocate_producer_ids),
             replicas=self._replicas,

@@ -20,6 +20,7 @@ from ottla.machine.contract import Timers
 from ottla.network.peers import Address, Peers
 from ottla.node.environment import Environment
 from ottla.node.metadata_feed import MetadataFeed
+from ottla.node.replication import broker_address
 from ottla.protocol.config import ConfigValues
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.topics import (
@@ -33,7 +34,10 @@ from ottla.raft.quorum import Identity
 from ottla.raft.quorum_state import QuorumState
 from ottla.raft.voters import Voter, VoterSet
 from ottla.runtime.active_controller import ActiveController
+from ottla.runtime.broker_connections import BrokerConnections
 from ottla.runtime.config import QUORUM_SIZE, SNAPSHOT_BYTES
+from ottla.runtime.ended_brokers import EndedBrokers
+from ottla.runtime.fenced_brokers import FencedBrokers
 from ottla.runtime.forwarding import Forwarding
 from ottla.runtime.leadership import Leadership
 from ottla.runtime.local_controller import LocalController
@@ -158,6 +162,17 @@ class MetadataQuorum:
             self.call_here, self.leadership, self.applier, peers, self._loop
         )
         self._local = LocalController(lambda: self.controller.runtime)
+        self._ended = EndedBrokers(
+            settings.identity.key.id,
+            lambda: self.controller.runtime,
+            feed.image,
+            lambda broker_id: broker_address(feed.image, broker_id, settings.listener_name),
+            peers,
+            supervisor,
+        )
+        self.connections = BrokerConnections(lambda: self.controller.runtime, self._ended.look_at)
+        self.fenced = FencedBrokers(clock)
+        self._supervisor = supervisor
         self.driver.listen(
             DriverListener(
                 self.controller.on_role_change,
@@ -182,6 +197,7 @@ class MetadataQuorum:
         """Begins; who leads and what is committed shows later."""
         await self.applier.load()
         await self.driver.start()
+        self._supervisor.start("ended brokers", self._ended.watch(self.leadership))
 
     async def report_no_leader(self) -> None:
         """For as long as the node runs: an operator should know why nothing goes on."""

@@ -14,8 +14,14 @@ from ottla.runtime.machine_runtime import MachineRuntime
 class BrokerConnections:
     """`runtime` gives None while another node is the controller."""
 
-    def __init__(self, runtime: Callable[[], MachineRuntime[ControllerMachine] | None]) -> None:
+    def __init__(
+        self,
+        runtime: Callable[[], MachineRuntime[ControllerMachine] | None],
+        look_at: Callable[[int], None],
+    ) -> None:
+        """`look_at` finds out whether a broker's process has ended."""
         self._runtime = runtime
+        self._look_at = look_at
         self._sessions: dict[int, Session] = {}  # The newest of each broker.
 
     def on_heartbeat(self, broker_id: int, session: Session) -> None:
@@ -33,3 +39,4 @@ class BrokerConnections:
                 lambda machine, now_ms: machine.suspect_broker(broker_id, now_ms)
             )
             suspicion.add_done_callback(lambda done: done.cancelled() or done.exception())
+            self._look_at(broker_id)

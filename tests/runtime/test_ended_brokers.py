@@ -1,0 +1,131 @@
+"""A controller looks at brokers over real sockets."""
+
+import asyncio
+import socket
+from contextlib import suppress
+from types import SimpleNamespace
+
+from tests.controller.cluster import Cluster
+
+from ottla.network.peers import Address, Peers
+from ottla.runtime.ended_brokers import EndedBrokers
+from ottla.runtime.supervisor import Supervisor
+
+
+class DirectRuntime:
+    def __init__(self, cluster):
+        self.cluster = cluster
+
+    def submit(self, operation):
+        self.cluster.apply(operation(self.cluster.machine, self.cluster.now_ms))
+        done = asyncio.get_running_loop().create_future()
+        done.set_result(None)
+        return done
+
+
+def nobody():
+    """Where nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return Address(*server.getsockname())
+
+
+def run(test):
+    """With a cluster of three whose first broker is the controller, and the others' addresses."""
+
+    async def whole():
+        cluster = Cluster(brokers=3)
+        addresses = {}
+        loop = asyncio.get_running_loop()
+        failures = []
+        supervisor = Supervisor(loop, failures.append)
+        peers = Peers(loop, "node-1")
+        runtime = DirectRuntime(cluster)
+        ended = EndedBrokers(1, lambda: runtime, cluster.image, addresses.get, peers, supervisor)
+        try:
+            await test(cluster, ended, addresses)
+        finally:
+            peers.close()
+            await supervisor.stop()
+        assert failures == []
+
+    asyncio.run(whole())
+
+
+def _fenced(cluster):
+    return {broker.broker_id for broker in cluster.image.brokers.values() if broker.fenced}
+
+
+async def until_fenced(cluster, *ids):
+    async with asyncio.timeout(30):
+        while _fenced(cluster) != set(ids):  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+
+
+async def let_all_look(ended):
+    """The tasks that were started end."""
+    tasks = [task for task in asyncio.all_tasks() if task.get_name().startswith("look at")]
+    await asyncio.gather(*tasks)
+
+
+def test_who_refuses_connections_has_ended():
+    async def test(cluster, ended, addresses):
+        addresses[2] = nobody()
+        ended.look_at(1)  # Itself.
+        ended.look_at(2)
+        ended.look_at(3)  # Its address is not known.
+        ended.look_at(9)
+        await until_fenced(cluster, 2)
+        await let_all_look(ended)
+        await until_fenced(cluster, 2)
+
+    run(test)
+
+
+def test_who_closes_the_connection_while_it_ends_is_asked_again():
+    async def test(cluster, ended, addresses):
+        async def close(_, writer):
+            server.close()
+            writer.transport.abort()
+
+        server = await asyncio.start_server(close, "127.0.0.1", 0)
+        addresses[2] = Address(*server.sockets[0].getsockname())
+        ended.look_at(2)
+        await until_fenced(cluster, 2)
+
+    run(test)
+
+
+def test_who_is_silent_may_be_alive():
+    async def test(cluster, ended, addresses):
+        async def wait(reader, writer):
+            with suppress(ConnectionError):
+                await reader.read()
+            writer.close()
+
+        async with await asyncio.start_server(wait, "127.0.0.1", 0) as server:
+            addresses[2] = Address(*server.sockets[0].getsockname())
+            ended.look_at(2)
+            await let_all_look(ended)
+            await until_fenced(cluster)
+
+    run(test)
+
+
+def test_a_new_controller_looks_at_all():
+    async def test(cluster, ended, addresses):
+        addresses[2] = addresses[3] = nobody()
+        leadership = SimpleNamespace(
+            is_here=False, changed=asyncio.get_running_loop().create_future()
+        )
+        watching = asyncio.ensure_future(ended.watch(leadership))
+        await asyncio.sleep(0)
+        changed, leadership.changed = (
+            leadership.changed,
+            asyncio.get_running_loop().create_future(),
+        )
+        leadership.is_here = True
+        changed.set_result(None)
+        await until_fenced(cluster, 2, 3)
+        watching.cancel()
+
+    run(test)
