@@ -35,13 +35,13 @@ def topic_id(name):
 class ManagerKit:
     """`heard` has what the manager told: (what, partition, ...)."""
 
-    def __init__(self, disk=None):
+    def __init__(self, disk=None, directories=("/data",)):
         self.disk = disk or FaultyFilesystem(seed=3)
         self.clock = ManualClock()
         self.heard = []
         self.image = MetadataImage()
         self.log_config = LogConfig()
-        self.logs = LogManager(["/data"], self.disk, self.clock.now_ms)
+        self.logs = LogManager(directories, self.disk, self.clock.now_ms)
         self.logs.start(ME)
         self.replicas = ReplicaManager(
             ReplicaSettings(ME, FlushPolicy.OS, LAG_MAX_MS),

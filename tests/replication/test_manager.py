@@ -1,11 +1,17 @@
 from dataclasses import replace
+from uuid import UUID
 
 import pytest
 from tests.replication.manager_kit import LAG_MAX_MS, ManagerKit, topic_id
 from tests.storage.batches import NOW_MS, produced
 
 from ottla.controller.image import MetadataImage
-from ottla.controller.records import NO_LEADER, PartitionChangeRecord, TopicRecord
+from ottla.controller.records import (
+    NO_LEADER,
+    PartitionChangeRecord,
+    PartitionRecord,
+    TopicRecord,
+)
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.topics import TopicPartition
 from ottla.replication.followers import FollowerFetch
@@ -277,3 +283,44 @@ def test_a_damaged_log_that_nobody_can_replace_is_not_served(kit, leader):
         PartitionChangeRecord(partition_id=0, topic_id=topic_id("topic")), kit.image
     )
     assert again.take_heard() == [("following", "topic-0", 3)]
+
+
+def test_a_directory_that_fails_takes_its_partitions_with_it_and_no_others():
+    kit = ManagerKit(directories=("/a", "/b"))
+    kit.register(2, 3)
+    for index in range(2):
+        kit.create("orders", leader=1, index=index)
+    home = kit.partition("orders").log.home
+    kit.take_heard()
+    error = home.fail(OSError(5, "Input/output error"))
+    kit.replicas.on_directory_failure(error)
+    assert kit.take_heard() == [("following ended", "orders-0"), ("resigning", "orders-0")]
+    with pytest.raises(ApiError, match="Input/output error") as refused:
+        kit.replicas.find("orders", 0)
+    assert refused.value.code is ErrorCode.kafka_storage_error
+    assert kit.replicas.find("orders", 1).is_leader
+    kit.replicas.retry_refused()
+    kit.change("orders", leader=2)
+    assert kit.partition("orders") is None  # It is not made anew elsewhere.
+
+
+def test_a_replica_that_may_be_in_a_directory_that_is_offline_is_not_made_anew():
+    kit = ManagerKit(directories=("/a", "/b"))
+    kit.register(2, 3)
+    first = kit.logs.directory_ids["/a"]
+    kit.logs._homes[0].fail(OSError(5, "Input/output error"))
+    kit.create("orders", leader=2)
+    assert kit.partition("orders").log.home.path == "/b"
+    kit.record(TopicRecord(name="there", topic_id=topic_id("there")))
+    kit.record(
+        PartitionRecord(
+            partition_id=0,
+            topic_id=topic_id("there"),
+            replicas=(1, 2),
+            isr=(2,),
+            leader=2,
+            directories=(first, UUID(int=1)),
+        )
+    )
+    with pytest.raises(ApiError, match="in a log directory that is offline"):
+        kit.replicas.find_readable("there", 0)

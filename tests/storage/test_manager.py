@@ -259,6 +259,13 @@ def test_a_failed_directory_goes_offline_and_the_other_goes_on():
     assert second.flush() == 1
     assert [info.online for info in broker.logs.directories()] == [False, True]
     assert list(broker.logs.logs()) == [second]
+    offline, online = (broker.logs.directory_ids[path] for path in ("/a", "/b"))
+    assert broker.logs.offline_directory_ids == [offline]
+    with pytest.raises(StorageError, match="/a"):
+        broker.create(TopicPartition("orders", 0))
+    assert broker.logs.is_out_of_reach(offline)
+    assert not broker.logs.is_out_of_reach(online)
+    assert not broker.logs.is_out_of_reach(None)
     broker.logs.retain()
     broker.logs.checkpoint()
     assert broker.create(TopicPartition("orders", 2)).home.path == "/b"

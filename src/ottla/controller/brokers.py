@@ -16,9 +16,10 @@ other brokers know that it leads nothing; only a new incarnation comes back from
 Whoever loses thousands of partitions loses them in steps: an operation holds up every other one.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from itertools import islice
 from typing import Final
+from uuid import UUID
 
 from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
 from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
@@ -29,6 +30,7 @@ from kio.schema.unregister_broker.v0.response import UnregisterBrokerResponse
 from kio.static.primitive import i64
 
 from ottla.controller.broker_sessions import BrokerSessions
+from ottla.controller.directories import directory_of
 from ottla.controller.elections import ElectionControl
 from ottla.controller.features import validate_broker_features
 from ottla.controller.image import BROKER_RESOURCE, MetadataImage
@@ -124,6 +126,8 @@ class BrokerControl:
         self._sessions.touch(broker.broker_id, request.current_metadata_offset, now_ms)
         self._leadership.leaving.discard(broker.broker_id)
         caught_up = request.current_metadata_offset >= broker.broker_epoch
+        if not set(broker.log_dirs).isdisjoint(request.offline_log_dirs):
+            return self._without_directories(broker, request, caught_up=caught_up)
         records: list[MetadataRecord] = []
         should_shut_down = False
         if broker.fenced:
@@ -143,6 +147,38 @@ class BrokerControl:
             is_caught_up=caught_up,
             is_fenced=_fences(records) or (broker.fenced and not records),
             should_shut_down=should_shut_down,
+        )
+        return Result(response, tuple(records))
+
+    def _without_directories(
+        self, broker: RegisterBrokerRecord, request: BrokerHeartbeatRequest, *, caught_up: bool
+    ) -> Result[BrokerHeartbeatResponse]:
+        """The replicas there lead no longer; the directories are forgotten with the last step.
+
+        They may come back with all that they have when the broker registers again. A broker that
+        has no directory left has nothing, and is fenced.
+        """
+        left = tuple(one for one in broker.log_dirs if one not in request.offline_log_dirs)
+        if not left:
+            records = self._fence(broker)
+        else:
+            moves = self._moves_from(broker, request.offline_log_dirs)
+            records = list(islice(moves, PARTITIONS_PER_STEP))
+            if next(moves, None) is None:
+                records.insert(
+                    0,
+                    BrokerRegistrationChangeRecord(
+                        broker_id=broker.broker_id,
+                        broker_epoch=broker.broker_epoch,
+                        log_dirs=left,
+                    ),
+                )
+        response = BrokerHeartbeatResponse(
+            throttle_time=NO_THROTTLE,
+            error_code=ErrorCode.none,
+            is_caught_up=caught_up,
+            is_fenced=broker.fenced or _fences(records),
+            should_shut_down=False,
         )
         return Result(response, tuple(records))
 
@@ -272,6 +308,18 @@ class BrokerControl:
             record = change.record()
             if record is not None:
                 yield record
+
+    def _moves_from(
+        self, broker: RegisterBrokerRecord, offline: Container[UUID | None]
+    ) -> Iterator[MetadataRecord]:
+        """What it takes to do without some directories of a broker."""
+        for partition in self._index.in_sync(broker.broker_id):
+            if directory_of(partition, broker.broker_id) in offline:
+                change = self._leadership.change(partition)
+                change.remove(broker.broker_id, Departure.INTACT)
+                record = change.record()
+                if record is not None:
+                    yield record
 
 
 def _find(image: MetadataImage, broker_id: int) -> RegisterBrokerRecord:

@@ -47,12 +47,13 @@ class ElectionControl:
 
     def elect_with(self, broker_id: int) -> Iterator[PartitionChangeRecord]:
         """The broker is active from now on: leaders for the partitions that may have waited."""
-        is_active = self._leadership.is_active
+        leadership = self._leadership
         for partition in self._index.leaderless():
             if broker_id not in partition.replicas:
                 continue
-            change = self._leadership.change(partition)
-            change.is_active = lambda replica: replica == broker_id or is_active(replica)
+            change = leadership.change(partition)
+            if leadership.has_replica(partition, broker_id):
+                change.also_active = broker_id
             record = change.record()
             if record is not None:
                 yield record

@@ -60,7 +60,7 @@ class InSyncControl:
         partition = _find(topic, wanted, records)
         _validate_epochs(partition, broker_id, wanted)
         _validate_isr(partition, wanted)
-        self._validate_eligible(wanted.new_isr_with_epochs)
+        self._validate_eligible(partition, wanted.new_isr_with_epochs)
         change = self._leadership.change(partition)
         change.isr = tuple(broker.broker_id for broker in wanted.new_isr_with_epochs)
         change.recovery_state = wanted.leader_recovery_state
@@ -81,13 +81,18 @@ class InSyncControl:
             partition_epoch=partition.partition_epoch,
         )
 
-    def _validate_eligible(self, isr: Sequence[BrokerState]) -> None:
+    def _validate_eligible(self, partition: PartitionRecord, isr: Sequence[BrokerState]) -> None:
         """A broker that restarted meanwhile has another epoch than the leader saw (KIP-903)."""
         for state in isr:
             broker = self._image.brokers.get(state.broker_id)
             if broker is None or not self._leadership.is_active(state.broker_id):
                 raise ApiError(
                     ErrorCode.ineligible_replica, f"broker {state.broker_id} is not active"
+                )
+            if not self._leadership.has_replica(partition, state.broker_id):
+                raise ApiError(
+                    ErrorCode.ineligible_replica,
+                    f"the log directory of broker {state.broker_id} is offline",
                 )
             if state.broker_epoch not in (UNCHECKED_EPOCH, broker.broker_epoch):
                 raise ApiError(

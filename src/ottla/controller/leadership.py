@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, TypeVar
 
 from ottla.controller.config import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION_ENABLE
+from ottla.controller.directories import directory_of, is_online
 from ottla.controller.effective_configs import ConfigRules
 from ottla.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE, ConfigResource, MetadataImage
 from ottla.controller.partition_change import Election, PartitionChange
@@ -43,6 +44,11 @@ class Leadership:
             and broker_id not in self.leaving
         )
 
+    def has_replica(self, partition: PartitionRecord, broker_id: int) -> bool:
+        """Whether the log directory that a replica is in is there."""
+        broker = self._image.brokers.get(broker_id)
+        return broker is not None and is_online(broker, directory_of(partition, broker_id))
+
     def change(
         self,
         partition: PartitionRecord,
@@ -56,7 +62,7 @@ class Leadership:
             election = Election.UNCLEAN if is_unclean else Election.ONLINE
         return PartitionChange.of(
             partition,
-            self.is_active,
+            lambda broker_id: self.is_active(broker_id) and self.has_replica(partition, broker_id),
             self._stored(topic, MIN_INSYNC_REPLICAS, pending) or MIN_INSYNC_REPLICAS.default,
             election,
         )

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from kio.schema.alter_partition_reassignments.v1.response import (
         AlterPartitionReassignmentsResponse,
     )
+    from kio.schema.assign_replicas_to_dirs.v0.request import AssignReplicasToDirsRequest
+    from kio.schema.assign_replicas_to_dirs.v0.response import AssignReplicasToDirsResponse
     from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
     from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
     from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
@@ -69,6 +71,7 @@ if TYPE_CHECKING:
     from kio.schema.update_features.v2.request import UpdateFeaturesRequest
 
     from ottla.controller.configs import ConfigControl
+    from ottla.controller.directory_assignments import DirectoryAssignments
     from ottla.controller.elect_leaders import ElectionRequests
     from ottla.controller.feature_updates import FeatureControl
     from ottla.controller.in_sync import InSyncControl
@@ -174,6 +177,11 @@ class ControllerMachine:
     ) -> Result[UnregisterBrokerResponse]:
         return self._brokers.unregister_broker(request)
 
+    def assign_replicas_to_dirs(
+        self, request: AssignReplicasToDirsRequest
+    ) -> Result[AssignReplicasToDirsResponse]:
+        return self._directories.assign_replicas_to_dirs(request)
+
     def alter_partition(self, request: AlterPartitionRequest) -> Result[AlterPartitionResponse]:
         return self._in_sync.alter_partition(request)
 
@@ -212,6 +220,12 @@ class ControllerMachine:
         from ottla.controller.configs import ConfigControl
 
         return ConfigControl(self.image, self._settings.config_rules, self._index, self._leadership)
+
+    @cached_property
+    def _directories(self) -> DirectoryAssignments:
+        from ottla.controller.directory_assignments import DirectoryAssignments
+
+        return DirectoryAssignments(self.image, self._leadership)
 
     @cached_property
     def _in_sync(self) -> InSyncControl:

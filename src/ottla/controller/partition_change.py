@@ -17,10 +17,12 @@ import enum
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Final
+from uuid import UUID
 
 from kio.schema.types import BrokerId
 from kio.static.primitive import i8
 
+from ottla.controller.directories import directories_for
 from ottla.controller.records import NO_LEADER, PartitionChangeRecord, PartitionRecord
 
 RECOVERED: Final = i8(0)
@@ -56,6 +58,8 @@ class PartitionChange:
     recovery_state: i8
     gone: int = NO_LEADER
     departure: Departure = Departure.INTACT
+    also_active: int = NO_LEADER  # From this change on.
+    moved: tuple[int, UUID | None] = (NO_LEADER, None)  # A replica, and the directory it is in.
 
     @classmethod
     def of(
@@ -131,7 +135,7 @@ class PartitionChange:
         return NO_LEADER, True
 
     def _can_lead(self, replica: int) -> bool:
-        return replica != self.gone and self.is_active(replica)
+        return replica != self.gone and (replica == self.also_active or self.is_active(replica))
 
     def _difference(self, leader: BrokerId, eligible: Replicas) -> PartitionChangeRecord | None:
         partition = self.partition
@@ -152,6 +156,9 @@ class PartitionChange:
             changes["removing_replicas"] = self.removing
         if self.adding != partition.adding_replicas:
             changes["adding_replicas"] = self.adding
+        directories = directories_for(self.replicas, partition, self.moved)
+        if directories != partition.directories:
+            changes["directories"] = directories
         if self.recovery_state != partition.leader_recovery_state:
             changes["leader_recovery_state"] = self.recovery_state
         if not changes:

@@ -2,8 +2,8 @@
 
 A broker is alive, and says how far it has read the metadata and whether it wants to stop.
 
-v1  log directories that failed (ignored)
-v2  log directories that take no new replicas (ignored)
+v1  log directories that failed (KIP-858)
+v2  log directories that take no new replicas (ignored; the controller reads the config)
 """
 
 from collections.abc import Awaitable

@@ -89,6 +89,7 @@ _APIS: Final[tuple[Api, ...]] = (
     _cold(67, "allocate_producer_ids", 0, 0),
     _cold(68, "consumer_group_heartbeat", 0, 1),
     _cold(69, "consumer_group_describe", 0, 1),
+    _cold(73, "assign_replicas_to_dirs", 0, 0),
     _cold(74, "list_config_resources", 0, 1),
     _cold(75, "describe_topic_partitions", 0, 0),
     _cold(76, "share_group_heartbeat", 1, 1),

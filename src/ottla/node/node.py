@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ottla.controller.config import BROKER_HEARTBEAT_INTERVAL_MS, BROKER_SESSION_TIMEOUT_MS
+from ottla.controller.directories import names_directories
 from ottla.controller.effective_configs import ConfigRules, EffectiveConfigs
 from ottla.controller.image import MetadataImage
 from ottla.groups.config import GroupConfig
@@ -242,6 +243,7 @@ class Node:
             lambda: self._feed.offset,
             self.values[BROKER_HEARTBEAT_INTERVAL_MS],
             self._remember_broker_epoch,
+            lambda: self._logs.offline_directory_ids,
         )
         self._start_replication(controller, registration)
         share = self._start_share_groups(controller)
@@ -257,6 +259,7 @@ class Node:
         await registration.register(self._advertised(), rack, self._patience_s)
         await quorum.applier.reached(registration.epoch + 1)
         self._take_up_image(groups, quorum)
+        self._report_directories(controller, registration)
         await registration.wait_until_unfenced()
         self._supervisor.start("heartbeats", registration.keep_alive())
         server.use(make_dispatch(broker, API_TABLE))
@@ -380,6 +383,19 @@ class Node:
         self._feed.listen(Listener(deleted.on_record, deleted.load))
         self._feed.listen(Listener(self._dynamic.on_record, self._dynamic.load))
         self._feed.listen(Listener(self._replicas.on_record, self._replicas.load))
+
+    def _report_directories(self, controller: ControllerClient, registration: Registration) -> None:
+        image = self._feed.image
+        if len(self.directories) == 1 and not names_directories(image):
+            return  # Nobody has asked where its replicas are, and nobody will.
+        from ottla.node.directory_reports import DirectoryReports
+
+        assign = controller.assign_replicas_to_dirs
+        reports = DirectoryReports(
+            self.node_id, self._logs, image, assign, lambda: registration.epoch, self._supervisor
+        )
+        self._feed.listen(Listener(reports.on_record, reports.load))
+        reports.load(image)
 
     def _start_replication(self, controller: ControllerClient, registration: Registration) -> None:
         start_replication(
@@ -512,6 +528,9 @@ class Node:
 
     def _give_up_directory(self, error: StorageError) -> None:
         self._replicas.on_directory_failure(error)
+        if self._registration is not None:
+            self._registration.hurry()
         others = [one for one in self._feed.image.active_brokers() if one.broker_id != self.node_id]
-        if self._logs.is_offline and others:
-            self._on_failure(error)  # They can lead what this node cannot read any more.
+        has_metadata = error.directory == self.directories[0]
+        if (self._logs.is_offline or has_metadata) and others:
+            self._on_failure(error)  # They can do what this node cannot do any more.

@@ -1,9 +1,10 @@
 """This broker's membership of the cluster: registration and heartbeats."""
 
 import asyncio
+import contextlib
 import logging
 import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
@@ -64,6 +65,7 @@ class Registration:
         metadata_offset: Callable[[], int],
         heartbeat_interval_ms: int,
         on_epoch: Callable[[int], object],
+        offline_log_dirs: Callable[[], Iterable[UUID]] = tuple,
     ) -> None:
         self._registrar = registrar
         self._identity = identity
@@ -73,6 +75,8 @@ class Registration:
         self._on_epoch = on_epoch
         self._request: BrokerRegistrationRequest | None = None
         self._leaves = False
+        self._offline_log_dirs = offline_log_dirs
+        self._hurry = asyncio.Event()
         self.epoch = i64(-1)  # Before it is registered.
 
     async def register(
@@ -115,8 +119,14 @@ class Registration:
     async def keep_alive(self) -> None:
         """Heartbeats for as long as it runs; a broker that was forgotten registers again."""
         while True:
-            await asyncio.sleep(self._heartbeat_interval_s)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._hurry.wait(), self._heartbeat_interval_s)
+            self._hurry.clear()
             await self._beat()
+
+    def hurry(self) -> None:
+        """The controller should hear from this broker now."""
+        self._hurry.set()
 
     async def _beat(self) -> bool:
         """Whether the broker is fenced, as far as it knows."""
@@ -164,6 +174,7 @@ class Registration:
                 current_metadata_offset=i64(self._metadata_offset()),
                 want_fence=False,
                 want_shut_down=self._leaves,
+                offline_log_dirs=tuple(self._offline_log_dirs()),
             )
         )
 

@@ -7,9 +7,11 @@ and either gives the same.
 
 import logging
 from collections.abc import Callable, Collection, Iterator
+from functools import partial
 from typing import NamedTuple
 from uuid import UUID
 
+from ottla.controller.directories import directory_of, is_online
 from ottla.controller.image import TOPIC_RESOURCE, MetadataImage, TopicImage
 from ottla.controller.records import (
     NO_LEADER,
@@ -180,10 +182,18 @@ class ReplicaManager:
             partition.on_flush_failed(ApiError(ErrorCode.kafka_storage_error, str(error)))
 
     def on_directory_failure(self, error: StorageError) -> None:
+        """The partitions there are not served until the broker starts with the directory again."""
         refusal = ApiError(ErrorCode.kafka_storage_error, str(error))
-        for partition in self.partitions():
-            if partition.log.home.path == error.directory:
-                partition.on_flush_failed(refusal)
+        lost = [one for one in self.partitions() if one.log.home.path == error.directory]
+        for partition in lost:
+            partition.on_flush_failed(refusal)
+            topic_id = partition.log.topic_id
+            topic = None if topic_id is None else self._image.topics_by_id.get(topic_id)
+            if topic is None:
+                continue
+            state = topic.partitions[partition.log.topic_partition.partition]
+            self._take_out(topic.topic_id, partition, refusal)
+            self._refuse(topic, state, error)
 
     def flush_overdue(self, now_ms: float) -> None:
         """Sync the logs whose topic asks for that by time (flush.ms)."""
@@ -268,7 +278,10 @@ class ReplicaManager:
             log = partition.log
             start = log.log_end_offset if new_epoch else log.leader_epochs.entries[-1].start_offset
             followers = Followers(
-                self._node_id, start, self._may_be_in_sync, self._settings.lag_time_max_ms
+                self._node_id,
+                start,
+                partial(self._may_be_in_sync, partition),
+                self._settings.lag_time_max_ms,
             )
         followers.update(
             state.replicas,
@@ -279,14 +292,21 @@ class ReplicaManager:
         )
         return followers
 
-    def _may_be_in_sync(self, broker_id: int, broker_epoch: int) -> bool:
+    def _may_be_in_sync(self, partition: Partition, broker_id: int, broker_epoch: int) -> bool:
         broker = self._image.brokers.get(broker_id)
+        state = self._state_of(partition)
         return (
             broker is not None
             and not broker.fenced
             and not broker.in_controlled_shutdown
             and broker_epoch in (-1, broker.broker_epoch)
+            and (state is None or is_online(broker, directory_of(state, broker_id)))
         )
+
+    def _state_of(self, partition: Partition) -> PartitionRecord | None:
+        topic_id, index = partition.log.topic_id, partition.log.topic_partition.partition
+        topic = None if topic_id is None else self._image.topics_by_id.get(topic_id)
+        return None if topic is None else topic.partitions.get(index)
 
     def _follow(self, partition: Partition, state: PartitionRecord) -> None:
         same_epoch = not partition.is_leader and state.leader_epoch == partition.leader_epoch
@@ -328,6 +348,12 @@ class ReplicaManager:
         if place in self._logs.corrupt and state.leader not in (self._node_id, NO_LEADER):
             logger.warning("%s is damaged; it is copied anew from broker %d", place, state.leader)
             self._logs.set_corrupt_aside(place)
+        if self._logs.get(place, topic.topic_id) is None and self._logs.is_out_of_reach(
+            directory_of(state, self._node_id)
+        ):
+            raise ApiError(
+                ErrorCode.kafka_storage_error, f"{place} is in a log directory that is offline"
+            )
         partitions = self._topics.get(topic.topic_id, {})
         beside = next(iter(partitions.values()), None)  # Partitions of a topic share their config.
         config = self._log_config(topic.name) if beside is None else beside.log.config
@@ -368,14 +394,17 @@ class ReplicaManager:
                 self._logs.delete(place)
 
     def _remove(self, topic_id: UUID, partition: Partition) -> None:
-        place = partition.log.topic_partition
+        self._take_out(topic_id, partition, ApiError(ErrorCode.unknown_topic_or_partition))
+        self._logs.delete(partition.log.topic_partition)
+
+    def _take_out(self, topic_id: UUID, partition: Partition, error: ApiError) -> None:
+        """It is not served here any more."""
         partitions = self._topics[topic_id]
-        del partitions[place.partition]
+        del partitions[partition.log.topic_partition.partition]
         if not partitions:
             del self._topics[topic_id], self._topics[self._names.pop(topic_id)]
         self._end_following(partition)
-        self._resign(partition, ApiError(ErrorCode.unknown_topic_or_partition))
-        self._logs.delete(place)
+        self._resign(partition, error)
 
     def _reconfigure(self, record: ConfigRecord) -> None:
         """A broker's value can be the default of any topic."""

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from kio.schema.alter_partition_reassignments.v1.response import (
         AlterPartitionReassignmentsResponse,
     )
+    from kio.schema.assign_replicas_to_dirs.v0.request import AssignReplicasToDirsRequest
+    from kio.schema.assign_replicas_to_dirs.v0.response import AssignReplicasToDirsResponse
     from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
     from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
     from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
@@ -93,6 +95,11 @@ class ControllerClient:
     def allocate_producer_ids(
         self, request: AllocateProducerIdsRequest
     ) -> Awaitable[AllocateProducerIdsResponse]:
+        return self._call(request)
+
+    def assign_replicas_to_dirs(
+        self, request: AssignReplicasToDirsRequest
+    ) -> Awaitable[AssignReplicasToDirsResponse]:
         return self._call(request)
 
     def alter_partition(self, request: AlterPartitionRequest) -> Awaitable[AlterPartitionResponse]:

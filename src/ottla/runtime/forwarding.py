@@ -26,9 +26,9 @@ _SIZE_BYTES: Final = 4
 _NOBODY: Final = b""
 
 _NOT_LEADER: Final = (ErrorCode.not_controller, ErrorCode.not_leader_or_follower)
-# AlterPartition, BrokerRegistration, BrokerHeartbeat, AllocateProducerIds: nobody looks for their
+# AlterPartition, BrokerRegistration and its like: nobody looks for their
 # effect in the image of the node that they came through.
-_INTERNAL_KEYS: Final = (56, 62, 63, 67)
+_INTERNAL_KEYS: Final = (56, 62, 63, 67, 73)
 
 LocalCall = Callable[[Any], Awaitable[Any]]  # ApiError NOT_CONTROLLER when this node does not lead.
 

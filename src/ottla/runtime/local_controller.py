@@ -27,6 +27,9 @@ OPERATIONS: Final[dict[str, Callable[[ControllerMachine, Any, At], Result[Any]]]
     "AlterPartitionReassignmentsRequest": lambda machine, request, _: (
         machine.alter_partition_reassignments(request)
     ),
+    "AssignReplicasToDirsRequest": lambda machine, request, _: machine.assign_replicas_to_dirs(
+        request
+    ),
     "BrokerHeartbeatRequest": lambda machine, request, at: machine.broker_heartbeat(
         request, at.now_ms, at.next_offset
     ),

@@ -146,6 +146,21 @@ class LogManager:
         return max(self._previous_epochs) if len(self._previous_epochs) == 1 else -1
 
     @property
+    def offline_directory_ids(self) -> list[UUID]:
+        """Of those that failed after they were known."""
+        failed = (self.directory_ids.get(home.path) for home in self._homes if home.failure)
+        return [directory_id for directory_id in failed if directory_id is not None]
+
+    def is_out_of_reach(self, directory_id: UUID | None) -> bool:
+        """Whether a directory that is not here may be one of those that are offline."""
+        online = (self.directory_ids.get(home.path) for home in self._homes if not home.failure)
+        return (
+            directory_id is not None
+            and directory_id not in online
+            and any(home.failure for home in self._homes)
+        )
+
+    @property
     def is_offline(self) -> bool:
         """Every directory is."""
         return all(home.failure is not None for home in self._homes)
@@ -191,6 +206,7 @@ class LogManager:
         existing = self._logs.get(topic_partition)
         if existing is not None:
             if existing.topic_id == topic_id:
+                existing.home.check_online()
                 existing.config = config
                 return existing
             self.delete(topic_partition)

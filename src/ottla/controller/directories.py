@@ -1,0 +1,51 @@
+"""Which log directory of its broker a replica is in (KIP-858).
+
+A broker with several directories says where it has put each replica. When one of them fails, the
+replicas there lead no longer, and the others go on. A broker with one directory need not say: it
+goes with it.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+from uuid import UUID
+
+from kio.schema.types import BrokerId
+
+from ottla.controller.image import MetadataImage
+from ottla.controller.records import PartitionRecord, RegisterBrokerRecord
+
+UNASSIGNED: Final = UUID(int=1)  # Kafka's number for it.
+
+Directories = tuple[UUID | None, ...]
+
+
+def directory_of(partition: PartitionRecord, broker_id: int) -> UUID | None:
+    """None when the broker has not said."""
+    for replica, directory in zip(partition.replicas, partition.directories, strict=False):
+        if replica == broker_id:
+            return None if directory == UNASSIGNED else directory
+    return None
+
+
+def is_online(broker: RegisterBrokerRecord, directory: UUID | None) -> bool:
+    """A directory that was never named counts as one of those that the broker has."""
+    return directory is None or directory in broker.log_dirs
+
+
+def directories_for(
+    replicas: Sequence[BrokerId], partition: PartitionRecord, moved: tuple[int, UUID | None]
+) -> Directories:
+    """Of these replicas, after one of them `moved`; empty if nobody has said anything."""
+    found = tuple(
+        moved[1] if replica == moved[0] else directory_of(partition, replica)
+        for replica in replicas
+    )
+    if not any(found):
+        return ()
+    return tuple(UNASSIGNED if directory is None else directory for directory in found)
+
+
+def names_directories(image: MetadataImage) -> bool:
+    """Whether any broker has said where its replicas are."""
+    topics = image.topics.values()
+    return any(partition.directories for topic in topics for partition in topic.partitions.values())

@@ -1,0 +1,156 @@
+"""A broker has several log directories, says what is in which, and loses one of them."""
+
+from uuid import UUID
+
+from kio.schema.assign_replicas_to_dirs.v0 import request as assign
+from tests.controller.cluster import Cluster
+from tests.controller.test_topics import creation, topic
+
+from ottla.controller.brokers import BrokerRegistrationChangeRecord
+from ottla.controller.directories import UNASSIGNED
+from ottla.protocol.errors import ErrorCode
+
+A, B, C = (UUID(int=number) for number in (11, 12, 13))
+
+
+def cluster_of_three():
+    """Broker 1 has the directories A and B; the topic has two partitions, both led by it."""
+    cluster = Cluster(brokers=0)
+    for broker_id in (1, 2, 3):
+        cluster.register(broker_id, log_dirs=(11, 12) if broker_id == 1 else (20 + broker_id,))
+        cluster.heartbeat(broker_id)
+    cluster.apply(
+        cluster.machine.create_topics(creation(topic("orders", assignments={0: (1, 2), 1: (1, 3)})))
+    )
+    return cluster
+
+
+def partition(cluster, index=0):
+    return cluster.image.topics["orders"].partitions[index]
+
+
+def assigned(cluster, *places, broker_id=1, epoch=None):
+    """Places are pairs of directory and partition index; gives the error of each."""
+    broker = cluster.image.brokers[broker_id]
+    request = assign.AssignReplicasToDirsRequest(
+        broker_id=broker_id,
+        broker_epoch=broker.broker_epoch if epoch is None else epoch,
+        directories=tuple(
+            assign.DirectoryData(
+                id_=directory,
+                topics=(
+                    assign.TopicData(
+                        topic_id=cluster.image.topics["orders"].topic_id,
+                        partitions=(assign.PartitionData(partition_index=index),),
+                    ),
+                ),
+            )
+            for directory, index in places
+        ),
+    )
+    response = cluster.apply(cluster.machine.assign_replicas_to_dirs(request))
+    return [one.topics[0].partitions[0].error_code for one in response.directories]
+
+
+def test_a_broker_says_where_its_replicas_are():
+    cluster = cluster_of_three()
+    assert assigned(cluster, (A, 0), (B, 1)) == [ErrorCode.none, ErrorCode.none]
+    assert partition(cluster, 0).directories == (A, UNASSIGNED)
+    assert partition(cluster, 1).directories == (B, UNASSIGNED)
+    epoch = partition(cluster).partition_epoch
+    assert assigned(cluster, (A, 0)) == [ErrorCode.none]
+    assert partition(cluster).partition_epoch == epoch  # Nothing new.
+
+
+def test_what_a_broker_does_not_have_is_refused():
+    cluster = cluster_of_three()
+    assert assigned(cluster, (A, 1), broker_id=2) == [ErrorCode.not_leader_or_follower]
+    assert assigned(cluster, (A, 7)) == [ErrorCode.unknown_topic_or_partition]
+    assert assigned(cluster, (A, 0), (B, 0)) == [ErrorCode.none, ErrorCode.invalid_request]
+
+
+def test_leaders_leave_a_directory_that_failed_and_the_others_stay():
+    cluster = cluster_of_three()
+    assigned(cluster, (A, 0), (B, 1))
+    result = cluster.heartbeat_result(1, offline_log_dirs=(A,))
+    assert result.records[0] == BrokerRegistrationChangeRecord(
+        broker_id=1, broker_epoch=cluster.image.brokers[1].broker_epoch, log_dirs=(B,)
+    )
+    response = cluster.apply(result)
+    assert not response.is_fenced
+    assert (partition(cluster, 0).leader, partition(cluster, 0).isr) == (2, (2,))
+    assert (partition(cluster, 1).leader, partition(cluster, 1).isr) == (1, (1, 3))
+    assert cluster.heartbeat_result(1, offline_log_dirs=(A,)).records == ()  # Told again.
+
+
+def test_many_partitions_leave_a_directory_in_steps(monkeypatch):
+    monkeypatch.setattr("ottla.controller.brokers.PARTITIONS_PER_STEP", 1)
+    cluster = cluster_of_three()
+    assigned(cluster, (A, 0), (A, 1))
+    assert len(cluster.heartbeat_result(1, offline_log_dirs=(A,)).records) == 1
+    cluster.heartbeat(1, offline_log_dirs=(A,))
+    assert cluster.image.brokers[1].log_dirs == (A, B)
+    cluster.heartbeat(1, offline_log_dirs=(A,))
+    assert cluster.image.brokers[1].log_dirs == (B,)
+    assert {partition(cluster, index).leader for index in (0, 1)} == {2, 3}
+
+
+def test_a_broker_without_any_directory_is_fenced():
+    cluster = cluster_of_three()
+    assert cluster.heartbeat(1, offline_log_dirs=(A, B)).is_fenced
+    assert cluster.image.brokers[1].fenced
+
+
+def test_the_only_replica_has_no_leader_until_its_directory_is_back():
+    cluster = cluster_of_three()
+    assigned(cluster, (A, 0))
+    cluster.expire_session(2)
+    cluster.heartbeat(1, offline_log_dirs=(A,))
+    assert partition(cluster).leader == -1
+    epoch = cluster.image.brokers[1].broker_epoch
+    cluster.expire_session(1)
+    cluster.register(1, incarnation=800, log_dirs=(12,))  # It restarts without the disk.
+    cluster.heartbeat(1)
+    assert partition(cluster).leader == -1
+    cluster.expire_session(1)
+    cluster.register(1, incarnation=801, log_dirs=(11, 12), previous_broker_epoch=epoch)
+    cluster.heartbeat(1)
+    assert partition(cluster).leader == 1
+
+
+def test_the_only_replica_is_not_replaced_by_an_empty_one():
+    cluster = cluster_of_three()
+    assigned(cluster, (A, 0))
+    cluster.expire_session(2)
+    cluster.heartbeat(1, offline_log_dirs=(A,))
+    cluster.expire_session(1)
+    cluster.register(1, incarnation=800, log_dirs=(12, 13))
+    cluster.heartbeat(1)
+    assert assigned(cluster, (C, 0)) == [ErrorCode.none]
+    assert partition(cluster).leader == -1
+    assert not partition(cluster).eligible_leader_replicas
+    cluster.register(2, incarnation=802, log_dirs=(22,))
+    cluster.heartbeat(2)
+    assert partition(cluster).leader == -1  # It was not in sync when the disk failed.
+
+
+def test_a_replica_on_a_replaced_disk_is_no_leader_and_joins_when_it_has_said_where_it_is():
+    cluster = cluster_of_three()
+    assigned(cluster, (A, 0), (B, 1))
+    epoch = cluster.image.brokers[1].broker_epoch
+    cluster.expire_session(1)
+    cluster.register(1, incarnation=800, log_dirs=(12, 13), previous_broker_epoch=epoch)
+    cluster.heartbeat(1)
+    assert cluster.machine._leadership.has_replica(partition(cluster, 0), 1) is False
+    assert cluster.machine._leadership.has_replica(partition(cluster, 1), 1) is True
+    assigned(cluster, (C, 0))
+    assert cluster.machine._leadership.has_replica(partition(cluster, 0), 1) is True
+
+
+def test_a_replica_whose_directory_failed_before_it_was_told_leads_no_longer():
+    cluster = cluster_of_three()
+    cluster.heartbeat(1, offline_log_dirs=(A,))
+    assert partition(cluster).leader == 1
+    assert assigned(cluster, (A, 0)) == [ErrorCode.none]
+    assert (partition(cluster).leader, partition(cluster).isr) == (2, (2,))
+    assert partition(cluster).directories == (A, UNASSIGNED)
