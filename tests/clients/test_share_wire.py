@@ -34,6 +34,7 @@ from tests.clients.test_share_groups import configured_group, produce
 from tests.clients.wire import Wire
 
 ACCEPT, RELEASE, RENEW = 1, 2, 4
+NOWHERE = -1
 BATCH_OPTIMIZED, RECORD_LIMIT = i8(0), i8(1)
 MEMBER = "member"
 
@@ -298,6 +299,15 @@ def test_describing_setting_and_deleting_offsets(member: Member) -> None:
     assert again.error_code is ErrorCode.unknown_topic_or_partition
 
 
+def test_offsets_of_a_group_that_does_not_exist_yet(member: Member, wire: Wire) -> None:
+    newcomer = Member(wire, f"{member.group}-2", member.topic)
+    assert described(newcomer)[0] == NOWHERE
+    assert altered(newcomer, 3) is ErrorCode.none
+    assert described(newcomer) == (3, 2)
+    assert altered(newcomer, -1) is ErrorCode.none
+    assert described(newcomer)[0] == NOWHERE
+
+
 @pytest.mark.usefixtures("own_broker")  # In Kafka the leader goes on with what it has.
 def test_altered_offsets_hold(member: Member) -> None:
     member.acquire(records_max=3)
@@ -351,10 +361,12 @@ def test_the_coordinator_of_a_share_partition(member: Member) -> None:
 
 def described(member: Member) -> tuple[int, int]:
     """Start offset and lag."""
-    request = describe.DescribeShareGroupOffsetsRequest(
-        groups=(describe.DescribeShareGroupOffsetsRequestGroup(group_id=member.group, topics=None),)
-    )
+    asked = describe.DescribeShareGroupOffsetsRequestGroup(group_id=member.group, topics=None)
+    request = describe.DescribeShareGroupOffsetsRequest(groups=(asked,))
     (group,) = member.wire.call(request).groups
+    assert group.error_code is ErrorCode.none
+    if not group.topics:
+        return NOWHERE, NOWHERE
     (partition,) = group.topics[0].partitions
     return partition.start_offset, partition.lag
 

@@ -112,7 +112,23 @@ def test_describe_hides_metadata_while_a_group_rebalances() -> None:
     ).value
 
     assert (described.group_state, described.protocol_data) == ("PreparingRebalance", "")
-    assert [item.member_assignment for item in described.members] == [b"", b""]
+    assert [item.member_metadata for item in described.members] == [b"", b""]
+    assert [item.member_assignment for item in described.members] == [b"client-1", b"client-2"]
+
+
+def test_describe_forgets_an_assignment_that_was_overtaken() -> None:
+    coordinator = Coordinator()
+    first, second = coordinator.stable_group()
+    coordinator.join(first)
+    coordinator.join(second)
+    coordinator.join(version=3)
+
+    (described,) = coordinator.run(
+        lambda _: coordinator.machine.describe_groups(["g"], CALLER)
+    ).value
+
+    assert described.group_state == "PreparingRebalance"
+    assert [item.member_assignment for item in described.members] == [b"", b"", b""]
 
 
 def test_describe_a_group_that_does_not_exist() -> None:

@@ -1,6 +1,7 @@
 """AlterShareGroupOffsets (91): v0.
 
-Sets where a share group without members goes on. What was in flight is forgotten.
+Sets where a share group without members goes on, or a new one begins. What was in flight is
+forgotten.
 """
 
 from kio.schema.alter_share_group_offsets.v0.request import AlterShareGroupOffsetsRequest
@@ -11,6 +12,7 @@ from kio.schema.alter_share_group_offsets.v0.response import (
 )
 
 from ottla.groups.partitions import TopicIdPartition
+from ottla.groups.share.state_coordinator import NO_OFFSET
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.group_calls import submit
 from ottla.handlers.share_state import set_share_offsets
@@ -29,11 +31,11 @@ async def handle_alter_share_group_offsets(
         for partition in topic.partitions:
             if topic_id is not None and 0 <= partition.partition_index < count:
                 place = TopicIdPartition(topic_id, partition.partition_index)
-                offsets[place] = max(0, partition.start_offset)
-    state_epoch = await submit(
-        broker, group_id, lambda machine, _: machine.begin_share_alteration(group_id)
-    )
-    if offsets:
+                offsets[place] = max(NO_OFFSET, partition.start_offset)
+    if offsets or broker.groups.find(group_id).machine.has_share_group(group_id):
+        state_epoch = await submit(
+            broker, group_id, lambda machine, _: machine.begin_share_alteration(group_id)
+        )
         await set_share_offsets(broker, group_id, state_epoch, offsets)
     return AlterShareGroupOffsetsResponse(
         throttle_time=NO_THROTTLE,

@@ -57,10 +57,13 @@ def _failed(group_id: GroupId, error: ApiError) -> DescribeShareGroupOffsetsResp
 async def _group(
     broker: Broker, asked: DescribeShareGroupOffsetsRequestGroup
 ) -> DescribeShareGroupOffsetsResponseGroup:
+    """A group that does not exist has come nowhere; who lets it begin elsewhere asks first."""
     try:
         group = find_share_group(broker, asked.group_id)
     except ApiError as error:
-        return _failed(asked.group_id, error)
+        if error.code is not ErrorCode.group_id_not_found:
+            return _failed(asked.group_id, error)
+        group = ShareGroup(asked.group_id)
     topics = await asyncio.gather(
         *(_topic(broker, group, name, found) for name, found in _wanted(broker, group, asked))
     )

@@ -15,9 +15,10 @@ from asyncio import Future
 
 from ottla.handlers.broker import Broker
 from ottla.network.session import Reply, Session
-from ottla.protocol.errors import ApiError
+from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.frames import RequestHeader
 from ottla.protocol.hot_offset_commit import (
+    CommittedTopic,
     OffsetCommitRequest,
     TopicResult,
     encode_offset_commit_response,
@@ -36,15 +37,16 @@ def handle_offset_commit(
             lambda machine, now_ms: machine.commit_offsets(request, version, now_ms)
         )
     except ApiError as error:
-        results = _refusal(request, error)
+        results = _refusal(broker, request, error)
     if isinstance(results, Future):
         reply = session.reply()
-        results.add_done_callback(lambda done: _answer(reply, header, request, done))
+        results.add_done_callback(lambda done: _answer(broker, reply, header, request, done))
     else:
         session.send_now(encode_offset_commit_response(version, header.correlation_id, results))
 
 
 def _answer(
+    broker: Broker,
     reply: Reply,
     header: RequestHeader,
     request: OffsetCommitRequest,
@@ -53,13 +55,22 @@ def _answer(
     try:
         results = committed.result()
     except ApiError as error:
-        results = _refusal(request, error)
+        results = _refusal(broker, request, error)
     frame = encode_offset_commit_response(header.api_version, header.correlation_id, results)
     reply.send((frame,))
 
 
-def _refusal(request: OffsetCommitRequest, error: ApiError) -> list[TopicResult]:
-    return [
-        TopicResult(topic, topic_id, [(item.partition, error.code) for item in partitions])
-        for topic, topic_id, partitions in request.topics
-    ]
+def _refusal(broker: Broker, request: OffsetCommitRequest, error: ApiError) -> list[TopicResult]:
+    return [_refused_topic(broker, topic, error.code) for topic in request.topics]
+
+
+def _refused_topic(broker: Broker, topic: CommittedTopic, code: ErrorCode) -> TopicResult:
+    """Partitions that do not exist are refused as such, whatever else is wrong."""
+    name, topic_id, partitions = topic
+    unknown = ErrorCode.unknown_topic_or_partition
+    if not name:
+        name = broker.image.topic_name(topic_id) or "" if topic_id else ""
+        unknown = ErrorCode.unknown_topic_or_partition if name else ErrorCode.unknown_topic_id
+    existing = range(broker.image.partition_count(name) or 0)
+    codes = [(item[0], code if item[0] in existing else unknown) for item in partitions]
+    return TopicResult(topic.topic, topic_id, codes)

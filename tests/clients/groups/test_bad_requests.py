@@ -297,6 +297,12 @@ def test_committing_without_a_group(caller: Caller, changes: Any, code: ErrorCod
     assert caller.commit(**changes) is code
 
 
+def test_a_partition_that_does_not_exist_is_told_before_all_else(caller: Caller) -> None:
+    unknown = ErrorCode.unknown_topic_or_partition
+    assert caller.commit(member="nobody", generation=3, partition=99) is unknown
+    assert caller.commit(member="nobody", generation=3, topic="nowhere") is unknown
+
+
 def test_strangers_in_a_consumer_group(caller: Caller) -> None:
     assert caller.code(CONSUMER_BEAT) is NONE
 

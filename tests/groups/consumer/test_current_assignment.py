@@ -133,7 +133,7 @@ def test_a_newer_target_may_take_more_away() -> None:
 
     assert step(before, parts(3), owned=parts(2, 3)) == (
         MemberState.UNREVOKED_PARTITIONS,
-        11,
+        10,
         10,
         parts(3),
         parts(2),

@@ -168,6 +168,9 @@ def test_a_partition_changes_hands_in_two_steps() -> None:
     coordinator.beat("n", 2)
     assert coordinator.last_records == ()
 
+    described = describe(coordinator).members[0]
+    assert described.assignment.topic_partitions[0].partitions == (0, 1, 2, 3)
+    assert described.target_assignment.topic_partitions[0].partitions == (0, 1)
     revoked = coordinator.beat("m", 1, owned={("t", 0), ("t", 1)})
     assert coordinator.last_records == (current_record("m", 2, 1, (0, 1)),)
     assert (revoked.member_epoch, revoked.assignment) == (2, None)
@@ -508,7 +511,7 @@ def test_an_empty_expression_means_none() -> None:
     joined = coordinator.beat("m", topics=("u",), regex="")
 
     assert coordinator.assigned(joined) == {("u", 0), ("u", 1)}
-    assert describe(coordinator).members[0].subscribed_topic_regex is None
+    assert describe(coordinator).members[0].subscribed_topic_regex == ""
 
 
 def test_an_expression_can_be_given_up() -> None:

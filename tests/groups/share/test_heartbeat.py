@@ -331,6 +331,20 @@ def test_a_snapshot_gives_the_same_group() -> None:
     assert after.initialized == before.initialized
 
 
+def test_offsets_can_be_set_before_a_group_exists() -> None:
+    coordinator = Coordinator()
+    machine = coordinator.machine
+
+    assert coordinator.run(lambda _: machine.begin_share_alteration("g")).value == 1
+    assert machine.share_group("g").state_name == "Empty"
+    coordinator.commit({("t", 0): 1}, group="classic")
+    refusal = coordinator.refusal(lambda: machine.begin_share_alteration("classic"))
+    assert refusal is ErrorCode.group_id_not_found
+    assert coordinator.refusal(lambda: machine.begin_share_alteration("")) is (
+        ErrorCode.invalid_group_id
+    )
+
+
 def test_offsets_of_a_group_with_members_stay() -> None:
     coordinator, _ = joined("a")
     machine = coordinator.machine

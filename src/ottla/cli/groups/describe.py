@@ -10,7 +10,12 @@ from kio.schema.share_group_describe.v1.response import DescribedGroup
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.errors import CommandError
 from ottla.cli.groups.group_offsets import ConsumerGroupOffsets
-from ottla.cli.groups.share_groups import find_share_group, member_rows, share_offsets
+from ottla.cli.groups.share_groups import (
+    ShareOffset,
+    find_share_group,
+    member_rows,
+    share_offsets,
+)
 from ottla.cli.groups.state_names import state_name
 from ottla.cli.output import print_json, print_line, print_rows
 from ottla.cli.parameters import AsJson
@@ -132,10 +137,15 @@ def _share_rows(
             "partition": place[1],
             "start_offset": begun[place].start_offset if place in begun else None,
             "end_offset": ends[place],
-            "lag": begun[place].lag if place in begun else None,
+            "lag": _share_lag(begun[place], ends[place]) if place in begun else None,
         }
         for place in places
     ]
+
+
+def _share_lag(offset: ShareOffset, end_offset: int) -> int:
+    """A coordinator that does not lead the partition cannot tell, and this is nearly the same."""
+    return max(0, end_offset - offset.start_offset) if offset.lag is None else offset.lag
 
 
 def _end_offsets(

@@ -12,7 +12,7 @@ _NOT_FOUND_SINCE = 6
 
 
 def describe(group: ClassicGroup) -> DescribedGroup:
-    """Metadata and assignments are shown only when they belong together: in a stable group."""
+    """Metadata is shown in a stable group only, and the last assignment until there is another."""
     stable = group.state is ClassicState.STABLE
     return DescribedGroup(
         error_code=ErrorCode.none,
@@ -35,7 +35,7 @@ def _describe_member(
         client_id=member.client_id,
         client_host=member.client_host,
         member_metadata=member.metadata(protocol) if stable else b"",
-        member_assignment=member.assignment if stable else b"",
+        member_assignment=member.assignment,
     )
 
 

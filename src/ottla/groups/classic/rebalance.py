@@ -145,6 +145,7 @@ class ClassicRebalance:
 
     def _send_syncs_away(self, group: ClassicGroup, now_ms: int, effects: Effects) -> None:
         for member in group.members.values():
+            member.assignment = b""
             if member.awaiting_sync is not None:
                 effects.answer(member.awaiting_sync, sync_error(ErrorCode.rebalance_in_progress))
                 member.awaiting_sync = None

@@ -25,22 +25,19 @@ class CurrentAssignmentBuilder:
         has_more = self.target_is_old and not member.assigned <= self.target
         if member.is_reconciled_to(self.target_epoch) and not has_more:
             return member
-        if member.state is not MemberState.UNREVOKED_PARTITIONS:
-            return self._next(member, member.epoch)
-        if self._still_owns(member.pending_revocation):
+        has_to_revoke = member.state is MemberState.UNREVOKED_PARTITIONS
+        if has_to_revoke and self._still_owns(member.pending_revocation):
             return member
-        return self._next(member, min(member.epoch + 1, self.target_epoch))
+        return self._next(member)
 
     def _still_owns(self, partitions: Assignment) -> bool:
         return self.owned is None or not self.owned.isdisjoint(partitions)
 
-    def _next(self, member: ConsumerMember, epoch_meanwhile: int) -> ConsumerMember:
+    def _next(self, member: ConsumerMember) -> ConsumerMember:
         kept = member.assigned & self.target
         to_revoke = member.assigned - self.target
         if to_revoke and self._still_owns(to_revoke):
-            return _moved(
-                member, MemberState.UNREVOKED_PARTITIONS, epoch_meanwhile, kept, to_revoke
-            )
+            return _moved(member, MemberState.UNREVOKED_PARTITIONS, member.epoch, kept, to_revoke)
         wanted = self.target - kept
         free = frozenset(each for each in wanted if self.holder(each) in {None, member.member_id})
         waits = len(free) < len(wanted)

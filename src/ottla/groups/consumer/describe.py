@@ -58,8 +58,8 @@ def _describe_member(member: ConsumerMember, target: Assignment, catalog: TopicC
         client_id=member.client_id,
         client_host=member.client_host,
         subscribed_topic_names=tuple(map(TopicName, member.subscribed_topic_names)),
-        subscribed_topic_regex=member.subscribed_topic_regex,
-        assignment=_describe_assignment(member.assigned, catalog),
+        subscribed_topic_regex=member.subscribed_topic_regex or "",
+        assignment=_describe_assignment(member.held, catalog),
         target_assignment=_describe_assignment(target, catalog),
         member_type=_CLASSIC_MEMBER if member.uses_classic_protocol else _CONSUMER_MEMBER,
     )

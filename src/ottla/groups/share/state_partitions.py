@@ -51,8 +51,12 @@ def list_initialized(
 
 
 def begin_alteration(state: CoordinatorState, group_id: str) -> Result[int]:
-    """The state epoch under which offsets of a group without members are set anew."""
-    group = share_group(state, group_id)
+    """The state epoch under which offsets of a group without members are set anew.
+
+    A group that does not exist yet begins with it.
+    """
+    exists = not group_id or state.group(group_id) is not None
+    group = share_group(state, group_id) if exists else ShareGroup(group_id)
     group.validate_delete()
     epoch = group.epoch + 1
     return Result(epoch, (group.epoch_record(epoch, group.metadata_hash),))
