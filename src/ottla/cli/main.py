@@ -102,6 +102,14 @@ pipeline.command(
 )
 app.command(pipeline)
 
+table = _group("table", "Topics as Delta and Iceberg tables.")
+table.command("ottla.cli.tables.sync:sync", help="Keep a table with the records of a topic.")
+table.command("ottla.cli.tables.versions:versions", help="List the last versions of a table.")
+table.command("ottla.cli.tables.at:at", help="Find the version that holds a record.")
+table.command("ottla.cli.tables.compact:compact", help="Make few large files of many small ones.")
+table.command("ottla.cli.tables.vacuum:vacuum", help="Remove files that no version needs.")
+app.command(table)
+
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code."""

@@ -61,8 +61,8 @@ class DeltaTableAt(Table):
     def claim(self, sink_id: str) -> Claim:
         return _DeltaClaim(self.open(), sink_id)
 
-    def versions(self) -> Iterator[Version]:
-        return map(_version, self.open().history())
+    def versions(self, limit: int | None = None) -> Iterator[Version]:
+        return map(_version, self.open().history(limit))
 
     def files(self, version: int | None = None) -> list[str]:
         return list(self.open(version).file_uris())

@@ -80,9 +80,8 @@ class IcebergTableAt(Table):
     def claim(self, sink_id: str) -> Claim:
         return _IcebergClaim(self.open(), sink_id)
 
-    def versions(self) -> Iterator[Version]:
-        snapshots = self.open().snapshots()
-        return iter(sorted(map(_version, snapshots), key=_age))
+    def versions(self, limit: int | None = None) -> Iterator[Version]:
+        return iter(_newest_first(self.open())[:limit])
 
     def files(self, version: int | None = None) -> list[str]:
         tasks = self.open().scan(snapshot_id=version).plan_files()
@@ -185,7 +184,7 @@ class _IcebergClaim(Claim):
         if self._seen is None:
             return None
         batch = Batch.from_json(json.loads(self._seen))
-        for version in sorted(map(_version, self._table.snapshots()), key=_age):
+        for version in _newest_first(self._table):
             if version.batch is not None and version.batch.sink_id == sink_id:
                 return Version(version.id, version.timestamp_ms, batch)
         return Version(-1, 0, batch)  # The snapshot is expired, or the batch had no rows.
@@ -315,8 +314,9 @@ def _version(snapshot: Any) -> Version:
     return Version(snapshot.snapshot_id, snapshot.timestamp_ms, batch)
 
 
-def _age(version: Version) -> int:
-    return -version.timestamp_ms
+def _newest_first(table: IcebergTable) -> list[Version]:
+    snapshots = sorted(table.snapshots(), key=lambda snapshot: snapshot.sequence_number or 0)
+    return [_version(snapshot) for snapshot in reversed(snapshots)]
 
 
 @contextlib.contextmanager

@@ -41,7 +41,8 @@ def parse_table_options(options: Mapping[str, str]) -> TableOptions:
     table = values.text("path")
     if table is None:
         raise OptionError("option path is missing: the address of the table, as delta:/lake/orders")
-    parse_address(table)
+    if str(parse_address(table)) != table:
+        raise OptionError(f"option path: {table} must be a whole path: tasks run elsewhere")
     sink_id = values.text("sinkId")
     if sink_id is not None:
         validate_sink_id(sink_id)

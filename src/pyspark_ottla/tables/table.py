@@ -92,8 +92,8 @@ class Table(ABC):
     def claim(self, sink_id: str) -> Claim: ...
 
     @abstractmethod
-    def versions(self) -> Iterator[Version]:
-        """The newest first, as far back as the table remembers."""
+    def versions(self, limit: int | None = None) -> Iterator[Version]:
+        """The newest first, so many, or as far back as the table remembers."""
 
     @abstractmethod
     def files(self, version: int | None = None) -> list[str]:

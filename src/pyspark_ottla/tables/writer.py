@@ -9,7 +9,6 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BooleanType, StructField, StructType
-from pyspark.sql.utils import is_remote
 
 from pyspark_ottla.tables import committing
 from pyspark_ottla.tables.address import TableError, parse_address
@@ -57,7 +56,7 @@ class TableWriter:
 
     def __post_init__(self) -> None:
         """TableError for what does not fit, before a query is started."""
-        parse_address(self.table)
+        object.__setattr__(self, "table", str(parse_address(self.table)))  # Where this is made.
         validate_sink_id(self.sink_id)
 
     def write(self, frame: Any, batch_id: int) -> None:
@@ -139,7 +138,6 @@ class _Task:
 
 def _query_id(frame: Any) -> str:
     """Of the stream that the batch is of. A session of Connect does not know it."""
-    if is_remote():
+    if type(frame).__module__.startswith("pyspark.sql.connect."):
         return ""
-    context = frame.sparkSession.sparkContext
-    return context.getLocalProperty("sql.streaming.queryId") or ""
+    return frame.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId") or ""

@@ -32,14 +32,18 @@ def write_files(
     return files.write([pa.RecordBatch.from_pylist(list(rows), arrow)], 0, attempt)
 
 
-def rows_of(table: Table, version: int | None = None) -> list[dict[str, Any]]:
-    """By item; of the columns that a file does not have there is nothing."""
-    found = [
+def read(table: Table, version: int | None = None) -> list[dict[str, Any]]:
+    """Of the columns that a file does not have there is nothing."""
+    return [
         line
         for path in table.files(version)
         for line in pq.read_table(path.removeprefix("file://"), partitioning=None).to_pylist()
     ]
-    return sorted(found, key=lambda line: str(line["item"]))
+
+
+def rows_of(table: Table, version: int | None = None) -> list[dict[str, Any]]:
+    """By item."""
+    return sorted(read(table, version), key=lambda line: str(line["item"]))
 
 
 def parquet_files(table: Table) -> list[str]:

@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 from pyspark.errors import StreamingQueryException
 from tests.pyspark_ottla.tables.written import parquet_files, row, rows_of
+from tests.spark.tables.checkpoints import forget_last_commit
 
 from pyspark_ottla.tables.address import TableError
 from pyspark_ottla.tables.table import Table, open_table
@@ -92,13 +93,6 @@ def lines(spark: Any, tmp_path: Path) -> Lines:
 def run(stream: Any, checkpoint: Path) -> None:
     query = stream.option("checkpointLocation", str(checkpoint)).start()
     assert query.awaitTermination(120)
-
-
-def forget_last_commit(checkpoint: Path) -> None:
-    """As if Spark had died before it knew that the batch is written."""
-    last = max((checkpoint / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
-    for path in (last, last.with_name(f".{last.name}.crc")):
-        path.unlink(missing_ok=True)
 
 
 @pytest.mark.parametrize("way", ["foreachBatch", "format"])

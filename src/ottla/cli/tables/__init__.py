@@ -1,0 +1,1 @@
+"""`ottla table`, one file per command."""

@@ -1,0 +1,33 @@
+"""`ottla table at`: the version of a table that holds the records up to an offset."""
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from ottla.cli.output import print_json, print_line
+from ottla.cli.parameters import AsJson
+from ottla.cli.tables.libraries import TableAddress, table_errors
+
+
+def at(
+    table: TableAddress,
+    /,
+    *,
+    offset: Annotated[
+        list[str],
+        Parameter(help="TOPIC:PARTITION:OFFSET of a record; may be repeated, for all of them."),
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Find the first version of a table that holds a record and all before it in its partition."""
+    with table_errors():
+        from pyspark_ottla.tables.table import open_table
+        from pyspark_ottla.tables.time_travel import find_version, parse_places
+
+        version = find_version(open_table(table), parse_places(offset))
+    if as_json:
+        assert version.batch is not None, "offsets are those of batches"
+        ends = version.batch.ends
+        print_json({"version": version.id, "timestamp_ms": version.timestamp_ms, "ends": ends})
+    else:
+        print_line(str(version.id))

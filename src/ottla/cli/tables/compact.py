@@ -1,0 +1,25 @@
+"""`ottla table compact`: few large files instead of many small ones."""
+
+from ottla.cli.errors import UsageError
+from ottla.cli.output import print_line
+from ottla.cli.tables.libraries import TableAddress, table_errors
+
+TARGET_MB = 128
+
+
+def compact(table: TableAddress, /, *, target_mb: int = TARGET_MB) -> None:
+    """Make few large files of many small ones; readers and writers go on meanwhile.
+
+    Args:
+        target_mb: About how large files become.
+    """
+    if target_mb < 1:
+        raise UsageError(f"--target-mb {target_mb} is less than 1")
+    with table_errors():
+        from pyspark_ottla.tables.table import open_table
+
+        opened = open_table(table)
+        before = len(opened.files())
+        removed = opened.compact(target_mb << 20)
+        after = len(opened.files()) if removed else before
+    print_line(f"{before} files before, {after} now")

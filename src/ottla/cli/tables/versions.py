@@ -1,0 +1,33 @@
+"""`ottla table versions`: what was written to a table, and when."""
+
+import datetime as dt
+from typing import Any
+
+from ottla.cli.output import print_json, print_rows
+from ottla.cli.parameters import AsJson
+from ottla.cli.tables.libraries import TableAddress, table_errors
+
+COLUMNS = ("version", "time", "sink", "batch", "rows", "bad")
+
+
+def versions(table: TableAddress, /, *, limit: int = 20, as_json: AsJson = False) -> None:
+    """List the last versions of a table, the newest first.
+
+    Args:
+        limit: How many.
+    """
+    with table_errors():
+        from pyspark_ottla.tables.table import open_table
+
+        found = list(open_table(table).versions(limit))
+    rows = [_row(version) for version in found]
+    if as_json:
+        print_json(rows)
+    else:
+        print_rows(COLUMNS, rows)
+
+
+def _row(version: Any) -> dict[str, Any]:
+    time = dt.datetime.fromtimestamp(version.timestamp_ms / 1000, dt.UTC)
+    row = {"version": version.id, "time": time.isoformat(timespec="seconds")}
+    return row if version.batch is None else row | version.batch.to_json()

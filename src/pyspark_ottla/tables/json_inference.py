@@ -1,0 +1,107 @@
+"""The types of JSON values, as columns of a table can have them.
+
+A number is a bigint, or a double if any of the values has a fraction; objects are structs and
+arrays are arrays. What does not go together, and whole numbers that are too large, are texts, which
+take any JSON as it is written. A field that is always null has no type yet and is left out.
+"""
+
+import json
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    DoubleType,
+    LongType,
+    NullType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+_LONG_LIMIT = 1 << 63
+_NUMBERS = (LongType, DoubleType)
+
+
+def infer_fields(values: Iterable[bytes | None], known: Collection[str] = ()) -> StructType:
+    """Of objects, without the fields that are known; values that are no objects do not count.
+
+    To be completed, after those of other values were merged into it.
+    """
+    found: dict[str, DataType] = {}
+    for value in values:
+        for name, content in _fields_of(value).items():
+            if name not in known:
+                found[name] = merge_types(found.get(name, NullType()), _type_of(content))
+    return StructType([StructField(name, kind) for name, kind in found.items()])
+
+
+def _fields_of(value: bytes | None) -> dict[str, Any]:
+    try:
+        parsed = None if value is None else json.loads(value)
+    except ValueError:
+        return {}
+    return parsed if isinstance(parsed, dict) else {}
+
+
+def _type_of(value: Any) -> DataType:
+    if value is None:
+        return NullType()
+    if isinstance(value, bool):
+        return BooleanType()
+    if isinstance(value, int):
+        return LongType() if -_LONG_LIMIT <= value < _LONG_LIMIT else StringType()
+    if isinstance(value, float):
+        return DoubleType()
+    if isinstance(value, list):
+        item: DataType = NullType()
+        for one in value:
+            item = merge_types(item, _type_of(one))
+        return ArrayType(item)
+    if isinstance(value, dict):
+        return StructType([StructField(name, _type_of(one)) for name, one in value.items()])
+    return StringType()
+
+
+def merge_types(one: DataType, other: DataType) -> DataType:
+    """A type for the values of both."""
+    if one == other or isinstance(other, NullType):
+        return one
+    if isinstance(one, NullType):
+        return other
+    if isinstance(one, _NUMBERS) and isinstance(other, _NUMBERS):
+        return DoubleType()
+    if isinstance(one, ArrayType) and isinstance(other, ArrayType):
+        return ArrayType(merge_types(one.elementType, other.elementType))
+    if isinstance(one, StructType) and isinstance(other, StructType):
+        return merge_fields(one, other)
+    return StringType()
+
+
+def merge_fields(one: StructType, other: StructType) -> StructType:
+    types = {field.name: field.dataType for field in one}
+    for field in other:
+        types[field.name] = merge_types(types.get(field.name, NullType()), field.dataType)
+    return StructType([StructField(name, kind) for name, kind in types.items()])
+
+
+def complete(schema: StructType) -> StructType:
+    """Without what has no type."""
+    return StructType(
+        [
+            StructField(field.name, _complete(field.dataType))
+            for field in schema
+            if not isinstance(field.dataType, NullType)
+        ]
+    )
+
+
+def _complete(kind: DataType) -> DataType:
+    if isinstance(kind, ArrayType):
+        return ArrayType(_complete(kind.elementType))
+    if isinstance(kind, StructType):
+        inner = complete(kind)
+        return inner if len(inner) else StringType()  # Parquet has no struct without fields.
+    return StringType() if isinstance(kind, NullType) else kind

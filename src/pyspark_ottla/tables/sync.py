@@ -1,0 +1,163 @@
+"""A batch of a topic into a table: what `ottla table sync` does for each micro-batch.
+
+1. the ranges of the batch are compared with where the table ends; nothing is done if it has them
+2. with new fields wanted, tasks look for fields that the table does not know, and it gets them
+3. tasks read the ranges and write files
+4. one commit, which says which offsets it holds
+5. now and then the table's files are compacted
+"""
+
+import json
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import BooleanType, StructField, StructType
+
+from pyspark_ottla.offset_ranges import OffsetRange
+from pyspark_ottla.range_reader import read_range
+from pyspark_ottla.source_options import Use, parse_source_options
+from pyspark_ottla.tables import committing
+from pyspark_ottla.tables.batch import Batch, Ends, Offsets
+from pyspark_ottla.tables.columns import prepare_table
+from pyspark_ottla.tables.data_files import DataFile, TaskFiles
+from pyspark_ottla.tables.json_inference import complete, infer_fields, merge_fields
+from pyspark_ottla.tables.table import Claim, Merge, Table, open_table
+from pyspark_ottla.tables.topic_ranges import ranges_of
+from pyspark_ottla.tables.topic_rows import DELETED, KEY, OFFSET, RowBuilder, TopicRows
+
+COMPACTED_BYTES = 128 * 1024 * 1024
+
+_MESSAGE = "message string"
+_MESSAGE_SCHEMA = pa.schema([("message", pa.string())])
+
+
+@dataclass(frozen=True)
+class TopicSync:
+    """Goes to Spark as `foreachBatch(sync.write)`, over a stream of `ottla_ranges`."""
+
+    table: str
+    sink_id: str
+    rows: TopicRows
+    source: Mapping[str, str]  # Options of the source `ottla`.
+    allow_gaps: bool = False  # Where records were lost before they were read.
+    new_fields: bool = False
+    compact_every: int | None = None  # Batches.
+
+    def write(self, frame: Any, batch_id: int) -> None:  # noqa: ARG002
+        """The number of the batch is the table's: Spark's begins at 0 with a new checkpoint."""
+        table = open_table(self.table)
+        offsets = offsets_of(ranges_of(frame.collect()))
+        claim = table.claim(self.sink_id)
+        if self.new_fields and not self._has(claim, offsets):
+            self._add_new_fields(table, frame)
+            claim = table.claim(self.sink_id)
+        if self._has(claim, offsets):
+            committing.clean_up(table, claim.last)
+        else:
+            self._write(table, claim, self._next_batch(claim, offsets), frame)
+
+    def _has(self, claim: Claim, offsets: Offsets) -> bool:
+        """A batch that is repeated as the first of a checkpoint begins where the table ends now."""
+        return not offsets or committing.is_contained(
+            claim.last, offsets, allow_gaps=self.allow_gaps
+        )
+
+    def _next_batch(self, claim: Claim, offsets: Offsets) -> Batch:
+        last = None if claim.last is None else claim.last.batch
+        number = 0 if last is None else last.batch_id + 1
+        ends: Ends = {} if last is None else last.ends
+        return Batch(self.sink_id, number, offsets=offsets, ends=committing.extend(ends, offsets))
+
+    def _add_new_fields(self, table: Table, frame: Any) -> None:
+        before = table.schema()
+        assert before is not None, "the table is made before the first batch"
+        task = _FindFields(self.source, self.rows, tuple(before.fieldNames()))
+        found = StructType()
+        for row in frame.mapInArrow(task, _MESSAGE).collect():
+            found = merge_fields(found, StructType.fromJson(json.loads(row.message)))
+        prepare_table(table, complete(found), add_columns=True)
+
+    def _write(self, table: Table, claim: Claim, batch: Batch, frame: Any) -> None:
+        schema = self._schema(table)
+        prefix = f"{committing.CHANGES}/" if self.rows.is_changes else table.data_prefix
+        directory = f"{prefix}{batch.directory}"
+        files = TaskFiles(table.location, directory, schema, uuid.uuid4().hex)
+        task = _WriteRanges(self.source, self.rows, files)
+        messages = [json.loads(row.message) for row in frame.mapInArrow(task, _MESSAGE).collect()]
+        batch = replace(batch, bad_rows=sum(message["bad"] for message in messages))
+        written = [DataFile(**file) for message in messages for file in message["files"]]
+        if self.rows.is_changes:
+            merge = Merge((KEY,), DELETED)
+            committing.merge_files(table, claim, batch, written, schema, merge, OFFSET)
+        else:
+            committing.append_files(table, claim, batch, written)
+        if self.compact_every and (batch.batch_id + 1) % self.compact_every == 0:
+            table.compact(COMPACTED_BYTES)
+
+    def _schema(self, table: Table) -> pa.Schema:
+        schema = table.schema()
+        assert schema is not None, "the table is made before the first batch"
+        if self.rows.is_changes:
+            schema = StructType([*schema, StructField(DELETED, BooleanType())])
+        return to_arrow_schema(schema, timezone="UTC")
+
+
+@dataclass(frozen=True)
+class _RangeTask:
+    """Of the ranges that Spark hands it a task reads the records, and says something of them."""
+
+    source: Mapping[str, str]
+    rows: TopicRows
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        options = parse_source_options(self.source, Use.STREAM)
+        columns = self.rows.source_columns()
+        records = (
+            chunk
+            for batch in batches
+            for wanted in ranges_of([row.values() for row in batch.to_pylist()])
+            for chunk in read_range(options, columns, wanted)
+        )
+        yield pa.RecordBatch.from_pylist([{"message": self.run(records)}], _MESSAGE_SCHEMA)
+
+    def run(self, records: Iterator[pa.RecordBatch]) -> str:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class _WriteRanges(_RangeTask):
+    files: TaskFiles
+
+    def run(self, records: Iterator[pa.RecordBatch]) -> str:
+        context = TaskContext.get()
+        assert context is not None, "rows are written in tasks"
+        builder = RowBuilder(self.rows, self.files.schema)
+        written = self.files.write(
+            builder.build(records), context.partitionId(), context.taskAttemptId()
+        )
+        files = [asdict(file) for file in written]
+        return json.dumps({"files": files, "bad": builder.bad_rows})
+
+
+@dataclass(frozen=True)
+class _FindFields(_RangeTask):
+    known: tuple[str, ...]
+
+    def run(self, records: Iterator[pa.RecordBatch]) -> str:
+        values = (value for batch in records for value in batch.column("value").to_pylist())
+        return infer_fields(values, self.known).json()
+
+
+def offsets_of(ranges: Sequence[OffsetRange]) -> Offsets:
+    """Parts of one partition, which follow one another, as one."""
+    offsets: dict[str, dict[str, tuple[int, int]]] = {}
+    for wanted in ranges:
+        partitions = offsets.setdefault(wanted.topic, {})
+        start, end = partitions.get(str(wanted.partition), (wanted.start, wanted.end))
+        partitions[str(wanted.partition)] = min(start, wanted.start), max(end, wanted.end)
+    return offsets

@@ -1,0 +1,165 @@
+"""What a sync was asked to do, and the table made ready for it."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql.types import StructType
+
+from ottla.client.wire.cluster import TopicPartition
+from ottla.client.wire.offsets import EARLIEST, LATEST
+from pyspark_ottla.columns import COLUMNS
+from pyspark_ottla.offset_ranges import OffsetRange
+from pyspark_ottla.positions import known_offsets
+from pyspark_ottla.range_reader import read_range
+from pyspark_ottla.source_options import SERVERS, SourceOptions, Use, parse_source_options
+from pyspark_ottla.tables import locations
+from pyspark_ottla.tables.address import TableError
+from pyspark_ottla.tables.batch import Ends, validate_sink_id
+from pyspark_ottla.tables.columns import prepare_table
+from pyspark_ottla.tables.json_inference import complete, infer_fields
+from pyspark_ottla.tables.sync import TopicSync
+from pyspark_ottla.tables.table import Table, TableNotFound, open_table
+from pyspark_ottla.tables.topic_rows import TopicRows
+
+SAMPLE_RECORDS = 1000  # Of all partitions together, from the first ones on.
+
+
+@dataclass(frozen=True)
+class SyncPlan:
+    topic: str
+    table: str
+    bootstrap_servers: str
+    rows: TopicRows
+    sink_id: str
+    schema: str | None = None  # Of JSON values, as Spark writes schemas; None: from a sample.
+    new_fields: bool = False
+    start: str = "earliest"  # For a table that has nothing of the topic.
+    records_max: int | None = None  # In one batch.
+    compact_every: int | None = None
+    commit_group: str | None = None
+    fail_on_data_loss: bool = True
+    checkpoint: str | None = None  # None: in the table's directory.
+
+    def __post_init__(self) -> None:
+        validate_sink_id(self.sink_id)
+
+    def sync(self) -> TopicSync:
+        return TopicSync(
+            self.table,
+            self.sink_id,
+            self.rows,
+            self.source_options(),
+            allow_gaps=not self.fail_on_data_loss,
+            new_fields=self.new_fields,
+            compact_every=self.compact_every,
+        )
+
+    def source_options(self) -> dict[str, str]:
+        options = {
+            SERVERS: self.bootstrap_servers,
+            "subscribe": self.topic,
+            "startingOffsets": self.start,
+            "failOnDataLoss": str(self.fail_on_data_loss).lower(),
+            # What was aborted is not in the topic, and must not get into the table.
+            "kafka.isolation.level": "read_committed",
+        }
+        if self.records_max is not None:
+            options["maxOffsetsPerTrigger"] = str(self.records_max)
+        if self.commit_group is not None:
+            options["commitGroup"] = self.commit_group
+        return options
+
+    def stream_options(self) -> dict[str, str]:
+        """Of the stream: a new checkpoint begins where the table ends."""
+        options = self.source_options()
+        ends = _ends(open_table(self.table), self.sink_id).get(self.topic)
+        if ends:
+            source = parse_source_options(options, Use.STREAM)
+            starts = dict.fromkeys(_partitions(source, self.topic), EARLIEST) | dict(ends)
+            options["startingOffsets"] = json.dumps({self.topic: starts})
+        return options
+
+    def checkpoint_location(self) -> str:
+        if self.checkpoint is not None:
+            return self.checkpoint
+        return locations.join(open_table(self.table).location, "_ottla", "checkpoint", self.sink_id)
+
+    def prepare_table(self) -> None:
+        """Made, or given the columns that it does not have."""
+        table = open_table(self.table)
+        columns = self.rows.table_columns(self._fields(table))
+        prepare_table(table, columns, add_columns=True)
+
+    def _fields(self, table: Table) -> StructType:
+        fixed = self.rows.fixed_fields()
+        if fixed is not None:
+            return fixed
+        if self.schema is not None:
+            return parse_schema(self.schema)
+        known = table.schema()
+        if known is not None:
+            return StructType([known[name] for name in self.rows.value_names(known.fieldNames())])
+        return self._sample()
+
+    def _sample(self) -> StructType:
+        options = parse_source_options(self.source_options(), Use.STREAM)
+        fields = complete(infer_fields(_first_values(options, self.topic)))
+        if not len(fields):
+            raise TableError(
+                f"topic {self.topic} has no records that are objects in JSON to take a schema"
+                " from; give one with --schema, or another --format"
+            )
+        return fields
+
+
+def parse_schema(text: str) -> StructType:
+    """DDL, or the JSON that Spark writes; or the path of a file that holds it."""
+    path = Path(text)
+    if len(text) < 1000 and "\n" not in text and path.suffix and path.is_file():
+        text = path.read_text()
+    try:
+        is_json = text.lstrip().startswith("{")
+        found = StructType.fromJson(json.loads(text)) if is_json else StructType.fromDDL(text)
+    except (PySparkException, ValueError, LookupError, TypeError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise TableError(f"{text!r:.200} is not a schema: {reason}") from None
+    if not isinstance(found, StructType):
+        raise TableError(f"{text!r:.200} is not a schema like 'item string, price int'")
+    return found
+
+
+def _ends(table: Table, sink_id: str) -> Ends:
+    try:
+        last = table.claim(sink_id).last
+    except TableNotFound:
+        return {}
+    return {} if last is None or last.batch is None else last.batch.ends
+
+
+def _partitions(options: SourceOptions, topic: str) -> list[str]:
+    with options.connect() as cluster:
+        return [str(partition) for partition in cluster.topics([topic])[topic].leaders]
+
+
+def _first_values(options: SourceOptions, topic: str) -> list[Any]:
+    with options.connect() as cluster:
+        found = cluster.topics([topic])
+        if topic not in found:
+            raise TableError(f"there is no topic {topic} in the cluster")
+        places = [TopicPartition(topic, partition) for partition in found[topic].leaders]
+        starts = known_offsets(cluster, dict.fromkeys(places, EARLIEST), options.isolation)
+        ends = known_offsets(cluster, dict.fromkeys(places, LATEST), options.isolation)
+    share = max(1, SAMPLE_RECORDS // len(places))
+    topic_id = None if found[topic].id is None else str(found[topic].id)
+    columns = StructType([COLUMNS["value"]])
+    values: list[Any] = []
+    for place, start in starts.items():
+        end = min(ends[place], start + share)
+        if start < end:
+            wanted = OffsetRange(topic, place.partition, start, end, topic_id)
+            for batch in read_range(options, columns, wanted):
+                values += batch.column("value").to_pylist()
+    return values

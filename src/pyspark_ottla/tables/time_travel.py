@@ -1,0 +1,49 @@
+"""Which version of a table holds the rows of a topic up to an offset."""
+
+from collections.abc import Mapping, Sequence
+
+from ottla.client.wire.cluster import TopicPartition
+from pyspark_ottla.tables.address import TableError
+from pyspark_ottla.tables.table import Table, Version
+
+
+def parse_place(text: str) -> tuple[TopicPartition, int]:
+    """`topic:partition:offset`."""
+    topic, _, rest = text.rpartition(":")[0].rpartition(":")
+    offset = text.rpartition(":")[2]
+    if not topic or not rest.isdecimal() or not offset.isdecimal():
+        raise TableError(f"{text!r} is not like orders:0:1234, a topic, partition and offset")
+    return TopicPartition(topic, int(rest)), int(offset)
+
+
+def find_version(table: Table, offsets: Mapping[TopicPartition, int]) -> Version:
+    """The first one, of those that the table remembers, that holds the records at all offsets.
+
+    What is before them in their partitions is in it too. TableError if there is none.
+    """
+    versions = list(table.versions())
+    ends: dict[TopicPartition, int] = {}
+    for version in reversed(versions):
+        ends |= ends_of(version)
+        if all(ends.get(place, 0) > offset for place, offset in offsets.items()):
+            return version
+    missing = [
+        f"{place} ends at {ends[place]}" if place in ends else f"it has nothing of {place}"
+        for place, offset in offsets.items()
+        if ends.get(place, 0) <= offset
+    ]
+    raise TableError(f"the table does not go so far: {', '.join(missing)}")
+
+
+def ends_of(version: Version) -> dict[TopicPartition, int]:
+    if version.batch is None:
+        return {}
+    return {
+        TopicPartition(topic, int(partition)): end
+        for topic, ends in version.batch.ends.items()
+        for partition, end in ends.items()
+    }
+
+
+def parse_places(texts: Sequence[str]) -> dict[TopicPartition, int]:
+    return dict(map(parse_place, texts))

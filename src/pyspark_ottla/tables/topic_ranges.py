@@ -1,0 +1,58 @@
+"""A stream whose rows are ranges of offsets, not records: `ottla_ranges`.
+
+Offsets, limits, triggers and what is lost are those of the source `ottla`; what is in a range is
+read by the task that writes it, so that records do not go through the JVM.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
+
+from pyspark_ottla.columns import COLUMNS
+from pyspark_ottla.offset_ranges import OffsetRange
+from pyspark_ottla.source_options import Use, parse_source_options
+from pyspark_ottla.stream_reader import OttlaStreamReader
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_SCHEMA = "topic string, partition int, start bigint, end bigint, topic_id string"
+
+
+class RangesSource(DataSource):
+    @classmethod
+    def name(cls) -> str:
+        return "ottla_ranges"
+
+    def schema(self) -> str:
+        return _SCHEMA
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802
+        return RangesReader(parse_source_options(self.options, Use.STREAM), COLUMNS)
+
+
+class RangesReader(OttlaStreamReader):
+    """Each partition is one row."""
+
+    def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
+        import pyarrow as pa
+
+        assert isinstance(partition, OffsetRange)
+        schema = pa.schema(
+            [
+                ("topic", pa.string()),
+                ("partition", pa.int32()),
+                ("start", pa.int64()),
+                ("end", pa.int64()),
+                ("topic_id", pa.string()),
+            ]
+        )
+        yield pa.RecordBatch.from_pylist([asdict(partition)], schema)
+
+
+def ranges_of(rows: Sequence[Any]) -> list[OffsetRange]:
+    """Of rows of the stream."""
+    return [OffsetRange(*row) for row in rows]

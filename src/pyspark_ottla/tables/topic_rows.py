@@ -1,0 +1,207 @@
+"""Records of a topic as rows of a table.
+
+The fields of a value are columns; what Kafka knows of a record is in columns that begin with `_`:
+
+    _topic, _partition, _offset, _timestamp
+    _key       bytes, or text
+    _headers   if they are wanted
+    _corrupt   the value as text, if it does not fit and such rows are kept
+    _deleted   only in changes by key: whether the record is a tombstone
+"""
+
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.types import (
+    BinaryType,
+    DataType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from pyspark_ottla.avro_types import parse_avro_type
+from pyspark_ottla.columns import COLUMNS
+from pyspark_ottla.source_options import ValueFormat
+from pyspark_ottla.tables.address import TableError
+from pyspark_ottla.tables.data_files import fit
+from pyspark_ottla.value_decoding import Decoded, decode_text
+
+CORRUPT = "_corrupt"
+DELETED = "_deleted"
+KEY = "_key"
+OFFSET = "_offset"
+VALUE = "value"  # The column of values that have no fields.
+
+
+class BadRows(enum.StrEnum):
+    """What becomes of a record whose value does not fit."""
+
+    FAIL = "fail"
+    COLUMN = "column"
+
+
+class BadRecord(ValueError):
+    """A record that cannot be a row."""
+
+
+@dataclass(frozen=True)
+class TopicRows:
+    """How records become rows. It can be pickled."""
+
+    format: ValueFormat
+    avro_schema: str | None
+    key_is_text: bool
+    has_headers: bool
+    bad_rows: BadRows
+    is_changes: bool  # By key: the last record of a key counts, a tombstone removes it.
+
+    def source_columns(self) -> StructType:
+        """What has to be read of the topic."""
+        names = ["key", "value", "topic", "partition", "offset", "timestamp"]
+        return StructType([COLUMNS[name] for name in names + ["headers"] * self.has_headers])
+
+    def kafka_columns(self) -> StructType:
+        key: DataType = StringType() if self.key_is_text else BinaryType()
+        columns = [
+            StructField("_topic", StringType()),
+            StructField("_partition", IntegerType()),
+            StructField(OFFSET, LongType()),
+            StructField("_timestamp", TimestampType()),
+            StructField(KEY, key),
+        ]
+        if self.has_headers:
+            columns.append(StructField("_headers", COLUMNS["headers"].dataType))
+        if self.bad_rows is BadRows.COLUMN:
+            columns.append(StructField(CORRUPT, StringType()))
+        return StructType(columns)
+
+    def fixed_fields(self) -> StructType | None:
+        """The columns of values, if the format decides them; None for JSON."""
+        if self.format is ValueFormat.STRING:
+            return StructType([StructField(VALUE, StringType())])
+        if self.format is ValueFormat.BINARY:
+            return StructType([StructField(VALUE, BinaryType())])
+        if self.format is ValueFormat.JSON:
+            return None
+        assert self.avro_schema is not None, "the options were checked"
+        kind = parse_avro_type(self.avro_schema)
+        return kind if isinstance(kind, StructType) else StructType([StructField(VALUE, kind)])
+
+    def table_columns(self, fields: StructType) -> StructType:
+        """Of a table for values with these fields."""
+        own = self.kafka_columns()
+        twice = {name.lower() for name in own.fieldNames()} & {
+            name.lower() for name in fields.fieldNames()
+        }
+        if twice:
+            raise TableError(
+                f"values have a field {', '.join(sorted(twice))}, which is a column of the table's"
+                " own; give a schema without it"
+            )
+        return StructType([*fields, *own])
+
+    def value_names(self, names: list[str]) -> list[str]:
+        """Those columns of a table, or of changes, that come from values."""
+        own = {*self.kafka_columns().fieldNames(), DELETED, CORRUPT, "_headers"}
+        return [name for name in names if name not in own]
+
+
+class RowBuilder:
+    """Makes the batches of the source into those of the table."""
+
+    def __init__(self, rows: TopicRows, schema: pa.Schema) -> None:
+        """`schema` is the table's, or that of changes."""
+        self._rows = rows
+        self._schema = schema
+        self._fields = [schema.field(name) for name in rows.value_names(schema.names)]
+        self._decode = self._decoder()
+        self.bad_rows = 0
+
+    def build(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """BadRecord for what does not fit, unless such rows are kept."""
+        for batch in batches:
+            yield self._build(batch)
+
+    def _build(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        keys = self._keys(batch)
+        values = batch.column("value")
+        decoded = self._decode(values)
+        if decoded.bad and self._rows.bad_rows is BadRows.FAIL:
+            row, reason = next(iter(decoded.bad.items()))
+            raise _bad(
+                batch, row, f"the value is not {self._rows.format.value} that fits: {reason}"
+            )
+        self.bad_rows += len(decoded.bad)
+        columns = dict(zip([field.name for field in self._fields], decoded.values, strict=True))
+        columns |= {
+            f"_{name}": batch.column(name)
+            for name in ("topic", "partition", "offset", "timestamp", "headers")
+            if name in batch.schema.names
+        }
+        columns |= {KEY: keys, CORRUPT: _corrupt(values, decoded.bad), DELETED: values.is_null()}
+        return fit(pa.RecordBatch.from_pydict(columns), self._schema)
+
+    def _keys(self, batch: pa.RecordBatch) -> Any:
+        keys = batch.column("key")
+        if self._rows.is_changes and keys.null_count:
+            row = pc.index(keys.is_null(), True).as_py()
+            raise _bad(batch, row, "a record without a key changes no row")
+        if not self._rows.key_is_text:
+            return keys
+        decoded = decode_text(keys)
+        if decoded.bad:
+            raise _bad(batch, next(iter(decoded.bad)), "the key is no text")
+        return decoded.values
+
+    def _decoder(self) -> Any:
+        """Of values to one array for each field."""
+        from pyspark_ottla.avro_values import AvroDecoder
+        from pyspark_ottla.json_values import JsonDecoder
+
+        kind = pa.struct(self._fields)
+        match self._rows.format:
+            case ValueFormat.BINARY:
+                return lambda values: Decoded([values], {})
+            case ValueFormat.STRING:
+                return lambda values: _one_column(decode_text(values))
+            case ValueFormat.JSON:
+                decoder = JsonDecoder(kind)
+                return lambda values: _flatten(decoder.decode(values))
+        assert self._rows.avro_schema is not None, "the options were checked"
+        if isinstance(parse_avro_type(self._rows.avro_schema), StructType):
+            avro = AvroDecoder(self._rows.avro_schema, kind)
+            return lambda values: _flatten(avro.decode(values))
+        avro = AvroDecoder(self._rows.avro_schema, self._fields[0].type)
+        return lambda values: _one_column(avro.decode(values))
+
+
+def _one_column(decoded: Decoded) -> Decoded:
+    return Decoded([decoded.values], decoded.bad)
+
+
+def _flatten(decoded: Decoded) -> Decoded:
+    return Decoded(decoded.values.flatten(), decoded.bad)
+
+
+def _corrupt(values: Any, bad: dict[int, str]) -> Any:
+    """Null where the value fits."""
+    if not bad:
+        return pa.nulls(len(values), pa.string())
+    texts = np.full(len(values), None, object)
+    for row in bad:
+        texts[row] = values[row].as_py().decode(errors="replace")
+    return pa.array(texts, pa.string())
+
+
+def _bad(batch: pa.RecordBatch, row: int, reason: str) -> BadRecord:
+    place = f"{batch.column('topic')[row]}-{batch.column('partition')[row]}"
+    return BadRecord(f"{place}: offset {batch.column('offset')[row]}: {reason}")

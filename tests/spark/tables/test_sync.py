@@ -1,0 +1,166 @@
+"""Topics as tables, by a real Spark."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from tests.client.topics import create_topic
+from tests.pyspark_ottla.rows import write
+from tests.pyspark_ottla.tables.written import parquet_files, read
+from tests.spark.tables.checkpoints import forget_last_commit
+
+from ottla.client.wire.cluster import Cluster, TopicPartition
+from ottla.records.builder import Record
+from pyspark_ottla.source_options import ValueFormat
+from pyspark_ottla.tables.address import TableError
+from pyspark_ottla.tables.sync_plan import SyncPlan
+from pyspark_ottla.tables.sync_run import SyncRun
+from pyspark_ottla.tables.table import Table, Version, open_table
+from pyspark_ottla.tables.time_travel import find_version
+from pyspark_ottla.tables.topic_rows import BadRows, TopicRows
+
+JSON = TopicRows(ValueFormat.JSON, None, True, False, BadRows.FAIL, False)
+
+
+class Sync:
+    """A topic with two partitions, and a table for it."""
+
+    def __init__(self, spark: Any, cluster: Cluster, plan: SyncPlan) -> None:
+        self._spark = spark
+        self._cluster = cluster
+        self.plan = plan
+        self.versions: list[Version] = []  # As they were reported.
+
+    @property
+    def table(self) -> Table:
+        return open_table(self.plan.table)
+
+    def write(self, partition: int, *values: Any, key: str = "k") -> None:
+        records = [
+            Record(
+                timestamp=1,
+                key=key.encode(),
+                value=value if isinstance(value, bytes | None) else json.dumps(value).encode(),
+            )
+            for value in values
+        ]
+        write(self._cluster, TopicPartition(self.plan.topic, partition), *records)
+
+    def run(self, **changes: Any) -> None:
+        """Once."""
+        self.plan = replace(self.plan, **changes)
+        run = SyncRun(self._spark, self.plan, interval_s=None, report=self.versions.append)
+        run.start()
+        run.wait()
+
+    def rows(self, *names: str, version: int | None = None) -> list[tuple[Any, ...]]:
+        return sorted(tuple(line.get(name) for name in names) for line in read(self.table, version))
+
+
+@pytest.fixture(params=["delta", "iceberg"])
+def sync(request: Any, spark: Any, cluster: Cluster, bootstrap: str, tmp_path: Path) -> Sync:
+    topic = create_topic(cluster, partitions=2)
+    table = f"{request.param}:{tmp_path}/lake/orders"
+    return Sync(spark, cluster, SyncPlan(topic, table, bootstrap, JSON, "sync"))
+
+
+only_delta = pytest.mark.parametrize("sync", ["delta"], indirect=True)
+
+
+def test_every_record_is_a_row_once_over_restarts(sync: Sync) -> None:
+    sync.write(0, {"item": "a", "price": 1}, {"item": "b"})
+    sync.write(1, {"item": "c"})
+    sync.run()
+    forget_last_commit(Path(sync.plan.checkpoint_location().removeprefix("file://")))
+    sync.write(0, {"item": "d"})
+    sync.run()
+    topic = sync.plan.topic
+    assert sync.rows("item", "_topic", "_partition", "_offset", "_key") == [
+        ("a", topic, 0, 0, "k"),
+        ("b", topic, 0, 1, "k"),
+        ("c", topic, 1, 0, "k"),
+        ("d", topic, 0, 2, "k"),
+    ]
+    assert len(parquet_files(sync.table)) == 3
+    assert [version.batch.rows for version in sync.versions if version.batch] == [3, 1]
+
+
+def test_a_lost_checkpoint_goes_on_where_the_table_ends(sync: Sync, tmp_path: Path) -> None:
+    sync.write(0, {"item": "a"})
+    sync.run()
+    sync.write(0, {"item": "b"})
+    sync.write(1, {"item": "c"})
+    sync.run(checkpoint=str(tmp_path / "new"))
+    assert sync.rows("item") == [("a",), ("b",), ("c",)]
+
+
+@only_delta
+def test_a_checkpoint_of_another_table_is_refused(sync: Sync, tmp_path: Path) -> None:
+    sync.write(0, {"item": "a"}, {"item": "b"})
+    sync.run(checkpoint=str(tmp_path / "first"))
+    sync.write(0, {"item": "c"})
+    sync.run(checkpoint=str(tmp_path / "second"))
+    sync.write(0, {"item": "d"})
+    with pytest.raises(PySparkException, match="ends at offset 3, and the batch is 2 to 4"):
+        sync.run(checkpoint=str(tmp_path / "first"))
+    assert sync.rows("item") == [("a",), ("b",), ("c",)]
+
+
+@only_delta
+def test_bad_values_stop_the_sync_or_are_kept_and_counted(sync: Sync) -> None:
+    sync.write(0, {"price": 1}, b"nonsense")
+    with pytest.raises(PySparkException, match=r"-0: offset 1: the value is not json that fits"):
+        sync.run(schema="price int")
+    assert sync.rows("price") == []
+    sync.run(rows=replace(JSON, bad_rows=BadRows.COLUMN))
+    assert sync.rows("_offset", "price", "_corrupt") == [(0, 1, None), (1, None, "nonsense")]
+    assert [version.batch.bad_rows for version in sync.versions if version.batch] == [1]
+
+
+def test_new_fields_become_columns(sync: Sync) -> None:
+    sync.write(0, {"item": "a"})
+    sync.run(new_fields=True)
+    sync.write(0, {"item": "b", "price": 1, "tags": ["x"]})
+    sync.write(1, {"item": "c", "price": 1.5})
+    sync.run()
+    assert sync.rows("item", "price", "tags") == [
+        ("a", None, None),
+        ("b", 1.0, ["x"]),
+        ("c", 1.5, None),
+    ]
+
+
+@only_delta
+def test_a_topic_without_records_has_no_schema(sync: Sync) -> None:
+    with pytest.raises(TableError, match="no records that are objects"):
+        sync.run()
+    sync.run(schema="item string")
+    assert sync.rows("item") == []
+
+
+def test_a_current_state_by_key(sync: Sync) -> None:
+    sync.write(0, {"item": "a"}, {"item": "b"}, key="x")
+    sync.write(1, {"item": "c"}, key="y")
+    sync.run(rows=replace(JSON, is_changes=True))
+    assert sync.rows("_key", "item") == [("x", "b"), ("y", "c")]
+    sync.write(0, None, key="x")
+    sync.write(1, {"item": "d"}, key="y")
+    sync.run()
+    assert sync.rows("_key", "item") == [("y", "d")]
+
+
+def test_a_version_is_found_by_offset_and_small_files_are_compacted(sync: Sync) -> None:
+    for number in range(3):
+        sync.write(0, {"item": f"a{number}"})
+        sync.write(1, {"item": f"b{number}"})
+        sync.run(compact_every=3)
+    place = TopicPartition(sync.plan.topic, 0)
+    version = find_version(sync.table, {place: 1})
+    assert sync.rows("item", version=version.id) == [("a0",), ("a1",), ("b0",), ("b1",)]
+    assert len(sync.table.files()) == 1
+    assert len(sync.rows("item")) == 6
+    with pytest.raises(TableError, match="-0 ends at 3"):
+        find_version(sync.table, {place: 3})
