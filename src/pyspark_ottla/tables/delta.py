@@ -17,7 +17,7 @@ from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 from pyspark.sql.types import StructField, StructType
 
-from pyspark_ottla.tables.address import TableAddress
+from pyspark_ottla.tables.address import TableAddress, TableError
 from pyspark_ottla.tables.batch import Batch
 from pyspark_ottla.tables.data_files import DataFile
 from pyspark_ottla.tables.table import (
@@ -32,6 +32,7 @@ from pyspark_ottla.tables.table import (
 
 _METADATA = "ottla"
 _APP_ID = "ottla.{}"
+_FEATURES = {"deletionVectors", "columnMapping"}  # Of Delta, without which files are read.
 # How many entries of the log are looked at; the sink's last one is nearly always among the first.
 _LOOKS = (8, 128, None)
 
@@ -80,9 +81,11 @@ class DeltaTableAt(Table):
 
     def open(self, version: int | None = None) -> DeltaTable:
         try:
-            return DeltaTable(self.location, version=version)
+            table = DeltaTable(self.location, version=version)
         except TableNotFoundError:
             raise TableNotFound(f"there is no Delta table at {self.location}") from None
+        _validate(table)
+        return table
 
 
 class _DeltaClaim(Claim):
@@ -133,6 +136,21 @@ class _DeltaClaim(Claim):
                     return version
         # The log was cleaned up since: what is left is the number.
         return Version(-1, 0, Batch(sink_id, number))
+
+
+def _validate(table: DeltaTable) -> None:
+    """TableError for a table whose files alone are not its rows."""
+    metadata = table.metadata()
+    if metadata.partition_columns:
+        columns = ", ".join(metadata.partition_columns)
+        raise TableError(
+            f"the table is partitioned by {columns}; only those that are not are taken"
+        )
+    refused = _FEATURES & set(table.protocol().reader_features or ())
+    if metadata.configuration.get("delta.columnMapping.mode", "none") != "none":
+        refused |= {"columnMapping"}
+    if refused:
+        raise TableError(f"the table uses {', '.join(sorted(refused))}, which is not taken")
 
 
 def _version(entry: dict[str, Any]) -> Version:

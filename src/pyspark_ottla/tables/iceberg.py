@@ -130,9 +130,12 @@ class IcebergTableAt(Table):
     def open(self) -> IcebergTable:
         catalog, name, _ = _find(self.address)
         try:
-            return catalog.load_table(name)
+            table = catalog.load_table(name)
         except NoSuchTableError:
             raise TableNotFound(f"there is no Iceberg table {self.address.place}") from None
+        if not table.spec().is_unpartitioned():
+            raise TableError("the table is partitioned; such are not taken")
+        return table
 
 
 class _IcebergClaim(Claim):

@@ -4,7 +4,7 @@ import warnings
 from typing import Any
 
 import duckdb
-import polars
+import polars as pl
 import pyarrow as pa
 import pytest
 from tests.pyspark_ottla.tables.written import WIDER, row, write_files
@@ -35,11 +35,11 @@ def test_polars(written: Table) -> None:
 
 def _polars(table: Table) -> Any:
     if isinstance(table, DeltaTableAt):
-        return polars.read_delta(table.location)
+        return pl.read_delta(table.location)
     assert isinstance(table, IcebergTableAt)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Polars would rather plan with a package of its own.
-        return polars.scan_iceberg(table.open()).collect()
+        return pl.scan_iceberg(table.open()).collect()
 
 
 def test_duckdb(written: Table) -> None:
