@@ -195,11 +195,15 @@ def _avro_schema(rows: RowOptions) -> str | None:
 def _run(plan: "SyncPlan", options: RunOptions, *, as_json: bool) -> None:
     from pyspark.errors import PySparkException
 
+    from pyspark_ottla.java import JavaNotFound
+    from pyspark_ottla.pipeline.spark_errors import describe_error
     from pyspark_ottla.tables.session import open_session
-    from pyspark_ottla.tables.spark_errors import describe_error
     from pyspark_ottla.tables.sync_run import SyncRun
 
-    spark = open_session(plan.topic, options.master, options.remote)
+    try:
+        spark = open_session(plan.topic, options.master, options.remote)
+    except JavaNotFound as error:
+        raise CommandError(str(error)) from None
     try:
         run = SyncRun(
             spark,
@@ -211,7 +215,7 @@ def _run(plan: "SyncPlan", options: RunOptions, *, as_json: bool) -> None:
             run.start()
             run.wait()
     except PySparkException as error:
-        raise CommandError(describe_error(error)) from None
+        raise CommandError(describe_error(error).message) from None
     finally:
         spark.stop()
 
