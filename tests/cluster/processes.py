@@ -14,7 +14,7 @@ from kio.static.primitive import i32
 from tests.broker_process import BrokerProcess, free_port
 from tests.clients.wire import Wire
 from tests.cluster.faults.links import Links
-from tests.cluster.faults.synced_copy import lose_unsynced
+from tests.cluster.faults.synced_copy import empty, lose_unsynced
 
 WAIT_S = 60
 METADATA_TOPIC = TopicName("__cluster_metadata")
@@ -130,8 +130,7 @@ class ClusterProcesses:
     def lose_directory(self, node_id: int) -> None:
         """Of a node that was killed; it joins the others when it is started again."""
         node = self._nodes[node_id]
-        for path in node.data.iterdir():
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        empty(node.data)
         shutil.rmtree(_copy_of(node.data.parent), ignore_errors=True)
         if "--join" not in node.arguments:
             others = [self._nodes[one].bootstrap for one in self.ids if one != node_id]

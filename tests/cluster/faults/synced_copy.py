@@ -116,8 +116,8 @@ class CopyingFilesystem(LocalFilesystem):
 def lose_unsynced(data: Path, copy: Path) -> None:
     """Put what is on the disk for sure in the place of what a process wrote."""
     there = copy / str(data.absolute()).lstrip("/")
-    shutil.rmtree(data)
-    shutil.copytree(there, data)
+    empty(data)
+    shutil.copytree(there, data, dirs_exist_ok=True)
     shutil.rmtree(copy)
     (copy / _INODES).mkdir(parents=True)
     there.mkdir(parents=True)
@@ -130,6 +130,12 @@ def lose_unsynced(data: Path, copy: Path) -> None:
             inode = copy / _INODES / str(path.stat().st_ino)
             shutil.copyfile(path, inode)
             os.link(inode, name)
+
+
+def empty(directory: Path) -> None:
+    """It stays itself: it may be where a disk is mounted."""
+    for path in directory.iterdir():
+        _remove(path)
 
 
 def _remove(path: Path) -> None:
