@@ -46,6 +46,7 @@ class Faults:
             self.kinds["cut one way"] = self.cut_one_way
             self.kinds["cut both ways"] = self.cut_both_ways
             self.kinds["node cut off"] = self.cut_off
+            self.kinds["kill -9 while another is cut off"] = self.kill_beside_cut_off
         if self._disks:
             self.kinds["full disk"] = self.fill_disk
         if loses_power:
@@ -83,9 +84,18 @@ class Faults:
 
     def cut_off(self) -> None:
         """From all other nodes; clients still reach it."""
-        node_id = self._any()
-        others = [other for other in self._cluster.ids if other != node_id]
-        self._cut(*((node_id, other) for other in others), *((other, node_id) for other in others))
+        self._cut(*self._all_of(self._any()))
+
+    def kill_beside_cut_off(self) -> None:
+        """Nothing can be acknowledged until one of the two is back."""
+        assert self._cluster.links is not None
+        away, killed = self._chance.sample(self._cluster.ids, 2)
+        with self._cluster.links.without(*self._all_of(away)):
+            self._last(SHORT_S)
+            self._cluster.kill(killed)
+            self._last(LONG_S)
+        self._last(SHORT_S)
+        self._cluster.restart(killed)
 
     def lose_directory(self) -> None:
         self._in_sync()
@@ -108,6 +118,11 @@ class Faults:
         self._in_sync()
         self._cluster.lose_power()
         self._start_all()
+
+    def _all_of(self, node_id: int) -> list[tuple[int, int]]:
+        """The links of one node to and from the others."""
+        others = [other for other in self._cluster.ids if other != node_id]
+        return [(node_id, other) for other in others] + [(other, node_id) for other in others]
 
     def _any(self) -> int:
         return self._chance.choice(self._cluster.ids)

@@ -60,18 +60,19 @@ class Outcome:
 
 
 class Trial:
-    """`say` is told of each fault."""
+    """`say` is told of each fault; `arguments` are for every `ottla serve`."""
 
     def __init__(
         self,
         directory: Path,
         seed: int,
-        *,
+        *arguments: str,
         nodes: int = 3,
         copiers: int = 0,
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._directory = directory
+        self._arguments = arguments
         self._chance = random.Random(seed)
         self._nodes = nodes
         self._copiers = copiers
@@ -84,7 +85,13 @@ class Trial:
         with ExitStack() as stack:
             disks = self._mount_disks(stack)
             cluster = stack.enter_context(
-                ClusterProcesses(self._directory, self._nodes, links=Links(), keeps_synced=True)
+                ClusterProcesses(
+                    self._directory,
+                    self._nodes,
+                    *self._arguments,
+                    links=Links(),
+                    keeps_synced=True,
+                )
             )
             admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
             _create_topics(admin, self._nodes)
@@ -228,6 +235,7 @@ def main() -> int:
     parser.add_argument("--nodes", type=int, default=3)
     parser.add_argument("--copiers", type=int, default=2)
     parser.add_argument("--kinds", nargs="*")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     arguments = parser.parse_args()
     print(f"seed {arguments.seed}", flush=True)
     directory = Path(tempfile.mkdtemp(prefix="ottla-faults-"))
@@ -237,7 +245,12 @@ def main() -> int:
         print(f"{time.monotonic() - begin:7.1f} s  {text}", flush=True)
 
     trial = Trial(
-        directory, arguments.seed, nodes=arguments.nodes, copiers=arguments.copiers, say=say
+        directory,
+        arguments.seed,
+        *(word for setting in arguments.set for word in ("--set", setting)),
+        nodes=arguments.nodes,
+        copiers=arguments.copiers,
+        say=say,
     )
     outcome = trial.run(arguments.minutes * 60, arguments.kinds)
     print(outcome)
