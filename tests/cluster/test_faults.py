@@ -15,6 +15,6 @@ def test_what_was_acknowledged_is_kept_whatever_happens(
 ) -> None:
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
-    outcome = Trial(tmp_path, seed, nodes=nodes, say=print).run(seconds)
+    outcome = Trial(tmp_path, seed, nodes=nodes, copiers=2, say=print).run(seconds)
     assert outcome.acked_count > 0
     assert not outcome.findings, str(outcome)

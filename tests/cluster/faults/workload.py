@@ -159,7 +159,7 @@ class Copier(Worker):
         partitions: int,
     ) -> None:
         super().__init__(name, history)
-        self._bootstrap = bootstrap
+        self._servers = bootstrap
         self._group = group
         self._source = source
         self._target = target
@@ -181,7 +181,7 @@ class Copier(Worker):
     def _live(self) -> None:
         producer = Producer(
             {
-                "bootstrap.servers": self._bootstrap,
+                "bootstrap.servers": self._servers,
                 "client.id": self.name,
                 "transactional.id": self.name,
                 "transaction.timeout.ms": 30_000,
@@ -192,7 +192,7 @@ class Copier(Worker):
         )
         consumer = Consumer(
             {
-                **consumer_config(self._bootstrap, self._group),
+                **consumer_config(self._servers, self._group),
                 "client.id": self.name,
                 "enable.auto.commit": False,
                 "session.timeout.ms": 10_000,
