@@ -377,6 +377,20 @@ def test_a_transaction_is_fenced_by_producer_epoch_and_generation() -> None:
     ) is (ErrorCode.unknown_member_id)
 
 
+def test_a_transaction_of_an_earlier_epoch_may_commit_what_its_member_kept() -> None:
+    coordinator = Coordinator()
+    coordinator.beat("m")
+    coordinator.beat("n")
+    coordinator.beat("m", 1)
+    coordinator.beat("m", 1, owned={("t", 0), ("t", 1)})
+
+    def commit(partition: int) -> Reply:
+        return transactional_commit(coordinator, partition, 9, generation=1, member_id="m")
+
+    assert commit(0).value.topics[0].partitions[0].error_code is ErrorCode.none
+    assert coordinator.refusal(lambda: commit(2)) is ErrorCode.illegal_generation
+
+
 def test_a_transaction_needs_a_generation_that_exists() -> None:
     coordinator = Coordinator()
 

@@ -203,8 +203,14 @@ def test_present_classic_member_metadata_is_marked() -> None:
                 member_epoch=4,
                 previous_member_epoch=3,
                 state=1,
-                assigned_partitions=(modern.TopicPartitions(topic_id=TOPIC_ID, partitions=(0,)),),
-                partitions_pending_revocation=(),
+                assigned_partitions=(
+                    consumer.CurrentTopicPartitions(
+                        topic_id=TOPIC_ID, partitions=(0, 1), assignment_epochs=(3, 4)
+                    ),
+                ),
+                partitions_pending_revocation=(
+                    consumer.CurrentTopicPartitions(topic_id=TOPIC_ID, partitions=(2,)),
+                ),
             ),
         ),
         Record(
@@ -215,6 +221,29 @@ def test_present_classic_member_metadata_is_marked() -> None:
 )
 def test_round_trip(record: Record) -> None:
     assert codec.decode(*codec.encode(record)) == record
+
+
+def test_bytes_of_a_current_assignment_with_epochs() -> None:
+    topic = "00112233445566778899aabbccddeeff"
+    record = Record(
+        consumer.ConsumerGroupCurrentMemberAssignmentKey(group_id="g", member_id="m"),
+        consumer.ConsumerGroupCurrentMemberAssignmentValue(
+            member_epoch=4,
+            previous_member_epoch=3,
+            state=0,
+            assigned_partitions=(
+                consumer.CurrentTopicPartitions(
+                    topic_id=uuid.UUID(topic), partitions=(5,), assignment_epochs=(2,)
+                ),
+            ),
+            partitions_pending_revocation=(),
+        ),
+    )
+    key, value = codec.encode(record)
+    assert value == bytes.fromhex(
+        f"0000 00000004 00000003 00 02 {topic} 02 00000005 01 00 05 02 00000002 01 00"
+    )
+    assert codec.decode(key, value) == record
 
 
 def test_flexible_group_metadata_of_a_newer_kafka_is_read() -> None:

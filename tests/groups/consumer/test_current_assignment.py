@@ -140,6 +140,29 @@ def test_a_newer_target_may_take_more_away() -> None:
     )
 
 
+def test_a_member_remembers_since_when_it_has_what_it_keeps() -> None:
+    def moved(before: ConsumerMember, target: Assignment, epoch: int) -> ConsumerMember:
+        return CurrentAssignmentBuilder(
+            target_epoch=epoch, target=target, owned=target, holder=lambda _: None
+        ).build(before)
+
+    first = moved(member(epoch=0), parts(1, 2), 5)
+    second = moved(first, parts(2, 3), 6)
+    third = moved(second, parts(2, 3, 4), 7)
+
+    assert dict(first.older_epochs) == {}
+    assert second.older_epochs == dict.fromkeys(parts(2), 5)
+    assert third.older_epochs == {**dict.fromkeys(parts(2), 5), **dict.fromkeys(parts(3), 6)}
+    assert third.has_had_since(5, parts(2))
+    assert not third.has_had_since(5, parts(2, 3))
+    assert third.has_had_since(6, parts(2, 3))
+    assert not third.has_had_since(6, parts(4))
+    assert third.has_had_since(7, parts(4))
+    assert not third.has_had_since(7, parts(1))
+    kept = third.with_assignment(third.assignment_record("g").value)
+    assert kept == third
+
+
 def test_a_waiting_member_gets_what_was_released() -> None:
     before = member(MemberState.UNRELEASED_PARTITIONS, epoch=12, assigned=parts(1))
 

@@ -66,6 +66,16 @@ def topic(partitions: Iterable[int]) -> tuple[modern.TopicPartitions, ...]:
     return (modern.TopicPartitions(topic_id=T_ID, partitions=found),) if found else ()
 
 
+def current(
+    partitions: Iterable[int], since: Iterable[int] = ()
+) -> tuple[records.CurrentTopicPartitions, ...]:
+    found, epochs = tuple(sorted(partitions)), tuple(since)
+    described = records.CurrentTopicPartitions(
+        topic_id=T_ID, partitions=found, assignment_epochs=epochs
+    )
+    return (described,) if found else ()
+
+
 def target_record(member_id: str, *partitions: int) -> Record:
     return Record(
         records.ConsumerGroupTargetAssignmentMemberKey(group_id="g", member_id=member_id),
@@ -81,6 +91,7 @@ def current_record(
     *,
     state: int = 0,
     revoking: Iterable[int] = (),
+    since: Iterable[int] = (),
 ) -> Record:
     return Record(
         records.ConsumerGroupCurrentMemberAssignmentKey(group_id="g", member_id=member_id),
@@ -88,8 +99,8 @@ def current_record(
             member_epoch=epoch,
             previous_member_epoch=previous,
             state=state,
-            assigned_partitions=topic(assigned),
-            partitions_pending_revocation=topic(revoking),
+            assigned_partitions=current(assigned, since),
+            partitions_pending_revocation=current(revoking),
         ),
     )
 
@@ -172,7 +183,7 @@ def test_a_partition_changes_hands_in_two_steps() -> None:
     assert described.assignment.topic_partitions[0].partitions == (0, 1, 2, 3)
     assert described.target_assignment.topic_partitions[0].partitions == (0, 1)
     revoked = coordinator.beat("m", 1, owned={("t", 0), ("t", 1)})
-    assert coordinator.last_records == (current_record("m", 2, 1, (0, 1)),)
+    assert coordinator.last_records == (current_record("m", 2, 1, (0, 1), since=(1, 1)),)
     assert (revoked.member_epoch, revoked.assignment) == (2, None)
 
     given = coordinator.beat("n", 2)
@@ -564,6 +575,28 @@ def test_members_commit_and_fetch_with_their_epoch() -> None:
     )
     good = coordinator.fetch(("t", 0), member_id="m", member_epoch=1)
     assert good.topics[0].partitions[0].committed_offset == 7
+
+
+def test_a_commit_that_the_next_epoch_has_overtaken_counts_for_what_was_kept() -> None:
+    coordinator = Coordinator()
+    coordinator.beat("m")
+    coordinator.beat("n")
+    coordinator.beat("m", 1)
+    coordinator.beat("m", 1, owned={("t", 0), ("t", 1)})
+    coordinator.beat("n", 2)
+
+    def refusal(member_id: str, epoch: int, *partitions: int) -> ErrorCode:
+        offsets = {("t", partition): 1 for partition in partitions}
+        return coordinator.refusal(
+            lambda: coordinator.commit(offsets, member_id=member_id, generation=epoch)
+        )
+
+    coordinator.commit({("t", 0): 7, ("t", 1): 8}, member_id="m", generation=1)
+    assert coordinator.offsets() == {("t", 0): 7, ("t", 1): 8}
+    assert refusal("m", 1, 0, 2) is ErrorCode.stale_member_epoch
+    assert refusal("m", 0, 0) is ErrorCode.stale_member_epoch
+    assert refusal("m", 3, 0) is ErrorCode.stale_member_epoch
+    assert refusal("n", 1, 2) is ErrorCode.stale_member_epoch
 
 
 def test_an_empty_group_is_deleted_with_its_offsets() -> None:

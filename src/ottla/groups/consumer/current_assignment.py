@@ -5,10 +5,10 @@ that it did, the partition can be assigned to another member. Whatever the targe
 never given out while someone holds it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from ottla.groups.consumer.member import ConsumerMember, MemberState
+from ottla.groups.consumer.member import NOTHING_OLDER, ConsumerMember, MemberState
 from ottla.groups.partitions import NOTHING, Assignment, TopicIdPartition
 
 
@@ -62,4 +62,16 @@ def _moved(
         previous_epoch=member.epoch,
         assigned=assigned,
         pending_revocation=pending_revocation,
+        older_epochs=_older_epochs(member, epoch, assigned | pending_revocation),
     )
+
+
+def _older_epochs(
+    member: ConsumerMember, epoch: int, held: Assignment
+) -> Mapping[TopicIdPartition, int]:
+    """What the member keeps, it has had since an earlier epoch, unless it was away."""
+    kept = held & member.held if member.epoch > 0 else NOTHING
+    if not kept or (epoch == member.epoch and not member.older_epochs):
+        return NOTHING_OLDER
+    epochs = ((each, member.older_epochs.get(each, member.epoch)) for each in kept)
+    return {each: since for each, since in epochs if since != epoch}

@@ -23,7 +23,12 @@ from ottla.groups.caller import Caller
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.consumer.draft import Draft
 from ottla.groups.consumer.group import ConsumerGroup
-from ottla.groups.consumer.member import LEFT_TEMPORARILY_EPOCH, ConsumerMember, MemberState
+from ottla.groups.consumer.member import (
+    LEFT_TEMPORARILY_EPOCH,
+    NOTHING_OLDER,
+    ConsumerMember,
+    MemberState,
+)
 from ottla.groups.consumer.migration import Migration
 from ottla.groups.consumer.progress import Progress
 from ottla.groups.consumer.sessions import ConsumerSessions
@@ -172,6 +177,7 @@ class ConsumerHeartbeat:
                 epoch=LEFT_TEMPORARILY_EPOCH,
                 state=MemberState.STABLE,
                 pending_revocation=NOTHING,
+                older_epochs=NOTHING_OLDER,
             )
             effects.records.append(left.assignment_record(group.group_id))
         else:
@@ -212,6 +218,7 @@ def succeed(
         previous_epoch=0,
         state=MemberState.STABLE,
         pending_revocation=NOTHING,
+        older_epochs=NOTHING_OLDER,
     )
     draft.write(
         *group.member_tombstones(predecessor.member_id),

@@ -1,7 +1,11 @@
 """A member of a consumer group."""
 
 import enum
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Final
+from uuid import UUID
 
 from ottla.groups.consumer.records import (
     ClassicMemberMetadata,
@@ -9,13 +13,15 @@ from ottla.groups.consumer.records import (
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataKey,
     ConsumerGroupMemberMetadataValue,
+    CurrentTopicPartitions,
 )
 from ottla.groups.modern.member import ModernMember, Subscription
-from ottla.groups.modern.records import from_topic_partitions, to_topic_partitions
-from ottla.groups.partitions import NOTHING, Assignment
+from ottla.groups.partitions import NOTHING, Assignment, TopicIdPartition, assignment_of, by_topic
 from ottla.groups.record import Record, RecordValue
 
 LEFT_TEMPORARILY_EPOCH = -2  # A static member that will come back under the same instance id.
+
+NOTHING_OLDER: Final[Mapping[TopicIdPartition, int]] = MappingProxyType({})
 
 
 class MemberState(enum.IntEnum):
@@ -43,6 +49,8 @@ class ConsumerMember(ModernMember):
     classic: ClassicMemberMetadata | None = None  # While it speaks the classic protocol.
     state: MemberState = MemberState.STABLE
     pending_revocation: Assignment = NOTHING
+    # Of the partitions that the member had before its epoch: the epoch in which it got each.
+    older_epochs: Mapping[TopicIdPartition, int] = field(default_factory=lambda: NOTHING_OLDER)
 
     @property
     def subscription(self) -> Subscription:
@@ -56,6 +64,13 @@ class ConsumerMember(ModernMember):
     @property
     def uses_classic_protocol(self) -> bool:
         return self.classic is not None
+
+    def has_had_since(self, epoch: int, partitions: Iterable[TopicIdPartition]) -> bool:
+        """Whether all of them are the member's, and were in this epoch already (KIP-1251)."""
+        held = self.held
+        return all(
+            each in held and self.older_epochs.get(each, self.epoch) <= epoch for each in partitions
+        )
 
     def is_reconciled_to(self, epoch: int) -> bool:
         return self.state is MemberState.STABLE and self.epoch == epoch
@@ -103,10 +118,26 @@ class ConsumerMember(ModernMember):
                 member_epoch=self.epoch,
                 previous_member_epoch=self.previous_epoch,
                 state=self.state,
-                assigned_partitions=to_topic_partitions(self.assigned),
-                partitions_pending_revocation=to_topic_partitions(self.pending_revocation),
+                assigned_partitions=self._to_record(self.assigned),
+                partitions_pending_revocation=self._to_record(self.pending_revocation),
             ),
         )
+
+    def _to_record(self, assignment: Assignment) -> tuple[CurrentTopicPartitions, ...]:
+        return tuple(
+            CurrentTopicPartitions(
+                topic_id=topic_id,
+                partitions=partitions,
+                assignment_epochs=self._epochs(topic_id, partitions) if self.older_epochs else (),
+            )
+            for topic_id, partitions in by_topic(assignment).items()
+        )
+
+    def _epochs(self, topic_id: UUID, partitions: Iterable[int]) -> tuple[int, ...]:
+        """Nothing if all are the member's own."""
+        places = (TopicIdPartition(topic_id, partition) for partition in partitions)
+        epochs = tuple(self.older_epochs.get(place, self.epoch) for place in places)
+        return epochs if any(epoch != self.epoch for epoch in epochs) else ()
 
     def with_assignment(self, value: RecordValue | None) -> "ConsumerMember":
         if value is None:
@@ -117,8 +148,9 @@ class ConsumerMember(ModernMember):
             epoch=value.member_epoch,
             previous_epoch=value.previous_member_epoch,
             state=MemberState(value.state),
-            assigned=from_topic_partitions(value.assigned_partitions),
-            pending_revocation=from_topic_partitions(value.partitions_pending_revocation),
+            assigned=_assignment(value.assigned_partitions),
+            pending_revocation=_assignment(value.partitions_pending_revocation),
+            older_epochs=_older_epochs(value),
         )
 
     def without_assignment(self) -> "ConsumerMember":
@@ -129,4 +161,28 @@ class ConsumerMember(ModernMember):
             state=MemberState.STABLE,
             assigned=NOTHING,
             pending_revocation=NOTHING,
+            older_epochs=NOTHING_OLDER,
         )
+
+
+def _assignment(topics: Iterable[CurrentTopicPartitions]) -> Assignment:
+    return assignment_of((topic.topic_id, topic.partitions) for topic in topics)
+
+
+def _older_epochs(
+    value: ConsumerGroupCurrentMemberAssignmentValue,
+) -> Mapping[TopicIdPartition, int]:
+    stamped = [
+        topic
+        for topic in (*value.assigned_partitions, *value.partitions_pending_revocation)
+        if topic.assignment_epochs
+    ]
+    if not stamped:
+        return NOTHING_OLDER
+    return {
+        TopicIdPartition(topic.topic_id, partition): epoch
+        for topic in stamped
+        if topic.topic_id is not None
+        for partition, epoch in zip(topic.partitions, topic.assignment_epochs or (), strict=False)
+        if epoch != value.member_epoch
+    }

@@ -9,6 +9,7 @@
 16 the topics that a subscribed regular expression resolves to
 """
 
+import uuid
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -17,7 +18,6 @@ from ottla.groups.modern.records import (
     PartitionMetadataValue,
     TargetAssignmentMemberValue,
     TargetAssignmentMetadataValue,
-    TopicPartitions,
 )
 from ottla.groups.record import GroupKey, KeyLayout, MemberKey, ValueLayout, wire
 
@@ -87,12 +87,20 @@ class ConsumerGroupCurrentMemberAssignmentKey(MemberKey):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CurrentTopicPartitions(ValueLayout):
+    topic_id: uuid.UUID | None = field(metadata=wire("uuid"))
+    partitions: tuple[int, ...] = field(metadata=wire("int32"))
+    # Since when the member has each partition (KIP-1251); without, since its own epoch.
+    assignment_epochs: tuple[int, ...] | None = field(metadata=wire("int32", tag=0), default=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroupCurrentMemberAssignmentValue(ValueLayout):
     member_epoch: int = field(metadata=wire("int32"))
     previous_member_epoch: int = field(metadata=wire("int32"))
     state: int = field(metadata=wire("int8"))
-    assigned_partitions: tuple[TopicPartitions, ...]
-    partitions_pending_revocation: tuple[TopicPartitions, ...]
+    assigned_partitions: tuple[CurrentTopicPartitions, ...]
+    partitions_pending_revocation: tuple[CurrentTopicPartitions, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

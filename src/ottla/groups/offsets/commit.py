@@ -6,6 +6,7 @@ name, with the id that the topic has now, so that an offset does not outlive the
 
 from collections.abc import Iterable
 from typing import NamedTuple
+from uuid import UUID
 
 from kio.schema.txn_offset_commit.v5.request import TxnOffsetCommitRequest
 from kio.schema.txn_offset_commit.v5.response import (
@@ -18,9 +19,11 @@ from kio.static.primitive import i32
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.rebalance import ClassicRebalance
 from ottla.groups.classic.state import ClassicState
+from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.duration import NO_THROTTLE
 from ottla.groups.group import Group
 from ottla.groups.offsets.records import OffsetCommitRecord, OffsetCommitValue
+from ottla.groups.partitions import TopicIdPartition
 from ottla.groups.state import CoordinatorState
 from ottla.machine.result import Result
 from ottla.machine.transactional import Transactional, TransactionMarker
@@ -56,13 +59,22 @@ class OffsetCommits:
         group_id, generation, member_id, group_instance_id, retention_ms, topics = request
         group = self._state.group(group_id)
         if group is not None:
-            group.validate_offset_commit(
-                member_id,
-                group_instance_id,
-                generation,
-                transactional=False,
-                api_version=api_version,
-            )
+            try:
+                group.validate_offset_commit(
+                    member_id,
+                    group_instance_id,
+                    generation,
+                    transactional=False,
+                    api_version=api_version,
+                )
+            except ApiError as error:
+                places = (
+                    (topic_id or self._state.catalog.topic_id(topic), item.partition)
+                    for topic, topic_id, partitions in topics
+                    for item in partitions
+                )
+                if not _is_still_good(error, group, member_id, generation, places):
+                    raise
             self._keep_alive(group, member_id, now_ms)
         elif generation >= 0:
             has_error = api_version >= _GROUP_NOT_FOUND_SINCE
@@ -128,9 +140,16 @@ class OffsetCommits:
                     api_version=api_version,
                 )
             except ApiError as error:
-                if error.code is ErrorCode.stale_member_epoch:
-                    raise ApiError(ErrorCode.illegal_generation, error.message) from None
-                raise
+                places = (
+                    (self._state.catalog.topic_id(topic.name), item.partition_index)
+                    for topic in request.topics
+                    for item in topic.partitions
+                )
+                member_id, generation = request.member_id, request.generation_id
+                if not _is_still_good(error, group, member_id, generation, places):
+                    if error.code is ErrorCode.stale_member_epoch:
+                        raise ApiError(ErrorCode.illegal_generation, error.message) from None
+                    raise
         elif request.generation_id >= 0:
             raise ApiError(ErrorCode.illegal_generation)
         epoch = self._state.offsets.producer_epoch(request.producer_id)
@@ -180,3 +199,18 @@ class OffsetCommits:
                 records.append(OffsetCommitRecord(group_id, place, value))
             results.append((partition, code))
         return results
+
+
+def _is_still_good(
+    error: ApiError,
+    group: Group,
+    member_id: str,
+    epoch: int,
+    places: Iterable[tuple[UUID | None, int]],
+) -> bool:
+    """A commit that its member's next epoch has overtaken counts for what the member kept."""
+    if error.code is not ErrorCode.stale_member_epoch or not isinstance(group, ConsumerGroup):
+        return False
+    member = group.members[member_id]
+    existing = [TopicIdPartition(topic_id, index) for topic_id, index in places if topic_id]
+    return epoch < member.epoch and member.has_had_since(epoch, existing)
