@@ -25,7 +25,8 @@ SOURCE, SINK = "source", "sink"
 class Worker:
     """The copying process; another one when it was killed or has given up."""
 
-    def __init__(self, bootstrap: str, log: Path) -> None:
+    def __init__(self, bootstrap: str, log: Path, stalled_s: float = STALLED_S) -> None:
+        self._stalled_s = stalled_s
         self._command = [sys.executable, str(WORKER), bootstrap, SOURCE, SINK]
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
@@ -40,7 +41,7 @@ class Worker:
         """
         if progress != self._progress:
             self._progress, self._moved_s = progress, time.monotonic()
-        elif time.monotonic() - self._moved_s > STALLED_S:
+        elif time.monotonic() - self._moved_s > self._stalled_s:
             self.kill()
         if self._process is None or self._process.poll() is not None:
             self._moved_s = time.monotonic()

@@ -11,6 +11,7 @@ from tests.clients.wire import Wire
 from tests.cluster.processes import ClusterProcesses, wait_until
 
 TIMEOUT_S = 60
+LOOK_TIMEOUT_S = 3  # librdkafka asks a broker that died, and does not look for another leader.
 GROUP, TRANSACTION = i8(0), i8(1)
 
 
@@ -74,26 +75,35 @@ def coordinator(
 def end_offsets(
     cluster: ClusterProcesses, places: Iterable[tuple[str, int]], isolation: IsolationLevel
 ) -> dict[tuple[str, int], int]:
-    """Where consumers of this isolation level find the end."""
+    """Where consumers of this isolation level find the end; KafkaException when a leader moves."""
     asked: dict[TopicPartition, Any] = {
         TopicPartition(*place): OffsetSpec.latest() for place in places
     }
     client = admin(cluster)
-    answers = client.list_offsets(asked, isolation_level=isolation)
+    answers = client.list_offsets(asked, isolation_level=isolation, request_timeout=LOOK_TIMEOUT_S)
     return {
         (place.topic, place.partition): answer.result(TIMEOUT_S).offset
         for place, answer in answers.items()
     }
 
 
-def has_no_open_transaction(cluster: ClusterProcesses, places: Iterable[tuple[str, int]]) -> bool:
-    """Whether the last stable offset is the end everywhere; not while a leader moves."""
+def stable_ends(
+    cluster: ClusterProcesses, places: Iterable[tuple[str, int]]
+) -> dict[tuple[str, int], int]:
+    """The ends of partitions, once no transaction is open in any of them."""
     places = list(places)
-    try:
-        committed = end_offsets(cluster, places, IsolationLevel.READ_COMMITTED)
-        return committed == end_offsets(cluster, places, IsolationLevel.READ_UNCOMMITTED)
-    except KafkaException:
-        return False
+    found: dict[tuple[str, int], int] = {}
+
+    def is_stable() -> bool:
+        try:
+            found.update(end_offsets(cluster, places, IsolationLevel.READ_COMMITTED))
+            ends = end_offsets(cluster, places, IsolationLevel.READ_UNCOMMITTED)
+        except KafkaException:
+            return False  # A leader moves.
+        return found == ends and min(ends.values()) >= 0
+
+    wait_until(is_stable, "the end of all transactions")
+    return found
 
 
 def read_committed(
@@ -101,8 +111,7 @@ def read_committed(
 ) -> dict[tuple[str, int], list[bytes]]:
     """All that is committed, in order; waits until no transaction is open."""
     places = list(places)
-    wait_until(lambda: has_no_open_transaction(cluster, places), "the end of all transactions")
-    ends = end_offsets(cluster, places, IsolationLevel.READ_COMMITTED)
+    ends = stable_ends(cluster, places)
     consumer = Consumer(
         {
             "bootstrap.servers": awake(cluster),
