@@ -265,8 +265,14 @@ class Node:
             self.executor,
         )
         markers = TransactionMarkers(self.replicas, self.groups, clock.now_ms, self.loop)
+        self.coordinator_epoch = 0
         self.completion = TransactionCompletion(
-            self.transactions, self.image, markers.write, lambda _: 0, supervisor, self.loop
+            self.transactions,
+            self.image,
+            markers.write,
+            lambda _: self.coordinator_epoch,
+            supervisor,
+            self.loop,
         )
         self.run(self._register())
         feed.listen(FeedListener(self._on_record, lambda _: None))

@@ -116,6 +116,20 @@ def test_a_marker_is_tried_again_until_it_is_written(node):
     assert (end_offset(node, "orders", 0), end_offset(node, "orders", 1)) == (1, 1)
 
 
+def test_in_another_epoch_of_the_coordinator_every_marker_is_written_again(node):
+    """Somebody else may have coordinated meanwhile, and ended this and begun another one."""
+    partition = node.replicas.find("orders", 1)
+    in_sync, partition.in_sync_replicas = partition.in_sync_replicas, ()
+    commit(node, open_transaction(node, orders=(0, 1)))
+    wait(node, 0.1)  # In vain.
+    assert (end_offset(node, "orders", 0), end_offset(node, "orders", 1)) == (1, 0)
+    node.coordinator_epoch = 1
+    partition.in_sync_replicas = in_sync
+    wait(node, 10)
+    assert state(node) == "CompleteCommit"
+    assert (end_offset(node, "orders", 0), end_offset(node, "orders", 1)) == (2, 1)
+
+
 def test_a_deleted_topic_does_not_hold_up_the_others(node):
     producer = open_transaction(node, orders=(0,), prices=(0,))
     deletion = DeleteTopicsRequest(

@@ -1,0 +1,142 @@
+"""Writes of transactions that another broker coordinates, and what may come in between."""
+
+import dataclasses
+
+import pytest
+from kio.schema.produce.v13.request import PartitionProduceData
+from tests.clients.requests import batch
+from tests.controller.test_topics import creation, topic
+
+from ottla.handlers.create_topics import handle_create_topics
+from ottla.machine.transactional import TransactionMarker
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.messages.produce import ProduceRequest, TopicProduceData
+from ottla.protocol.times import milliseconds
+from ottla.protocol.topics import TopicPartition
+
+ORDERS = TopicPartition("orders", 0)
+PRODUCE = 0
+OLDER, ABORTABLE, NEWER = 10, 11, 12  # Versions of Produce.
+
+
+class Elsewhere:
+    """Answers as the coordinator does; `meanwhile` is done before."""
+
+    def __init__(self):
+        self.asked = []
+        self.refusal = None
+        self.meanwhile = None
+
+    def is_elsewhere(self, transactional_id):
+        return True
+
+    async def verify(self, transaction, partitions):
+        await self._answer("verify", transaction, partitions)
+
+    async def add(self, transaction, partitions):
+        await self._answer("add", transaction, partitions)
+
+    async def _answer(self, what, transaction, partitions):
+        self.asked.append((what, tuple(transaction), tuple(partitions)))
+        if self.meanwhile is not None:
+            await self.meanwhile()
+        if self.refusal is not None:
+            raise ApiError(self.refusal)
+
+
+@pytest.fixture
+def node(start_node):
+    node = start_node()
+    node.call(handle_create_topics, creation(topic("orders", 1, 1)))
+    node.elsewhere = Elsewhere()
+    node.broker = dataclasses.replace(node.broker, remote_transactions=node.elsewhere)
+    return node
+
+
+def produce(node, version, *, sequence=0, epoch=3):
+    records = batch(
+        b"value", producer_id=7, producer_epoch=epoch, base_sequence=sequence, transactional=True
+    )
+    data = PartitionProduceData(index=0, records=records)
+    request = ProduceRequest(
+        transactional_id="payments",
+        acks=-1,
+        timeout=milliseconds(1000),
+        topic_data=(TopicProduceData(name="orders", topic_id=None, partition_data=(data,)),),
+    )
+    (answer,) = node.ask(PRODUCE, version, request).responses[0].partition_responses
+    return answer.error_code
+
+
+def end_offset(node):
+    return node.replicas.find(*ORDERS).log.log_end_offset
+
+
+def marker_of(node, epoch, *, version=0):
+    async def write():
+        marker = TransactionMarker(7, epoch, 0, committed=True)
+        await node.broker.markers.write(ORDERS, marker, version)
+
+    return write
+
+
+@pytest.mark.parametrize(("version", "what"), [(ABORTABLE, "verify"), (NEWER, "add")])
+def test_the_coordinator_is_asked_once_in_a_transaction(node, version, what):
+    assert produce(node, version) is ErrorCode.none
+    assert produce(node, version, sequence=1) is ErrorCode.none
+    assert node.elsewhere.asked == [(what, ("payments", 7, 3), (ORDERS,))]
+    assert end_offset(node) == 2
+
+
+@pytest.mark.parametrize(
+    ("version", "refusal", "told"),
+    [
+        (OLDER, ErrorCode.transaction_abortable, ErrorCode.invalid_txn_state),
+        (ABORTABLE, ErrorCode.transaction_abortable, ErrorCode.transaction_abortable),
+        (ABORTABLE, ErrorCode.coordinator_not_available, ErrorCode.not_enough_replicas),
+        (ABORTABLE, ErrorCode.not_coordinator, ErrorCode.not_enough_replicas),
+        (NEWER, ErrorCode.producer_fenced, ErrorCode.invalid_producer_epoch),
+        (NEWER, ErrorCode.concurrent_transactions, ErrorCode.concurrent_transactions),
+    ],
+)
+def test_what_it_refuses_is_not_appended(node, version, refusal, told):
+    node.elsewhere.refusal = refusal
+    assert produce(node, version) is told
+    assert end_offset(node) == 0
+    assert not node.replicas.find(*ORDERS).transaction_guards
+
+
+@pytest.mark.parametrize(
+    ("version", "told"),
+    [(OLDER, ErrorCode.invalid_txn_state), (ABORTABLE, ErrorCode.transaction_abortable)],
+)
+def test_a_marker_that_comes_before_the_write_keeps_it_out(node, version, told):
+    node.elsewhere.meanwhile = marker_of(node, epoch=3)
+    assert produce(node, version) is told
+    assert end_offset(node) == 1  # The marker.
+    assert node.replicas.find(*ORDERS).log.producers.first_undecided_offset is None
+
+
+def test_the_marker_of_the_transaction_before_keeps_nothing_out(node):
+    """A newer client begins its next transaction with the epoch that the marker bears."""
+    node.elsewhere.meanwhile = marker_of(node, epoch=3, version=2)
+    assert produce(node, NEWER) is ErrorCode.none
+    assert end_offset(node) == 2
+
+
+def test_an_end_that_fences_keeps_a_newer_clients_write_out(node):
+    node.elsewhere.meanwhile = marker_of(node, epoch=4, version=2)
+    assert produce(node, NEWER) is not ErrorCode.none
+    assert end_offset(node) == 1
+    assert node.replicas.find(*ORDERS).log.producers.first_undecided_offset is None
+
+
+def test_a_leader_that_resigns_and_comes_back_asks_anew(node):
+    async def resign():
+        partition = node.replicas.find(*ORDERS)
+        partition.resign(ApiError(ErrorCode.not_leader_or_follower))
+        partition.become_leader(1, (1,))
+
+    node.elsewhere.meanwhile = resign
+    assert produce(node, ABORTABLE) is ErrorCode.transaction_abortable
+    assert end_offset(node) == 0
