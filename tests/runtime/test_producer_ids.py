@@ -37,13 +37,14 @@ def test_ids_are_unique_and_a_block_is_asked_for_only_when_one_is_used_up():
     assert asyncio.run(run()) == (list(range(10)), 3)
 
 
-def test_a_refused_block_is_asked_for_again():
+def test_a_refused_block_is_asked_for_again_by_the_client():
     async def run():
         blocks = Blocks(size=4)
         ids = ProducerIds(blocks.allocate)
         blocks.error = ApiError(ErrorCode.stale_broker_epoch)
-        with pytest.raises(ApiError):
+        with pytest.raises(ApiError) as refusal:
             await ids.next_id()
+        assert refusal.value.code is ErrorCode.coordinator_load_in_progress
         blocks.error = None
         return await ids.next_id()
 
