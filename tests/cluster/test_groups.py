@@ -8,9 +8,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, ShareConsumer, TopicPartition
 from tests.clients.test_share_groups import configured_group
 from tests.cluster.clients import (
-    GROUP,
     TIMEOUT_S,
-    TRANSACTION,
     awake,
     coordinator,
     create_topic,
@@ -133,25 +131,6 @@ def test_a_group_outlives_its_coordinators(cluster: ClusterProcesses, protocol: 
             cluster.restart(killed)
     assert committed(cluster) == [3 * RECORDS // PARTITIONS] * PARTITIONS
     assert set(found) == set(range(3 * RECORDS))
-
-
-def test_what_was_committed_is_known_to_the_next_coordinator(cluster: ClusterProcesses) -> None:
-    produce(cluster, *range(RECORDS))
-    with consumers(cluster, "classic", 1) as members:
-        read(members, Counter(), RECORDS)
-        commit(members[0])
-    for _ in range(2):
-        killed = coordinator(cluster, "readers")
-        cluster.kill(killed)
-        assert committed(cluster) == [RECORDS // PARTITIONS] * PARTITIONS
-        cluster.restart(killed)
-
-
-def test_every_node_names_the_same_coordinator(cluster: ClusterProcesses) -> None:
-    for key in map(str, range(6)):
-        for kind in (GROUP, TRANSACTION):
-            named = {coordinator(cluster, key, kind, asked) for asked in cluster.ids}
-            assert len(named) == 1
 
 
 def test_a_share_group_outlives_its_coordinators(cluster: ClusterProcesses) -> None:

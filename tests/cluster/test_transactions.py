@@ -1,12 +1,14 @@
 """Transactions over partitions of several brokers: all or nothing, once, whoever dies."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 from confluent_kafka import Producer
+from kio.static.primitive import i8
 from tests.clients.transaction_requests import TransactionWire
 from tests.clients.wire import Wire
 from tests.cluster.clients import (
+    GROUP,
     TIMEOUT_S,
     TRANSACTION,
     coordinator,
@@ -29,6 +31,22 @@ FEW_COORDINATORS = (
 )
 PARTITIONS = 6
 ORDERS = [("orders", index) for index in range(PARTITIONS)]
+
+
+@pytest.fixture(scope="module")
+def calm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterProcesses]:
+    """A cluster that no test disturbs; each has a topic of its own."""
+    with ClusterProcesses(tmp_path_factory.mktemp("calm"), 3, *FEW_COORDINATORS) as cluster:
+        cluster.wait_for_voters(1, 2, 3)
+        yield cluster
+
+
+@pytest.fixture
+def places(calm: ClusterProcesses, request: pytest.FixtureRequest) -> list[tuple[str, int]]:
+    """The partitions of a new topic there."""
+    topic = request.node.name
+    create_topic(calm, topic, PARTITIONS)
+    return [(topic, index) for index in range(PARTITIONS)]
 
 
 @pytest.fixture
@@ -82,64 +100,75 @@ def other_than(*ids: int) -> int:
     return next(node_id for node_id in (1, 2, 3) if node_id not in ids)
 
 
-def test_coordinators_and_partitions_are_on_all_brokers(cluster: ClusterProcesses) -> None:
-    ids = [f"payments-{number}" for number in range(12)]
-    assert {coordinator(cluster, one, TRANSACTION) for one in ids} == {1, 2, 3}
-    assert set(leaders(cluster, "orders")) == {1, 2, 3}
-    for one in ids:
-        assert len({coordinator(cluster, one, TRANSACTION, asked) for asked in (1, 2, 3)}) == 1
+@pytest.mark.parametrize("kind", [GROUP, TRANSACTION])
+def test_every_node_names_the_same_coordinator(calm: ClusterProcesses, kind: i8) -> None:
+    named = [
+        {coordinator(calm, f"{number}", kind, asked) for asked in calm.ids} for number in range(9)
+    ]
+    assert all(len(ids) == 1 for ids in named)
+    assert set.union(*named) == {1, 2, 3}
+
+
+def test_partitions_and_coordinators_may_be_on_any_broker(
+    calm: ClusterProcesses, places: list[tuple[str, int]]
+) -> None:
+    ids = [f"payments-{number}" for number in range(9)]
+    assert {coordinator(calm, one, TRANSACTION) for one in ids} == {1, 2, 3}
+    assert set(leaders(calm, places[0][0])) == {1, 2, 3}
     for number, one in enumerate(ids):
-        producer = new_producer(cluster, one)
+        producer = new_producer(calm, one)
         for commits in (True, False):
             producer.begin_transaction()
-            send(producer, b"%d %d" % (number, commits), *ORDERS)
+            send(producer, b"%d %d" % (number, commits), *places)
             if commits:
                 producer.commit_transaction(TIMEOUT_S)
             else:
                 producer.abort_transaction(TIMEOUT_S)
-    expected = sorted(b"%d 1" % number for number in range(12))
-    found = read_committed(cluster, ORDERS)
+    found = read_committed(calm, places)
+    expected = [b"%d 1" % number for number in range(9)]
     assert {place: sorted(values) for place, values in found.items()} == everywhere(
-        ORDERS, *expected
+        places, *expected
     )
 
 
 def test_a_newer_producer_has_its_partitions_added_by_their_leaders(
-    cluster: ClusterProcesses,
+    calm: ClusterProcesses, places: list[tuple[str, int]]
 ) -> None:
     """No client at hand does without AddPartitionsToTxn (KIP-890)."""
-    led_by = leaders(cluster, "orders")
-    with Wire(cluster.bootstrap_of(coordinator(cluster, "newer", TRANSACTION))) as wire:
+    led_by = leaders(calm, places[0][0])
+    with Wire(calm.bootstrap_of(coordinator(calm, "newer", TRANSACTION))) as wire:
         asked = TransactionWire(wire, "newer")
         producer = asked.producer()
         for number in range(6):
-            for _, index in ORDERS:
-                with Wire(cluster.bootstrap_of(led_by[index])) as leader:
+            for topic, index in places:
+                with Wire(calm.bootstrap_of(led_by[index])) as leader:
                     written = TransactionWire(leader, "newer").produce(
-                        producer, "orders", b"%d" % number, partition=index
+                        producer, topic, b"%d" % number, partition=index
                     )
                     assert written.error_code is ErrorCode.none
             producer = asked.committed(producer, commit=number % 2 == 0)
-    assert read_committed(cluster, ORDERS) == everywhere(ORDERS, b"0", b"2", b"4")
+    assert read_committed(calm, places) == everywhere(places, b"0", b"2", b"4")
 
 
-def test_a_write_that_comes_late_is_refused_by_every_broker(cluster: ClusterProcesses) -> None:
+def test_a_write_that_comes_late_is_refused_by_every_broker(
+    calm: ClusterProcesses, places: list[tuple[str, int]]
+) -> None:
     """By an older client's rules: nothing is in the transaction that it did not put there."""
-    led_by = leaders(cluster, "orders")
-    with Wire(cluster.bootstrap_of(coordinator(cluster, "late", TRANSACTION))) as wire:
+    led_by = leaders(calm, places[0][0])
+    with Wire(calm.bootstrap_of(coordinator(calm, "late", TRANSACTION))) as wire:
         asked = TransactionWire(wire, "late")
         producer = asked.producer()
-        assert asked.add(producer, "orders", 0) == [ErrorCode.none]
-        for _, index in ORDERS:
-            with Wire(cluster.bootstrap_of(led_by[index])) as leader:
+        assert asked.add(producer, places[0][0], 0) == [ErrorCode.none]
+        for topic, index in places:
+            with Wire(calm.bootstrap_of(led_by[index])) as leader:
                 written = TransactionWire(leader, "late").produce(
-                    producer, "orders", b"late", partition=index, version=11
+                    producer, topic, b"late", partition=index, version=11
                 )
                 expected = ErrorCode.transaction_abortable if index else ErrorCode.none
                 assert written.error_code is expected
         assert asked.end_as_older_client(producer) is ErrorCode.none
-    found = read_committed(cluster, ORDERS)
-    assert found == {place: [b"late"] if place[1] == 0 else [] for place in ORDERS}
+    found = read_committed(calm, places)
+    assert found == {place: [b"late"] if place[1] == 0 else [] for place in places}
 
 
 def test_the_next_coordinator_ends_what_the_last_one_has_decided(
