@@ -79,11 +79,17 @@ class Voting:
             await self._update(core)
         elif voter is not None:
             await self._replace(voter)
+        elif not self._is_active:
+            return True  # It will be in a moment, when this node's image says so.
         elif self._should_vote(voters):
             await self._add()
         else:
             return False
         return True
+
+    @property
+    def _is_active(self) -> bool:
+        return any(one.broker_id == self._identity.key.id for one in self._image.active_brokers())
 
     def _should_vote(self, voters: VoterSet) -> bool:
         candidates = [
