@@ -50,6 +50,31 @@ def test_a_bad_value_is_refused(ottla: Ottla, bootstrap: str, topic: str, assign
     assert assignment.split("=", maxsplit=1)[0] in outcome.errors
 
 
+def test_the_configuration_of_all_brokers(ottla: Ottla, bootstrap: str) -> None:
+    everyone = ("--all-brokers", "--set", "num.partitions=3")
+    altered = ottla("configs", "alter", *everyone, bootstrap=bootstrap)
+    assert altered == (0, "altered num.partitions of all brokers\n", "")
+    rows = ottla("configs", "describe", "--all-brokers", "--json", bootstrap=bootstrap).json
+    assert [(row["key"], row["value"], row["source"]) for row in rows] == [
+        ("num.partitions", "3", "dynamic_default_broker_config")
+    ]
+    deleted = ("--all-brokers", "--delete", "num.partitions")
+    assert ottla("configs", "alter", *deleted, bootstrap=bootstrap).exit_code == 0
+    described = ottla("configs", "describe", "--all-brokers", bootstrap=bootstrap)
+    assert described.output == "only defaults for all brokers; --all shows them\n"
+    refused = ottla("configs", "alter", "--all-brokers", "--set", "node.id=1", bootstrap=bootstrap)
+    assert (refused.exit_code, refused.output) == (1, "")
+    assert "all brokers" in refused.errors
+
+
+@pytest.mark.parametrize("subject", [(), ("--topic", "orders", "--all-brokers")])
+def test_it_must_be_said_whose_configuration_is_meant(
+    ottla: Ottla, bootstrap: str, subject: tuple[str, ...]
+) -> None:
+    outcome = ottla("configs", "describe", *subject, bootstrap=bootstrap)
+    assert "give one of --topic NAME, --broker ID and --all-brokers" in outcome.errors
+
+
 def test_the_configuration_of_a_broker(ottla: Ottla, bootstrap: str) -> None:
     from confluent_kafka.admin import AdminClient
 

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 from cyclopts import Parameter
 
 from ottla.cli.assignments import parse_pairs
+from ottla.cli.configs.all_brokers import alter_all_brokers
 from ottla.cli.configs.resource import NO_SUBJECT, Subject
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.errors import UsageError
@@ -32,7 +33,7 @@ def alter(
         append: KEY=VALUE to add to a key that is a list; may be repeated.
         subtract: KEY=VALUE to take from a key that is a list; may be repeated.
     """
-    resource = subject.resource()
+    subject.validate()
     entries = [
         *_entries(AlterConfigOpType.SET, parse_pairs("--set", set_ or [])),
         *_entries(AlterConfigOpType.DELETE, [(key, None) for key in delete or []]),
@@ -41,15 +42,24 @@ def alter(
     ]
     if not entries:
         raise UsageError("nothing to change; give --set, --delete, --append or --subtract")
-    for entry in entries:
-        resource.add_incremental_config(entry)
-    admin = connection.admin()
-    connection.result(admin.incremental_alter_configs([resource])[resource])
+    if subject.all_brokers:
+        alter_all_brokers(connection, entries)
+    else:
+        _alter(connection, subject.resource(), entries)
     keys = sorted({entry.name for entry in entries})
     if as_json:
         print_json({"altered": keys})
     else:
         print_line(f"altered {', '.join(keys)} of {subject}")
+
+
+def _alter(
+    connection: Connection, resource: ConfigResource, entries: Sequence[ConfigEntry]
+) -> None:
+    for entry in entries:
+        resource.add_incremental_config(entry)
+    admin = connection.admin()
+    connection.result(admin.incremental_alter_configs([resource])[resource])
 
 
 def _entries(

@@ -5,6 +5,7 @@ from typing import Annotated
 from confluent_kafka.admin import ConfigEntry, ConfigSource
 from cyclopts import Parameter
 
+from ottla.cli.configs.all_brokers import describe_all_brokers
 from ottla.cli.configs.resource import NO_SUBJECT, Subject
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.output import print_json, print_line, print_rows
@@ -23,16 +24,20 @@ def describe(
     Args:
         all_: Also show the keys that have their default.
     """
-    resource = subject.resource()
-    admin = connection.admin()
-    entries = connection.result(admin.describe_configs([resource])[resource])
+    subject.validate()
+    if subject.all_brokers:
+        entries = describe_all_brokers(connection)
+    else:
+        resource = subject.resource()
+        admin = connection.admin()
+        entries = connection.result(admin.describe_configs([resource])[resource])
     rows = [_row(entry) for _, entry in sorted(entries.items()) if all_ or not entry.is_default]
     if as_json:
         print_json(rows)
     elif rows:
         print_rows(("key", "value", "source"), rows)
     else:
-        print_line(f"{subject} has only defaults; --all shows them")
+        print_line(f"only defaults for {subject}; --all shows them")
 
 
 def _row(entry: ConfigEntry) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Whose configuration is meant: a topic's or a broker's."""
+"""Whose configuration is meant: a topic's, a broker's, or that of all brokers."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -14,15 +14,25 @@ from ottla.cli.errors import UsageError
 class Subject:
     topic: Annotated[str | None, Parameter(help="Name of a topic.")] = None
     broker: Annotated[int | None, Parameter(help="Id of a broker.")] = None
+    all_brokers: Annotated[
+        bool,
+        Parameter(show_default=False, help="What holds where a broker has none of its own."),
+    ] = False
+
+    def validate(self) -> None:
+        if (self.topic is not None) + (self.broker is not None) + self.all_brokers != 1:
+            raise UsageError("give one of --topic NAME, --broker ID and --all-brokers")
 
     def resource(self) -> ConfigResource:
-        if (self.topic is None) == (self.broker is None):
-            raise UsageError("give either --topic NAME or --broker ID")
+        """Not of all brokers: librdkafka has none for them."""
+        assert not self.all_brokers
         if self.topic is not None:
             return ConfigResource(ResourceType.TOPIC, self.topic)
         return ConfigResource(ResourceType.BROKER, str(self.broker))
 
     def __str__(self) -> str:
+        if self.all_brokers:
+            return "all brokers"
         return f"broker {self.broker}" if self.topic is None else f"topic {self.topic}"
 
 
