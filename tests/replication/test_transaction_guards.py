@@ -6,6 +6,8 @@ def test_a_marker_voids_the_guards_of_its_producer():
     mine, also_mine, other = guards.take(7, 3), guards.take(7, 3), guards.take(8, 3)
     guards.on_marker(7, 3)
     assert (mine.holds, also_mine.holds, other.holds) == (False, False, True)
+    guards.release(other)
+    assert not guards  # What is void is forgotten.
 
 
 def test_a_marker_of_the_transaction_before_voids_nothing():

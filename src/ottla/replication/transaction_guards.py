@@ -53,9 +53,10 @@ class TransactionGuards:
             self._guards.remove(guard)
 
     def on_marker(self, producer_id: int, producer_epoch: int) -> None:
-        for guard in self._guards:
+        for guard in tuple(self._guards):
             if guard.is_voided_by(producer_id, producer_epoch):
                 guard.void()
+                self._guards.remove(guard)
 
     def void_all(self) -> None:
         """Another broker leads; whatever comes there is not seen here."""
