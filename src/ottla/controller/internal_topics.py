@@ -21,7 +21,7 @@ from ottla.controller.effective_configs import EffectiveConfigs
 from ottla.controller.image import MetadataImage, TopicImage
 from ottla.controller.leadership import Leadership
 from ottla.controller.partition_change import Replicas
-from ottla.controller.partitions import candidates
+from ottla.controller.partitions import open_candidates
 from ottla.controller.placement import Candidate
 from ottla.controller.records import NO_LEADER, PartitionChangeRecord, PartitionRecord
 from ottla.machine.contract import Timers
@@ -72,7 +72,7 @@ class InternalTopicControl:
 
     def _additions(self, topics: Sequence[TopicImage]) -> Iterator[PartitionChangeRecord]:
         values = self._configs.broker_values()
-        active = [one for one in candidates(self._image) if one.active and not one.cordoned]
+        active = open_candidates(self._image)
         for topic in topics:
             wanted_count = min(values[self._factors[topic.name]], len(active))
             spread = _Spread(topic, active)

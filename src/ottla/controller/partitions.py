@@ -26,6 +26,11 @@ def candidates(image: MetadataImage) -> list[Candidate]:
     ]
 
 
+def open_candidates(image: MetadataImage) -> list[Candidate]:
+    """Those that new replicas can go to now."""
+    return [one for one in candidates(image) if one.active and not one.cordoned]
+
+
 def is_cordoned(image: MetadataImage, broker: RegisterBrokerRecord) -> bool:
     """Paths are the broker's matter; that there are as many as directories says enough."""
     text = image.broker_configs(broker.broker_id).get(CORDONED_LOG_DIRS.name)

@@ -29,7 +29,12 @@ from ottla.controller.config import (
 )
 from ottla.controller.effective_configs import ConfigEntry, ConfigRules, EffectiveConfigs
 from ottla.controller.image import TOPIC_RESOURCE, MetadataImage, TopicImage
-from ottla.controller.partitions import PARTITIONS_PER_REQUEST_MAX, candidates, new_partitions
+from ottla.controller.partitions import (
+    PARTITIONS_PER_REQUEST_MAX,
+    candidates,
+    new_partitions,
+    open_candidates,
+)
 from ottla.controller.placement import place, validate_manual
 from ottla.controller.records import (
     ConfigRecord,
@@ -181,8 +186,8 @@ class TopicControl:
             count = defaults[NUM_PARTITIONS]
         factor: int = topic.replication_factor
         if factor == DEFAULT_COUNT:
-            places = [one for one in candidates(self._image) if one.active and not one.cordoned]
-            factor = min(defaults[DEFAULT_REPLICATION_FACTOR], max(len(places), 1))
+            brokers_count = max(len(open_candidates(self._image)), 1)
+            factor = min(defaults[DEFAULT_REPLICATION_FACTOR], brokers_count)
         if count < 1:
             raise ApiError(
                 ErrorCode.invalid_partitions, f"{count} partitions: there must be one or more"

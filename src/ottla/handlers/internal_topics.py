@@ -12,7 +12,7 @@ from kio.schema.create_topics.v7.request import (
 from kio.schema.types import TopicName
 from kio.static.primitive import i16, i32
 
-from ottla.controller.partitions import candidates
+from ottla.controller.partitions import open_candidates
 from ottla.groups.config import (
     OFFSETS_TOPIC_NUM_PARTITIONS,
     OFFSETS_TOPIC_REPLICATION_FACTOR,
@@ -47,8 +47,7 @@ _THERE = frozenset({ErrorCode.none, ErrorCode.topic_already_exists})
 
 async def create_internal_topic(broker: Broker, topic: str) -> None:
     """Returns when it is there. ApiError COORDINATOR_NOT_AVAILABLE if it cannot be made now."""
-    places = [one for one in candidates(broker.image) if one.active and not one.cordoned]
-    live_count = max(len(places), 1)
+    live_count = max(len(open_candidates(broker.image)), 1)
     response = await broker.controller.create_topics(
         CreateTopicsRequest(
             topics=(_LAYOUTS[topic](broker.configs.broker_values(), live_count),),
