@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Self
 
 REPOSITORY = Path(__file__).parents[1]
-START_TIMEOUT_S = 30
-STOP_TIMEOUT_S = 30
+START_TIMEOUT_S = 90
+STOP_TIMEOUT_S = 60
 LOG_CHARACTERS_SHOWN = 8_000
 
 # Metadata v1 of no topics, with correlation id 1 and without a client id.

@@ -35,11 +35,8 @@ BY_ROLE = {
     False: Row("cluster, kill -9", "no acks, a partition's leader", "s", Better.LOWER, _OUTAGE),
     True: Row("cluster, kill -9", "no acks, also the controller", "s", Better.LOWER, _OUTAGE),
 }
-MANY = f"cluster, {TOPICS * PARTITIONS:,} partitions"
-MOVED = Row(MANY, "kill -9 to all leaders elsewhere", "s", Better.LOWER, Requirement(value_max=3.0))
-IN_SYNC = Row(MANY, "process start to all replicas in sync", "s", Better.LOWER)
-CREATED = Row(MANY, "create", "s", Better.LOWER)
-IDLE = Row(MANY, "processor of all nodes when idle", "s/s", Better.LOWER)
+NOTHING_ASKED = Requirement()
+THREE_SECONDS = Requirement(value_max=3.0)
 
 
 def cluster_failover(bench: Bench) -> None:
@@ -57,6 +54,7 @@ def _outage(bench: Bench, cluster: Cluster, is_controller: bool) -> float:
     victim = controller if is_controller else followers[0]
     admin = AdminClient({"bootstrap.servers": cluster.address, "log_level": 0})
     with bench.topic(cluster, Flush.OS, CLUSTER_NODES, CLUSTER_NODES) as topic:
+        _wait(lambda: topic in _described(admin).topics, "topic")
         _wait(lambda: _is_in_sync(_described(admin)), "all replicas in sync")
         led = _described(admin).topics[topic].partitions.values()
         partition = next(one.id for one in led if one.leader == victim)
@@ -122,14 +120,22 @@ class _Acks:
 def cluster_partitions(bench: Bench) -> None:
     """One broker of three is killed and comes back, when each has a replica of every partition."""
     topics = TOPICS if bench.effort.heavy else 1
+    scenario = f"cluster, {topics * PARTITIONS:,} partitions"
     for peer in bench.peers:
         with bench.fresh_cluster(peer, Flush.OS, SETTINGS) as cluster:
-            _kill_and_return(bench, peer, cluster, topics)
-    bench.say(MANY)
+            _kill_and_return(bench, scenario, peer, cluster, topics)
+    bench.say(scenario)
 
 
-def _kill_and_return(bench: Bench, peer: Peer, cluster: Cluster, topics: int) -> None:
-    record = bench.results.record
+def _kill_and_return(
+    bench: Bench, scenario: str, peer: Peer, cluster: Cluster, topics: int
+) -> None:
+    def record(
+        label: str, value: float, unit: str = "s", requirement: Requirement = NOTHING_ASKED
+    ) -> None:
+        row = Row(scenario, label, unit, Better.LOWER, requirement)
+        bench.results.record(row, peer.name, value)
+
     victim = next(one for one in cluster.node_ids if one != quorum_leader(cluster))
     others = [cluster.address_of(one) for one in cluster.node_ids if one != victim]
     admin = AdminClient({"bootstrap.servers": ",".join(others), "log_level": 0})
@@ -138,16 +144,17 @@ def _kill_and_return(bench: Bench, peer: Peer, cluster: Cluster, topics: int) ->
     for created in admin.create_topics(made, operation_timeout=60).values():
         created.result(120)
     _wait(lambda: _is_in_sync(_described(admin), topics * PARTITIONS), "all replicas in sync")
-    record(CREATED, peer.name, time.perf_counter() - start)
-    record(IDLE, peer.name, _idle_share(cluster))
+    record("create", time.perf_counter() - start)
+    record("processor of all nodes when idle", _idle_share(cluster), "s/s")
     start = time.perf_counter()
     cluster.kill(victim)
     _wait(lambda: _is_led_by_others(_described(admin), victim), "leaders elsewhere")
-    record(MOVED, peer.name, time.perf_counter() - start)
+    moved_seconds = time.perf_counter() - start
+    record("kill -9 to all leaders elsewhere", moved_seconds, requirement=THREE_SECONDS)
     start = time.perf_counter()
     cluster.start_node(victim)
     _wait(lambda: _is_in_sync(_described(admin)), "all replicas in sync")
-    record(IN_SYNC, peer.name, time.perf_counter() - start)
+    record("process start to all replicas in sync", time.perf_counter() - start)
 
 
 def _idle_share(cluster: Cluster) -> float:

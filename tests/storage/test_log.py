@@ -1,12 +1,16 @@
+from uuid import UUID
+
 import pytest
 
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.batch import TimestampType, iterate_headers, read_header
+from ottla.storage.checkpoints import read_partition_metadata
 from ottla.storage.config import LogConfig
 from ottla.storage.errors import NotCached
 from ottla.storage.faulty_filesystem import FaultyFilesystem
+from ottla.storage.log import PartitionLog
 
-from .batches import DIRECTORY, NOW_MS, append, open_log, produced, read_all, values_of
+from .batches import DIRECTORY, NOW_MS, PARTITION, append, open_log, produced, read_all, values_of
 
 SMALL = LogConfig(segment_bytes=300, index_interval_bytes=100)
 
@@ -16,6 +20,21 @@ def test_an_empty_log_has_no_files():
     log = open_log(filesystem)
     assert (log.log_start_offset, log.log_end_offset, log.size) == (0, 0, 0)
     assert filesystem.list(DIRECTORY) == []
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_whose_log_it_is_survives_a_kill_and_then_a_loss_of_power(seed):
+    filesystem, topic_id = FaultyFilesystem(seed), UUID(int=7)
+    killed = open_log(filesystem)
+    killed.identify(topic_id)
+    append(killed)
+    log = PartitionLog.open(
+        DIRECTORY, PARTITION, topic_id, LogConfig(), filesystem, NOW_MS, clean_shutdown=False
+    )
+    append(log)
+    log.flush()
+    filesystem.crash()
+    assert read_partition_metadata(filesystem, DIRECTORY) == topic_id
 
 
 def test_offsets_continue_from_batch_to_batch():

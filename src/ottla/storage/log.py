@@ -154,7 +154,10 @@ class PartitionLog:
             producer_expiration_ms=producer_expiration_ms,
         )
         loaded = load_log(home, request)
-        return cls(home, directory, topic_partition, topic_id, config, loaded)
+        log = cls(home, directory, topic_partition, topic_id, config, loaded)
+        # A process that was killed may have written down whose log it is, and not synced that.
+        log._identity_unsynced = topic_id is not None and not clean_shutdown
+        return log
 
     def identify(self, topic_id: UUID) -> None:
         """Write down whose log it is; for good with the first flush, before anything is acked."""
