@@ -110,6 +110,12 @@ table.command("ottla.cli.tables.compact:compact", help="Make few large files of 
 table.command("ottla.cli.tables.vacuum:vacuum", help="Remove files that no version needs.")
 app.command(table)
 
+demo = _group("demo", "See what Ottla does, with everything that it takes.")
+demo.command(
+    "ottla.cli.demo.pipeline:pipeline", help="A broker, a load and a pipeline that counts it."
+)
+app.command(demo)
+
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code."""

@@ -39,16 +39,18 @@ def judge_rows(frame: DataFrame, pipeline: str, place: Source | Step) -> Judged:
     if not place.expectations and not has_bad_values:
         return Judged(frame, None)
     bad = _quarantined(frame, pipeline, place) if place.quarantines else None
-    good = _observed(frame, place, has_bad_values)
-    if has_bad_values:
-        good = good.where(~F.col(BAD_VALUE))
-    for expectation in sorted(place.expectations, key=_fails_last):
-        good = good.where(_guard(place, expectation))
+    is_read = ~F.col(BAD_VALUE) if has_bad_values else F.lit(True)
+    kept = [is_read, *(_is_good(each) for each in place.expectations if not _fails(each))]
+    is_kept = reduce(lambda one, other: one & other, kept)
+    for expectation in filter(_fails, place.expectations):
+        # A row that is dropped need not be good in every other way.
+        frame = frame.where(_guard(frame, place, expectation, is_kept))
+    # Nothing that comes later is pushed below what is observed, so that every row is looked at.
+    good = _observed(frame, place, is_read, has_bad_values).where(is_kept)
     return Judged(good.drop(*hidden), bad)
 
 
-def _fails_last(expectation: Expectation) -> bool:
-    """A row that is dropped need not be good in every other way."""
+def _fails(expectation: Expectation) -> bool:
     return expectation.otherwise is Otherwise.FAIL
 
 
@@ -56,26 +58,24 @@ def _is_good(expectation: Expectation) -> Column:
     return F.coalesce(F.expr(expectation.check), F.lit(False))
 
 
-def _guard(place: Source | Step, expectation: Expectation) -> Column:
-    if expectation.otherwise is not Otherwise.FAIL:
-        return _is_good(expectation)
+def _guard(
+    frame: DataFrame, place: Source | Step, expectation: Expectation, is_kept: Column
+) -> Column:
     reason = f"{place.name}: a row is not as {expectation.name} expects ({expectation.check}): "
-    row = F.to_json(F.struct("*"))
+    shown = [name for name in frame.columns if name not in (RAW_VALUE, BAD_VALUE)]
+    row = F.to_json(F.struct(*(F.col(f"`{name}`") for name in shown)))
     failing = F.raise_error(F.concat(F.lit(reason), row)).cast("boolean")
-    return F.when(_is_good(expectation), F.lit(True)).otherwise(failing)
+    return F.when(~is_kept | _is_good(expectation), F.lit(True)).otherwise(failing)
 
 
-def _observed(frame: DataFrame, place: Source | Step, has_bad_values: bool) -> DataFrame:
+def _observed(
+    frame: DataFrame, place: Source | Step, is_read: Column, has_bad_values: bool
+) -> DataFrame:
     # A value that cannot be read has no fields that a check could be about.
-    is_read = ~F.col(BAD_VALUE) if has_bad_values else F.lit(True)
-    counts = [
-        F.count_if(is_read & ~_is_good(each)).alias(each.name)
-        for each in place.expectations
-        if each.otherwise is not Otherwise.FAIL
-    ]
+    counts = [F.count_if(is_read & ~_is_good(each)).alias(each.name) for each in place.expectations]
     if has_bad_values:
-        counts.append(F.count_if(F.col(BAD_VALUE)).alias(BAD_VALUE))
-    return frame.observe(OBSERVED + place.name, *counts) if counts else frame
+        counts.append(F.count_if(~is_read).alias(BAD_VALUE))
+    return frame.observe(OBSERVED + place.name, *counts)
 
 
 def _quarantined(frame: DataFrame, pipeline: str, place: Source | Step) -> DataFrame:

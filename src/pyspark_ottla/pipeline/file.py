@@ -24,7 +24,7 @@ _KEYS = (
     "steps",
     "sinks",
 )
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,50}")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,49}")
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 

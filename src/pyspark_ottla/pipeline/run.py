@@ -4,6 +4,7 @@ When one query fails all are stopped: what is left in a checkpoint is where the 
 """
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +25,7 @@ _POLL_S = 0.2
 # that is very busy. Nothing was done then, and what was is not done again.
 _MAY_PASS = "Python worker failed to connect back"
 _RESTARTS_MAX = 5
+_GRACE_S = 10.0
 
 Watch = Callable[[Progress], None]
 
@@ -72,6 +74,7 @@ class PipelineRun:
         try:
             while self._look() and not self._stopping.wait(_POLL_S):
                 pass
+            self._let_batches_end()
             self._stop_queries()
             self._look()
         except (Py4JError, OSError) as error:
@@ -111,6 +114,19 @@ class PipelineRun:
         self._running[index] = (query, query.writer.start())
         return True
 
+    def _let_batches_end(self) -> None:
+        """Spark stops a query in the middle of a batch, which the next run does again."""
+        deadline = time.monotonic() + _GRACE_S
+        before = [_batches(started) for _, started in self._running]
+        for count, (_, started) in zip(before, self._running, strict=True):
+            while (
+                started.isActive
+                and started.status["isTriggerActive"]
+                and _batches(started) == count
+                and time.monotonic() < deadline
+            ):
+                time.sleep(_POLL_S / 10)
+
     def _stop_queries(self) -> None:
         for _, started in self._running:
             started.stop()
@@ -118,6 +134,11 @@ class PipelineRun:
     def _failed(self, query: Query, error: BaseException) -> PipelineError:
         message = f"{query.name}: {describe_error(error).message}"
         return PipelineError(str(self._pipeline.path), [Problem(query.line, message)])
+
+
+def _batches(started: Any) -> tuple[str, ...]:
+    """Of those that have ended, the times; Spark remembers the last hundred."""
+    return tuple(report["timestamp"] for report in started.recentProgress)
 
 
 def run_pipeline(spark: SparkSession, pipeline: Pipeline) -> Progress:

@@ -9,33 +9,47 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from pyspark_ottla.java import use_java
+from pyspark_ottla.python import use_installed_pyspark
+from pyspark_ottla.session import session_settings
+
 LOCAL = "local[*]"
 
-_SETTINGS = {
-    "spark.sql.session.timeZone": "UTC",
-    "spark.log.level": "WARN",
-    "spark.ui.showConsoleProgress": "false",
-}
+_QUIET = {"spark.log.level": "WARN", "spark.ui.enabled": "false"}
+_TIME_ZONE = {"spark.sql.session.timeZone": "UTC"}
+_OF_STREAMS = "spark.sql.streaming."
 _STDERR = 2
 
 
 def open_session(
     name: str, *, master: str = LOCAL, remote: str = "", settings: Mapping[str, str], log: Path
 ) -> SparkSession:
-    """`settings` go before those that pipelines have; what Java says goes to the log."""
+    """`settings` go before those that pipelines have; what Java says goes to the log.
+
+    JavaNotFound if there is none.
+    """
     builder: Any = SparkSession.builder.appName(name)
     if remote:
         session: SparkSession = builder.remote(remote).getOrCreate()
-        for key, value in settings.items():
-            session.conf.set(key, value)
         return session
+    use_java()
+    if master.startswith("local"):
+        use_installed_pyspark()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = builder.master(master)
-    for key, value in (_SETTINGS | dict(settings)).items():
+    for key, value in (session_settings() | _QUIET | dict(settings)).items():
         builder = builder.config(key, value)
     with _stderr_to(log):
         opened: SparkSession = builder.getOrCreate()
     return opened
+
+
+def apply_settings(spark: SparkSession, settings: Mapping[str, str]) -> None:
+    """What streams need in a session that somebody else may have made, as far as it can be set."""
+    own = {key: value for key, value in session_settings().items() if key.startswith(_OF_STREAMS)}
+    for key, value in (_TIME_ZONE | own | dict(settings)).items():
+        if spark.conf.isModifiable(key):
+            spark.conf.set(key, value)
 
 
 @contextlib.contextmanager

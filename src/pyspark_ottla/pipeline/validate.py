@@ -6,14 +6,20 @@ SQL, the functions, and what each sink is given.
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
+from pyspark_ottla.pipeline.batch_writers import table_writer
 from pyspark_ottla.pipeline.frames import Frames, build_frames
 from pyspark_ottla.pipeline.model import Pipeline, Sink, SinkKind
 from pyspark_ottla.pipeline.problems import PipelineError, Problem
+from pyspark_ottla.pipeline.session import apply_settings
 from pyspark_ottla.pipeline.spark_errors import describe_error
 from pyspark_ottla.pipeline.topics import find_problems
-from pyspark_ottla.pipeline.writers import as_records
+from pyspark_ottla.pipeline.writers import as_records, sink_id
 from pyspark_ottla.sink.columns import ColumnError, validate_columns
+from pyspark_ottla.tables.address import TableError
+from pyspark_ottla.tables.columns import new_columns, validate_types
+from pyspark_ottla.tables.table import open_table
 
 
 def validate_topics(pipeline: Pipeline) -> None:
@@ -26,17 +32,20 @@ def validate_topics(pipeline: Pipeline) -> None:
 def validate_pipeline(spark: SparkSession, pipeline: Pipeline) -> Frames:
     """The frames that the pipeline is made of; PipelineError if some cannot be."""
     validate_topics(pipeline)
+    apply_settings(spark, pipeline.spark_settings)
     problems: list[Problem] = []
     frames = build_frames(spark, pipeline, problems)
     for sink in pipeline.sinks.values():
         if sink.input in frames.good:
-            problems += _sink_problems(spark, sink, frames.good[sink.input])
+            problems += _sink_problems(spark, pipeline, sink, frames.good[sink.input])
     if problems:
         raise PipelineError(str(pipeline.path), problems)
     return frames
 
 
-def _sink_problems(spark: SparkSession, sink: Sink, frame: DataFrame) -> list[Problem]:
+def _sink_problems(
+    spark: SparkSession, pipeline: Pipeline, sink: Sink, frame: DataFrame
+) -> list[Problem]:
     title = f"sink {sink.name}"
     if not frame.isStreaming:
         reason = f"{sink.input} reads no source, so there is nothing to wait for"
@@ -50,6 +59,8 @@ def _sink_problems(spark: SparkSession, sink: Sink, frame: DataFrame) -> list[Pr
             )
     if sink.kind is SinkKind.TOPIC:
         problems += _topic_problems(sink, frame, title)
+    if sink.kind in (SinkKind.DELTA, SinkKind.ICEBERG):
+        problems += _table_problems(pipeline, sink, frame, title)
     return problems or _mode_problems(spark, sink, frame, title)
 
 
@@ -63,6 +74,24 @@ def _topic_problems(sink: Sink, frame: DataFrame, title: str) -> list[Problem]:
     except ColumnError as error:
         hint = "" if sink.format == "json" else " (format: json writes all columns)"
         return [Problem(sink.line, f"{title}: {error}{hint}")]
+    return []
+
+
+def _table_problems(pipeline: Pipeline, sink: Sink, frame: DataFrame, title: str) -> list[Problem]:
+    for column in (*sink.key, *filter(None, [sink.order_by, sink.deleted])):
+        if column not in frame.columns:
+            known = ", ".join(frame.columns)
+            reason = f"there is no column {column}; there are {known}"
+            return [Problem(sink.line, f"{title}: {reason}")]
+    try:
+        writer = table_writer(sink, sink_id(pipeline, sink))
+        rows = StructType([field for field in frame.schema if field.name != sink.deleted])
+        validate_types(rows)
+        before = open_table(writer.table).schema()
+        if before is not None:
+            new_columns(before, rows)
+    except TableError as error:
+        return [Problem(sink.target.line, f"{title}: {error}")]
     return []
 
 

@@ -1,8 +1,8 @@
 """One streaming query for each sink, and one for each place that quarantines rows.
 
 Each has its own checkpoint under the pipeline's directory, and goes on from there. Those that write
-to topics do so exactly once: the name of the pipeline and the sink is the id that the data sink
-knows them by.
+to topics and tables do so exactly once: the names of the pipeline and the sink are the id by which
+batches are known there.
 """
 
 from collections.abc import Iterator
@@ -11,15 +11,13 @@ from typing import Any, NamedTuple
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from pyspark_ottla.pipeline.batch_writers import ConsoleWriter, TopicWriter, table_writer
 from pyspark_ottla.pipeline.frames import Frames
 from pyspark_ottla.pipeline.model import Pipeline, Sink, SinkKind
 from pyspark_ottla.sink.options import SINK_ID_CHARACTERS_MAX
 
 DEAD_LETTER = "dead-letter-"  # Before the name of the place, in the name of a query.
 ROWS_OUT = "rows.out"  # Observed: the rows that a sink was given.
-
-_ROWS_SHOWN = 20
-_CHARACTERS_SHOWN = 40
 
 
 class Query(NamedTuple):
@@ -47,7 +45,7 @@ def build_queries(
         options = {
             "kafka.bootstrap.servers": pipeline.bootstrap_servers,
             "topic": str(pipeline.dead_letter_topic),
-            "sinkId": sink_id(pipeline, query),
+            "sinkId": _derived_id(pipeline, query),
         }
         writer = writer.options(**options)
         target = f"topic {pipeline.dead_letter_topic}"
@@ -67,14 +65,18 @@ def _placed(
 
 
 def _writer(pipeline: Pipeline, sink: Sink, frame: DataFrame, show: Any) -> Any:
-    if sink.kind is SinkKind.TOPIC:
-        records = as_records(frame, sink)
-        return records.writeStream.format("ottla").options(**topic_options(pipeline, sink))
     if sink.kind is SinkKind.PARQUET:
         writer = frame.writeStream.format("parquet").option("path", str(sink.target))
         writer = writer.options(**sink.options)
         return writer.partitionBy(*sink.partition_by) if sink.partition_by else writer
-    return frame.writeStream.foreachBatch(_shower(sink.name, show))
+    if sink.kind is SinkKind.CONSOLE:
+        return frame.writeStream.foreachBatch(ConsoleWriter(sink.name, show).write)
+    if sink.kind is not SinkKind.TOPIC:
+        return frame.writeStream.foreachBatch(table_writer(sink, sink_id(pipeline, sink)).write)
+    records, options = as_records(frame, sink), topic_options(pipeline, sink)
+    if sink.mode == "update":
+        return records.writeStream.foreachBatch(TopicWriter(options).write)
+    return records.writeStream.format("ottla").options(**options)
 
 
 def as_records(frame: DataFrame, sink: Sink) -> DataFrame:
@@ -96,17 +98,13 @@ def topic_options(pipeline: Pipeline, sink: Sink) -> dict[str, str]:
         options["topic"] = str(sink.target)
     given = {name.lower(): value for name, value in sink.options.items()}
     if given.get("delivery") != "at_least_once":
-        options["sinkId"] = sink.sink_id or sink_id(pipeline, sink.name)
+        options["sinkId"] = sink_id(pipeline, sink)
     return options | dict(sink.options)
 
 
-def sink_id(pipeline: Pipeline, query: str) -> str:
+def sink_id(pipeline: Pipeline, sink: Sink) -> str:
+    return sink.sink_id or _derived_id(pipeline, sink.name)
+
+
+def _derived_id(pipeline: Pipeline, query: str) -> str:
     return f"{pipeline.name}-{query}"[:SINK_ID_CHARACTERS_MAX]
-
-
-def _shower(name: str, show: Any) -> Any:
-    def show_batch(frame: DataFrame, batch_id: int) -> None:
-        rows = frame._show_string(_ROWS_SHOWN, _CHARACTERS_SHOWN)  # type: ignore[operator]
-        show(f"{name}, batch {batch_id}:\n{rows}")
-
-    return show_batch

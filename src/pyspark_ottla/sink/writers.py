@@ -86,7 +86,9 @@ class BatchWriter(DataSourceArrowWriter):
         if self._options.delivery is Delivery.AT_LEAST_ONCE:
             return _write_at_least_once(self._options, context, iterator)
         batch = BatchName(self._options.sink_id, self._options.batch_id, self._run_id)
-        return _write_exactly_once(self._options, context, batch, "", iterator)
+        # Of the stream whose foreachBatch this is; its checkpoint is what counts the batches.
+        query_id = context.getLocalProperty("sql.streaming.queryId") or ""
+        return _write_exactly_once(self._options, context, batch, query_id, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         if self._options.delivery is Delivery.EXACTLY_ONCE:

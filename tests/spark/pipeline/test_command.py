@@ -6,6 +6,7 @@ import time
 import urllib.request
 from pathlib import Path
 
+import pytest
 from tests.cli.command import start_ottla
 from tests.spark.pipeline.conftest import Workshop
 
@@ -21,6 +22,7 @@ sinks:
 TIMEOUT_S = 150
 
 
+@pytest.mark.timeout(400)
 def test_it_runs_until_it_is_stopped_and_goes_on_where_it_was(workshop: Workshop) -> None:
     workshop.topic("lines")
     workshop.topic("out")

@@ -60,15 +60,19 @@ class PipelineOptions:
 
     def open_session(self, pipeline: "Pipeline", log: Path) -> "SparkSession":
         """`log` is a file for what Spark has to say."""
+        from pyspark_ottla.java import JavaNotFound
         from pyspark_ottla.pipeline.session import open_session
 
-        return open_session(
-            pipeline.name,
-            master=self.master,
-            remote=self.remote or "",
-            settings=pipeline.spark_settings,
-            log=log,
-        )
+        try:
+            return open_session(
+                pipeline.name,
+                master=self.master,
+                remote=self.remote or "",
+                settings=pipeline.spark_settings,
+                log=log,
+            )
+        except JavaNotFound as error:
+            raise CommandError(str(error)) from None
 
 
 DEFAULT_OPTIONS = PipelineOptions()

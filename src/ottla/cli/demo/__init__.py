@@ -1,0 +1,1 @@
+"""`ottla demo`, one file per demonstration."""
