@@ -125,9 +125,10 @@ def read_committed(
     consumer.assign([TopicPartition(*place, 0) for place in filled])
 
     def is_read() -> bool:
-        message = consumer.poll(0.2)
-        if message is not None and message.error() is None:
-            found[message.topic() or "", message.partition() or 0].append(message.value() or b"")
+        for message in consumer.consume(500, 0.2):
+            if message.error() is None:
+                place = message.topic() or "", message.partition() or 0
+                found[place].append(message.value() or b"")
         positions = consumer.position([TopicPartition(*place) for place in filled])
         return all(one.offset >= ends[one.topic, one.partition] for one in positions)
 

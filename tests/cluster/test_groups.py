@@ -172,15 +172,18 @@ def test_a_cluster_that_grows_keeps_its_coordinators_on_several_nodes(
     create_topic(cluster, "orders", PARTITIONS, replication_factor=1)
     produce(cluster, *range(RECORDS))
     with consumers(cluster, "classic", 1) as members:
-        read(members, Counter(), RECORDS)
+        found: Counter[int] = Counter()
+        read(members, found, RECORDS)
+        assert replicas(cluster, "__consumer_offsets") == [([1], [1])] * 3
+        for node_id in (2, 3):
+            cluster.add(node_id)
+        cluster.wait_for_voters(1, 2, 3)
+        wanted = [([1, 2, 3], [1, 2, 3])] * 3
+        wait_until(lambda: replicas(cluster, "__consumer_offsets") == wanted, "more replicas")
+        wait_until(lambda: sorted(leaders(cluster, "__consumer_offsets")) == [1, 2, 3], "leaders")
+        produce(cluster, *range(RECORDS, 2 * RECORDS))
+        read(members, found, 2 * RECORDS)
         commit(members[0])
-    assert replicas(cluster, "__consumer_offsets") == [([1], [1])] * 3
-    for node_id in (2, 3):
-        cluster.add(node_id)
-    cluster.wait_for_voters(1, 2, 3)
-    wanted = [([1, 2, 3], [1, 2, 3])] * 3
-    wait_until(lambda: replicas(cluster, "__consumer_offsets") == wanted, "more replicas")
-    wait_until(lambda: sorted(leaders(cluster, "__consumer_offsets")) == [1, 2, 3], "leaders")
     assert replicas(cluster, "orders") == [([1], [1])] * PARTITIONS
     cluster.kill(1)
-    assert committed(cluster) == [RECORDS // PARTITIONS] * PARTITIONS
+    assert committed(cluster) == [2 * RECORDS // PARTITIONS] * PARTITIONS
