@@ -1,9 +1,11 @@
 """Whenever the driver dies, every record is in the table once when a later one has ended."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -14,9 +16,10 @@ from tests.pyspark_ottla.tables.written import parquet_files, read
 from tests.spark.tables.kill_driver import NEVER, POINTS
 
 from ottla.client.wire.cluster import Cluster, TopicPartition
+from ottla.records.builder import Record
 from pyspark_ottla.tables.table import open_table
 
-TIMEOUT_S = 170
+TIMEOUT_S = 400
 
 
 def start(bootstrap: str, topic: str, table: str, point: str) -> "subprocess.Popen[bytes]":
@@ -24,13 +27,21 @@ def start(bootstrap: str, topic: str, table: str, point: str) -> "subprocess.Pop
     command = [sys.executable, "-m", "tests.spark.tables.kill_driver"]
     return subprocess.Popen(
         [*command, bootstrap, topic, table, point],
-        env={**os.environ, "PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable},
+        env={**os.environ, "PYTHONPATH": path, "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
 
 
-@pytest.mark.timeout(600)
+def send(cluster: Cluster, topic: str, partition: int, item: str) -> None:
+    """With a time of now: the test may take longer than the broker keeps old records."""
+    now_ms = time.time_ns() // 1_000_000
+    record = Record(timestamp=now_ms, value=json.dumps({"item": item}).encode())
+    write(cluster, TopicPartition(topic, partition), record)
+
+
+@pytest.mark.kill_matrix
+@pytest.mark.timeout(1800)
 def test_a_record_is_a_row_once_wherever_the_driver_dies(
     cluster: Cluster, bootstrap: str, tmp_path: Path
 ) -> None:
@@ -39,15 +50,14 @@ def test_a_record_is_a_row_once_wherever_the_driver_dies(
     expected = []
     for number, point in enumerate(POINTS):
         for partition in range(2):
-            value = f'{{"item": "{number}-{partition}"}}'
-            write(cluster, TopicPartition(topic, partition), value.encode())
+            send(cluster, topic, partition, f"{number}-{partition}")
             expected.append(f"{number}-{partition}")
         process = start(bootstrap, topic, address, point)
         _, errors = process.communicate(timeout=TIMEOUT_S)
         assert process.returncode == -signal.SIGKILL, errors.decode()
     process = start(bootstrap, topic, address, NEVER)
     assert process.stdout is not None
-    write(cluster, TopicPartition(topic, 0), b'{"item": "last"}')
+    send(cluster, topic, 0, "last")
     while sorted(line["item"] for line in read(open_table(address))) != [*expected, "last"]:
         assert process.poll() is None, process.communicate()
         process.stdout.readline()  # Of a commit.

@@ -1,6 +1,7 @@
 """Topics as tables, by a real Spark."""
 
 import json
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from tests.spark.tables.checkpoints import forget_last_commit
 from ottla.client.wire.cluster import Cluster, TopicPartition
 from ottla.records.builder import Record
 from pyspark_ottla.source_options import ValueFormat
+from pyspark_ottla.tables import committing
+from pyspark_ottla.tables import sync as sync_module
 from pyspark_ottla.tables.address import TableError
 from pyspark_ottla.tables.sync_plan import SyncPlan
 from pyspark_ottla.tables.sync_run import SyncRun
@@ -29,7 +32,7 @@ class Sync:
     """A topic with two partitions, and a table for it."""
 
     def __init__(self, spark: Any, cluster: Cluster, plan: SyncPlan) -> None:
-        self._spark = spark
+        self.spark = spark
         self._cluster = cluster
         self.plan = plan
         self.versions: list[Version] = []  # As they were reported.
@@ -52,7 +55,7 @@ class Sync:
     def run(self, **changes: Any) -> None:
         """Once."""
         self.plan = replace(self.plan, **changes)
-        run = SyncRun(self._spark, self.plan, interval_s=None, report=self.versions.append)
+        run = SyncRun(self.spark, self.plan, interval_s=None, report=self.versions.append)
         run.start()
         run.wait()
 
@@ -86,6 +89,51 @@ def test_every_record_is_a_row_once_over_restarts(sync: Sync) -> None:
     ]
     assert len(parquet_files(sync.table)) == 3
     assert [version.batch.rows for version in sync.versions if version.batch] == [3, 1]
+
+
+FAULTS = [
+    (sync_module.TopicSync, "_write"),  # Before there are files.
+    (committing, "append_files"),  # With files, and without a commit.
+    (committing, "remove_strays"),  # With a commit of which Spark does not know.
+]
+
+
+@only_delta
+def test_a_record_is_a_row_once_wherever_a_batch_fails(
+    sync: Sync, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number, (owner, name) in enumerate(FAULTS):
+        sync.write(number % 2, {"item": str(number)})
+        with monkeypatch.context() as faulty:
+            faulty.setattr(owner, name, fail)
+            with pytest.raises(PySparkException, match="this is a fault"):
+                sync.run()
+    sync.run()
+    assert sync.rows("item") == [("0",), ("1",), ("2",)]
+    assert len(parquet_files(sync.table)) == len(sync.table.files())
+
+
+def fail(*_: Any, **__: Any) -> None:
+    raise RuntimeError("this is a fault")
+
+
+@only_delta
+def test_a_sync_that_is_stopped_ends_between_two_batches(sync: Sync) -> None:
+    run = SyncRun(sync.spark, sync.plan, interval_s=0.05, report=sync.versions.append)
+    sync.write(0, {"item": "a"})
+    run.start()
+    waiting = threading.Thread(target=run.wait)
+    waiting.start()
+    while not sync.versions:
+        assert waiting.is_alive()
+        waiting.join(0.05)
+    sync.write(1, {"item": "b"})
+    while len(sync.versions) < 2:
+        assert waiting.is_alive()
+        waiting.join(0.05)
+    run.stop()
+    waiting.join()
+    assert sync.rows("item") == [("a",), ("b",)]
 
 
 def test_a_lost_checkpoint_goes_on_where_the_table_ends(sync: Sync, tmp_path: Path) -> None:

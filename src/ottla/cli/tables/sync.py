@@ -201,7 +201,7 @@ def _run(plan: "SyncPlan", options: RunOptions, *, as_json: bool) -> None:
     from pyspark_ottla.tables.sync_run import SyncRun
 
     try:
-        spark = open_session(plan.topic, options.master, options.remote)
+        spark = open_session(plan, options.master, options.remote)
     except JavaNotFound as error:
         raise CommandError(str(error)) from None
     try:
