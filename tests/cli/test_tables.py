@@ -76,6 +76,7 @@ def test_no_table(tmp_path: Path, ottla: Ottla) -> None:
         (["--max-records", "0"], "--max-records 0 is less than 1"),
         (["--master", "local[1]", "--remote", "sc://here"], "exclude each other"),
         (["--format", "avro"], "--format avro needs --schema"),
+        (["--format", "avro", "--schema", "none.avsc"], "none.avsc: No such file"),
         (["--format", "string", "--schema", "a int"], "--schema has no meaning"),
         (["--format", "binary", "--new-fields"], "--new-fields is for --format json"),
     ],

@@ -69,7 +69,8 @@ class DeltaTableAt(Table):
         return list(self.open(version).file_uris())
 
     def compact(self, target_bytes: int) -> int:
-        metrics = self.open().optimize.compact(target_size=target_bytes)
+        with _changes_named():
+            metrics = self.open().optimize.compact(target_size=target_bytes)
         return int(metrics["numFilesRemoved"])
 
     def vacuum(self, retention_hours: int, *, dry_run: bool) -> Vacuumed:

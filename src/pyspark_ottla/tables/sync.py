@@ -18,6 +18,7 @@ from pyspark import TaskContext
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BooleanType, StructField, StructType
 
+from pyspark_ottla.data_loss import logger
 from pyspark_ottla.offset_ranges import OffsetRange
 from pyspark_ottla.range_reader import read_range
 from pyspark_ottla.source_options import Use, parse_source_options
@@ -26,7 +27,7 @@ from pyspark_ottla.tables.batch import Batch, Ends, Offsets
 from pyspark_ottla.tables.columns import prepare_table
 from pyspark_ottla.tables.data_files import DataFile, TaskFiles
 from pyspark_ottla.tables.json_inference import complete, infer_fields, merge_fields
-from pyspark_ottla.tables.table import Claim, Merge, Table, open_table
+from pyspark_ottla.tables.table import Claim, Merge, Table, TableChanged, open_table
 from pyspark_ottla.tables.topic_ranges import ranges_of
 from pyspark_ottla.tables.topic_rows import DELETED, KEY, OFFSET, RowBuilder, TopicRows
 
@@ -97,7 +98,7 @@ class TopicSync:
         else:
             committing.append_files(table, claim, batch, written)
         if self.compact_every and (batch.batch_id + 1) % self.compact_every == 0:
-            table.compact(COMPACTED_BYTES)
+            _compact(table)
 
     def _schema(self, table: Table) -> pa.Schema:
         schema = table.schema()
@@ -151,6 +152,14 @@ class _FindFields(_RangeTask):
     def run(self, records: Iterator[pa.RecordBatch]) -> str:
         values = (value for batch in records for value in batch.column("value").to_pylist())
         return infer_fields(values, self.known).json()
+
+
+def _compact(table: Table) -> None:
+    """Can wait for the next time, when others change the table just now."""
+    try:
+        table.compact(COMPACTED_BYTES)
+    except TableChanged as error:
+        logger.warning("%s is not compacted: %s", table.address, error)
 
 
 def offsets_of(ranges: Sequence[OffsetRange]) -> Offsets:

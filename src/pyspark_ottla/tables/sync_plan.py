@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql.types import StructType
 
-from ottla.client.wire.cluster import TopicPartition
+from ottla.client.wire.cluster import Cluster, Topic, TopicPartition
 from ottla.client.wire.offsets import EARLIEST, LATEST
 from pyspark_ottla.columns import COLUMNS
 from pyspark_ottla.offset_ranges import OffsetRange
@@ -141,19 +141,24 @@ def _ends(table: Table, sink_id: str) -> Ends:
 
 def _partitions(options: SourceOptions, topic: str) -> list[str]:
     with options.connect() as cluster:
-        return [str(partition) for partition in cluster.topics([topic])[topic].leaders]
+        return [str(partition) for partition in _find(cluster, topic).leaders]
+
+
+def _find(cluster: Cluster, name: str) -> Topic:
+    found = cluster.topics([name])
+    if name not in found:
+        raise TableError(f"there is no topic {name} in the cluster")
+    return found[name]
 
 
 def _first_values(options: SourceOptions, topic: str) -> list[Any]:
     with options.connect() as cluster:
-        found = cluster.topics([topic])
-        if topic not in found:
-            raise TableError(f"there is no topic {topic} in the cluster")
-        places = [TopicPartition(topic, partition) for partition in found[topic].leaders]
+        found = _find(cluster, topic)
+        places = [TopicPartition(topic, partition) for partition in found.leaders]
         starts = known_offsets(cluster, dict.fromkeys(places, EARLIEST), options.isolation)
         ends = known_offsets(cluster, dict.fromkeys(places, LATEST), options.isolation)
     share = max(1, SAMPLE_RECORDS // len(places))
-    topic_id = None if found[topic].id is None else str(found[topic].id)
+    topic_id = None if found.id is None else str(found.id)
     columns = StructType([COLUMNS["value"]])
     values: list[Any] = []
     for place, start in starts.items():

@@ -7,6 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from ottla.cli.errors import CommandError
+from ottla.client.wire.errors import WireError
 
 TableAddress = Annotated[
     str,
@@ -21,6 +22,7 @@ TableAddress = Annotated[
 def table_errors() -> Iterator[None]:
     """Turn what tables raise into errors of the command."""
     try:
+        from pyspark_ottla.option_names import OptionError
         from pyspark_ottla.tables.address import TableError
         from pyspark_ottla.tables.table import TableChanged
     except ModuleNotFoundError as error:
@@ -29,5 +31,5 @@ def table_errors() -> Iterator[None]:
         ) from None
     try:
         yield
-    except (TableError, TableChanged) as error:
+    except (OptionError, TableError, TableChanged, WireError) as error:
         raise CommandError(str(error)) from None

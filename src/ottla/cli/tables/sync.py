@@ -189,7 +189,12 @@ def _avro_schema(rows: RowOptions) -> str | None:
         return None
     if rows.schema is None:
         raise UsageError("--format avro needs --schema: the file with the writer's schema")
-    return rows.schema if rows.schema.lstrip()[:1] in '{["' else Path(rows.schema).read_text()
+    if rows.schema.lstrip()[:1] in '{["':
+        return rows.schema
+    try:
+        return Path(rows.schema).read_text()
+    except OSError as error:
+        raise UsageError(f"--schema {rows.schema}: {error.strerror}") from None
 
 
 def _run(plan: "SyncPlan", options: RunOptions, *, as_json: bool) -> None:
