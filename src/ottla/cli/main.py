@@ -43,8 +43,15 @@ node = _group("node", "List, drain, undrain and remove the nodes of a cluster.")
 node.command("ottla.cli.nodes.list:list_nodes", name="list", help="List the nodes of the cluster.")
 node.command("ottla.cli.nodes.drain:drain", help="Move everything from a node to the others.")
 node.command("ottla.cli.nodes.undrain:undrain", help="Let a drained node take replicas again.")
+node.command("ottla.cli.nodes.wait:wait", help="Wait until nodes serve and have caught up.")
 node.command("ottla.cli.nodes.remove:remove", help="Take a stopped node out of the cluster.")
 app.command(node)
+
+metadata = _group("metadata", "Repair the metadata of a cluster, offline.")
+metadata.command(
+    "ottla.cli.metadata.recover:recover", help="Let one node go on when the other voters are lost."
+)
+app.command(metadata)
 
 reassignments = _group("reassignments", "Watch and cancel what gets other replicas.")
 reassignments.command(

@@ -99,11 +99,22 @@ FOLLOWER_REPLICATION_THROTTLED_RATE = ConfigKey(
     dynamic=True,
 )
 
+REPLICA_ALTER_LOG_DIRS_IO_MAX = ConfigKey(
+    "replica.alter.log.dirs.io.max.bytes.per.second",
+    ConfigType.LONG,
+    LONG_MAX,
+    "Accepted because Kafka's tool for reassignments sets it; replicas are not moved between the "
+    "directories of a broker.",
+    at_least(0),
+    dynamic=True,
+)
+
 BROKER_KEYS: tuple[ConfigKey[Any], ...] = (
     FETCH_MAX_BYTES,
     FETCH_SESSION_SLOTS_MAX,
     FOLLOWER_REPLICATION_THROTTLED_RATE,
     LEADER_REPLICATION_THROTTLED_RATE,
+    REPLICA_ALTER_LOG_DIRS_IO_MAX,
     REPLICA_FETCH_BACKOFF_MS,
     REPLICA_FETCH_MAX_BYTES,
     REPLICA_FETCH_MIN_BYTES,

@@ -1,0 +1,1 @@
+"""`ottla metadata`, one file per command."""

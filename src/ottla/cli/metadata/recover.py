@@ -1,0 +1,61 @@
+"""`ottla metadata recover`: one node goes on alone when the majority of the voters is lost."""
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from ottla.cli.errors import CommandError
+from ottla.cli.output import print_line
+from ottla.cli.parameters import Flag
+from ottla.node.quorum_recovery import Recoverable, recover_quorum
+from ottla.storage.directory_identity import WrongDirectory
+from ottla.storage.errors import StorageError
+from ottla.storage.local_filesystem import LocalFilesystem
+
+WARNING = """\
+WARNING: this is for voters that are lost for good. Node {node} would vote alone, and what it knows
+of the cluster would be all that there is. What it does not know is gone: topics, configs and
+changes of leaders that were made after its metadata ends. If other nodes are left, look at them as
+well, and take the one whose metadata goes furthest. Nodes that are gone must never be started again
+with their old data: two of them could go on as the old cluster.
+Say --yes to do it."""
+
+
+def recover(
+    *,
+    data: Path,
+    id: Annotated[int, Parameter(name="--id")],  # noqa: A002
+    yes: Flag = False,
+) -> None:
+    """Make a node that is left the only voter of its cluster. The node must not run.
+
+    Args:
+        data: The node's directory; its first one if it has several.
+        id: Number of the node.
+        yes: Do it. Otherwise the command only tells what it would do.
+    """
+    try:
+        found = recover_quorum(
+            LocalFilesystem(),
+            str(data.absolute()),
+            id,
+            time.time_ns() // 1_000_000,
+            change=yes,
+        )
+    except (WrongDirectory, StorageError, OSError) as error:
+        raise CommandError(str(error)) from None
+    print_line(_description(id, found))
+    if yes:
+        print_line(f"node {id} votes alone from now on; start it, and others join it again")
+    else:
+        print_line(WARNING.format(node=id))
+
+
+def _description(node: int, found: Recoverable) -> str:
+    voters = ", ".join(map(str, found.voters))
+    return (
+        f"node {node} of cluster {found.cluster_id}: metadata up to offset {found.end_offset}, "
+        f"epoch {found.epoch}, voters {voters}"
+    )

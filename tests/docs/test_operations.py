@@ -1,0 +1,66 @@
+"""Every command of docs/OPERATIONS.md, in its order, with real nodes."""
+
+import re
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+from tests.broker_process import REPOSITORY
+from tests.cli.command import environment
+from tests.docs.blocks import Step, matches, steps_of
+from tests.docs.shell import Shell
+
+pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
+
+TIMEOUT_S = 150
+PORTS = ("9092", "9093", "9094", "9095")
+
+# A node that was killed ends with the number of the signal.
+ENDS_BY_SIGNAL = re.compile(r"^kill -9 ")
+
+
+def test_the_blocks_do_what_they_show(tmp_path: Path) -> None:
+    commands = tmp_path / "bin"
+    commands.mkdir()
+    ottla = commands / "ottla"
+    ottla.write_text(f'#!/bin/sh\nexec {sys.executable} -m ottla "$@"\n')
+    ottla.chmod(0o755)
+    values = environment()
+    values["PATH"] = f"{commands}:{values['PATH']}"
+    ports = dict(zip(PORTS, free_ports(len(PORTS)), strict=True))
+    try:
+        with Shell(tmp_path, values) as shell:
+            for step in steps_of(REPOSITORY / "docs" / "OPERATIONS.md"):
+                command = re.sub("|".join(PORTS), lambda found: ports[found[0]], step.command[-1])
+                run(shell, command, step)
+    finally:
+        print(logs(tmp_path))
+
+
+def run(shell: Shell, command: str, step: Step) -> None:
+    code, printed = shell.run(command, TIMEOUT_S)
+    where = f"line {step.line}: {command}\n{printed}"
+    if not ENDS_BY_SIGNAL.match(command):
+        assert code == 0, where
+        if step.shown is not None:
+            assert matches(step.shown, without_notices(printed)), where
+
+
+def without_notices(printed: str) -> str:
+    """Without what the shell says of its jobs, and the progress on stderr."""
+    notices = r"^(\[\d+\].*|.*Killed.*|\d+ of \d+ partitions done.*)\n"
+    return re.sub(notices, "", printed, flags=re.MULTILINE)
+
+
+def free_ports(count: int) -> list[str]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    try:
+        return [str(one.getsockname()[1]) for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
+
+
+def logs(directory: Path) -> str:
+    return "".join(f"--- {one.name}\n{one.read_text()[-3000:]}" for one in directory.glob("*.log"))
