@@ -3,6 +3,11 @@
 `{"orders": {"0": 23, "1": 40}, "@ids": {"orders": "..."}}`: the next offset of each partition, as
 Spark's Kafka source writes it, and the ids of the topics, by which one that was deleted and made
 again is known. Topics never have an @ in their name. What is equal is written alike.
+
+Spark keeps the end of a micro-batch and not its start, which is the end of the one before. The
+first one has none before, so its end says in "@start" where it starts: a query that is started
+again before it has committed anything would else start at what is the latest by then. "@initial"
+marks where a query begins.
 """
 
 from collections.abc import Mapping
@@ -11,26 +16,55 @@ from typing import Any, NamedTuple
 from ottla.client.wire.cluster import TopicPartition
 
 _IDS = "@ids"
+_INITIAL = "@initial"
+_START = "@start"
+
+Offsets = Mapping[TopicPartition, int]
 
 
 class StreamOffset(NamedTuple):
-    offsets: Mapping[TopicPartition, int]
+    offsets: Offsets
     topic_ids: Mapping[str, str]  # Without the topics whose broker knows no ids.
+    is_initial: bool = False
+    start: Offsets | None = None  # Of the micro-batch that ends here, if it is the first.
 
     def as_json(self) -> dict[str, Any]:
-        written: dict[str, Any] = {}
-        for place in sorted(self.offsets):
-            partitions = written.setdefault(place.topic, {})
-            partitions[str(place.partition)] = self.offsets[place]
+        written = _by_topic(self.offsets)
         ids = {topic: self.topic_ids[topic] for topic in written if topic in self.topic_ids}
-        return written | ({_IDS: ids} if ids else {})
+        if ids:
+            written[_IDS] = ids
+        if self.is_initial:
+            written[_INITIAL] = True
+        if self.start is not None:
+            written[_START] = _by_topic(self.start)
+        return written
+
+    def first_start(self) -> Offsets | None:
+        """Where the micro-batch that ends here starts, if it is the first of its query."""
+        return self.offsets if self.is_initial else self.start
 
 
 def parse_stream_offset(written: Mapping[str, Any]) -> StreamOffset:
-    offsets = {
+    start = written.get(_START)
+    return StreamOffset(
+        _flat(written),
+        written.get(_IDS, {}),
+        written.get(_INITIAL, False),
+        None if start is None else _flat(start),
+    )
+
+
+def _by_topic(offsets: Offsets) -> dict[str, Any]:
+    written: dict[str, Any] = {}
+    for place in sorted(offsets):
+        written.setdefault(place.topic, {})[str(place.partition)] = offsets[place]
+    return written
+
+
+def _flat(written: Mapping[str, Any]) -> dict[TopicPartition, int]:
+    return {
         TopicPartition(topic, int(partition)): offset
         for topic, partitions in written.items()
-        if topic != _IDS
+        if not topic.startswith("@")
         for partition, offset in partitions.items()
     }
-    return StreamOffset(offsets, written.get(_IDS, {}))

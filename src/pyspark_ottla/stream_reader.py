@@ -40,19 +40,16 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._open_cluster: Cluster | None = None
         self._target: StreamOffset | None = None  # Where a query that ends by itself ends.
         self._latest: StreamOffset | None = None  # As last seen.
+        self._initial: StreamOffset | None = None  # Spark asks for it more than once.
 
     def __getstate__(self) -> dict[str, Any]:
         """For tasks, which have no use for the connections of the driver."""
         return self.__dict__ | {"_open_cluster": None}
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        subscription = self._options.subscription
-        topics = subscription.find_topics(self._cluster)
-        subscription.validate_found(topics)
-        places = subscription.partitions_of(topics)
-        offsets = resolve(self._cluster, self._options.start, places, self._options.isolation)
-        ids = {name: str(topic.id) for name, topic in topics.items() if topic.id}
-        return StreamOffset(offsets, ids).as_json()
+        if self._initial is None:
+            self._initial = self._ask_initial()
+        return self._initial.as_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         rows = self._options.max_offsets_per_trigger
@@ -64,17 +61,23 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         before = parse_stream_offset(start)
         latest = self._target or self._ask_latest()
-        if not isinstance(limit, ReadMaxRows):
-            return latest.as_json()
-        starts = self._starts(before, latest)
-        ends = limit_offsets(starts, latest.offsets, limit.max_rows)
-        return StreamOffset(ends, latest.topic_ids).as_json()
+        ends = latest.offsets
+        if isinstance(limit, ReadMaxRows):
+            ends = limit_offsets(self._starts(before, latest), ends, limit.max_rows)
+        plain = StreamOffset(ends, latest.topic_ids).as_json()
+        if plain == StreamOffset(before.offsets, before.topic_ids).as_json():
+            return start  # As it is, because Spark compares the text.
+        first_start = before.offsets if before.is_initial else None
+        return StreamOffset(ends, latest.topic_ids, start=first_start).as_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
         return None if self._latest is None else self._latest.as_json()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         before, after = parse_stream_offset(start), parse_stream_offset(end)
+        first_start = after.first_start()
+        if before.is_initial and first_start is not None:
+            before = before._replace(offsets=first_start)
         starts = self._starts(before, after)
         self._report_losses(before, after, starts)
         ranges = [
@@ -110,6 +113,15 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._open_cluster is None:
             self._open_cluster = self._options.connect()
         return self._open_cluster
+
+    def _ask_initial(self) -> StreamOffset:
+        subscription = self._options.subscription
+        topics = subscription.find_topics(self._cluster)
+        subscription.validate_found(topics)
+        places = subscription.partitions_of(topics)
+        offsets = resolve(self._cluster, self._options.start, places, self._options.isolation)
+        ids = {name: str(topic.id) for name, topic in topics.items() if topic.id}
+        return StreamOffset(offsets, ids, is_initial=True)
 
     def _ask_latest(self) -> StreamOffset:
         topics = self._options.subscription.find_topics(self._cluster)

@@ -71,6 +71,47 @@ def test_the_reader_of_a_task_is_a_copy(cluster: Cluster, topic: str, open_reade
     assert read_all(copy, pickle.loads(pickle.dumps(partitions))) == [{"value": b"a"}]
 
 
+def test_where_a_stream_starts_does_not_move_while_it_runs(
+    cluster: Cluster, topic: str, open_reader: Any
+) -> None:
+    reader = open_reader(topic, startingOffsets="latest")
+    start = reader.initialOffset()
+    write(cluster, TopicPartition(topic, 0), b"a")
+    assert reader.initialOffset() == start
+
+
+def test_a_first_batch_that_is_repeated_starts_where_it_did(
+    cluster: Cluster, topic: str, open_reader: Any
+) -> None:
+    """Spark writes down the end of a batch before it runs, and no start for the first one."""
+    place = TopicPartition(topic, 0)
+    write(cluster, place, b"before")
+    first_run = open_reader(topic, startingOffsets="latest")
+    start = first_run.initialOffset()
+    write(cluster, place, b"a", b"b")
+    end = first_run.latestOffset(start, ALL)
+    write(cluster, place, b"c")
+    second_run = open_reader(topic, startingOffsets="latest")
+    partitions = second_run.partitions(second_run.initialOffset(), end)
+    assert read_all(second_run, partitions) == [{"value": b"a"}, {"value": b"b"}]
+    later = second_run.latestOffset(end, ALL)
+    assert read_all(second_run, second_run.partitions(end, later)) == [{"value": b"c"}]
+
+
+def test_a_first_batch_without_records_that_is_repeated_has_none(
+    cluster: Cluster, topic: str, open_reader: Any
+) -> None:
+    first_run = open_reader(topic, startingOffsets="latest")
+    start = first_run.initialOffset()
+    end = first_run.latestOffset(start, ALL)
+    assert end == start
+    write(cluster, TopicPartition(topic, 0), b"a")
+    second_run = open_reader(topic, startingOffsets="latest")
+    assert second_run.partitions(second_run.initialOffset(), end) == []
+    later = second_run.latestOffset(end, ALL)
+    assert read_all(second_run, second_run.partitions(end, later)) == [{"value": b"a"}]
+
+
 def test_by_default_a_stream_starts_at_the_end(
     bootstrap: str, cluster: Cluster, topic: str
 ) -> None:
