@@ -4,5 +4,8 @@ Spark imports modules named `pyspark_*` by itself and registers their `DefaultSo
 """
 
 from pyspark_ottla.source import DefaultSource
+from pyspark_ottla.worker_process import watch_zips
+
+watch_zips()
 
 __all__ = ["DefaultSource"]

@@ -15,6 +15,7 @@ from pyspark_ottla.filters import Narrowing, narrow
 from pyspark_ottla.offset_ranges import OffsetRange, split_ranges
 from pyspark_ottla.positions import AtOffsets, known_offsets, resolve
 from pyspark_ottla.source_options import SourceOptions
+from pyspark_ottla.worker_process import settle
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,7 +39,9 @@ class OttlaReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         with borrow(self._options) as cluster:
-            return split_ranges(self._ranges(cluster), self._options.min_partitions)
+            parts = split_ranges(self._ranges(cluster), self._options.min_partitions)
+        settle()
+        return parts
 
     def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
         from pyspark_ottla.range_reader import read_range

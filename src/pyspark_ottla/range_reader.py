@@ -26,6 +26,7 @@ from pyspark_ottla.data_loss import report_loss
 from pyspark_ottla.offset_ranges import OffsetRange
 from pyspark_ottla.source_options import SourceOptions, ValueFormat
 from pyspark_ottla.value_formats import ValueReader
+from pyspark_ottla.worker_process import settle
 
 
 def read_range(
@@ -35,6 +36,7 @@ def read_range(
     with borrow(options) as cluster:
         for chunk in _RangeReader(options, cluster, wanted, batches.columns).chunks():
             yield batches.build(chunk)
+    settle()
 
 
 class _ArrowBatches:

@@ -14,6 +14,8 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from pyspark_ottla.worker_process import settle
+
 if TYPE_CHECKING:
     from pyspark_ottla.stream_reader import OttlaStreamReader
 
@@ -56,4 +58,5 @@ class DefaultSource(DataSource):
         from pyspark_ottla.sink.options import parse_sink_options
         from pyspark_ottla.sink.writers import StreamWriter
 
+        settle()  # Spark makes a writer for each micro-batch.
         return StreamWriter(parse_sink_options(self.options, is_stream=True), schema)

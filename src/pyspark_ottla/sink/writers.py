@@ -28,6 +28,7 @@ from pyspark_ottla.sink.options import Delivery, SinkOptions
 from pyspark_ottla.sink.prepare import prepare
 from pyspark_ottla.sink.producer import TaskProducer, portions
 from pyspark_ottla.sink.two_phase import abort_batch, commit_batch
+from pyspark_ottla.worker_process import settle
 
 ORDINARY_TRANSACTIONS = (
     "the brokers do not take two-phase commit (KIP-939), so the transactions of this sink have a"
@@ -123,6 +124,7 @@ def _write_at_least_once(
     with TaskProducer(options, producer, first_partition=context.partitionId()) as writer:
         for portion in portions(iterator):
             writer.write(portion)
+    settle()
     return TaskMessage("", "")
 
 
@@ -135,6 +137,7 @@ def _write_exactly_once(
 ) -> TaskMessage:
     partition, attempt = context.partitionId(), context.taskAttemptId()
     outcome = prepare(options, batch, query_id, (partition, attempt), portions(iterator))
+    settle()
     return TaskMessage(batch.run_id, query_id, outcome.prepared, outcome.is_two_phase)
 
 
@@ -152,6 +155,7 @@ def _commit(options: SinkOptions, batch_id: int, messages: Sequence[TaskMessage]
     is_first_of_run = before is None or before.batch.run_id != first.run_id
     if is_first_of_run and not all(message.is_two_phase for message in messages):
         warnings.warn(ORDINARY_TRANSACTIONS, stacklevel=2)
+    settle()
 
 
 def _abort(options: SinkOptions, batch_id: int, run_id: str) -> None:
