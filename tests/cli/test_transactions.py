@@ -2,8 +2,14 @@ from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import KafkaException
+from confluent_kafka.admin import AlterConfigOpType
 from tests.cli.conftest import Ottla
+from tests.clients.confluent_client import ConfluentClient
+from tests.clients.transaction_requests import TransactionWire
 from tests.clients.transactional import ConfluentProducer
+from tests.clients.wire import Wire
+
+from ottla.protocol.errors import ErrorCode
 
 pytestmark = pytest.mark.process
 
@@ -73,3 +79,40 @@ def test_nobody_listens(ottla: Ottla, command: str) -> None:
     arguments = [] if command == "list" else ["x"]
     outcome = ottla("transactions", command, *arguments, bootstrap="127.0.0.1:1")
     assert outcome.exit_code == 3
+
+
+@pytest.fixture
+def without_verification(bootstrap: str) -> Iterator[None]:
+    confluent = ConfluentClient(bootstrap)
+    key = "transaction.partition.verification.enable"
+    confluent.alter_brokers(AlterConfigOpType.SET, key, "false")
+    yield
+    confluent.alter_brokers(AlterConfigOpType.DELETE, key, None)
+
+
+@pytest.mark.usefixtures("without_verification")
+def test_hanging(producer: ConfluentProducer, ottla: Ottla, bootstrap: str) -> None:
+    """One partition has a transaction that is known, and one that is not."""
+    with Wire(bootstrap) as wire:
+        unknown = TransactionWire(wire, "cli-hanging")
+        late = unknown.producer()
+        assert unknown.produce(late, TOPIC, b"late", version=11).error_code is ErrorCode.none
+
+    def hanging(*options: str) -> list[int]:
+        arguments = ("--topic", TOPIC, "--json", *options)
+        outcome = ottla("transactions", "hanging", *arguments, bootstrap=bootstrap).json
+        return [row["producer_id"] for row in outcome["transactions"]]
+
+    assert hanging("--longer-than-ms", str(2**47)) == []
+    assert hanging("--longer-than-ms", "0") == [late.id]
+    lines = ottla("transactions", "hanging", bootstrap=bootstrap).output
+    assert [TOPIC, "0", str(late.id)] in [line.split()[:3] for line in lines.splitlines()]
+    assert hanging("--abort") == [late.id]
+    assert hanging("--longer-than-ms", "0") == []
+    producer.commit()
+
+
+def test_hanging_in_no_topic(ottla: Ottla, bootstrap: str) -> None:
+    outcome = ottla("transactions", "hanging", "--topic", "cli-nowhere", bootstrap=bootstrap)
+    assert outcome.exit_code == 1
+    assert "`ottla topics list` shows the topics" in outcome.errors

@@ -98,6 +98,9 @@ transactions.command(
     "ottla.cli.transactions.describe:describe", help="Show a transaction and its partitions."
 )
 transactions.command(
+    "ottla.cli.transactions.hanging:hanging", help="Find transactions that nobody will end."
+)
+transactions.command(
     "ottla.cli.transactions.abort:abort", help="Abort the open transaction of a producer."
 )
 app.command(transactions)
