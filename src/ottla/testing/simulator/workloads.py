@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 TOPIC = "orders"
 COPIES = "copies"
 REPLICATION_FACTOR_MAX = 3
+MIN_INSYNC_REPLICAS = "min.insync.replicas"
 
 
 class Workloads:
@@ -52,18 +53,26 @@ class Workloads:
         self._start = start
 
     def topics(self) -> SimulatedClient:
-        """Makes the topics, and ends."""
+        """Makes the topics, and ends.
+
+        The least number of in-sync replicas is in the metadata, for the controller goes by that.
+        """
         factor = min(self._profile.nodes_count, REPLICATION_FACTOR_MAX)
         count = self._profile.partitions_count
 
-        async def create(admin: Admin, name: str) -> None:
-            await admin.until_done(
-                lambda: admin.create_topic(name, partitions_count=count, replication_factor=factor)
-            )
+        async def create(admin: Admin) -> None:
+            await admin.until_done(lambda: admin.set_default(MIN_INSYNC_REPLICAS, "2"))
+            for name in (TOPIC, COPIES):
+                await admin.until_done(
+                    partial(
+                        admin.create_topic,
+                        name,
+                        partitions_count=count,
+                        replication_factor=factor,
+                    )
+                )
 
-        return self._client(
-            "admin", lambda client: [create(Admin(client), name) for name in (TOPIC, COPIES)]
-        )
+        return self._client("admin", lambda client: [create(Admin(client))])
 
     def operator(self) -> Iterator[SimulatedClient]:
         """Whoever changes the cluster, if somebody does."""

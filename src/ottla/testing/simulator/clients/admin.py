@@ -16,6 +16,11 @@ from kio.schema.delete_topics.v6.request import DeleteTopicsRequest, DeleteTopic
 from kio.schema.describe_cluster.v2.request import DescribeClusterRequest
 from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest, PartitionData, TopicData
 from kio.schema.elect_leaders.v2.request import ElectLeadersRequest
+from kio.schema.incremental_alter_configs.v1.request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from kio.schema.remove_raft_voter.v0.request import RemoveRaftVoterRequest
 from kio.schema.types import BrokerId, TopicName
 from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
@@ -27,11 +32,14 @@ from ottla.protocol.topics import CLUSTER_METADATA_TOPIC, TopicPartition
 from ottla.testing.simulator.clients.client import Client, Unavailable, check
 
 CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS = 19, 20, 37
+INCREMENTAL_ALTER_CONFIGS = 44
 ELECT_LEADERS, ALTER_PARTITION_REASSIGNMENTS = 43, 45
 DESCRIBE_QUORUM, DESCRIBE_CLUSTER, UNREGISTER_BROKER, REMOVE_RAFT_VOTER = 55, 60, 64, 81
 TIMEOUT_MS = 5_000
 CALL_TIMEOUT_MS = 2 * TIMEOUT_MS
 PREFERRED = i8(0)
+SET = i8(0)
+BROKER_RESOURCE = i8(4)
 
 
 class Admin:
@@ -85,6 +93,17 @@ class Admin:
         (created,) = response.results
         _check_replication(created.error_code, ErrorCode.invalid_partitions)
         self.client.tell(f"{topic} has {count} partitions")
+
+    async def set_default(self, key: str, value: str) -> None:
+        """Of all brokers."""
+        change = AlterableConfig(name=key, config_operation=SET, value=value)
+        resource = AlterConfigsResource(
+            resource_type=BROKER_RESOURCE, resource_name="", configs=(change,)
+        )
+        request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
+        response = await self._call(INCREMENTAL_ALTER_CONFIGS, 1, request)
+        (altered,) = response.responses
+        check(altered.error_code)
 
     # Replicas.
 
