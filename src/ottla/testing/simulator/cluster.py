@@ -6,6 +6,8 @@ end, everything must become well, clients finish, and all that is there is read 
 
 from collections.abc import Callable, Iterable, Sequence
 
+from ottla.raft.config import ELECTION_TIMEOUT_MS
+from ottla.runtime.config import QUORUM_SIZE
 from ottla.testing.simulator.checkers.all import all_checkers
 from ottla.testing.simulator.checkers.checker import Checker, FinalState, History
 from ottla.testing.simulator.clients.operator import OPERATIONS
@@ -48,7 +50,16 @@ class Cluster:
         self.profile = profile or draw_profile(self.scheduler.chance("profile"), FAULTS, OPERATIONS)
         self.checkers = all_checkers() if checkers is None else list(checkers)
         self.network = Network(self.scheduler)
-        self.membership = Membership(self.network, OVERRIDES, self.profile.nodes_count)
+        self.membership = Membership(
+            self.network,
+            OVERRIDES
+            | {
+                ELECTION_TIMEOUT_MS.name: str(self.profile.election_timeout_ms),
+                QUORUM_SIZE.name: str(self.profile.quorum_size),
+            },
+            self.profile.nodes_count,
+            self.profile.quorum_size,
+        )
         self._workloads = Workloads(
             self.network,
             self.profile,

@@ -5,6 +5,7 @@ while; `stop` ends all of them at once, and everything is well again.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import permutations
 from typing import Final
 
 from ottla.testing.simulator.host import Host
@@ -18,6 +19,8 @@ PAUSE_S_MAX = 8.0
 NETWORK_FAULT_S_MAX = 8.0
 DISK_FAULT_S_MAX = 5.0
 CLOCK_JUMP_MS_MAX = 60_000
+CLIENT_CHANCE = 0.4  # That trouble with the network is between a node and a client.
+EVERYWHERE_CHANCE = 0.3
 NODES_MIN = 3  # For a disk to be lost without what is on it.
 RESTART_AFTER_S = 0.5  # A process that ends is started again, as by systemd.
 
@@ -175,9 +178,16 @@ class Faults:
     # The network.
 
     def _two_hosts(self) -> tuple[Host, Host]:
+        """A node, and another one or a client."""
         one = self._node().host
         others = [node.host for node in self._nodes if node.host is not one]
-        return one, self._chance.choice([*others, *[client.host for client in self._clients]])
+        if not others or self._chance.random() < CLIENT_CHANCE:
+            others = [client.host for client in self._clients]
+        return one, self._chance.choice(others)
+
+    def _all_ways(self) -> list[tuple[Host, Host]]:
+        """Between nodes."""
+        return list(permutations([node.host for node in self._nodes], 2))
 
     def _cut(self) -> bool:
         one, other = self._two_hosts()
@@ -219,14 +229,20 @@ class Faults:
         return True
 
     def _slow_network(self) -> bool:
-        one, other = self._two_hosts()
-        way = self._network.way(one, other)
-        way.delay_s = self._chance.choice((0.01, 0.1, 0.5))
-        way.loss = self._chance.choice((0.0, 0.1, 0.3))
-        self._tell(f"{one.name}->{other.name} takes {way.delay_s} s and loses {way.loss}")
+        """One way, or all ways between nodes."""
+        everywhere = self._chance.random() < EVERYWHERE_CHANCE
+        pairs = self._all_ways() if everywhere else [self._two_hosts()]
+        delay_s = self._chance.choice((0.01, 0.04, 0.1, 0.5))
+        loss = self._chance.choice((0.0, 0.1, 0.3))
+        for one, other in pairs:
+            way = self._network.way(one, other)
+            way.delay_s, way.loss = delay_s, loss
+            self._tell(f"{one.name}->{other.name} takes {delay_s} s and loses {loss}")
 
         def mend() -> None:
-            way.delay_s, way.loss = Way().delay_s, Way().loss
+            for one, other in pairs:
+                way = self._network.way(one, other)
+                way.delay_s, way.loss = Way().delay_s, Way().loss
 
         self._for_a_while(NETWORK_FAULT_S_MAX, mend)
         return True

@@ -9,17 +9,18 @@ from ottla.testing.simulator.simulated_node import SimulatedNode
 if TYPE_CHECKING:
     from ottla.testing.simulator.network import Network
 
-QUORUM_SIZE = 3
-
 
 class Membership:
     """The first node begins the cluster; the others, and it when it has lost its disk, join."""
 
-    def __init__(self, network: "Network", overrides: Mapping[str, str], count: int) -> None:
+    def __init__(
+        self, network: "Network", overrides: Mapping[str, str], count: int, quorum_size: int
+    ) -> None:
         self.nodes: list[SimulatedNode] = []
         self.addresses: list[Address] = []  # Of the nodes, for clients.
         self._network = network
         self._overrides = overrides
+        self._quorum_size = quorum_size
         self._last_id = 0
         for _ in range(count):
             self.add()
@@ -80,7 +81,7 @@ class Membership:
             if each.node is not None and each.node.quorum is not None
         }
         voters = {voter.key for voter in core.voters.latest}
-        if not voters <= keys or len(voters) != min(QUORUM_SIZE, len(self.nodes)):
+        if not voters <= keys or len(voters) != min(self._quorum_size, len(self.nodes)):
             ids = sorted(key.id for key in voters)
             yield f"the voters are {ids}, as {node} knows, of which {len(voters & keys)} live"
 

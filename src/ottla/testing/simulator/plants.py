@@ -1,12 +1,12 @@
 """Bugs that are put in on purpose, to see that they are found.
 
-Each takes the place of one decision of the product for as long as a run lasts. They are bugs that
-systems like this one have had.
+Each takes the place of one decision of the product for as long as a run lasts, and has a profile
+with the faults that it shows under. They are bugs that systems like this one have had.
 """
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from unittest.mock import patch
 
@@ -20,8 +20,14 @@ from ottla.replication.partition import Partition
 from ottla.replication.partition_commit_log import PartitionCommitLog
 from ottla.replication.replica_fetcher import ReplicaFetcher
 from ottla.runtime.quorum_state_file import QuorumStateFile
+from ottla.testing.simulator.profile import Profile
 
-Plant = Callable[[ExitStack], None]
+
+@dataclass(frozen=True, slots=True)
+class Plant:
+    put_in: Callable[[ExitStack], None]
+    profile: Profile
+
 
 UNKNOWN_EPOCH: Final = -1
 
@@ -31,7 +37,7 @@ def planted(name: str | None) -> Iterator[None]:
     """With the bug of this name in place; None stands for none."""
     with ExitStack() as stack:
         if name is not None:
-            PLANTS[name](stack)
+            PLANTS[name].put_in(stack)
         yield
 
 
@@ -93,10 +99,33 @@ def _commit_offsets_before_replication(stack: ExitStack) -> None:
     _replace(stack, PartitionCommitLog, "committed_offset", property(lambda self: self.next_offset))
 
 
-PLANTS: Final[dict[str, Plant]] = {
-    "ack-before-commit": _ack_before_commit,
-    "truncate-by-high-watermark": _truncate_by_high_watermark,
-    "vote-twice": _vote_twice,
-    "vote-without-sync": _vote_without_sync,
-    "commit-offsets-before-replication": _commit_offsets_before_replication,
+_THREE_NODES: Final = Profile(
+    nodes_count=3, plain_producers_count=0, duration_s=40.0, fault_interval_s=1.0
+)
+_FIVE_IDLE_VOTERS: Final = Profile(
+    nodes_count=5,
+    quorum_size=5,
+    idempotent_producers_count=0,
+    plain_producers_count=0,
+    readers_count=0,
+    duration_s=40.0,
+    fault_interval_s=0.7,
+)
+
+PLANTS: Final = {
+    "ack-before-commit": Plant(
+        _ack_before_commit, replace(_THREE_NODES, faults=("kill", "isolate", "power_loss"))
+    ),
+    "truncate-by-high-watermark": Plant(
+        _truncate_by_high_watermark,
+        replace(_THREE_NODES, faults=("power_loss_everywhere", "power_loss", "kill", "slow_disk")),
+    ),
+    "vote-twice": Plant(_vote_twice, replace(_FIVE_IDLE_VOTERS, faults=("kill", "slow_network"))),
+    "vote-without-sync": Plant(
+        _vote_without_sync, replace(_FIVE_IDLE_VOTERS, faults=("power_loss", "isolate"))
+    ),
+    "commit-offsets-before-replication": Plant(
+        _commit_offsets_before_replication,
+        replace(_THREE_NODES, faults=("isolate", "kill", "kill_client"), consumer_members_count=2),
+    ),
 }

@@ -22,6 +22,8 @@ class Profile:
     fault_interval_s: float = 3.0
     operations: tuple[str, ...] = ()  # See `clients.operator`.
     operation_interval_s: float = 5.0
+    election_timeout_ms: int = 500  # Of the quorum; 500 is the default.
+    quorum_size: int = 3
 
 
 def draw_profile(
@@ -40,11 +42,13 @@ def draw_profile(
         classic_members_count=chance.choice((0, 0, 2, 3)),
         copiers_count=copiers_count if nodes_count == 1 else 0,
         round_interval_s=chance.choice((0.2, 0.5, 1.5)),
-        duration_s=chance.choice((30.0, 60.0, 120.0)),
+        duration_s=chance.choice((30.0, 60.0, 60.0, 120.0)),
         faults=_some(chance, fault_names),
         fault_interval_s=chance.choice((1.0, 3.0, 8.0)),
         operations=_some(chance, operation_names) if chance.random() < 0.5 else (),
         operation_interval_s=chance.choice((2.0, 10.0)),
+        election_timeout_ms=chance.choice((100, 500, 500, 4_000)),
+        quorum_size=chance.choice((3, 3, 5)),
     )
 
 

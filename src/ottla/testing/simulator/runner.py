@@ -15,7 +15,7 @@ from multiprocessing import connection
 from typing import TYPE_CHECKING
 
 from ottla.testing.simulator.cluster import Cluster
-from ottla.testing.simulator.plants import planted
+from ottla.testing.simulator.plants import PLANTS, planted
 from ottla.testing.simulator.profile import Profile
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def run_seed(seed: int, plant: str | None = None) -> tuple[Outcome, Sequence[str
     gc.collect()
     gc.disable()  # What it would call at some moment must not depend on that moment.
     started_s = time.process_time()
-    cluster = Cluster(seed)
+    cluster = Cluster(seed, None if plant is None else PLANTS[plant].profile)
     failure = details = ""
     try:
         with planted(plant):
