@@ -13,6 +13,7 @@ from ottla.testing.simulator.runner import run_seed, run_seeds
 from ottla.testing.simulator.summary import Summary
 
 SEEDS_COUNT_MAX = 1_000_000_000
+PROGRESS_S = 60.0
 HASH_SEED = "0"  # The order of sets of text must not differ from run to run.
 
 
@@ -61,12 +62,16 @@ def _run_one(seed: int, plant: str | None, *, show: bool) -> int:
 def _run_many(options: argparse.Namespace) -> int:
     """Until all are run or the time is over; then the seeds that have begun come to their end."""
     summary = Summary(options.plant)
-    deadline = time.monotonic() + options.seconds
+    told = time.monotonic()
+    deadline = told + options.seconds
     seeds = range(options.first, options.first + options.count)
     in_time = takewhile(lambda _: time.monotonic() < deadline, seeds)
     try:
         for outcome in run_seeds(in_time, options.jobs, options.plant):
             summary.add(outcome)
+            if time.monotonic() > told + PROGRESS_S:
+                told = time.monotonic()
+                sys.stderr.write(f"{summary.progress}\n")
             if outcome.failure:
                 sys.stdout.write(
                     f"seed {outcome.seed} failed: {outcome.failure}\n"

@@ -31,7 +31,6 @@ def draw_profile(
 ) -> Profile:
     """Some kinds of faults at a time, for each hides what the others would show."""
     nodes_count = chance.choice((1, 3, 3, 3, 3, 5))
-    copiers_count = chance.choice((0, 0, 1, 2))
     return Profile(
         nodes_count=nodes_count,
         partitions_count=chance.randint(1, 3),
@@ -40,7 +39,7 @@ def draw_profile(
         careless_producers_count=chance.choice((0, 0, 1)),
         consumer_members_count=chance.choice((0, 0, 2, 3)),
         classic_members_count=chance.choice((0, 0, 2, 3)),
-        copiers_count=copiers_count if nodes_count == 1 else 0,
+        copiers_count=chance.choice((0, 0, 1, 2)),
         round_interval_s=chance.choice((0.2, 0.5, 1.5)),
         duration_s=chance.choice((30.0, 60.0, 60.0, 120.0)),
         faults=_some(chance, fault_names),

@@ -6,13 +6,14 @@ before, and one that hangs can be ended.
 
 import gc
 import multiprocessing
+import signal
 import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing import connection
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.testing.simulator.cluster import Cluster
 from ottla.testing.simulator.plants import PLANTS, planted
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
     from multiprocessing.context import ForkProcess
 
-SECONDS_MAX = 600.0  # Of real time; a run takes a few.
+SECONDS_MAX = 1_200.0  # Of real time; a run takes a few.
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,12 @@ class Outcome:
     details: str = ""
     counts: Mapping[str, int] = field(default_factory=dict)  # What happened how often.
     cpu_s: float = 0.0
+
+
+class _Running(NamedTuple):
+    seed: int
+    process: "ForkProcess"
+    deadline: float
 
 
 def run_seed(seed: int, plant: str | None = None) -> tuple[Outcome, Sequence[str]]:
@@ -67,38 +74,48 @@ def run_seeds(seeds: Iterator[int], jobs: int, plant: str | None = None) -> Iter
     """As they end."""
     _warm_up()
     gc.freeze()
+    running: dict[Connection, _Running] = {}
+    try:
+        while True:
+            while len(running) < jobs and (seed := next(seeds, None)) is not None:
+                receiver, child = _begin(seed, plant)
+                running[receiver] = child
+            if not running:
+                return
+            soonest = min(child.deadline for child in running.values())
+            ready = connection.wait(list(running), max(0.0, soonest - time.monotonic()))
+            late = [each for each, child in running.items() if child.deadline <= time.monotonic()]
+            for receiver in [each for each in running if each in ready] or late:
+                yield _take(receiver, running.pop(receiver))
+    finally:
+        for child in running.values():
+            child.process.kill()
+
+
+def _begin(seed: int, plant: str | None) -> "tuple[Connection, _Running]":
     context = multiprocessing.get_context("fork")
-    running: dict[Connection, tuple[int, ForkProcess, float]] = {}
-    while True:
-        while len(running) < jobs and (seed := next(seeds, None)) is not None:
-            receiver, sender = context.Pipe(duplex=False)
-            process = context.Process(target=_run_child, args=(seed, plant, sender))
-            process.start()
-            sender.close()
-            running[receiver] = (seed, process, time.monotonic() + SECONDS_MAX)
-        if not running:
-            return
-        soonest = min(deadline for _, _, deadline in running.values())
-        ready = connection.wait(list(running), max(0.0, soonest - time.monotonic()))
-        late = [each for each, (_, _, end) in running.items() if end <= time.monotonic()]
-        for receiver in [each for each in running if each in ready] or late:
-            yield _take(receiver, *running.pop(receiver))
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_run_child, args=(seed, plant, sender))
+    process.start()
+    sender.close()
+    return receiver, _Running(seed, process, time.monotonic() + SECONDS_MAX)
 
 
-def _take(receiver: "Connection", seed: int, process: "ForkProcess", deadline: float) -> Outcome:
-    outcome = Outcome(seed, "", 0.0, "the process ended without a result")
+def _take(receiver: "Connection", child: _Running) -> Outcome:
+    outcome = Outcome(child.seed, "", 0.0, "the process ended without a result")
     if receiver.poll():
         with suppress(EOFError):
             outcome = receiver.recv()
-    elif time.monotonic() >= deadline:
-        process.kill()
-        outcome = Outcome(seed, "", 0.0, f"no end after {SECONDS_MAX:.0f} s")
+    elif time.monotonic() >= child.deadline:
+        child.process.kill()
+        outcome = Outcome(child.seed, "", 0.0, f"no end after {SECONDS_MAX:.0f} s")
     receiver.close()
-    process.join()
+    child.process.join()
     return outcome
 
 
 def _run_child(seed: int, plant: str | None, sender: "Connection") -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent ends this process.
     outcome, _ = run_seed(seed, plant)
     sender.send(outcome)
 

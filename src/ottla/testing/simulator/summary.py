@@ -26,9 +26,13 @@ class Summary:
         self.cpu_s += outcome.cpu_s
         self.counts.update(outcome.counts)
 
-    def lines(self) -> Iterator[str]:
+    @property
+    def progress(self) -> str:
         seeds_count = self.passed_count + len(self.failed)
-        yield f"seeds: {seeds_count} run, {self.passed_count} passed, {len(self.failed)} failed"
+        return f"seeds: {seeds_count} run, {self.passed_count} passed, {len(self.failed)} failed"
+
+    def lines(self) -> Iterator[str]:
+        yield self.progress
         yield f"time: {self.simulated_s:.0f} s simulated in {self.cpu_s:.0f} s of CPU"
         events = {what: count for what, count in self.counts.items() if ": " not in what}
         yield "clients: " + _listed(events)
