@@ -7,8 +7,19 @@ import sys
 
 import pytest
 
+from ottla.testing.simulator.plants import PLANTS
+
 FIXED_SEEDS_PER_TEST = 8
 FRESH_SEEDS_COUNT = 8
+
+# Where each is found soon; most seeds do.
+SEEDS_OF_PLANTS = [
+    ("ack-before-commit", 0, 3),
+    ("truncate-by-high-watermark", 0, 2),
+    ("vote-twice", 0, 1),
+    ("vote-without-sync", 0, 2),
+    ("commit-offsets-before-replication", 2, 2),
+]
 
 # After a run of another seed, as when many are run, in a process that is forked.
 WARM = """
@@ -24,11 +35,15 @@ def simulate(*arguments: object) -> str:
 
 
 def run(*arguments: object) -> str:
-    command = [sys.executable, *map(str, arguments)]
-    environment = {**os.environ, "PYTHONPATH": "src", "PYTHONHASHSEED": "0"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    done = begin(*arguments)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def begin(*arguments: object) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, *map(str, arguments)]
+    environment = {**os.environ, "PYTHONPATH": "src", "PYTHONHASHSEED": "0"}
+    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
 
 
 @pytest.mark.parametrize("first", range(0, 16, FIXED_SEEDS_PER_TEST))
@@ -45,3 +60,21 @@ def test_a_run_follows_from_its_seed() -> None:
     trace = simulate("--seed", 7)
     assert trace == simulate("--seed", 7)
     assert trace.split()[-1] == run("-c", WARM, 7).strip()
+
+
+@pytest.mark.parametrize(("plant", "first", "count"), SEEDS_OF_PLANTS)
+def test_planted_bugs_are_found(plant: str, first: int, count: int) -> None:
+    done = begin(
+        "-m", "ottla.testing.simulator", "--plant", plant, "--first", first, "--count", count
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "failed: Violation" in done.stdout or "failed: Stalled" in done.stdout
+
+
+def test_every_planted_bug_has_its_test() -> None:
+    assert {plant for plant, _, _ in SEEDS_OF_PLANTS} == set(PLANTS)
+
+
+def test_no_seed_is_begun_when_the_time_is_over() -> None:
+    summary = simulate("--count", 1_000, "--seconds", 0)
+    assert summary.startswith("seeds: 0 run")
