@@ -108,6 +108,24 @@ def test_a_full_disk_refuses_writes_serves_reads_and_recovers() -> None:
     asyncio.run(run())
 
 
+def test_a_node_stops_in_order_while_its_disk_is_full() -> None:
+    async def run() -> None:
+        disk = FaultyFilesystem()
+        node = await started(disk)
+        async with client_of(node) as client:
+            await client.create_topic("orders")
+            assert (await client.produce("orders", b"kept")).error_code == 0
+        disk.disk_full()
+        await node.stop()
+        disk.disk_full(None)
+        node = await started(disk)
+        async with client_of(node) as client:
+            assert await client.read_all("orders") == [b"kept"]
+        await node.stop()
+
+    asyncio.run(run())
+
+
 def test_a_topic_that_was_created_on_a_full_disk_is_served_when_there_is_room() -> None:
     async def run() -> None:
         disk = FaultyFilesystem()

@@ -320,7 +320,7 @@ class Node:
         if self._quorum is not None:
             try:
                 self._quorum.close()
-            except (ApiError, StorageError) as error:
+            except (ApiError, StorageError, OSError) as error:
                 logger.warning("the metadata log was not closed in order: %s", error)
         self._logs.stop()
 

@@ -44,6 +44,9 @@ def _parse() -> argparse.Namespace:
     parser.add_argument(
         "--seconds", type=float, default=math.inf, help="begin no seed after this long"
     )
+    parser.add_argument(
+        "--until-failure", action="store_true", help="begin no seed after one has failed"
+    )
     parser.add_argument("--plant", choices=PLANTS, help="put this bug in, to see that it is found")
     return parser.parse_args()
 
@@ -65,7 +68,10 @@ def _run_many(options: argparse.Namespace) -> int:
     told = time.monotonic()
     deadline = told + options.seconds
     seeds = range(options.first, options.first + options.count)
-    in_time = takewhile(lambda _: time.monotonic() < deadline, seeds)
+    in_time = takewhile(
+        lambda _: time.monotonic() < deadline and not (options.until_failure and summary.failed),
+        seeds,
+    )
     try:
         for outcome in run_seeds(in_time, options.jobs, options.plant):
             summary.add(outcome)

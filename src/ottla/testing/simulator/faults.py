@@ -20,7 +20,7 @@ NETWORK_FAULT_S_MAX = 8.0
 DISK_FAULT_S_MAX = 5.0
 CLOCK_JUMP_MS_MAX = 60_000
 CLIENT_CHANCE = 0.4  # That trouble with the network is between a node and a client.
-EVERYWHERE_CHANCE = 0.3
+EVERYWHERE_CHANCE = 0.5
 NODES_MIN = 3  # For a disk to be lost without what is on it.
 RESTART_AFTER_S = 0.5  # A process that ends is started again, as by systemd.
 
@@ -133,7 +133,10 @@ class Faults:
     def _lose_directory(self) -> bool:
         """Of one node at a time, and only when the others have all that it has."""
         node = self._running_node()
-        if node is None or len(self._nodes) < NODES_MIN or not self._membership.is_whole:
+        membership = self._membership
+        if node is None or len(self._nodes) < NODES_MIN:
+            return False
+        if not membership.is_whole or not membership.has_copies:
             return False
         node.lose_directory()
         self._hold_down(node)

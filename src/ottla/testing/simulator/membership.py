@@ -51,6 +51,17 @@ class Membership:
         """Every replica that there should be is in sync, and so is the quorum."""
         return next(self.missing(), None) is None
 
+    @property
+    def has_copies(self) -> bool:
+        """Of every partition, so that one node can lose what it has."""
+        return all(
+            len(state.isr) > 1
+            for node in self.nodes
+            if node.node is not None
+            for topic in node.node.image.topics.values()
+            for state in topic.partitions.values()
+        )
+
     def missing(self) -> Iterator[str]:
         """What keeps the cluster from being whole."""
         for node in self.nodes:

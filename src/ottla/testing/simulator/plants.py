@@ -14,7 +14,7 @@ from ottla.protocol.hot_copy import CopyPosition
 from ottla.raft import elections
 from ottla.raft.quorum import Quorum
 from ottla.raft.quorum_state import QuorumState
-from ottla.raft.states import Prospective, State, Unattached
+from ottla.raft.states import Candidate, Prospective, State, Unattached
 from ottla.raft.voters import ReplicaKey
 from ottla.replication.partition import Partition
 from ottla.replication.partition_commit_log import PartitionCommitLog
@@ -67,14 +67,14 @@ def _truncate_by_high_watermark(stack: ExitStack) -> None:
 
 
 def _vote_twice(stack: ExitStack) -> None:
-    """A voter grants every candidate of an epoch its vote."""
+    """A voter grants every candidate of an epoch its vote, and itself another one."""
 
     def grants_any(state: State, _: ReplicaKey, *, up_to_date: bool) -> bool:
-        return up_to_date and isinstance(state, Unattached | Prospective)
+        return up_to_date and isinstance(state, Unattached | Prospective | Candidate)
 
     def vote_for_any(self: Quorum, candidate: ReplicaKey) -> None:
-        assert isinstance(self.state, Unattached | Prospective)
-        self._become(replace(self.state, voted=candidate))
+        if isinstance(self.state, Unattached | Prospective):
+            self._become(replace(self.state, voted=candidate))
 
     _replace(stack, elections, "grants_vote", grants_any)
     _replace(stack, Quorum, "vote_for", vote_for_any)
@@ -102,14 +102,15 @@ def _commit_offsets_before_replication(stack: ExitStack) -> None:
 _THREE_NODES: Final = Profile(
     nodes_count=3, plain_producers_count=0, duration_s=40.0, fault_interval_s=1.0
 )
-_FIVE_IDLE_VOTERS: Final = Profile(
-    nodes_count=5,
-    quorum_size=5,
+_IDLE: Final = Profile(  # With elections that come fast.
+    nodes_count=3,
+    partitions_count=1,
     idempotent_producers_count=0,
     plain_producers_count=0,
     readers_count=0,
-    duration_s=40.0,
-    fault_interval_s=0.7,
+    duration_s=120.0,
+    fault_interval_s=1.0,
+    election_timeout_ms=100,
 )
 
 PLANTS: Final = {
@@ -120,9 +121,9 @@ PLANTS: Final = {
         _truncate_by_high_watermark,
         replace(_THREE_NODES, faults=("power_loss_everywhere", "power_loss", "kill", "slow_disk")),
     ),
-    "vote-twice": Plant(_vote_twice, replace(_FIVE_IDLE_VOTERS, faults=("kill", "slow_network"))),
+    "vote-twice": Plant(_vote_twice, replace(_IDLE, faults=("pause", "isolate", "slow_disk"))),
     "vote-without-sync": Plant(
-        _vote_without_sync, replace(_FIVE_IDLE_VOTERS, faults=("power_loss", "isolate"))
+        _vote_without_sync, replace(_IDLE, faults=("power_loss", "isolate"))
     ),
     "commit-offsets-before-replication": Plant(
         _commit_offsets_before_replication,
