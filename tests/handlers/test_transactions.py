@@ -11,6 +11,11 @@ from kio.schema.describe_transactions.v0.request import DescribeTransactionsRequ
 from kio.schema.end_txn.v5.request import EndTxnRequest
 from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
 from kio.schema.init_producer_id.v6.request import InitProducerIdRequest
+from kio.schema.txn_offset_commit.v5.request import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
 from tests.controller.test_topics import creation, topic
 
 from ottla.handlers.add_partitions_to_txn import handle_add_partitions_to_txn
@@ -20,8 +25,11 @@ from ottla.handlers.describe_transactions import handle_describe_transactions
 from ottla.handlers.end_txn import handle_end_txn
 from ottla.handlers.find_coordinator import handle_find_coordinator
 from ottla.handlers.init_producer_id import handle_init_producer_id
-from ottla.protocol.errors import ErrorCode
+from ottla.handlers.txn_offset_commit import handle_txn_offset_commit
+from ottla.machine.transactional import TransactionMarker
+from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import milliseconds
+from ottla.protocol.topics import CONSUMER_OFFSETS_TOPIC, TopicPartition
 
 
 @pytest.fixture
@@ -140,6 +148,45 @@ def test_a_deleted_topic_does_not_hold_up_the_others(node):
     wait(node, 10)
     assert state(node) == "CompleteCommit"
     assert end_offset(node, "orders", 0) == 1
+
+
+def commit_offset(node, producer):
+    partition = TxnOffsetCommitRequestPartition(
+        partition_index=0, committed_offset=5, committed_metadata=""
+    )
+    request = TxnOffsetCommitRequest(
+        transactional_id="x",
+        group_id="readers",
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        topics=(TxnOffsetCommitRequestTopic(name="orders", partitions=(partition,)),),
+    )
+    while True:
+        response = node.call(handle_txn_offset_commit, request, api_version=5)
+        code = response.topics[0].partitions[0].error_code
+        if code is not ErrorCode.coordinator_load_in_progress:
+            assert code is ErrorCode.none
+            return
+
+
+def test_a_marker_of_the_transaction_before_does_not_end_what_a_newer_client_commits(start_node):
+    node = start_with_topics(start_node, offsets_topic_num_partitions=1)
+    node.call(handle_find_coordinator, FindCoordinatorRequest(key_type=0, coordinator_keys=("g",)))
+    producer = init(node)
+    commit_offset(node, producer)
+    place = TopicPartition(CONSUMER_OFFSETS_TOPIC, 0)
+
+    def write(epoch):
+        marker = TransactionMarker(producer.producer_id, epoch, 0, committed=True)
+        node.run(node.broker.markers.write(place, marker, 2))
+
+    with pytest.raises(ApiError) as late:
+        write(producer.producer_epoch)
+    assert late.value.code is ErrorCode.invalid_producer_epoch
+    log = node.replicas.find(*place).log
+    assert log.producers.has_ongoing_transaction(producer.producer_id)
+    write(producer.producer_epoch + 1)
+    assert not log.producers.has_ongoing_transaction(producer.producer_id)
 
 
 def test_each_step_of_a_transaction_is_one_sync(start_node):
