@@ -109,3 +109,18 @@ def test_all_nodes_come_back_after_all_were_killed(start_cluster: StartCluster) 
     for node_id in cluster.ids:
         cluster.node(node_id).wait_until_ready()
         wait_until(lambda node_id=node_id: "kept" in topics(cluster, node_id))
+
+
+def test_voters_spread_over_the_racks_that_come(start_cluster: StartCluster) -> None:
+    """As with shards: the first machine has all the voters until there are others."""
+    cluster = start_cluster(3, "--set", "broker.rack=a")
+    cluster.wait_for_voters(1, 2, 3)
+    for node_id, rack in ((4, "b"), (5, "b"), (6, "c")):
+        cluster.add(node_id, "--set", f"broker.rack={rack}")
+    racks = {1: "a", 2: "a", 3: "a", 4: "b", 5: "b", 6: "c"}
+
+    def is_spread() -> bool:
+        return sorted(racks[voter] for voter in cluster.voters()) == ["a", "b", "c"]
+
+    wait_until(is_spread, "a voter in each rack")
+    create_topic(cluster, "after")

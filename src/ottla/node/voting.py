@@ -82,7 +82,7 @@ class Voting:
         elif not self._is_active:
             return True  # It will be in a moment, when this node's image says so.
         elif self._should_vote(voters):
-            await self._add()
+            await self._add(is_extra=len(voters) >= self._quorum_size)
         else:
             return False
         return True
@@ -124,13 +124,15 @@ class Voting:
             for one in voters
         ]
 
-    async def _add(self) -> None:
+    async def _add(self, *, is_extra: bool) -> None:
+        """One more than there should be goes on in place of another, of a rack that has several."""
         request = AddRaftVoterRequest(
             cluster_id=self._identity.cluster_id,
             timeout_ms=_CALL_TIMEOUT_MS,
             voter=self._identity.key,
             listeners=self._identity.endpoints,
-            ack_when_committed=False,  # The mark of a node that adds itself (KIP-1186).
+            # False marks a node that adds itself while there are too few (KIP-1186).
+            ack_when_committed=is_extra,
         )
         await self._call(request)
         logger.info("node %d votes in the quorum", self._identity.key.id)
