@@ -58,7 +58,9 @@ def read_until(process: "subprocess.Popen[bytes]", text: bytes) -> bytes:
     read = b""
     while text not in read:
         line = process.stdout.readline()
-        assert line, read
+        if not line:
+            output, log = process.communicate(timeout=60)
+            raise AssertionError((read + output + log).decode())
         read += line
     return read
 
