@@ -4,6 +4,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 from confluent_kafka import (
     OFFSET_INVALID,
@@ -165,18 +166,12 @@ class Copier(Worker):
         self._target = target
         self._partitions = partitions
         self._number = 0
-        self._lives = 0
 
     def work(self) -> None:
-        """A client that got an error which it cannot mend is replaced by another."""
+        """A client with an error that it cannot mend, as when it was too slow, gets a successor."""
         while not self.is_stopping:
-            self._lives += 1
-            try:
+            with suppress(KafkaException):
                 self._live()
-            except KafkaException as error:
-                problem = error.args[0]
-                if problem.fatal() and problem.code() != KafkaError._FENCED:
-                    self.history.on_problem(f"{self.name}: {error}")
 
     def _live(self) -> None:
         producer = Producer(
