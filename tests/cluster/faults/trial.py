@@ -34,6 +34,7 @@ REPLICAS: Final = 3
 DISK_BYTES: Final = 1 << 30
 IN_SYNC_TIMEOUT_S: Final = 90.0
 END_TIMEOUT_S: Final = 180.0
+STANDSTILL_S: Final = 60.0
 FINDINGS_SHOWN: Final = 20
 
 
@@ -161,9 +162,9 @@ class Trial:
         writers = [worker for worker in workers if isinstance(worker, Writer)]
         _end_all(writers)
         records = read_topic(bootstrap, RECORDS, PARTITIONS)
-        _wait_until(lambda: not check_group(history, records))
+        _wait_while_fewer(lambda: check_group(history, records))
         if self._copiers:
-            _wait_until(lambda: not self._uncopied(bootstrap, records))
+            _wait_while_fewer(lambda: self._uncopied(bootstrap, records))
         _end_all([worker for worker in workers if worker not in writers])
         findings = check(history, records) + check_group(history, records)
         if self._copiers:
@@ -221,11 +222,14 @@ def _end_all(workers: list[Worker]) -> None:
             worker.history.on_problem(f"{worker.name} does not end")
 
 
-def _wait_until(condition: Callable[[], bool]) -> None:
-    """Or until it is too late, as the check will show."""
-    deadline = time.monotonic() + END_TIMEOUT_S
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.5)
+def _wait_while_fewer(findings: Callable[[], list[str]]) -> None:
+    """Clients that are behind get as long as they need, if only they go on."""
+    count, since = len(findings()), time.monotonic()
+    while count and time.monotonic() < since + STANDSTILL_S:
+        time.sleep(1)
+        now = len(findings())
+        if now < count:
+            count, since = now, time.monotonic()
 
 
 def main() -> int:

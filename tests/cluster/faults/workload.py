@@ -21,6 +21,7 @@ DELIVERY_TIMEOUT_MS = 600_000  # Nothing is given up: what the cluster lost woul
 END_TIMEOUT_S = 120.0
 _PAUSE_S = 0.005
 _BATCH = 500
+_TRANSACTION_MAX = 100
 
 
 class Worker(threading.Thread, ABC):
@@ -199,7 +200,7 @@ class Copier(Worker):
             while not self.is_stopping:
                 messages = [
                     message
-                    for message in consumer.consume(20, timeout=0.2)
+                    for message in consumer.consume(_TRANSACTION_MAX, timeout=0.2)
                     if message.error() is None
                 ]
                 if messages:
