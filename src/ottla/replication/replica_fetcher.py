@@ -271,13 +271,19 @@ class ReplicaFetcher:
     async def _cut(
         self, cuts: Mapping[_Copy, int], work: Callable[[Mapping[TopicPartition, int]], None]
     ) -> None:
-        """In a thread, which nothing ends once it has begun; meanwhile no role changes."""
+        """In a thread, which nothing ends once it has begun; meanwhile no role changes.
+
+        Roles may have changed before, while others were synced: a leader's log is never cut.
+        """
+        cuts = {copy: offset for copy, offset in cuts.items() if self._copies.get(copy.key) is copy}
+        if not cuts:
+            return
         offsets = {}
         for copy, offset in cuts.items():
             log = copy.partition.log
             offsets[log.topic_partition] = offset
             copy.partition.is_being_cut = True
-            self._active.pop(copy.key, None)
+            self._pass_over(copy)
             logger.log(
                 logging.WARNING if offset < log.high_watermark else logging.INFO,
                 "%s ends at %d, committed up to %d; it goes on from %d of broker %d",
@@ -355,9 +361,13 @@ class ReplicaFetcher:
         copy.backoff_ms = min(copy.backoff_ms * 2, self._settings.backoff_max_ms)
 
     def _leave_out_for(self, copy: _Copy, wait_ms: float) -> None:
+        self._pass_over(copy)
+        self._tools.loop.call_later(wait_ms / 1000, self._take_up_again, copy)
+
+    def _pass_over(self, copy: _Copy) -> None:
+        """It is not asked for, nor is its position told, until it is activated again."""
         self._active.pop(copy.key, None)
         self._session.forget(copy.key)
-        self._tools.loop.call_later(wait_ms / 1000, self._take_up_again, copy)
 
     def _take_up_again(self, copy: _Copy) -> None:
         if self._copies.get(copy.key) is copy and not self._tools.supervisor.stopped:

@@ -52,6 +52,14 @@ class Faults:
         if loses_power:
             self.kinds["loss of power"] = self.lose_power
 
+    def bring_back(self) -> list[int]:
+        """Nodes that do not run, though a fault has left them running; they do now."""
+        ended = [one for one in self._cluster.ids if one not in self._cluster.running]
+        for node_id in ended:
+            self._cluster.kill(node_id)
+            self._cluster.restart(node_id)
+        return ended
+
     def kill(self) -> None:
         self._kill(self._any())
 

@@ -153,6 +153,8 @@ class Trial:
                 self._say(kind)
                 faults.kinds[kind]()
                 self._outcome.faults[kind] += 1
+                for node_id in faults.bring_back():
+                    self._history.on_problem(f"node {node_id} ended by itself: {kind}")
                 time.sleep(self._chance.uniform(0.2, 2.0))
 
     def _end(self, bootstrap: str, admin: AdminClient, workers: list[Worker]) -> None:
