@@ -1,6 +1,7 @@
 """Followers beside their leaders: real logs, real handlers, links in memory."""
 
 import asyncio
+import threading
 
 import pytest
 from tests.replication.cluster_kit import run, until
@@ -9,6 +10,7 @@ from tests.storage.batches import read_all
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.replication.partition import FlushPolicy
 from ottla.storage.faulty_filesystem import FaultyFilesystem
+from ottla.storage.log import PartitionLog
 
 BOTH = pytest.mark.parametrize("policy", [FlushPolicy.ACK, FlushPolicy.OS])
 
@@ -136,6 +138,49 @@ def test_a_leader_that_returns_gives_up_what_was_not_committed(policy):
         await until(lambda: cluster.state("topic").isr == (1, 2, 3))
 
     run(test, policy=policy)
+
+
+def test_the_log_of_a_broker_that_leads_meanwhile_is_not_cut(monkeypatch):
+    """Its leader said where to cut it; while others were synced, that leader was replaced."""
+    begun, released = threading.Event(), threading.Event()
+    flush = PartitionLog.flush
+
+    def slow_flush(log):
+        if log in slow:
+            begun.set()
+            released.wait(30)
+        return flush(log)
+
+    slow = []
+    monkeypatch.setattr(PartitionLog, "flush", slow_flush)
+
+    async def test(cluster):
+        for name in ("parted", "synced"):
+            cluster.create(name)
+            await cluster.leader(name).produce(name, "one")
+        first = cluster.brokers[1]
+        cluster.cut(1)
+        lost = asyncio.ensure_future(first.produce("parted", "two"))
+        await until(lambda: first.log("parted").flushed_offset == 2)
+        for name in ("parted", "synced"):
+            cluster.change(name, leader=2, isr=(2, 3))
+            await cluster.leader(name).produce(name, "other")
+        slow.append(first.log("synced"))
+        cluster.heal()
+        await until(begun.is_set)
+        cluster.change("parted", leader=1, isr=(1,))
+        with pytest.raises(ApiError):
+            await lost
+        await first.produce("parted", "three")
+        released.set()
+        await cluster.leader("synced").produce("synced", "last")
+        await until(lambda: first.values("synced") == ["one", "other", "last"])
+        assert first.values("parted") == ["one", "two", "three"]
+
+    try:
+        run(test)
+    finally:
+        released.set()
 
 
 def test_logs_that_parted_over_several_epochs_meet_again():
