@@ -70,6 +70,7 @@ class Client:
         self.superseded = False  # Another process does its work now.
         self.topic_ids: dict[str, UUID] = {}
         self.topic_names: dict[UUID, str] = {}
+        self.deleted_topic_ids: set[UUID] = set()  # Brokers that still know them are not believed.
         self.replicas: dict[TopicPartition, tuple[int, ...]] = {}  # As was last heard.
         self._peers = Peers(self.process, self.name)
         self._bootstrap = bootstrap
@@ -124,12 +125,13 @@ class Client:
         addresses = {
             broker.node_id: Address(broker.host, broker.port) for broker in response.brokers
         }
+        topics = [each for each in response.topics if each.topic_id not in self.deleted_topic_ids]
         self.replicas = {
             TopicPartition(topic.name, each.partition_index): tuple(each.replica_nodes)
-            for topic in response.topics
+            for topic in topics
             for each in topic.partitions
         }
-        for topic in response.topics:
+        for topic in topics:
             if self.topic_ids.get(topic.name, topic.topic_id) != topic.topic_id:
                 self.forget_topic(topic.name)
             self.topic_ids[topic.name] = topic.topic_id

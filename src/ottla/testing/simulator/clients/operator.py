@@ -123,6 +123,7 @@ class Operator:
         broker_id = node.node_id
         await self._admin.until_done(lambda: self._admin.remove_voters(broker_id))
         await self._admin.until_done(lambda: self._admin.unregister(broker_id))
+        await self._drain(node)  # Should a request that seemed lost have come late.
         self._client.tell(f"{node} has left")
         self._membership.remove(node)
         return True

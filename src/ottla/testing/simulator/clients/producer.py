@@ -56,6 +56,7 @@ class Producer:
         idempotent: bool,
         pause_s: float,
         acks: int = ACKS_ALL,
+        version: int | None = None,
     ) -> None:
         """What is acknowledged by less than all is not told: it may be lost."""
         self._client = client
@@ -66,7 +67,7 @@ class Producer:
         self._acks = i16(acks)
         self._identity = Identity()
         self._next_number = 0
-        self._version = client.chance.choice((9, 12, 13))
+        self._version = version or client.chance.choice((9, 12, 13))
 
     async def run(self) -> None:
         while not self._client.stopping:

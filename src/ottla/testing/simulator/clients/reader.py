@@ -46,14 +46,20 @@ class Fetcher:
     """Reads on where it has stopped."""
 
     def __init__(
-        self, client: Client, partition: TopicPartition, offset: int = 0, *, committed: bool
+        self,
+        client: Client,
+        partition: TopicPartition,
+        offset: int = 0,
+        *,
+        committed: bool,
+        version: int | None = None,
     ) -> None:
         self.partition = partition
         self.offset = offset  # Of the next record.
         self.end_offset = -1  # The high watermark when it was last asked.
         self._client = client
         self._committed = committed
-        self._version = client.chance.choice((12, 18))
+        self._version = version or client.chance.choice((12, 18))
 
     async def poll(self, wait_ms: int = WAIT_MS_MAX) -> list[ReadRecord]:
         """What comes next; nothing after a while, or after a failure."""
