@@ -63,7 +63,7 @@ class TopicSync:
             self._write(table, claim, self._next_batch(claim, offsets), frame)
 
     def _has(self, claim: Claim, offsets: Offsets) -> bool:
-        """A batch that is repeated as the first of a checkpoint begins where the table ends now."""
+        """Also of a batch without ranges, which Spark may have too."""
         return not offsets or committing.is_contained(
             claim.last, offsets, allow_gaps=self.allow_gaps
         )
