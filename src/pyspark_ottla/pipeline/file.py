@@ -78,7 +78,12 @@ def _pipeline(root: Section, path: Path, bootstrap_servers: str, checkpoints: st
     dead_letters = root.text("dead-letter-topic", default=f"{name}.dead-letter")
     if "dead-letter-topic" in root and not _TOPIC.fullmatch(dead_letters):
         root.note("dead-letter-topic", f"{dead_letters!r} is not a name of a topic")
-    directory = checkpoints or resolve_path(path.parent, root.text("checkpoints") or "checkpoints")
+    # What is given is meant from where the command runs, and Spark may run elsewhere.
+    directory = (
+        resolve_path(Path(), checkpoints)
+        if checkpoints
+        else resolve_path(path.parent, root.text("checkpoints") or "checkpoints")
+    )
     return Pipeline(
         path=path,
         name=str(name),

@@ -58,13 +58,18 @@ class PipelineRun:
         make_topics(self._pipeline)
         queries = build_queries(self._pipeline, frames, once=self._once, show=self._show)
         for query in queries:
-            try:
-                started = query.writer.start()
-            except PySparkException as error:
-                self._stop_queries()
-                raise self._failed(query, error) from error
-            self._running.append((query, started))
+            self._running.append((query, self._start(query)))
             self.progress.add(query.name, query.target)
+
+    def _start(self, query: Query) -> Any:
+        while True:
+            try:
+                return query.writer.start()
+            except PySparkException as error:
+                if _MAY_PASS not in str(error) or self._restarts == _RESTARTS_MAX:
+                    self._stop_queries()
+                    raise self._failed(query, error) from error
+                self._restarts += 1
 
     def stop(self) -> None:
         self._stopping.set()
@@ -111,7 +116,7 @@ class PipelineRun:
             self._watch(self.progress)
             raise self._failed(query, error) from error
         self._restarts += 1
-        self._running[index] = (query, query.writer.start())
+        self._running[index] = (query, self._start(query))
         return True
 
     def _let_batches_end(self) -> None:

@@ -102,6 +102,8 @@ def test_the_command_line_goes_before_the_file(tmp_path: Path) -> None:
     pipeline = load(tmp_path, WHOLE, **given)
     assert pipeline.bootstrap_servers == "other:1"
     assert pipeline.checkpoints == "/c/orders-per-minute"
+    relative = load(tmp_path, WHOLE, **(given | {"checkpoints": "c"}))
+    assert relative.checkpoints == f"{Path.cwd()}/c/orders-per-minute"
 
 
 SMALL = """\
