@@ -43,17 +43,18 @@ def _polars(table: Table) -> Any:
 
 
 def test_duckdb(written: Table) -> None:
-    connection = duckdb.connect()
-    if isinstance(written, DeltaTableAt):
-        orders = pa.RecordBatchReader.from_stream(written.open().scan())
-        connection.register("orders", orders)
-    else:
-        assert isinstance(written, IcebergTableAt)
-        written.open().scan().to_duckdb("orders", connection)
-    assert connection.sql(QUERY).fetchall() == ROWS
+    with duckdb.connect() as connection:
+        if isinstance(written, DeltaTableAt):
+            orders = pa.RecordBatchReader.from_stream(written.open().scan())
+            connection.register("orders", orders)
+        else:
+            assert isinstance(written, IcebergTableAt)
+            written.open().scan().to_duckdb("orders", connection)
+        assert connection.execute(QUERY).fetchall() == ROWS
 
 
 def test_duckdb_by_the_list_of_files(written: Table) -> None:
     files = [path.removeprefix("file://") for path in written.files()]
-    orders = duckdb.read_parquet(files, union_by_name=True)
-    assert orders.query("orders", QUERY).fetchall() == ROWS
+    source = f"read_parquet({files}, union_by_name = true)"
+    with duckdb.connect() as connection:
+        assert connection.execute(QUERY.replace("orders", source)).fetchall() == ROWS
