@@ -85,7 +85,7 @@ def main(
     size = SHORT if quick else FULL
     if partition_gb is not None:
         size = dataclasses.replace(size, partition_gigabytes=partition_gb)
-    spark = start_spark(jars)
+    spark = start_spark(jars, CACHE)
     with _broker(console) as bench:
         run = Run(size, formats, spark, bench, console.log)
         try:

@@ -57,12 +57,15 @@ class Run:
 
     @property
     def address(self) -> str:
-        return self.bench.server(self.bench.peers[0], Flush.OS).address
+        return self.address_of(Flush.OS)
+
+    def address_of(self, flush: Flush) -> str:
+        return self.bench.server(self.bench.peers[0], flush).address
 
     @contextmanager
-    def topic(self, partitions: int = PARTITIONS) -> Iterator[str]:
-        server = self.bench.server(self.bench.peers[0], Flush.OS)
-        with self.bench.topic(server, Flush.OS, partitions) as topic:
+    def topic(self, partitions: int = PARTITIONS, flush: Flush = Flush.OS) -> Iterator[str]:
+        server = self.bench.server(self.bench.peers[0], flush)
+        with self.bench.topic(server, flush, partitions) as topic:
             yield topic
 
     @contextmanager

@@ -11,12 +11,14 @@ from pyspark_ottla.java import use_java
 from pyspark_ottla.session import session_settings
 
 CORES = 2
+SOURCE = Path(__file__).parents[2] / "src"
 SETTINGS = session_settings(CORES) | {"spark.ui.enabled": "false"}
 
 
-def start_spark(jars: Iterable[Path]) -> SparkSession:
+def start_spark(jars: Iterable[Path], cache: Path) -> SparkSession:
     use_java()
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    _work_as_for_users(cache)
     builder = SparkSession.builder.master(f"local[{CORES}]").appName("bench-spark")
     builder = builder.config("spark.jars", ",".join(map(str, jars)))
     for name, value in SETTINGS.items():
@@ -24,3 +26,13 @@ def start_spark(jars: Iterable[Path]) -> SparkSession:
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     return session
+
+
+def _work_as_for_users(cache: Path) -> None:
+    """Python workers keep bytecode, and are without Hypothesis, which kio loads where it is."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    missing = cache / "without-hypothesis"
+    missing.mkdir(exist_ok=True)
+    (missing / "hypothesis.py").write_text('raise ImportError("left out of this measurement")\n')
+    path = [str(missing), str(SOURCE), os.environ.get("PYTHONPATH", "")]
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, path))
