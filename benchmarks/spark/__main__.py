@@ -92,8 +92,8 @@ def main(
             for name in only or SCENARIOS:
                 SCENARIOS[name](run)
         finally:
-            spark.stop()
             report.show(run.results, console)
+            spark.stop()
     if write or not (quick or only):
         RESULTS.write_text(report.as_markdown(run.results, facts, remarks, INTRODUCTION))
 

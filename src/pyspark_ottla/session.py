@@ -1,7 +1,6 @@
 """Settings of a Spark session in which streams over topics are fast, on one machine or many.
 
-What each of them gives was measured with small micro-batches on two cores; see
-benchmarks/RESULTS-SPARK.md.
+`make bench-spark` measures with them.
 """
 
 import os
