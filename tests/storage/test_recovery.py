@@ -149,6 +149,20 @@ def test_aborted_transactions_are_found_in_the_batches(disk):
     assert log.last_stable_offset(4) == 3
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_a_power_loss_after_an_orderly_stop_leaves_aborted_transactions_known(seed):
+    disk = FaultyFilesystem(seed)
+    log = open_log(disk, CONFIG)
+    log.flush()
+    append(log, producer_id=5, producer_epoch=1, base_sequence=0, transactional=True)
+    append_marker(log, ControlType.ABORT, 5, 1)
+    aborted = log.aborted_transactions(0, 10)
+    log.close()
+    disk.crash()
+    log = open_log(disk, CONFIG, clean_shutdown=True)
+    assert log.aborted_transactions(0, 10) == aborted
+
+
 def test_a_log_start_past_the_end_begins_an_empty_log(disk):
     filled_log(disk)
     log = open_log(disk, CONFIG, log_start_offset=50)

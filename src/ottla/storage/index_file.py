@@ -15,12 +15,13 @@ class CorruptIndex(Exception):
 
 
 class IndexFile:
-    __slots__ = ("entry_size", "filesystem", "path")
+    __slots__ = ("entry_size", "filesystem", "path", "was_written")
 
     def __init__(self, path: str, entry_size: int, filesystem: Filesystem) -> None:
         self.path = path
         self.entry_size = entry_size
         self.filesystem = filesystem
+        self.was_written = False  # By this process.
 
     @property
     def exists(self) -> bool:
@@ -49,7 +50,11 @@ class IndexFile:
             file.close()
 
     def write(self, first_index: int, entries: Buffer) -> None:
-        """Put entries in their place, as the last of the file."""
+        """Put entries in their place, as the last of the file.
+
+        Its name is for the owner of the directory to sync.
+        """
+        self.was_written = True
         file = self.filesystem.open(self.path, create=True)
         try:
             position = first_index * self.entry_size

@@ -328,6 +328,9 @@ class LocalLog:
         self.active.roll_size = ROLL_NOW
         for segment in self.segments:
             segment.unload()
+        if any(segment.wrote_transaction_index for segment in self.segments):
+            # One whose name is lost could not be told from one that never was.
+            self.home.filesystem.sync_directory(self.directory)
 
     def abandon(self) -> None:
         """The directory is gone or going; nothing is written any more."""

@@ -307,6 +307,11 @@ class Segment:
             self.unsynced = True
             raise
 
+    @property
+    def wrote_transaction_index(self) -> bool:
+        """Whether the directory may not have its name yet."""
+        return self._transaction_index is not None and self._transaction_index.was_written
+
     def flush_indexes(self) -> None:
         for index in (self._offset_index, self._time_index, self._transaction_index):
             if index is not None:

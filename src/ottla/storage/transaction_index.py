@@ -53,6 +53,11 @@ class TransactionIndex:
         return self._file.path
 
     @property
+    def was_written(self) -> bool:
+        """By this process: the directory may not have its name yet."""
+        return self._file.was_written
+
+    @property
     def entries(self) -> list[AbortedTransaction]:
         """In the order of their markers."""
         if self._entries is None:
