@@ -14,12 +14,15 @@ from tests.broker_process import LOG_CHARACTERS_SHOWN, BrokerProcess, ExternalBr
 EXTERNAL_BOOTSTRAP = os.environ.get("OTTLA_TEST_BOOTSTRAP")
 
 # A new group waits three seconds for more members before it starts, and a share group locks records
-# for 15 seconds and more: a test need not wait so long.
+# for 15 seconds and more: a test need not wait so long. Tests write records of 1970, which the
+# next look of retention would remove.
 IMPATIENT = (
     "--set",
     "group.initial.rebalance.delay.ms=0",
     "--set",
     "group.share.min.record.lock.duration.ms=1000",
+    "--set",
+    "log.retention.check.interval.ms=3600000",
 )
 
 # A shell starts jobs in the background with ctrl-c ignored, and the commands under test inherit it.

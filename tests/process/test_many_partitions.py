@@ -38,7 +38,9 @@ def _create_topics(bootstrap: str) -> None:
 def _write(bootstrap: str) -> None:
     """One record to every partition."""
     failures: list[object] = []
-    producer = Producer({"bootstrap.servers": bootstrap, "log_level": 0})
+    # Idempotent: a connection that the broker had no room for may end after its request was served.
+    settings = {"bootstrap.servers": bootstrap, "log_level": 0, "enable.idempotence": True}
+    producer = Producer(settings)
     for topic, partition in PLACES:
         producer.produce(
             topic,

@@ -63,7 +63,7 @@ class DeltaTableAt(Table):
         return _DeltaClaim(self.open(), sink_id)
 
     def versions(self, limit: int | None = None) -> Iterator[Version]:
-        return map(_version, self.open().history(limit))
+        return iter(_versions(self.open(), limit))
 
     def files(self, version: int | None = None) -> list[str]:
         return list(self.open(version).file_uris())
@@ -132,7 +132,7 @@ class _DeltaClaim(Claim):
         if number is None:
             return None
         for limit in _LOOKS:
-            for version in map(_version, self._table.history(limit)):
+            for version in _versions(self._table, limit):
                 if version.batch is not None and version.batch.sink_id == sink_id:
                     return version
         # The log was cleaned up since: what is left is the number.
@@ -152,6 +152,19 @@ def _validate(table: DeltaTable) -> None:
         refused |= {"columnMapping"}
     if refused:
         raise TableError(f"the table uses {', '.join(sorted(refused))}, which is not taken")
+
+
+def _versions(table: DeltaTable, limit: int | None) -> list[Version]:
+    """The newest first. The table is brought up to date.
+
+    The library counts back from the table's version, but lists what has come since then as well.
+    """
+    while True:
+        versions = [_version(entry) for entry in table.history(limit)]
+        known = table.version()
+        table.update_incremental()
+        if table.version() == known:
+            return versions
 
 
 def _version(entry: dict[str, Any]) -> Version:

@@ -1,3 +1,4 @@
+import threading
 from pathlib import Path
 
 import pyarrow as pa
@@ -41,3 +42,20 @@ def test_a_batch_is_known_by_its_number_when_the_log_was_cleaned_up(tmp_path: Pa
     last = table.claim("sink").last
     assert last is not None
     assert (last.id, last.batch) == (-1, batch)
+
+
+def test_versions_have_their_numbers_while_others_are_written(tmp_path: Path) -> None:
+    table = open_table(f"delta:{tmp_path}/orders")
+    table.create(StructType([StructField("item", StringType())]))
+
+    def write() -> None:
+        for number in range(1, 21):
+            table.claim("sink").append(Batch("sink", number), ())
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    while writer.is_alive():
+        found = [(version.id, version.batch) for version in table.versions(5) if version.batch]
+        assert found == [(number, Batch("sink", number)) for number, _ in found]
+    writer.join()
+    assert len(list(table.versions())) == 21

@@ -85,10 +85,10 @@ def test_a_function_that_is_not_there(orders: Workshop) -> None:
 
     start = PIPELINE.index("    sql: |")
     end = PIPELINE.index("sinks:")
-    text = PIPELINE[:start] + "    python: my_steps:total\n    from: orders\n" + PIPELINE[end:]
-    assert "my_steps cannot be imported" in problem(text)
-    (orders.directory / "my_steps.py").write_text("def totals(orders): return 7\n")
-    assert "there is no function total in my_steps" in problem(text)
+    text = PIPELINE[:start] + "    python: steps_to_come:total\n    from: orders\n" + PIPELINE[end:]
+    assert "steps_to_come cannot be imported" in problem(text)
+    (orders.directory / "steps_to_come.py").write_text("def totals(orders): return 7\n")
+    assert "there is no function total in steps_to_come" in problem(text)
     assert "returned int, not a DataFrame" in problem(
-        text.replace("my_steps:total", "my_steps:totals")
+        text.replace("steps_to_come:total", "steps_to_come:totals")
     )
