@@ -12,15 +12,12 @@ import asyncio
 import dataclasses
 import logging
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ottla.controller.config import BROKER_HEARTBEAT_INTERVAL_MS, BROKER_SESSION_TIMEOUT_MS
 from ottla.controller.directories import names_directories
 from ottla.controller.effective_configs import ConfigRules, EffectiveConfigs
 from ottla.controller.image import MetadataImage
-from ottla.groups.config import GroupConfig
 from ottla.groups.group_config import validate_group
 from ottla.handlers.api import claimed_versions
 from ottla.handlers.broker import Broker
@@ -38,21 +35,20 @@ from ottla.node.config import (
     QUORUM_BOOTSTRAP_SERVERS,
     TOPIC_SCHEMA,
 )
+from ottla.node.coordination import Coordination, start_coordination
 from ottla.node.deleted_topics import DeletedTopics
 from ottla.node.descriptors import descriptor_limit, share_descriptors
 from ottla.node.dynamic_configs import DynamicConfigs
 from ottla.node.environment import Environment
 from ottla.node.group_configs import GroupConfigs
-from ottla.node.group_coordinators import group_coordinators, remove_offsets_of_topics
+from ottla.node.group_coordinators import remove_offsets_of_topics
 from ottla.node.housekeeping import Housekeeping
 from ottla.node.joining import CannotJoin, Joining, parse_address
 from ottla.node.leaving import leave_in_order
 from ottla.node.metadata_feed import Listener, MetadataFeed
 from ottla.node.quorum import MetadataQuorum, QuorumSettings, open_replica
 from ottla.node.registration import SESSIONS_WAITED, BrokerIdentity, Registration
-from ottla.node.replication import ask_broker, broker_address, start_replication
-from ottla.node.share_groups import make_share_groups, share_coordinator_on
-from ottla.node.transaction_drivers import TransactionDrivers, transaction_drivers
+from ottla.node.replication import broker_address, start_replication
 from ottla.node.voting import Voting
 from ottla.protocol.config import ConfigValues
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -66,13 +62,11 @@ from ottla.replication.config import (
     REPLICA_LAG_TIME_MAX_MS,
     REPLICA_SELECTOR_CLASS,
 )
-from ottla.replication.coordinators import Coordinators
 from ottla.replication.fetch_sessions import FetchSessions
 from ottla.replication.follower_sessions import FollowerSessions
 from ottla.replication.manager import ReplicaManager, ReplicaSettings
 from ottla.replication.partition import FlushPolicy
 from ottla.replication.pending_writes import PendingWrites
-from ottla.replication.share_groups import ShareGroups
 from ottla.runtime.config import QUORUM_SIZE
 from ottla.runtime.controller_client import ControllerClient
 from ottla.runtime.flusher import Flushable, Flusher
@@ -84,10 +78,6 @@ from ottla.storage.directory_identity import WrongDirectory
 from ottla.storage.errors import CorruptLog, StorageError
 from ottla.storage.log import PartitionLog
 from ottla.storage.manager import LogManager
-from ottla.transactions.config import TransactionConfig
-
-if TYPE_CHECKING:
-    from ottla.groups.coordinator import GroupMachine
 
 logger = logging.getLogger(__name__)
 
@@ -246,10 +236,19 @@ class Node:
             lambda: self._logs.offline_directory_ids,
         )
         self._start_replication(controller, registration)
-        share = self._start_share_groups(controller)
-        groups = self._start_groups()
-        transactions = self._start_transactions(groups)
-        broker = self._broker(quorum, controller, registration, groups, transactions, share)
+        coordination = start_coordination(
+            self.node_id,
+            self.values,
+            self._group_configs,
+            self._feed.image,
+            self._replicas,
+            controller,
+            self._peers,
+            self._address_of,
+            self._environment,
+            self._supervisor,
+        )
+        broker = self._broker(quorum, controller, registration, coordination)
         server.use(make_early_dispatch(broker, EARLY_API_TABLE))
         if not quorum.is_alone:
             server.start()
@@ -258,7 +257,7 @@ class Node:
         rack = self.values[BROKER_RACK] or None
         await registration.register(self._advertised(), rack, self._patience_s)
         await quorum.applier.reached(registration.epoch + 1)
-        self._take_up_image(groups, quorum)
+        self._take_up_image(coordination, quorum)
         self._report_directories(controller, registration)
         await registration.wait_until_unfenced()
         self._supervisor.start("heartbeats", registration.keep_alive())
@@ -372,10 +371,12 @@ class Node:
             self.endpoints, self._network.advertised_listeners, self._environment.host_name
         )
 
-    def _take_up_image(self, groups: "Coordinators[GroupMachine]", quorum: MetadataQuorum) -> None:
+    def _take_up_image(self, coordination: Coordination, quorum: MetadataQuorum) -> None:
         """From here on, what the metadata says is done."""
         image = self._feed.image
-        deleted = DeletedTopics(self._loop, lambda names: remove_offsets_of_topics(groups, names))
+        deleted = DeletedTopics(
+            self._loop, lambda names: remove_offsets_of_topics(coordination.groups, names)
+        )
         deleted.load(image)
         self._dynamic.load()
         self._replicas.load(image, self._feed.take_removed_topic_ids())
@@ -417,62 +418,14 @@ class Node:
         listener_name = self._advertised()[0].listener_name
         return broker_address(self._feed.image, broker_id, listener_name)
 
-    def _start_share_groups(self, controller: ControllerClient) -> ShareGroups:
-        share = make_share_groups(
-            self.node_id,
-            self._replicas,
-            self._feed.image,
-            self.values,
-            self._group_configs.share,
-            controller,
-            lambda broker_id: share_coordinator_on(
-                broker_id, self._address_of, self._peers, self._loop
-            ),
-            self._clock,
-            self._supervisor,
-            self._loop,
-            self._executor,
-        )
-        self._supervisor.start("dead letters", share.partitions.send_dead_letters())
-        self._supervisor.start("share state pruning", share.pruning.run())
-        return share
-
-    def _start_groups(self) -> "Coordinators[GroupMachine]":
-        """Each begins when the partition that it lives on is taken up."""
-        groups = group_coordinators(
-            GroupConfig.of(self.values),
-            self._group_configs,
-            self._feed.image,
-            self._environment,
-            self._supervisor,
-        )
-        self._replicas.listen(groups.leadership_listener)
-        return groups
-
-    def _start_transactions(self, groups: "Coordinators[GroupMachine]") -> TransactionDrivers:
-        transactions = transaction_drivers(
-            self.node_id,
-            TransactionConfig.of(self.values),
-            self._feed.image,
-            self._replicas,
-            groups,
-            partial(ask_broker, self._peers, self._address_of),
-            self._clock,
-            self._supervisor,
-            self._executor,
-        )
-        self._replicas.listen(transactions.coordinators.leadership_listener)
-        return transactions
-
     def _broker(
         self,
         quorum: MetadataQuorum,
         controller: ControllerClient,
         registration: Registration,
-        groups: "Coordinators[GroupMachine]",
-        transactions: TransactionDrivers,
-        share: ShareGroups,
+        coordination: Coordination,
     ) -> Broker:
+        transactions = coordination.transactions
         return Broker(
             node_id=self.node_id,
             cluster_id=self._logs.cluster_id,
@@ -494,13 +447,13 @@ class Node:
                 self._loop,
                 self._executor,
             ),
-            groups=groups,
+            groups=coordination.groups,
             transactions=transactions.coordinators,
             completion=transactions.completion,
             markers=transactions.markers,
             remote_transactions=transactions.remote,
             pending_writes=PendingWrites(self._loop),
-            share=share,
+            share=coordination.share,
             logs=self._logs,
             clock=self._clock,
             loop=self._loop,

@@ -121,28 +121,7 @@ class MetadataQuorum:
         config = RaftConfig.of(values)
         codec = MetadataRecordCodec()
         executor, clock = environment.executor, environment.clock
-        self.driver = RaftDriver(
-            settings.identity,
-            config,
-            initial,
-            replica.log,
-            replica.state_file,
-            RaftExchange(
-                settings.identity.key.id,
-                settings.listener_name,
-                peers,
-                settings.bootstrap,
-                self._loop,
-                supervisor,
-                timeout_ms=config.request_timeout_ms,
-            ),
-            clock,
-            environment.random.randrange,
-            self._loop,
-            executor,
-            supervisor,
-            on_failure=on_failure,
-        )
+        self.driver = self._new_driver(config, initial, replica, peers, supervisor)
         self.applier = MetadataApplier(
             replica.log, codec, feed, self._loop, executor, on_failure=on_failure
         )
@@ -180,6 +159,37 @@ class MetadataQuorum:
                 self.applier.decode,
                 self.applier.install,
             )
+        )
+
+    def _new_driver(
+        self,
+        config: RaftConfig,
+        initial: VoterSet,
+        replica: StoredReplica,
+        peers: Peers,
+        supervisor: Supervisor,
+    ) -> RaftDriver:
+        return RaftDriver(
+            self._settings.identity,
+            config,
+            initial,
+            replica.log,
+            replica.state_file,
+            RaftExchange(
+                self._settings.identity.key.id,
+                self._settings.listener_name,
+                peers,
+                self._settings.bootstrap,
+                self._loop,
+                supervisor,
+                timeout_ms=config.request_timeout_ms,
+            ),
+            self._environment.clock,
+            self._environment.random.randrange,
+            self._loop,
+            self._environment.executor,
+            supervisor,
+            on_failure=self._on_failure,
         )
 
     @property

@@ -28,6 +28,7 @@ from pyspark_ottla.sink.options import Delivery, SinkOptions
 from pyspark_ottla.sink.prepare import prepare
 from pyspark_ottla.sink.producer import TaskProducer, portions
 from pyspark_ottla.sink.two_phase import abort_batch, commit_batch
+from pyspark_ottla.task_context import current_task, local_property
 from pyspark_ottla.worker_process import settle
 
 ORDINARY_TRANSACTIONS = (
@@ -52,15 +53,15 @@ class StreamWriter(DataSourceStreamArrowWriter):
         self._options = options
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
-        context = _task()
+        context = current_task()
         if self._options.delivery is Delivery.AT_LEAST_ONCE:
             return _write_at_least_once(self._options, context, iterator)
         batch = BatchName(
             self._options.sink_id,
-            int(_property(context, "streaming.sql.batchId")),
-            _property(context, "spark.jobGroup.id"),
+            int(local_property(context, "streaming.sql.batchId")),
+            local_property(context, "spark.jobGroup.id"),
         )
-        query_id = _property(context, "sql.streaming.queryId")
+        query_id = local_property(context, "sql.streaming.queryId")
         return _write_exactly_once(self._options, context, batch, query_id, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
@@ -83,7 +84,7 @@ class BatchWriter(DataSourceArrowWriter):
         self._run_id = uuid.uuid4().hex
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
-        context = _task()
+        context = current_task()
         if self._options.delivery is Delivery.AT_LEAST_ONCE:
             return _write_at_least_once(self._options, context, iterator)
         batch = BatchName(self._options.sink_id, self._options.batch_id, self._run_id)
@@ -98,18 +99,6 @@ class BatchWriter(DataSourceArrowWriter):
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:  # noqa: ARG002
         if self._options.delivery is Delivery.EXACTLY_ONCE:
             _abort(self._options, self._options.batch_id, self._run_id)
-
-
-def _task() -> TaskContext:
-    context = TaskContext.get()
-    assert context is not None, "rows are written in tasks"
-    return context
-
-
-def _property(context: TaskContext, name: str) -> str:
-    value = context.getLocalProperty(name)
-    assert value is not None, f"Spark does not tell {name}"
-    return value
 
 
 def _of_tasks(messages: Sequence[WriterCommitMessage | None]) -> list[TaskMessage]:

@@ -22,6 +22,7 @@ from pyspark_ottla.option_names import OptionError
 from pyspark_ottla.tables.data_files import DataFile, TaskFiles
 from pyspark_ottla.tables.source_options import TableOptions
 from pyspark_ottla.tables.writer import TableWriter
+from pyspark_ottla.task_context import current_task, local_property
 
 
 @dataclass
@@ -51,10 +52,10 @@ class StreamTableWriter(DataSourceStreamArrowWriter):
         self._rows = self._writer.prepare(schema)
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
-        context = _task()
-        batch_id = int(_property(context, "streaming.sql.batchId"))
-        run_id = _property(context, "spark.jobGroup.id")
-        query_id = _property(context, "sql.streaming.queryId")
+        context = current_task()
+        batch_id = int(local_property(context, "streaming.sql.batchId"))
+        run_id = local_property(context, "spark.jobGroup.id")
+        query_id = local_property(context, "sql.streaming.queryId")
         files = _write(self._rows.files_of(batch_id, run_id), context, iterator)
         return TaskMessage(query_id, files)
 
@@ -79,7 +80,7 @@ class BatchTableWriter(DataSourceArrowWriter):
         self._run_id = uuid.uuid4().hex
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
-        files = _write(self._rows.files_of(self._batch_id, self._run_id), _task(), iterator)
+        files = _write(self._rows.files_of(self._batch_id, self._run_id), current_task(), iterator)
         return TaskMessage("", files)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -92,18 +93,6 @@ class BatchTableWriter(DataSourceArrowWriter):
 
 def _write(files: TaskFiles, context: TaskContext, iterator: Iterator[Any]) -> list[DataFile]:
     return files.write(iterator, context.partitionId(), context.taskAttemptId())
-
-
-def _task() -> TaskContext:
-    context = TaskContext.get()
-    assert context is not None, "rows are written in tasks"
-    return context
-
-
-def _property(context: TaskContext, name: str) -> str:
-    value = context.getLocalProperty(name)
-    assert value is not None, f"Spark does not tell {name}"
-    return value
 
 
 def _of_tasks(messages: Sequence[WriterCommitMessage | None]) -> list[TaskMessage]:
