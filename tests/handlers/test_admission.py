@@ -3,11 +3,19 @@
 import dataclasses
 
 import pytest
+from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
 from kio.schema.produce.v13.request import PartitionProduceData
+from kio.schema.txn_offset_commit.v5.request import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
 from tests.clients.requests import batch
 from tests.controller.test_topics import creation, topic
 
 from ottla.handlers.create_topics import handle_create_topics
+from ottla.handlers.find_coordinator import handle_find_coordinator
+from ottla.handlers.txn_offset_commit import handle_txn_offset_commit
 from ottla.machine.transactional import TransactionMarker
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.messages.produce import ProduceRequest, TopicProduceData
@@ -68,6 +76,21 @@ def produce(node, version, *, sequence=0, epoch=3):
     return answer.error_code
 
 
+def commit_offset(node, version):
+    partition = TxnOffsetCommitRequestPartition(
+        partition_index=0, committed_offset=5, committed_metadata=""
+    )
+    request = TxnOffsetCommitRequest(
+        transactional_id="payments",
+        group_id="readers",
+        producer_id=7,
+        producer_epoch=3,
+        topics=(TxnOffsetCommitRequestTopic(name="orders", partitions=(partition,)),),
+    )
+    response = node.call(handle_txn_offset_commit, request, api_version=version)
+    return response.topics[0].partitions[0].error_code
+
+
 def end_offset(node):
     return node.replicas.find(*ORDERS).log.log_end_offset
 
@@ -78,6 +101,15 @@ def marker_of(node, epoch, *, version=0):
         await node.broker.markers.write(ORDERS, marker, version)
 
     return write
+
+
+def resignation_of(node, place):
+    async def resign():
+        partition = node.replicas.find(*place)
+        partition.resign(ApiError(ErrorCode.not_leader_or_follower))
+        partition.become_leader(1, (1,))
+
+    return resign
 
 
 @pytest.mark.parametrize(("version", "what"), [(ABORTABLE, "verify"), (NEWER, "add")])
@@ -131,12 +163,25 @@ def test_an_end_that_fences_keeps_a_newer_clients_write_out(node):
     assert node.replicas.find(*ORDERS).log.producers.first_undecided_offset is None
 
 
-def test_a_leader_that_resigns_and_comes_back_asks_anew(node):
-    async def resign():
-        partition = node.replicas.find(*ORDERS)
-        partition.resign(ApiError(ErrorCode.not_leader_or_follower))
-        partition.become_leader(1, (1,))
+@pytest.mark.parametrize("version", [OLDER, ABORTABLE, NEWER])
+def test_a_leader_that_resigns_and_comes_back_asks_anew(node, version):
+    """The transaction is as open as it was; nobody is told to abort it."""
 
-    node.elsewhere.meanwhile = resign
-    assert produce(node, ABORTABLE) is ErrorCode.transaction_abortable
+    node.elsewhere.meanwhile = resignation_of(node, ORDERS)
+    assert produce(node, version) is ErrorCode.not_leader_or_follower
     assert end_offset(node) == 0
+    node.elsewhere.meanwhile = None
+    assert produce(node, version) is ErrorCode.none
+
+
+@pytest.mark.parametrize("version", [3, 4, 5])
+def test_offsets_go_to_the_next_coordinator_when_theirs_resigns(node, version):
+    find = FindCoordinatorRequest(key_type=0, coordinator_keys=("readers",))
+    node.call(handle_find_coordinator, find)
+    assert commit_offset(node, version) is ErrorCode.none
+    groups = node.broker.groups
+    place = TopicPartition(groups.topic, groups.partition_of("readers"))
+    node.elsewhere.meanwhile = resignation_of(node, place)
+    with pytest.raises(ApiError) as caught:
+        commit_offset(node, version)
+    assert caught.value.code is ErrorCode.not_coordinator

@@ -6,6 +6,7 @@ def test_a_marker_voids_the_guards_of_its_producer():
     mine, also_mine, other = guards.take(7, 3), guards.take(7, 3), guards.take(8, 3)
     guards.on_marker(7, 3)
     assert (mine.holds, also_mine.holds, other.holds) == (False, False, True)
+    assert not mine.is_led_elsewhere
     guards.release(other)
     assert not guards  # What is void is forgotten.
 
@@ -36,4 +37,5 @@ def test_whoever_leads_no_longer_sees_no_markers():
     guard = guards.take(7, 3)
     guards.void_all()
     assert not guard.holds
+    assert guard.is_led_elsewhere
     guards.release(guard)

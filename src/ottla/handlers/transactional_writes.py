@@ -62,7 +62,18 @@ class Guards:
         return partition in self._guards
 
     def validate(self, partition: Partition, *, abortable: bool) -> None:
-        if not self._guards[partition].holds:
+        """NOT_LEADER_OR_FOLLOWER says nothing of the transaction: the client asks the next leader.
+
+        To end a transaction because its partition has moved would be wrong, and a client that does
+        not know TRANSACTION_ABORTABLE gives up altogether.
+        """
+        guard = self._guards[partition]
+        if guard.is_led_elsewhere:
+            raise ApiError(
+                ErrorCode.not_leader_or_follower,
+                f"{partition.log.topic_partition} has got another leader meanwhile",
+            )
+        if not guard.holds:
             raise ApiError(
                 ErrorCode.transaction_abortable if abortable else ErrorCode.invalid_txn_state,
                 f"the transaction has ended in {partition.log.topic_partition} meanwhile",

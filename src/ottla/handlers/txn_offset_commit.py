@@ -27,7 +27,6 @@ from ottla.handlers.transactional_writes import (
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 from ottla.protocol.topics import TopicPartition
-from ottla.replication.partition import Partition
 from ottla.transactions.transaction import Producer
 
 _ABORTABLE_SINCE = 4
@@ -52,9 +51,7 @@ async def handle_txn_offset_commit(
     abortable = version >= _ABORTABLE_SINCE
     guards: Guards | None = None
     if is_asked_elsewhere(broker, write.transactional_id, added_here=added_here):
-        led = broker.replicas.find(broker.groups.topic, partition)
-        guards = await _ask(broker, write, led, added_here=added_here, abortable=abortable)
-        guards.validate(led, abortable=abortable)
+        guards = await _ask(broker, write, added_here=added_here, abortable=abortable)
     else:
         if added_here:
             await add_to_transaction(broker, write)
@@ -67,15 +64,18 @@ async def handle_txn_offset_commit(
     return await committed
 
 
-async def _ask(
-    broker: Broker, write: Write, led: Partition, *, added_here: bool, abortable: bool
-) -> Guards:
+async def _ask(broker: Broker, write: Write, *, added_here: bool, abortable: bool) -> Guards:
     try:
-        return await ask_elsewhere(broker, write, [led], added_here=added_here)
+        led = broker.replicas.find(*write.partitions[0])
+        guards = await ask_elsewhere(broker, write, [led], added_here=added_here)
+        guards.validate(led, abortable=abortable)
     except ApiError as error:
         if error.code is ErrorCode.transaction_abortable and not abortable:
             raise ApiError(ErrorCode.invalid_txn_state, error.message) from error
+        if error.code is ErrorCode.not_leader_or_follower:
+            raise ApiError(ErrorCode.not_coordinator, error.message) from error
         raise
+    return guards
 
 
 def error_response(request: TxnOffsetCommitRequest, error: ApiError) -> TxnOffsetCommitResponse:

@@ -378,6 +378,7 @@ class Node:
             self._loop, lambda names: remove_offsets_of_topics(coordination.groups, names)
         )
         deleted.load(image)
+        quorum.fenced.load(image)
         self._dynamic.load()
         self._replicas.load(image, self._feed.take_removed_topic_ids())
         self._feed.listen(Listener(quorum.fenced.on_record, quorum.fenced.load))

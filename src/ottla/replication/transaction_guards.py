@@ -9,16 +9,17 @@ for good; so the marker voids the answer. A guard is taken before the coordinato
 class Guard:
     """For one write of one producer."""
 
-    __slots__ = ("_is_void", "_producer_id", "_voiding_epoch")
+    __slots__ = ("_is_void", "_producer_id", "_voiding_epoch", "is_led_elsewhere")
 
     def __init__(self, producer_id: int, voiding_epoch: int) -> None:
         self._producer_id = producer_id
         self._voiding_epoch = voiding_epoch
         self._is_void = False
+        self.is_led_elsewhere = False  # Or was: nothing is known of the transaction.
 
     @property
     def holds(self) -> bool:
-        return not self._is_void
+        return not (self._is_void or self.is_led_elsewhere)
 
     def void(self) -> None:
         self._is_void = True
@@ -61,5 +62,5 @@ class TransactionGuards:
     def void_all(self) -> None:
         """Another broker leads; whatever comes there is not seen here."""
         for guard in self._guards:
-            guard.void()
+            guard.is_led_elsewhere = True
         self._guards.clear()

@@ -6,7 +6,7 @@ every copy of it is recognised wherever it turns up.
 
 import json
 import threading
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -67,6 +67,7 @@ class History:
     idempotent: set[str] = field(default_factory=set)  # Writers.
     consumed: dict[Place, dict[int, bytes]] = field(default_factory=lambda: defaultdict(dict))
     transactions: list[Transaction] = field(default_factory=list)
+    assignments: Counter[str] = field(default_factory=Counter)  # By group, one for each member.
     problems: list[str] = field(default_factory=list)  # What a client saw that must not be.
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -95,6 +96,10 @@ class History:
     def on_transaction(self, transaction: Transaction) -> None:
         with self._lock:
             self.transactions.append(transaction)
+
+    def on_assignment(self, group: str) -> None:
+        with self._lock:
+            self.assignments[group] += 1
 
     def on_problem(self, text: str) -> None:
         with self._lock:

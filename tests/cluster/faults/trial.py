@@ -44,16 +44,19 @@ class Outcome:
     acked_count: int = 0
     consumed_count: int = 0
     transactions: Counter[bool | None] = field(default_factory=Counter)
+    assignments: Counter[str] = field(default_factory=Counter)  # By group.
     findings: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         kinds = ", ".join(f"{count} x {kind}" for kind, count in sorted(self.faults.items()))
         ended = {True: "committed", False: "aborted", None: "unknown"}
         transactions = ", ".join(f"{n} {ended[how]}" for how, n in self.transactions.items())
+        groups = ", ".join(f"{count} of {group}" for group, count in self.assignments.items())
         lines = [
             f"{sum(self.faults.values())} faults: {kinds}",
             f"{self.acked_count} records acknowledged, {self.consumed_count} read by the group",
             f"transactions: {transactions or 'none'}",
+            f"assignments to members: {groups}",
             f"{len(self.findings)} findings",
             *self.findings[:FINDINGS_SHOWN],
         ]
@@ -174,6 +177,7 @@ class Trial:
         outcome.findings = findings
         outcome.acked_count = history.acked_count
         outcome.consumed_count = history.consumed_count
+        outcome.assignments = history.assignments
         outcome.transactions = Counter(one.committed for one in history.transactions)
 
     def _uncopied(self, bootstrap: str, records: Contents) -> list[str]:

@@ -127,7 +127,7 @@ class Reader(Worker):
                 "auto.commit.interval.ms": 500,
             }
         )
-        self._consumer.subscribe([topic])
+        self._consumer.subscribe([topic], on_assign=lambda *_: history.on_assignment(group))
 
     def work(self) -> None:
         try:
@@ -196,7 +196,9 @@ class Copier(Worker):
         )
         try:
             _retried(lambda: producer.init_transactions(30), self)
-            consumer.subscribe([self._source])
+            consumer.subscribe(
+                [self._source], on_assign=lambda *_: self.history.on_assignment(self._group)
+            )
             while not self.is_stopping:
                 messages = [
                     message
