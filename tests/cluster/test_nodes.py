@@ -115,6 +115,8 @@ def test_a_node_is_drained_and_removed_and_another_gets_its_share(
     planned = json.loads(done(cluster, "node", "drain", str(leaving), "--dry-run", "--json"))
     assert nodes(cluster)[leaving]["replicas"] == len(planned) > 0
     done(cluster, "node", "drain", str(leaving), "--step", "2")
+    wait_until(lambda: len(cluster.voters()) == 3, "another voter in its place")
+    assert leaving not in cluster.voters()
     done(cluster, "topics", "create", "late", "--partitions", "6", "--replication-factor", "3")
     assert nodes(cluster)[leaving]["replicas"] == 0
     assert nodes(cluster)[leaving]["state"] == "drained"

@@ -14,7 +14,7 @@ def test_a_node_of_an_empty_rack_votes_too_and_the_full_rack_gives_one_up():
     nodes = [A1, A2, A3, B4, B5]
     assert should_vote(B4, [A1, A2, A3], nodes, 3)
     assert not should_vote(B5, [A1, A2, A3], nodes, 3)  # One of them is enough.
-    assert surplus_voter([A1, A2, A3, B4], 3, 3) == 2
+    assert surplus_voter([A1, A2, A3, B4], 3, 3) == A2
     assert not should_vote(A3, [A1, A2, B4], nodes, 3)
 
 
@@ -22,6 +22,17 @@ def test_voters_in_different_racks_stay():
     assert not should_vote(B5, [A1, B4, C6], [A1, B4, B5, C6], 3)
     assert surplus_voter([A1, B4, C6], 1, 3) is None
     assert surplus_voter([A1, B4, C6], 1, 2) is None
+
+
+def test_another_takes_the_place_of_a_voter_that_is_drained():
+    leaving = A1._replace(drained=True)
+    voters = [leaving, B4, C6]
+    candidates = [A2, A3, B4, B5, C6]
+    assert [one for one in candidates if should_vote(one, voters, candidates, 3)] == [A2]
+    assert not should_vote(A3, [*voters, A2], candidates, 3)  # The place is taken.
+    assert surplus_voter([*voters, A2], 4, 3) == leaving
+    assert surplus_voter([*voters, A2], 1, 3) == leaving  # Also if it leads.
+    assert surplus_voter(voters, 4, 3) is None  # Nobody else is there yet.
 
 
 def test_nodes_without_racks_are_racks_of_their_own():
@@ -48,7 +59,7 @@ def test_the_voters_come_to_rest_spread_over_the_racks(racks, quorum_size):
         if joining is None and leaving is None:
             break
         voters = [*voters, *([joining] if joining else [])]
-        voters = [one for one in voters if one.node_id != leaving]
+        voters = [one for one in voters if one != leaving]
     else:
         raise AssertionError(f"the voters do not come to rest: {voters}")
     assert len(voters) == min(quorum_size, len(nodes))

@@ -163,6 +163,27 @@ def test_a_power_loss_after_an_orderly_stop_leaves_aborted_transactions_known(se
     assert log.aborted_transactions(0, 10) == aborted
 
 
+@pytest.mark.parametrize("clean_shutdown", [True, False])
+def test_a_segment_that_was_emptied_is_not_indexed_as_before(disk, clean_shutdown):
+    log = filled_log(disk)
+    log.close()
+    index_path = f"{DIRECTORY}/{log.segments[-1].base_offset:020d}.index"
+    entries = disk.read_bytes(index_path)
+    log = open_log(disk, CONFIG, clean_shutdown=True)
+    base_offset = log.segments[-1].base_offset
+    log.truncate_to(base_offset)
+    log.close()
+    file = disk.open(index_path)  # As if the power had failed before the index was cut.
+    file.append(entries)
+    log = open_log(disk, CONFIG, recovery_point=base_offset, clean_shutdown=clean_shutdown)
+    for index in range(12 - base_offset):
+        assert append(log, b"%02d" % index * 20, leader_epoch=20).first_offset == (
+            base_offset + index
+        )
+    for offset in range(base_offset, 12):
+        assert log.read(offset, 1, 12).first_offset == offset
+
+
 def test_a_log_start_past_the_end_begins_an_empty_log(disk):
     filled_log(disk)
     log = open_log(disk, CONFIG, log_start_offset=50)

@@ -1,7 +1,8 @@
 """In which racks the voters of the metadata quorum are: in as many as there are.
 
 Shards of one machine are in one rack. The first machine of a cluster has all the voters; a node of
-a rack that has two fewer joins them, and then the crowded rack gives one up.
+a rack that has two fewer joins them, and then the crowded rack gives one up. In the same way
+another takes the place of a voter that is being drained, before that one is stopped.
 """
 
 from collections import Counter
@@ -12,6 +13,7 @@ from typing import NamedTuple
 class Place(NamedTuple):
     node_id: int
     rack: str | None
+    drained: bool = False
 
     @property
     def key(self) -> str | int:
@@ -23,20 +25,27 @@ def should_vote(
     me: Place, voters: Collection[Place], candidates: Collection[Place], quorum_size: int
 ) -> bool:
     """Whether a node that does not vote should; `candidates` are all that could."""
-    if len(voters) < quorum_size:
-        return True
-    counts = Counter(voter.key for voter in voters)
-    if len(voters) > quorum_size or max(counts.values()) < counts[me.key] + 2:
-        return False
+    if len(voters) != quorum_size:
+        return len(voters) < quorum_size
     ids = {voter.node_id for voter in voters}
-    rivals = (one.node_id for one in candidates if one.key == me.key and one.node_id not in ids)
-    return me.node_id == min(rivals, default=me.node_id)
+    rivals = [one for one in candidates if one.node_id not in ids]
+    if not any(voter.drained for voter in voters):
+        counts = Counter(voter.key for voter in voters)
+        if max(counts.values()) < counts[me.key] + 2:
+            return False
+        rivals = [one for one in rivals if one.key == me.key]
+    return me.node_id == min((one.node_id for one in rivals), default=me.node_id)
 
 
-def surplus_voter(voters: Sequence[Place], leader_id: int, quorum_size: int) -> int | None:
-    """One that is too many and shares its rack with others; the leader stays."""
-    counts = Counter(voter.key for voter in voters)
-    key, count = max(counts.items(), key=lambda item: item[1], default=(None, 0))
-    if len(voters) <= quorum_size or count < 2:
+def surplus_voter(voters: Sequence[Place], leader_id: int, quorum_size: int) -> Place | None:
+    """One that is too many: it is drained, or it shares its rack with others and does not lead."""
+    if len(voters) <= quorum_size:
         return None
-    return max(one.node_id for one in voters if one.key == key and one.node_id != leader_id)
+    drained = [one for one in voters if one.drained]
+    if drained:
+        return next((one for one in drained if one.node_id != leader_id), drained[0])
+    counts = Counter(voter.key for voter in voters)
+    key, count = max(counts.items(), key=lambda item: item[1])
+    if count < 2:
+        return None
+    return max(one for one in voters if one.key == key and one.node_id != leader_id)

@@ -1,14 +1,16 @@
 """Whether this node votes in the metadata quorum.
 
 The first nodes of a cluster become voters by themselves, until there are `quorum.size` of them; so
-do later ones when voters were removed, and those that spread the voters over more racks. A voter
-whose address changed tells the leader. A node whose disk was replaced takes the place of the voter
-that it was.
+do later ones when voters were removed or are being drained, and those that spread the voters over
+more racks. A voter whose address changed tells the leader. A node whose disk was replaced takes the
+place of the voter that it was.
 """
 
 import asyncio
 import logging
 from typing import Any, Final
+
+from kio.schema.types import BrokerId
 
 from ottla.controller.image import MetadataImage
 from ottla.controller.partitions import is_cordoned
@@ -28,7 +30,7 @@ from ottla.raft.voters import KRAFT_VERSION_MAX, Voter, VoterSet
 logger = logging.getLogger(__name__)
 
 _RETRY_S: Final = 0.1
-_WATCH_S: Final = 5.0
+_WATCH_S: Final = 1.0
 _CALL_TIMEOUT_MS: Final = 10_000
 
 # What comes with any change of voters or leaders; the next round looks again.
@@ -106,26 +108,28 @@ class Voting:
         """The leader's task, so that no two nodes do it at once."""
         if not self._quorum.leadership.is_here:
             return False
-        places = self._places(voters)
-        node_id = surplus_voter(places, self._identity.key.id, self._quorum_size)
-        voter = None if node_id is None else voters.voter(node_id)
-        if voter is None:
+        place = surplus_voter(self._places(voters), self._identity.key.id, self._quorum_size)
+        voter = None if place is None else voters.voter(place.node_id)
+        if place is None or voter is None:
             return False
-        logger.info("node %d votes no longer: its rack has other voters", voter.key.id)
+        reason = "it is drained" if place.drained else "its rack has other voters"
+        logger.info("node %d votes no longer: %s", place.node_id, reason)
         await self._call(
             RemoveRaftVoterRequest(cluster_id=self._identity.cluster_id, voter=voter.key)
         )
         return True
 
     def _places(self, voters: VoterSet) -> list[Place]:
-        brokers = self._image.brokers
-        return [
-            Place(one.key.id, brokers[one.key.id].rack if one.key.id in brokers else None)
-            for one in voters
-        ]
+        return [self._place(voter.key.id) for voter in voters]
+
+    def _place(self, node_id: int) -> Place:
+        broker = self._image.brokers.get(BrokerId(node_id))
+        if broker is None:
+            return Place(node_id, None)
+        return Place(node_id, broker.rack, is_cordoned(self._image, broker))
 
     async def _add(self, *, is_extra: bool) -> None:
-        """One more than there should be goes on in place of another, of a rack that has several."""
+        """One more than there should be takes the place of another, which the leader removes."""
         request = AddRaftVoterRequest(
             cluster_id=self._identity.cluster_id,
             timeout_ms=_CALL_TIMEOUT_MS,

@@ -221,9 +221,7 @@ class _Recovery:
             self._cut(segment, 0, f"the segment before it reaches to offset {self._next_offset}")
             return False
         self._next_offset = segment.base_offset
-        if not segment.size:
-            return True
-        segment.begin_indexing()
+        segment.begin_indexing()  # Also of an empty one: the cut of its indexes was not synced.
         end = 0
         try:
             for batch in read_batches(segment.file(), 0, segment.size):
@@ -350,6 +348,7 @@ def _unindexed_bytes_max(config: LogConfig) -> int:
 def _load_cleanly(active: Segment) -> int | None:
     """The log's end offset, or None if the last segment is not as a clean shutdown left it."""
     if not active.size:
+        active.begin_indexing()  # What was cut off them may be back after a power loss.
         return active.base_offset
     try:
         return active.load_tail()

@@ -12,6 +12,7 @@ from ottla.testing.simulator.plants import PLANTS
 FIXED_SEEDS_PER_TEST = 8
 FRESH_SEEDS_COUNT = 8
 
+SEEDS_THAT_FAILED = (747394306, 747394346)  # A voter too few; an index that came back.
 PLANT_SEEDS_COUNT_MAX = 100
 
 # Where each is found soon; after a change elsewhere it may be another of the seeds that follow.
@@ -51,6 +52,11 @@ def begin(*arguments: object) -> "subprocess.CompletedProcess[str]":
 @pytest.mark.parametrize("first", range(0, 16, FIXED_SEEDS_PER_TEST))
 def test_promises_hold_under_faults(first: int) -> None:
     simulate("--first", first, "--count", FIXED_SEEDS_PER_TEST, "--jobs", 2)
+
+
+@pytest.mark.parametrize("seed", SEEDS_THAT_FAILED)
+def test_a_seed_that_failed_once_passes(seed: int) -> None:
+    simulate("--seed", seed)
 
 
 def test_promises_hold_under_faults_not_seen_before() -> None:

@@ -5,6 +5,7 @@ from ottla.cli.broker_configs import BROKER, alter_configs
 from ottla.cli.cluster_reader import ClusterReader
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.errors import CommandError
+from ottla.cli.nodes.votes import hand_over_vote
 from ottla.cli.output import print_json, print_line
 from ottla.cli.parameters import AsJson, Flag, Step, Throttle, validate_step
 from ottla.cli.reassignment import carry_out, plan_document, print_plan, settle
@@ -27,7 +28,8 @@ def drain(
 ) -> None:
     """Move every replica, and with them every leader, from a node to the others.
 
-    From then on it gets no new ones, until `ottla node undrain`.
+    If it votes on the metadata, another gets the vote. From then on it gets nothing new, until
+    `ottla node undrain`.
 
     Args:
         node: Id of the node.
@@ -46,6 +48,8 @@ def drain(
         while planned and not dry_run:
             carry_out(broker, planned, step, rate)
             planned = _plan(reader, node)  # What was placed on it just before it was cordoned.
+        if not dry_run:
+            hand_over_vote(broker, reader, node)
     if as_json:
         print_json(plan_document(moves))
     elif dry_run:

@@ -1,14 +1,13 @@
 """`ottla node remove`: a node that was stopped leaves the cluster for good."""
 
-from kio.schema.remove_raft_voter.v0.request import RemoveRaftVoterRequest
 from kio.schema.types import BrokerId
 from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
-from kio.static.primitive import i32
 
-from ottla.cli.broker_call import BrokerCall, bootstrap_broker, check
-from ottla.cli.cluster_reader import ClusterReader, Voter
+from ottla.cli.broker_call import bootstrap_broker, check
+from ottla.cli.cluster_reader import ClusterReader
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.errors import CommandError
+from ottla.cli.nodes.votes import remove_voter
 from ottla.cli.output import print_line
 from ottla.cli.parameters import Flag
 
@@ -36,15 +35,7 @@ def remove(
             )
         quorum = reader.quorum()
         if quorum is not None and node in quorum.voters:
-            _remove_voter(broker, quorum.voters[node])
+            remove_voter(broker, quorum.voters[node])
         response = broker.call(UnregisterBrokerRequest(broker_id=BrokerId(node)), VERSION)
         check(response.error_code, f"node {node}", response.error_message)
     print_line(f"node {node} is no part of the cluster any more")
-
-
-def _remove_voter(broker: BrokerCall, voter: Voter) -> None:
-    request = RemoveRaftVoterRequest(
-        cluster_id=None, voter_id=i32(voter.node_id), voter_directory_id=voter.directory_id
-    )
-    response = broker.call(request, VERSION)
-    check(response.error_code, f"node {voter.node_id}", response.error_message)

@@ -61,7 +61,7 @@ class Workloads:
         count = self._profile.partitions_count
 
         async def create(admin: Admin) -> None:
-            await admin.until_done(lambda: admin.set_default(MIN_INSYNC_REPLICAS, "2"))
+            await admin.until_done(lambda: admin.set_config(MIN_INSYNC_REPLICAS, "2"))
             for name in (TOPIC, COPIES):
                 await admin.until_done(
                     partial(

@@ -16,6 +16,7 @@ from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequ
 from kio.schema.delete_topics.v6.request import DeleteTopicsRequest, DeleteTopicState
 from kio.schema.describe_cluster.v2.request import DescribeClusterRequest
 from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest, PartitionData, TopicData
+from kio.schema.describe_quorum.v2.response import ReplicaState
 from kio.schema.elect_leaders.v2.request import ElectLeadersRequest
 from kio.schema.incremental_alter_configs.v1.request import (
     AlterableConfig,
@@ -96,11 +97,13 @@ class Admin:
         _check_replication(created.error_code, ErrorCode.invalid_partitions)
         self.client.tell(f"{topic} has {count} partitions")
 
-    async def set_default(self, key: str, value: str) -> None:
-        """Of all brokers."""
+    async def set_config(self, key: str, value: str, broker_id: int | None = None) -> None:
+        """Of one broker, or of all."""
         change = AlterableConfig(name=key, config_operation=SET, value=value)
         resource = AlterConfigsResource(
-            resource_type=BROKER_RESOURCE, resource_name="", configs=(change,)
+            resource_type=BROKER_RESOURCE,
+            resource_name="" if broker_id is None else str(broker_id),
+            configs=(change,),
         )
         request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
         response = await self._call(INCREMENTAL_ALTER_CONFIGS, 1, request)
@@ -153,8 +156,7 @@ class Admin:
         check(response.error_code)
         return all(each.is_fenced for each in response.brokers if each.broker_id == broker_id)
 
-    async def remove_voters(self, broker_id: int) -> None:
-        """Whatever votes under this id."""
+    async def voters(self) -> list[ReplicaState]:
         topic = TopicData(
             topic_name=TopicName(CLUSTER_METADATA_TOPIC),
             partitions=(PartitionData(partition_index=i32(0)),),
@@ -163,7 +165,11 @@ class Admin:
         check(response.error_code)
         ((described,),) = (each.partitions for each in response.topics)
         check(described.error_code)
-        for voter in described.current_voters:
+        return list(described.current_voters)
+
+    async def remove_voters(self, broker_id: int) -> None:
+        """Whatever votes under this id."""
+        for voter in await self.voters():
             if voter.replica_id == broker_id:
                 await self._remove_voter(voter.replica_id, voter.replica_directory_id)
 

@@ -5,6 +5,7 @@ Each kind of operation is a method. It may fail on the way and be begun again, a
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from ottla.protocol.topics import TopicPartition
@@ -22,6 +23,7 @@ NODES_MAX: Final = 5
 PARTITIONS_MAX: Final = 5
 PASSING_NAMES: Final = 2
 _LOOK_S: Final = 0.2
+_HAND_OVER_LOOKS: Final = 20
 
 
 class Operator:
@@ -117,10 +119,14 @@ class Operator:
         node = self._chance.choice(nodes)
         node.leaving = True
         self._client.tell(f"{node} is to leave")
+        broker_id = node.node_id
+        await self._admin.until_done(
+            lambda: self._admin.set_config("cordoned.log.dirs", "*", broker_id)
+        )
         await self._drain(node)
+        await self._hand_over_vote(broker_id)
         await self._stop(node)
         await self._drain(node)  # Of what it was given meanwhile.
-        broker_id = node.node_id
         await self._admin.until_done(lambda: self._admin.remove_voters(broker_id))
         await self._admin.until_done(lambda: self._admin.unregister(broker_id))
         await self._drain(node)  # Should a request that seemed lost have come late.
@@ -144,6 +150,15 @@ class Operator:
             except Unavailable as error:
                 self._client.tell(f"{leaving} is not drained yet: {error}")
             await asyncio.sleep(_LOOK_S)
+
+    async def _hand_over_vote(self, broker_id: int) -> None:
+        """Another node has it soon, if there is one; then the quorum can do without this one."""
+        for _ in range(_HAND_OVER_LOOKS):
+            with suppress(Unavailable):
+                if broker_id not in {voter.replica_id for voter in await self._admin.voters()}:
+                    return
+            await asyncio.sleep(_LOOK_S)
+        await self._admin.until_done(lambda: self._admin.remove_voters(broker_id))
 
     async def _stop(self, node: "SimulatedNode") -> None:
         """For good."""

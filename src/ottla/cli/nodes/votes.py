@@ -1,0 +1,39 @@
+"""The vote of a node that is to leave: another gets it before the node is stopped, if one can."""
+
+import time
+
+from kio.schema.remove_raft_voter.v0.request import RemoveRaftVoterRequest
+from kio.static.primitive import i32
+
+from ottla.cli.broker_call import BrokerCall, check
+from ottla.cli.cluster_reader import ClusterReader, Quorum, Voter
+from ottla.protocol.errors import ErrorCode
+
+VERSION = 0
+POLL_S = 0.2
+HAND_OVER_S_MAX = 10.0
+
+
+def hand_over_vote(broker: BrokerCall, reader: ClusterReader, node: int) -> None:
+    """Of a node that is drained. The nodes see to it; where none can, the quorum gets smaller."""
+    deadline = time.monotonic() + HAND_OVER_S_MAX
+    while (quorum := reader.quorum()) is not None and node in quorum.voters:
+        if time.monotonic() > deadline or not _can_be_replaced(reader, quorum):
+            if len(quorum.voters) > 1:
+                remove_voter(broker, quorum.voters[node])
+            return
+        time.sleep(POLL_S)
+
+
+def remove_voter(broker: BrokerCall, voter: Voter) -> None:
+    """Also if it was removed meanwhile."""
+    request = RemoveRaftVoterRequest(
+        cluster_id=None, voter_id=i32(voter.node_id), voter_directory_id=voter.directory_id
+    )
+    response = broker.call(request, VERSION)
+    if response.error_code is not ErrorCode.voter_not_found:
+        check(response.error_code, f"node {voter.node_id}", response.error_message)
+
+
+def _can_be_replaced(reader: ClusterReader, quorum: Quorum) -> bool:
+    return any(one.active and one.node_id not in quorum.voters for one in reader.plan_nodes())
