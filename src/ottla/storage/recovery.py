@@ -222,6 +222,8 @@ class _Recovery:
             return False
         self._next_offset = segment.base_offset
         segment.begin_indexing()  # Also of an empty one: the cut of its indexes was not synced.
+        if not segment.size:
+            return True
         end = 0
         try:
             for batch in read_batches(segment.file(), 0, segment.size):
