@@ -79,11 +79,11 @@ def test_an_empty_index_is_a_file(filesystem: FaultyFilesystem) -> None:
 
 
 def test_full_when_no_entry_fits(filesystem: FaultyFilesystem) -> None:
-    index = OffsetIndex(PATH, 100, filesystem, size_max=17)
+    index = OffsetIndex(PATH, 100, filesystem)
     index.append(101, 0)
-    assert not index.is_full
+    assert not index.is_full(17)
     index.append(102, 1)
-    assert index.is_full
+    assert index.is_full(17)
     assert index.size == 16
 
 

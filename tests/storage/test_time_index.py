@@ -47,11 +47,11 @@ def test_only_larger_timestamps_are_kept(filesystem: FaultyFilesystem) -> None:
 
 
 def test_full_keeps_a_place_for_the_roll(filesystem: FaultyFilesystem) -> None:
-    index = TimeIndex(PATH, 100, filesystem, size_max=36)
+    index = TimeIndex(PATH, 100, filesystem)
     index.maybe_append(1, 101)
-    assert not index.is_full
+    assert not index.is_full(36)
     index.maybe_append(2, 102)
-    assert index.is_full
+    assert index.is_full(36)
     assert index.size == 24
 
 

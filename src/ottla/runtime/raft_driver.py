@@ -423,7 +423,10 @@ class RaftDriver:
 
     async def _start_later(self) -> None:
         await sleep(RESTART_DELAY_S)
-        await self.start()
+        try:
+            await self.start()
+        except (StorageError, OSError) as error:
+            self._on_write_failed(error)
 
     def _drop_core(self, reason: str) -> None:
         assert self._listener is not None

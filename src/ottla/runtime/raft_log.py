@@ -142,6 +142,11 @@ class RaftLog:
             self._start = before
             self._sizes = {before: self._sizes[before], snapshot_id: size}
 
+    @property
+    def high_watermark(self) -> int:
+        """As far as it was acted on; the core may be ahead."""
+        return self._log.high_watermark
+
     def on_committed(self, offset: int) -> None:
         self._log.high_watermark = offset
 

@@ -28,9 +28,8 @@ class OffsetIndex(SparseIndex):
     ENTRY_SIZE = ENTRY_SIZE
     OFFSETS_COLUMN = 0
 
-    @property
-    def is_full(self) -> bool:
-        return (self.entries_count + 1) * ENTRY_SIZE > self.size_max
+    def is_full(self, size_max: int) -> bool:
+        return (self.entries_count + 1) * ENTRY_SIZE > size_max
 
     @property
     def last_offset(self) -> int:

@@ -111,18 +111,14 @@ class Segment:
     def offset_index(self) -> OffsetIndex:
         if self._offset_index is None:
             path = self._path(OFFSET_INDEX_SUFFIX)
-            self._offset_index = OffsetIndex(
-                path, self.base_offset, self.home.filesystem, size_max=self.index_bytes_max
-            )
+            self._offset_index = OffsetIndex(path, self.base_offset, self.home.filesystem)
         return self._offset_index
 
     @property
     def time_index(self) -> TimeIndex:
         if self._time_index is None:
             path = self._path(TIME_INDEX_SUFFIX)
-            self._time_index = TimeIndex(
-                path, self.base_offset, self.home.filesystem, size_max=self.index_bytes_max
-            )
+            self._time_index = TimeIndex(path, self.base_offset, self.home.filesystem)
         return self._time_index
 
     @property
@@ -209,7 +205,8 @@ class Segment:
             self.offset_index.append(last_offset, position)
             self.time_index.maybe_append(self._largest_timestamp, self._largest_offset)
             self._unindexed_bytes = 0
-            if self.offset_index.is_full or self.time_index.is_full:
+            size_max = self.index_bytes_max
+            if self.offset_index.is_full(size_max) or self.time_index.is_full(size_max):
                 self.roll_size = ROLL_NOW
         self._unindexed_bytes += size
 

@@ -25,7 +25,7 @@ Column: TypeAlias = "array[int]"
 
 
 class SparseIndex(ABC):
-    __slots__ = ("_file", "_first", "_loaded", "_second", "_written", "base_offset", "size_max")
+    __slots__ = ("_file", "_first", "_loaded", "_second", "_written", "base_offset")
 
     ENTRY_SIZE: ClassVar[int]
     OFFSETS_COLUMN: ClassVar[int]  # Which of the two has the relative offsets.
@@ -35,11 +35,8 @@ class SparseIndex(ABC):
         path: str,
         base_offset: int,
         filesystem: Filesystem,
-        *,
-        size_max: int = INDEX_SIZE_MAX,
     ) -> None:
         self.base_offset = base_offset
-        self.size_max = size_max
         self._file = IndexFile(path, self.ENTRY_SIZE, filesystem)
         self._loaded = False
         # Invariant: the second column is never the shorter one, so a lookup beside an append that

@@ -31,10 +31,9 @@ class TimeIndex(SparseIndex):
     ENTRY_SIZE = ENTRY_SIZE
     OFFSETS_COLUMN = 1
 
-    @property
-    def is_full(self) -> bool:
+    def is_full(self, size_max: int) -> bool:
         """One place is kept for the entry that is made when the segment is rolled."""
-        return (self.entries_count + 2) * ENTRY_SIZE > self.size_max
+        return (self.entries_count + 2) * ENTRY_SIZE > size_max
 
     @property
     def last_entry(self) -> TimestampOffset:

@@ -56,7 +56,7 @@ def logs_of(node: Node) -> Iterator[LogView]:
 def _metadata_log(driver: RaftDriver) -> LogView:
     core, log = driver.core, driver.log
     assert core is not None
-    high_watermark = core.high_watermark
+    high_watermark = log.high_watermark
 
     def read(offset: int) -> tuple[bytes, int] | None:
         return log.read(offset, READ_BYTES, high_watermark)
