@@ -28,6 +28,26 @@ def test_what_was_saved_survives_a_crash(disk):
     assert QuorumStateFile(disk, "/log").load() == STATE
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_what_was_loaded_after_a_failed_save_survives_a_power_loss(seed):
+    disk = FaultyFilesystem(seed)
+    disk.make_directory("/log")
+    state_file = QuorumStateFile(disk, "/log")
+    state_file.save(QuorumState(leader_epoch=2))
+    sync_directory = disk.sync_directory
+    disk.sync_directory = failing  # The file is written, its name is not.
+    with pytest.raises(OSError, match="injected"):
+        state_file.save(STATE)
+    disk.sync_directory = sync_directory
+    loaded = state_file.load()
+    disk.crash()
+    assert state_file.load() == loaded
+
+
+def failing(_path):
+    raise OSError("injected")
+
+
 @pytest.mark.parametrize("content", [b"", b"{}", b"\xff", b"[1]"])
 def test_a_damaged_file_is_refused(disk, content):
     disk.write_atomically("/log/quorum-state", content)

@@ -117,6 +117,21 @@ def test_what_was_flushed_survives_a_crash(bench):
     assert bench.log.epoch_of(1) == 2
 
 
+def test_a_log_that_was_opened_after_a_failed_sync_survives_a_power_loss(bench):
+    bench.append(1, "a")
+    assert bench.log.flush() == 1
+    bench.append(1, "b")
+    bench.disk.fail_next_sync()
+    with pytest.raises(StorageError):
+        bench.log.flush()
+    bench.disk.kill()
+    bench.open()
+    assert bench.words() == ["a", "b"]
+    bench.disk.crash()
+    bench.open()
+    assert bench.words() == ["a", "b"]
+
+
 def test_after_the_first_snapshot_the_log_stays_after_the_second_it_starts_at_the_first(bench):
     bench.append(1, "a", "b")
     bench.log.flush()

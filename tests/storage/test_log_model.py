@@ -1,5 +1,6 @@
 """A log against a plain list of batches, through appends, cuts, restarts and crashes."""
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -12,6 +13,7 @@ from hypothesis.stateful import (
 
 from ottla.records.batch import iterate_headers
 from ottla.storage.config import LogConfig
+from ottla.storage.errors import StorageError
 from ottla.storage.faulty_filesystem import FaultyFilesystem
 
 from .batches import NOW_MS, append, open_log, values_of
@@ -159,6 +161,16 @@ class LogModel(RuleBasedStateMachine):
     @rule()
     def reopen_uncleanly(self):
         self.reopen(clean_shutdown=False)
+
+    @precondition(lambda self: self.log.flushed_offset < self.end_offset)
+    @rule()
+    def restart_the_process_after_a_failed_sync(self):
+        self.filesystem.fail_next_sync()
+        with pytest.raises(StorageError):
+            self.log.flush()
+        self.filesystem.kill()
+        self.reopen(clean_shutdown=False)
+        assert self.log.flushed_offset == self.end_offset
 
     def reopen(self, *, clean_shutdown):
         self.log = open_log(

@@ -274,6 +274,27 @@ def test_a_failed_directory_goes_offline_and_the_other_goes_on():
     assert read_clean_shutdown(broker.filesystem, "/b") is not None
 
 
+@pytest.mark.parametrize("failing", ["identity", "batches"])
+def test_what_a_failed_sync_left_in_the_cache_is_on_the_disk_after_the_next_flush(failing):
+    for seed in range(10):
+        broker = Broker(filesystem=FaultyFilesystem(seed))
+        log = broker.create()
+        if failing == "batches":
+            log.flush()
+        append(log, b"a")
+        broker.filesystem.fail_next_sync()
+        with pytest.raises(StorageError):
+            log.flush()
+        broker.logs.stop()
+        broker.start()
+        append(broker.logs.get(ORDERS), b"b")
+        broker.logs.flush()
+        broker.crash()
+        log = broker.logs.get(ORDERS)
+        assert log.topic_id == TOPIC_ID
+        assert values_of(read_all(log)) == [b"a", b"b"]
+
+
 def test_a_corrupt_partition_is_not_served_but_the_others_are():
     broker = Broker()
     log = broker.create()

@@ -2,7 +2,7 @@ import pytest
 
 from ottla.records.decoder import ControlType
 from ottla.storage.config import LogConfig
-from ottla.storage.errors import CorruptLog
+from ottla.storage.errors import CorruptLog, StorageError
 from ottla.storage.faulty_filesystem import FaultyFilesystem
 
 from .batches import DIRECTORY, append, append_marker, open_log, read_all, values_of
@@ -80,6 +80,21 @@ def test_segments_before_the_recovery_point_are_not_read(disk):
     recovery_point = log.segments[-1].base_offset
     disk.fail_reads(path, 1000)
     assert open_log(disk, CONFIG, recovery_point=recovery_point).log_end_offset == 12
+
+
+def test_what_was_recovered_after_a_failed_sync_survives_a_power_loss(disk):
+    """The process ends and the machine runs on: the cache has what the disk does not have."""
+    log = filled_log(disk, count=1)
+    append(log, b"never acknowledged")
+    disk.fail_next_sync()
+    with pytest.raises(StorageError, match="sync failure"):
+        log.flush()
+    disk.kill()
+    log = open_log(disk, CONFIG, recovery_point=1)
+    expected = read_all(log)
+    assert log.flushed_offset == 2
+    disk.crash()
+    assert read_all(open_log(disk, CONFIG, recovery_point=1)) == expected
 
 
 def test_after_a_clean_shutdown_only_the_end_is_read(disk):

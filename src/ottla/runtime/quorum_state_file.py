@@ -1,6 +1,6 @@
 """The file `quorum-state` in the directory of the metadata log.
 
-It is written whole or not at all, and is on the disk when `save` returns.
+It is written whole or not at all, and is on the disk when `save` or `load` returns.
 """
 
 from typing import Final
@@ -27,6 +27,7 @@ class QuorumStateFile:
         """None when there is no file; StorageError when it cannot be understood."""
         if not self._filesystem.exists(self.path):
             return None
+        self._filesystem.sync_directory(self._directory)  # A `save` may have failed to.
         try:
             return QuorumState.from_json(self._filesystem.read_bytes(self.path).decode())
         except ValueError as error:

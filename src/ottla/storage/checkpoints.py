@@ -143,7 +143,9 @@ def write_partition_metadata(
 
 
 def sync_partition_metadata(filesystem: Filesystem, directory: str) -> None:
+    """Also if a sync of it failed before: what is written again is synced again."""
     file = filesystem.open(f"{directory}/{PARTITION_METADATA}")
+    file.write_at(file.read(0, file.size), 0)
     file.sync()
     file.close()
 

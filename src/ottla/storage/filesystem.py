@@ -47,7 +47,8 @@ class File(Protocol):
     def sync(self) -> None:
         """What was appended before is on the disk when this returns (fdatasync).
 
-        If it fails, what was not yet synced is lost: a later sync that succeeds does not cover it.
+        If it fails, what was not yet synced is lost, though reads may still find it: a later sync
+        that succeeds does not cover it unless it was written again.
         """
 
     def fileno(self) -> int | None:

@@ -5,6 +5,10 @@ not matter. After a crash the batches from the segment of the recovery point on 
 and indexed anew. Past the recovery point a damaged batch is the torn end of what was being written:
 it is cut off with all that follows. Before it, the damage is to what had been synced, and the log
 is not served.
+
+What is intact past the recovery point is written again, byte for byte, before it counts as synced.
+A sync that failed leaves pages in the cache that the disk does not have and that no later sync
+would write, and neither the next process nor the system remembers it (docs/adr/0009).
 """
 
 import logging
@@ -224,16 +228,21 @@ class _Recovery:
         segment.begin_indexing()  # Also of an empty one: the cut of its indexes was not synced.
         if not segment.size:
             return True
-        end = 0
+        end, damage = 0, None
+        rewriting = _Rewriting(segment)
         try:
             for batch in read_batches(segment.file(), 0, segment.size):
                 self._validate(segment, batch)
                 self._add(segment, batch)
+                if batch.header.next_offset > self._request.recovery_point:
+                    rewriting.add(batch)
                 end = batch.position + batch.header.size
         except CorruptBatch as error:
-            self._cut(segment, end, str(error))
-            return False
-        return True
+            damage = str(error)
+        rewriting.finish()
+        if damage is not None:
+            self._cut(segment, end, damage)
+        return damage is None
 
     def _validate(self, segment: Segment, batch: FoundBatch) -> None:
         header = batch.header
@@ -292,6 +301,31 @@ class _Recovery:
         self._epochs.flush(self._next_offset)
         home = self.segments[0].home
         home.filesystem.sync_directory(self._request.directory)
+
+
+class _Rewriting:
+    """Writes batches where they are, those of one read together.
+
+    It takes the bytes that were checked: the cache may have dropped them when it is asked again.
+    """
+
+    def __init__(self, segment: Segment) -> None:
+        self._segment = segment
+        self._buffer = b""
+        self._start = self._end = 0  # In the buffer.
+        self._position = 0  # Of the start, in the file.
+
+    def add(self, batch: FoundBatch) -> None:
+        if batch.buffer is not self._buffer:
+            self.finish()
+            self._buffer, self._start = batch.buffer, batch.buffer_position
+            self._position = batch.position
+        self._end = batch.buffer_position + batch.header.size
+
+    def finish(self) -> None:
+        if self._buffer:
+            data = memoryview(self._buffer)[self._start : self._end]
+            self._segment.rewrite(data, self._position)
 
 
 def _without_leftovers(filesystem: Filesystem, directory: str) -> list[str]:

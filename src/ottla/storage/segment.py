@@ -188,6 +188,11 @@ class Segment:
         self.size = position + len(data)
         return position
 
+    def rewrite(self, data: Buffer, position: int) -> None:
+        """Write what is there already, so that the next sync writes it to the disk."""
+        self.unsynced = True
+        self.file().write_at(data, position)
+
     def add_to_indexes(
         self,
         position: int,

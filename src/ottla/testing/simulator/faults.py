@@ -271,16 +271,15 @@ class Faults:
         return True
 
     def _failing_sync(self) -> bool:
-        """A disk that failed is replaced or repaired, and the machine started again."""
+        """A process that goes on without its disk is ended after a while, or the machine is."""
         node = self._node()
         node.host.disk.fail_next_sync()
-        node.disk_failed = True
         life = node.life
         self._tell(f"the next sync of {node} fails")
 
         def restart() -> None:
             if node.life == life and node.host.process is not None:
-                node.power_off()
+                self._chance.choice((node.kill, node.power_off))()
 
         self._for_a_while(DISK_FAULT_S_MAX, restart)
         return True

@@ -39,9 +39,6 @@ class SimulatedNode:
         self.life = 0
         self.held_down = 0  # How many want it to stay down.
         self.leaving = False  # It is to be no part of the cluster any more.
-        # A sync was made to fail in this life. What the cache has is then not what the disk has, so
-        # the machine is restarted, not only the process.
-        self.disk_failed = False
         self.on_serving: list[Callable[[SimulatedNode], object]] = []
         self._overrides = overrides
         self._others = others
@@ -56,7 +53,6 @@ class SimulatedNode:
 
     def start(self) -> None:
         self.life += 1
-        self.disk_failed = False
         process = self.host.start_process()
         self._tell("starts")
         process.create_task(self._live(process), name="main")
@@ -69,9 +65,6 @@ class SimulatedNode:
             process.create_task(self._stop(process, self.node), name="stop")
 
     def kill(self) -> None:
-        if self.disk_failed:
-            self.power_off()
-            return
         self._tell("is killed")
         self.host.kill()
         self._on_death()
@@ -140,10 +133,7 @@ class SimulatedNode:
     def _exit(self, process: "Process") -> None:
         def end() -> None:
             if self.host.process is process:
-                if self.disk_failed:
-                    self.host.power_off()
-                else:
-                    self.host.kill()
+                self.host.kill()
                 self._on_death()
 
         self.host.scheduler.call_soon(end)
