@@ -266,6 +266,7 @@ class Node:
         )
         markers = TransactionMarkers(self.replicas, self.groups, clock.now_ms, self.loop)
         self.coordinator_epoch = 0
+        self.is_in_touch = True
         self.completion = TransactionCompletion(
             self.transactions,
             self.image,
@@ -289,6 +290,7 @@ class Node:
             metadata_end_offset=lambda: self.quorum.applier.applied_offset,
             connections=self.quorum.connections,
             fenced_brokers=self.quorum.fenced,
+            is_in_touch=lambda: self.is_in_touch,
             configs=configs,
             producer_ids=ProducerIds(self._allocate),
             replicas=self.replicas,

@@ -48,6 +48,7 @@ class Broker:
     metadata_end_offset: Callable[[], int]  # Everything before it is in the image.
     connections: BrokerConnections
     fenced_brokers: FencedBrokers
+    is_in_touch: Callable[[], bool]  # If not, others may lead what this broker still leads.
     configs: EffectiveConfigs
     producer_ids: ProducerIds
     replicas: ReplicaManager

@@ -252,6 +252,8 @@ def _failure(
     broker: Broker, topic: str | UUID, partition: int, error: ApiError | RecordError
 ) -> PartitionResult:
     if isinstance(error, ApiError):
+        if error.code is ErrorCode.out_of_order_sequence_number and not broker.is_in_touch():
+            error = _PERHAPS_FOLLOWER
         leader = current_leader(broker.image, topic, partition, error.code)
         return PartitionResult(
             partition, error.code, error_message=error.message, current_leader=leader
@@ -269,6 +271,10 @@ def _failure(
 
 _INTERNAL_TOPIC = ApiError(
     ErrorCode.invalid_topic_exception, "an internal topic is written by the broker alone"
+)
+# Another leader may have what is missing here; to an idempotent producer a gap is fatal.
+_PERHAPS_FOLLOWER = ApiError(
+    ErrorCode.not_leader_or_follower, "the controller may have made another broker the leader"
 )
 _NO_TRANSACTIONAL_ID = ApiError(
     ErrorCode.invalid_txn_state, "records of a transaction come without a transactional id"

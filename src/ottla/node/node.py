@@ -427,6 +427,7 @@ class Node:
         coordination: Coordination,
     ) -> Broker:
         transactions = coordination.transactions
+        session_s = self.values[BROKER_SESSION_TIMEOUT_MS] / 1000
         return Broker(
             node_id=self.node_id,
             cluster_id=self._logs.cluster_id,
@@ -438,6 +439,7 @@ class Node:
             metadata_end_offset=lambda: quorum.applier.applied_offset,
             connections=quorum.connections,
             fenced_brokers=quorum.fenced,
+            is_in_touch=lambda: registration.silence_s < session_s,
             configs=self._configs,
             producer_ids=ProducerIds(registration.allocate_producer_ids),
             replicas=self._replicas,

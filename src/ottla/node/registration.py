@@ -77,6 +77,7 @@ class Registration:
         self._leaves = False
         self._offline_log_dirs = offline_log_dirs
         self._hurry = asyncio.Event()
+        self._in_touch_at_s = -math.inf
         self.epoch = i64(-1)  # Before it is registered.
 
     async def register(
@@ -124,6 +125,11 @@ class Registration:
             self._hurry.clear()
             await self._beat()
 
+    @property
+    def silence_s(self) -> float:
+        """How long ago the last heartbeat was sent that the controller answered."""
+        return asyncio.get_running_loop().time() - self._in_touch_at_s
+
     def hurry(self) -> None:
         """The controller should hear from this broker now."""
         self._hurry.set()
@@ -167,7 +173,8 @@ class Registration:
         self._on_epoch(self.epoch)
 
     async def _heartbeat(self) -> BrokerHeartbeatResponse:
-        return await self._registrar.broker_heartbeat(
+        sent_at_s = asyncio.get_running_loop().time()
+        response = await self._registrar.broker_heartbeat(
             BrokerHeartbeatRequest(
                 broker_id=self._broker_id,
                 broker_epoch=self.epoch,
@@ -177,6 +184,8 @@ class Registration:
                 offline_log_dirs=tuple(self._offline_log_dirs()),
             )
         )
+        self._in_touch_at_s = sent_at_s
+        return response
 
 
 def _registration_request(

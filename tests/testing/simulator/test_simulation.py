@@ -16,6 +16,7 @@ SEEDS_THAT_FAILED = (
     747394306,  # A voter was stopped while the quorum was too small to do without it.
     747394346,  # An index was longer than its segment, which a truncation had emptied.
     747394590,  # The disk failed when the quorum began again after the disk had been full.
+    747394962,  # A leader that others had replaced told an idempotent producer of a gap.
     747394713,  # A checker took for written what waited for a slow disk.
 )
 PLANT_SEEDS_COUNT_MAX = 100
