@@ -130,8 +130,14 @@ def test_a_snapshot_that_cannot_be_written_costs_nothing(monkeypatch, caplog):
     run(test)
 
 
-def test_a_full_disk_refuses_changes_and_the_node_goes_on_when_there_is_room(monkeypatch):
-    monkeypatch.setattr(raft_driver, "RESTART_DELAY_S", 0.01)
+def test_a_full_disk_refuses_changes_and_the_node_goes_on_when_there_is_room(monkeypatch, caplog):
+    restarts = []
+
+    async def sleep(delay_s):
+        restarts.append(delay_s)
+        await asyncio.sleep(0.01)
+
+    monkeypatch.setattr(raft_driver, "sleep", sleep)
 
     async def test(cluster):
         node = await cluster.start(1)
@@ -141,9 +147,11 @@ def test_a_full_disk_refuses_changes_and_the_node_goes_on_when_there_is_room(mon
             await node.call(set_partitions(2), timeout_ms=200)
         assert refused.value.code in (ErrorCode.kafka_storage_error, ErrorCode.not_controller)
         assert node.partitions == "1"
+        await until(lambda: len(restarts) > 2)
         node.disk.disk_full(None)
         await node.set(3)
         assert node.partitions == "3"
+        assert caplog.text.count("the quorum is tried again") == 1
 
     run(test)
 

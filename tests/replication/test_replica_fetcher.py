@@ -9,6 +9,7 @@ from tests.storage.batches import read_all
 
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.replication.partition import FlushPolicy
+from ottla.replication.replica_fetcher import ReplicaFetcher
 from ottla.storage.faulty_filesystem import FaultyFilesystem
 from ottla.storage.log import PartitionLog
 
@@ -280,6 +281,31 @@ def test_a_disk_that_fails_on_a_follower_holds_up_nobody_for_long(broken):
         cluster.brokers[broken].disk.fail_next_sync()
         await leader.produce("topic", "two")
         assert broken not in cluster.state("topic").isr
+
+    run(test)
+
+
+def test_that_a_partition_is_not_copied_is_told_once(monkeypatch, caplog):
+    waits_ms = []
+    leave_out_for = ReplicaFetcher._leave_out_for
+
+    def leave_out_briefly(self, copy, wait_ms):
+        waits_ms.append(wait_ms)
+        leave_out_for(self, copy, 1)
+
+    monkeypatch.setattr(ReplicaFetcher, "_leave_out_for", leave_out_briefly)
+
+    async def test(cluster):
+        cluster.create("topic")
+        leader = cluster.leader("topic")
+        await leader.produce("topic", "one")
+        disk = cluster.brokers[2].disk
+        disk.disk_full(0)
+        await leader.produce("topic", "two")
+        await until(lambda: waits_ms.count(max(waits_ms)) > 3)
+        disk.disk_full(None)
+        await until(lambda: committed_everywhere(cluster, "topic", "one", "two"))
+        assert caplog.text.count("is not copied from broker") == 1
 
     run(test)
 

@@ -6,7 +6,7 @@ from tests.runtime.machines import ManualCommitLog, TextCodec, Words
 from ottla.machine.result import Completion, Deferred, Result
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.runtime.clock import ManualClock
-from ottla.runtime.machine_runtime import MachineRuntime
+from ottla.runtime.machine_runtime import MachineRuntime, logger
 from ottla.storage.errors import StorageError
 
 
@@ -17,7 +17,13 @@ class Bench:
         self.clock = ManualClock(100)
         self.failures = []
         self.runtime = MachineRuntime(
-            Words, TextCodec(), self.log, self.clock, self.loop, on_failure=self.failures.append
+            Words,
+            TextCodec(),
+            self.log,
+            self.clock,
+            self.loop,
+            name="words-0",
+            on_failure=self.failures.append,
         )
 
     def load(self):
@@ -191,6 +197,34 @@ def test_how_long_it_waits_after_many_failures(bench, monkeypatch, code, longest
     assert max(delays_s) == longest_s
 
 
+@pytest.mark.parametrize(
+    ("code", "level"),
+    [
+        (ErrorCode.kafka_storage_error, "ERROR"),
+        (ErrorCode.coordinator_not_available, "WARNING"),
+        (ErrorCode.not_coordinator, "INFO"),
+    ],
+)
+def test_that_records_are_refused_is_told_once(bench, monkeypatch, caplog, code, level):
+    async def sleep(_):
+        pass
+
+    monkeypatch.setattr("ottla.runtime.machine_runtime.asyncio.sleep", sleep)
+    caplog.set_level("INFO")
+    for _ in range(2):
+        for _ in range(3):
+            bench.log.append_error = ApiError(code, "not now")
+            assert bench.add("a").exception().code is code
+            bench.rounds(10)
+        bench.log.append_error = None
+        bench.add("b")
+        bench.add("c")
+    logged = [record for record in caplog.records if record.name == logger.name]
+    told = [(record.levelname, record.getMessage()) for record in logged]
+    refused, taken = "words-0 takes no records now: not now", "words-0 takes records again"
+    assert told == [(level, refused), ("INFO", taken)] * 2
+
+
 def test_a_machine_whose_replay_fails_is_made_again_from_the_log(bench):
     machine = bench.runtime.machine
 
@@ -261,6 +295,20 @@ def test_a_timer_that_is_scheduled_again_or_cancelled_does_not_fire(bench):
     timers.cancel("cancelled")
     bench.rounds()
     assert bench.runtime.machine.words == ["second"]
+
+
+@pytest.mark.parametrize(
+    ("code", "is_told"), [(ErrorCode.not_coordinator, False), (ErrorCode.invalid_request, True)]
+)
+def test_only_a_timer_that_the_machine_refuses_is_told_of(bench, caplog, code, is_told):
+    """One that finds its machine gone is scheduled by the next one."""
+
+    def refuse(_):
+        raise ApiError(code, "no")
+
+    bench.runtime.machine.timers.schedule("later", 100, refuse)
+    bench.rounds()
+    assert ("a timer had no effect: no" in caplog.text) is is_told
 
 
 def test_timers_die_with_their_machine(bench):

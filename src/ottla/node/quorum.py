@@ -252,6 +252,7 @@ class MetadataQuorum:
             log,
             environment.clock,
             self._loop,
+            name="the metadata",
             on_failure=self._on_failure,
             not_ready=ErrorCode.not_controller,
         )

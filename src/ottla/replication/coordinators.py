@@ -107,6 +107,7 @@ class Coordinators(Generic[M]):
             PartitionCommitLog(partition, self._loop, self._executor),
             self._clock,
             self._loop,
+            name=f"{topic}-{index}",
             on_failure=lambda error: self._on_unreadable(index, coordinator, error),
         )
         coordinator = self._led[index] = _Coordinator(runtime)

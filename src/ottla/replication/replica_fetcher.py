@@ -75,7 +75,15 @@ class FetcherTools(NamedTuple):
 class _Copy:
     """One partition in one leader epoch."""
 
-    __slots__ = ("backoff_ms", "is_behind", "key", "leader_epoch", "partition", "since_request")
+    __slots__ = (
+        "backoff_ms",
+        "is_behind",
+        "is_told",
+        "key",
+        "leader_epoch",
+        "partition",
+        "since_request",
+    )
 
     def __init__(self, partition: Partition, key: CopyKey, since_request: int) -> None:
         self.partition = partition
@@ -83,6 +91,7 @@ class _Copy:
         self.leader_epoch = partition.leader_epoch
         self.since_request = since_request  # Answers to earlier ones are not for it.
         self.backoff_ms = BACKOFF_FIRST_MS
+        self.is_told = False  # Operators know that it has not been copied for a while.
         self.is_behind = False  # It lacks what is committed, as the leader has said.
 
     @property
@@ -245,6 +254,7 @@ class ReplicaFetcher:
         if records and self._tools.throttle.counts_as_follower(partition):
             self._tools.throttle.follower.spend(len(records))
         copy.backoff_ms = BACKOFF_FIRST_MS
+        copy.is_told = False
         return bool(records) or partition.log.log_start_offset != start
 
     async def _sync(self, copies: Iterable[_Copy]) -> None:
@@ -350,13 +360,14 @@ class ReplicaFetcher:
     def _leave_out(self, copy: _Copy, reason: str) -> None:
         if self._copies.get(copy.key) is not copy:
             return
-        logger.log(
-            logging.DEBUG if copy.backoff_ms < self._settings.backoff_max_ms else logging.WARNING,
-            "%s is not copied from broker %d now: %s",
-            copy.partition.log.topic_partition,
-            self.leader_id,
-            reason,
-        )
+        if copy.backoff_ms >= self._settings.backoff_max_ms and not copy.is_told:
+            copy.is_told = True
+            logger.warning(
+                "%s is not copied from broker %d now: %s",
+                copy.partition.log.topic_partition,
+                self.leader_id,
+                reason,
+            )
         self._leave_out_for(copy, copy.backoff_ms)
         copy.backoff_ms = min(copy.backoff_ms * 2, self._settings.backoff_max_ms)
 

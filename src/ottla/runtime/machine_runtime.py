@@ -40,6 +40,14 @@ RELOAD_DELAY_MAX_S = 30.0
 # as it was.
 REFUSED_DELAY_MAX_S = 1.0
 
+_LED_ELSEWHERE = frozenset({ErrorCode.not_controller, ErrorCode.not_coordinator})
+# What a machine is dropped for. The one that is loaded next has the timers of the log.
+_DROPPED = _LED_ELSEWHERE | {
+    ErrorCode.coordinator_not_available,
+    ErrorCode.coordinator_load_in_progress,
+    ErrorCode.kafka_storage_error,
+}
+
 M = TypeVar("M", bound=Machine)
 R = TypeVar("R")
 
@@ -55,9 +63,9 @@ class _Parked(NamedTuple):
 class MachineRuntime(Generic[M]):
     """It belongs to the loop's thread.
 
-    `create_machine` makes an empty machine that schedules its timers here. `not_ready` is the
-    error of what is submitted before the machine is loaded. `on_failure` is called when it cannot
-    be loaded again after a failure.
+    `create_machine` makes an empty machine that schedules its timers here. `name` is that of the
+    log, for operators. `not_ready` is the error of what is submitted before the machine is loaded.
+    `on_failure` is called when it cannot be loaded again after a failure.
     """
 
     def __init__(
@@ -68,6 +76,7 @@ class MachineRuntime(Generic[M]):
         clock: Clock,
         loop: AbstractEventLoop,
         *,
+        name: str,
         on_failure: Callable[[BaseException], object],
         not_ready: ErrorCode = ErrorCode.coordinator_load_in_progress,
     ) -> None:
@@ -76,6 +85,7 @@ class MachineRuntime(Generic[M]):
         self._log = log
         self._clock = clock
         self._loop = loop
+        self._name = name
         self._on_failure = on_failure
         self._not_ready = not_ready
         self._machine: M | None = None  # None while it is not loaded.
@@ -166,7 +176,9 @@ class MachineRuntime(Generic[M]):
             if isinstance(error, ApiError) and _is_of_producer(records):
                 raise
             raise self._drop(error) from None
-        self._drops_count = 0
+        if self._drops_count:
+            self._drops_count = 0
+            logger.info("%s takes records again", self._name)
         try:
             for record in records:
                 machine.replay(record, now_ms)
@@ -220,7 +232,8 @@ class MachineRuntime(Generic[M]):
             error = ApiError(ErrorCode.kafka_storage_error, str(error))
         self._forget(error)
         if self._reloading is None and not self._unloaded:
-            logger.error("the log of a machine failed; it is loaded again: %s", error)
+            if not self._drops_count:
+                logger.log(_level_of(error), "%s takes no records now: %s", self._name, error)
             is_refused = error.code is ErrorCode.coordinator_not_available
             delay_max_s = REFUSED_DELAY_MAX_S if is_refused else RELOAD_DELAY_MAX_S
             delay_s = min(2.0**self._drops_count - 1, delay_max_s)
@@ -261,6 +274,15 @@ def _complete(result: Result[Any]) -> None:
         completion.deferred.settle(completion.outcome)
 
 
+def _level_of(error: ApiError) -> int:
+    if error.code in _LED_ELSEWHERE:
+        return logging.INFO
+    is_refused = error.code is ErrorCode.coordinator_not_available
+    return logging.WARNING if is_refused else logging.ERROR
+
+
 def _log_failed_expiry(reply: "Future[None]") -> None:
-    if not reply.cancelled() and (error := reply.exception()) is not None:
+    if reply.cancelled() or (error := reply.exception()) is None:
+        return
+    if not (isinstance(error, ApiError) and error.code in _DROPPED):
         logger.warning("a timer had no effect: %s", error)

@@ -13,6 +13,7 @@ process has ended does not wait for the fetch timeout either.
 
 import dataclasses
 import logging
+import math
 from asyncio import AbstractEventLoop, Future, TimerHandle, sleep
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -44,6 +45,7 @@ from ottla.storage.errors import StorageError
 logger = logging.getLogger(__name__)
 
 RESTART_DELAY_S: Final = 1.0
+RESTARTS_IN_A_ROW_MS: Final = 10_000.0
 RESIGN_TIMEOUT_S: Final = 0.5
 _TICK_DELAY_MS_MIN: Final = 1
 
@@ -96,6 +98,7 @@ class RaftDriver:
         self._listener: DriverListener | None = None
         self._core: RaftNode | None = None  # None before `start`, and while the disk is full.
         self._life = 0  # Counts the cores: what was begun for an earlier one is void.
+        self._restarted_at_ms = -math.inf  # Because the log could not be written.
         self._calls: deque[Callable[[RaftNode], object]] = deque()
         self._held: Ready | None = None  # It waits for its quorum state to be synced.
         self._running = False
@@ -417,7 +420,11 @@ class RaftDriver:
         self._on_failure(error)
 
     def _restart(self, error: Exception) -> None:
-        logger.error("the quorum goes on in %.0f s: %s", RESTART_DELAY_S, error)
+        """It is told of once, however often it happens in a row."""
+        now_ms = self.now_ms()
+        if now_ms - self._restarted_at_ms > RESTARTS_IN_A_ROW_MS:
+            logger.error("the quorum is tried again every %.0f s: %s", RESTART_DELAY_S, error)
+        self._restarted_at_ms = now_ms
         self._drop_core(str(error))
         self._supervisor.start("quorum restart", self._start_later())
 

@@ -10,6 +10,7 @@ import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import cast
 
 CLIENT = 0  # For whoever is not a node.
 
@@ -27,6 +28,7 @@ class Links:
         self._changed = asyncio.Event()
         self._servers: dict[int, asyncio.Server] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._client_tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
@@ -46,6 +48,15 @@ class Links:
             self._changed = asyncio.Event()
 
         self._loop.call_soon_threadsafe(heal)
+
+    def disconnect_clients(self) -> None:
+        """They may connect again at once; nodes notice nothing else of it."""
+
+        def disconnect() -> None:
+            for task in self._client_tasks:
+                task.cancel()
+
+        self._loop.call_soon_threadsafe(disconnect)
 
     @contextmanager
     def without(self, *directions: Direction) -> Iterator[None]:
@@ -71,6 +82,7 @@ class Links:
                 await self._join(node_id, port, reader, writer)
             finally:
                 self._tasks.discard(task)
+                self._client_tasks.discard(task)
                 writer.close()
 
         server = await asyncio.start_server(accept, "127.0.0.1", 0)
@@ -91,6 +103,8 @@ class Links:
                 return
             named = _NODE.match(first)
             source = int(named[1]) if named else CLIENT
+            if source == CLIENT:
+                self._client_tasks.add(cast("asyncio.Task[None]", asyncio.current_task()))
             await self._open(source, target)
             there_reader, there_writer = await asyncio.open_connection("127.0.0.1", port)
             there_writer.write(first)

@@ -85,3 +85,15 @@ def test_a_connection_ends_with_the_one_behind_it(links: Links) -> None:
     with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
         connection.sendall(request_of(b"node-2"))
         assert connection.recv(1) == b""
+
+
+def test_clients_are_disconnected_and_nodes_are_not(links: Links, echo_port: int) -> None:
+    port = links.add(1, echo_port)
+    client = socket.create_connection(("127.0.0.1", port), timeout=5)
+    node = socket.create_connection(("127.0.0.1", port), timeout=5)
+    with client, node:
+        assert exchange(client, request_of(b"rdkafka")) == request_of(b"rdkafka")
+        assert exchange(node, request_of(b"node-2")) == request_of(b"node-2")
+        links.disconnect_clients()
+        assert client.recv(1) == b""
+        assert exchange(node, b"again") == b"again"

@@ -20,7 +20,7 @@ from typing import Final
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.cluster.faults.checker import Contents, check, check_copies, check_group
-from tests.cluster.faults.contents import read_topic
+from tests.cluster.faults.contents import Unreadable, read_topic
 from tests.cluster.faults.disks import Disk
 from tests.cluster.faults.faults import Faults
 from tests.cluster.faults.history import History
@@ -32,9 +32,10 @@ RECORDS, COPIES = "records", "copies"
 PARTITIONS: Final = 3
 REPLICAS: Final = 3
 DISK_BYTES: Final = 1 << 30
-IN_SYNC_TIMEOUT_S: Final = 90.0
-END_TIMEOUT_S: Final = 180.0
-STANDSTILL_S: Final = 60.0
+IN_SYNC_TIMEOUT_S: Final = 300.0
+END_TIMEOUT_S: Final = 300.0
+STANDSTILL_S: Final = 90.0  # Longer than it takes until a dead client's transaction is aborted.
+LOOK_INTERVAL_S: Final = 3.0
 FINDINGS_SHOWN: Final = 20
 
 
@@ -45,6 +46,7 @@ class Outcome:
     consumed_count: int = 0
     transactions: Counter[bool | None] = field(default_factory=Counter)
     assignments: Counter[str] = field(default_factory=Counter)  # By group.
+    disconnects_count: int = 0  # Of all clients, because they stood still.
     findings: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
@@ -57,6 +59,7 @@ class Outcome:
             f"{self.acked_count} records acknowledged, {self.consumed_count} read by the group",
             f"transactions: {transactions or 'none'}",
             f"assignments to members: {groups}",
+            f"clients that stood still were disconnected {self.disconnects_count} times",
             f"{len(self.findings)} findings",
             *self.findings[:FINDINGS_SHOWN],
         ]
@@ -88,13 +91,10 @@ class Trial:
         """With faults of these kinds, or all that this machine allows."""
         with ExitStack() as stack:
             disks = self._mount_disks(stack)
+            links = Links()
             cluster = stack.enter_context(
                 ClusterProcesses(
-                    self._directory,
-                    self._nodes,
-                    *self._arguments,
-                    links=Links(),
-                    keeps_synced=True,
+                    self._directory, self._nodes, *self._arguments, links=links, keeps_synced=True
                 )
             )
             admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
@@ -104,7 +104,7 @@ class Trial:
             )
             workers = self._start_workers(cluster.bootstrap)
             self._disturb(faults, kinds or list(faults.kinds), seconds)
-            self._end(cluster.bootstrap, admin, workers)
+            self._end(cluster.bootstrap, admin, workers, links)
         self._history.save(self._directory / "history.jsonl")
         return self._outcome
 
@@ -160,25 +160,42 @@ class Trial:
                     self._history.on_problem(f"node {node_id} ended by itself: {kind}")
                 time.sleep(self._chance.uniform(0.2, 2.0))
 
-    def _end(self, bootstrap: str, admin: AdminClient, workers: list[Worker]) -> None:
+    def _end(self, bootstrap: str, admin: AdminClient, workers: list[Worker], links: Links) -> None:
         self._say("no more faults")
         wait_for_in_sync(admin)
         history, outcome = self._history, self._outcome
         writers = [worker for worker in workers if isinstance(worker, Writer)]
         _end_all(writers)
-        records = read_topic(bootstrap, RECORDS, PARTITIONS)
-        _wait_while_fewer(lambda: check_group(history, records))
-        if self._copiers:
-            _wait_while_fewer(lambda: self._uncopied(bootstrap, records))
-        _end_all([worker for worker in workers if worker not in writers])
-        findings = check(history, records) + check_group(history, records)
-        if self._copiers:
-            findings += self._uncopied(bootstrap, records)
-        outcome.findings = findings
+        outcome.findings = self._check(bootstrap, links, lambda: _end_all(workers))
         outcome.acked_count = history.acked_count
         outcome.consumed_count = history.consumed_count
         outcome.assignments = history.assignments
         outcome.transactions = Counter(one.committed for one in history.transactions)
+
+    def _check(self, bootstrap: str, links: Links, end_all: Callable[[], None]) -> list[str]:
+        """When clients have had the time to read and to copy everything."""
+        history = self._history
+        try:
+            records = read_topic(bootstrap, RECORDS, PARTITIONS)
+            self._wait_for_clients(links, lambda: check_group(history, records))
+            if self._copiers:
+                self._wait_for_clients(links, lambda: self._uncopied(bootstrap, records))
+            end_all()
+            findings = check(history, records) + check_group(history, records)
+            return findings + (self._uncopied(bootstrap, records) if self._copiers else [])
+        except Unreadable as error:
+            return [*history.problems, str(error)]
+
+    def _wait_for_clients(self, links: Links, findings: Callable[[], list[str]]) -> None:
+        """librdkafka may wait for a coordinator until any of its connections comes or goes.
+
+        That is its fault, not the cluster's, if a new connection is all that it needs.
+        """
+        if not _reach_none(findings):
+            self._say("clients stand still, and are disconnected")
+            self._outcome.disconnects_count += 1
+            links.disconnect_clients()
+            _reach_none(findings)
 
     def _uncopied(self, bootstrap: str, records: Contents) -> list[str]:
         copies = read_topic(bootstrap, COPIES, PARTITIONS, committed_only=True)
@@ -228,14 +245,15 @@ def _end_all(workers: list[Worker]) -> None:
             worker.history.on_problem(f"{worker.name} does not end")
 
 
-def _wait_while_fewer(findings: Callable[[], list[str]]) -> None:
+def _reach_none(findings: Callable[[], list[str]]) -> bool:
     """Clients that are behind get as long as they need, if only they go on."""
     count, since = len(findings()), time.monotonic()
     while count and time.monotonic() < since + STANDSTILL_S:
-        time.sleep(1)
+        time.sleep(LOOK_INTERVAL_S)
         now = len(findings())
         if now < count:
             count, since = now, time.monotonic()
+    return not count
 
 
 def main() -> int:
