@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
@@ -16,6 +17,7 @@ from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.errors import OffsetOutOfRange
 from ottla.client.wire.fetching import Fetched, Fetcher
 from ottla.client.wire.offsets import EARLIEST, LATEST, Isolation, list_offsets
+from ottla.records.columnar.binary import fixed_array, repeated_text
 from ottla.records.columnar.columns import Chunk, Column
 from ottla.records.columnar.decoder import ROWS_MAX, decode_batches
 from ottla.records.errors import CorruptBatch
@@ -54,8 +56,8 @@ class _ArrowBatches:
             self._values = ValueReader(options, kind, str(wanted.place))
             self.columns |= {Column.OFFSET}  # To say where a bad value is.
         self._constants = {
-            "topic": pa.repeat(pa.scalar(wanted.topic, pa.string()), ROWS_MAX),
-            "partition": pa.repeat(pa.scalar(wanted.partition, pa.int32()), ROWS_MAX),
+            "topic": repeated_text(wanted.topic, ROWS_MAX),
+            "partition": fixed_array(np.full(ROWS_MAX, wanted.partition, np.int32), pa.int32()),
         }
 
     def build(self, chunk: Chunk) -> pa.RecordBatch:

@@ -29,7 +29,9 @@ class DefaultSource(DataSource):
         from pyspark_ottla.columns import default_schema
         from pyspark_ottla.source_options import parse_source_options
 
-        return default_schema(parse_source_options(self.options))
+        columns = default_schema(parse_source_options(self.options))
+        settle()  # The process that makes sources does nothing else, for each read of the session.
+        return columns
 
     def reader(self, schema: StructType) -> DataSourceReader:
         from pyspark_ottla.batch_reader import OttlaReader

@@ -1,11 +1,14 @@
 import datetime as dt
 import logging
 import pickle
+import subprocess
+import sys
 from typing import Any
 
 import pytest
 from pyspark.sql.datasource import DataSourceReader, EqualTo, GreaterThanOrEqual, LessThan
 from pyspark.sql.types import StringType, StructField, StructType
+from tests.broker_process import REPOSITORY
 from tests.client.topics import create_topic
 from tests.pyspark_ottla.rows import HOUR_MS, delete_records, ranges, read_all, schema, write
 
@@ -75,6 +78,29 @@ def test_every_column(cluster: Cluster, topic: str, open_reader: Any) -> None:
             "headers": None,
         },
     ]
+
+
+READ_BY_A_TASK = """
+import sys
+from pyspark_ottla.columns import COLUMNS
+from pyspark_ottla.offset_ranges import OffsetRange
+from pyspark_ottla.range_reader import read_range
+from pyspark_ottla.source_options import parse_source_options
+
+options = parse_source_options({"kafka.bootstrap.servers": sys.argv[1], "subscribe": sys.argv[2]})
+rows = sum(map(len, read_range(options, COLUMNS, OffsetRange(sys.argv[2], 0, 0, 2, None))))
+print(rows, "pandas" in sys.modules)
+"""
+
+
+def test_a_task_does_without_pandas_which_is_large(
+    cluster: Cluster, topic: str, bootstrap: str
+) -> None:
+    write(cluster, TopicPartition(topic, 0), Record(-1, 5, b"k", b"v", (("h", b"1"),)), b"w")
+    command = [sys.executable, "-c", READ_BY_A_TASK, bootstrap, topic]
+    environment = {"PYTHONPATH": str(REPOSITORY / "src")}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout == "2 False\n", done.stderr
 
 
 def test_columns_that_no_record_has_are_read_all_the_same(

@@ -54,6 +54,32 @@ def test_what_was_asked_for_and_is_not_wanted_is_dropped(cluster: Cluster, topic
         assert values_of(fetched.records, found) == [b"b"]
 
 
+def test_the_next_fetcher_has_the_connection_of_the_last_one(cluster: Cluster, topic: str) -> None:
+    place = TopicPartition(topic, 0)
+    produce(cluster, {place: batch(b"a")})
+    with Fetcher(cluster, place) as fetcher:
+        fetcher.fetch(0)
+        used = fetcher._connection
+    again = cluster.own_connection_to_leader(place)
+    assert again is used
+    other = cluster.own_connection_to_leader(place)
+    cluster.give_back(again)
+    cluster.give_back(other)
+    assert cluster.own_connection_to_leader(place) is other
+    other.close()
+
+
+def test_a_connection_with_an_answer_on_its_way_is_not_used_again(
+    cluster: Cluster, topic: str
+) -> None:
+    place = TopicPartition(topic, 0)
+    produce(cluster, {place: batch(b"a")})
+    with Fetcher(cluster, place) as fetcher:
+        fetcher.ask(0)
+    with Fetcher(cluster, place) as fetcher:
+        assert read_all(fetcher, 1) == [b"a"]
+
+
 def test_nothing_to_fetch_is_an_empty_answer(cluster: Cluster, topic: str) -> None:
     with Fetcher(cluster, TopicPartition(topic, 0), wait_ms=1) as fetcher:
         fetched = fetcher.fetch(0)

@@ -65,6 +65,7 @@ class Cluster:
         self._retry_timeout_s = retry_timeout_ms / 1000
         self._addresses: dict[int, tuple[str, int]] = {}
         self._connections: dict[tuple[str, int], Connection] = {}
+        self._spare: dict[str, Connection] = {}  # By address; nobody waits for an answer on them.
         self._topics: dict[str, Topic] = {}
         self._coordinators: dict[tuple[int, str], tuple[str, int]] = {}
 
@@ -75,9 +76,10 @@ class Cluster:
         self.close()
 
     def close(self) -> None:
-        for connection in self._connections.values():
+        for connection in (*self._connections.values(), *self._spare.values()):
             connection.close()
         self._connections.clear()
+        self._spare.clear()
 
     def retry(self, operation: Callable[[], T]) -> T:
         """The operation's result; what passes with time and with new metadata is tried again."""
@@ -115,8 +117,16 @@ class Cluster:
         return self.connection(self._leader_address(place))
 
     def own_connection_to_leader(self, place: TopicPartition) -> Connection:
-        """One that the caller closes, for requests whose answers are not received at once."""
-        return self._connect(*self._leader_address(place))
+        """One that the caller closes or gives back, for answers that are not received at once."""
+        host, port = self._leader_address(place)
+        return self._spare.pop(f"{host}:{port}", None) or self._connect(host, port)
+
+    def give_back(self, connection: Connection) -> None:
+        """One of the caller's own, on which every answer was received; the next one gets it."""
+        surplus = self._spare.pop(connection.address, None)
+        if surplus is not None:
+            surplus.close()
+        self._spare[connection.address] = connection
 
     def topic(self, name: str) -> Topic:
         """As it was when last asked; UNKNOWN_TOPIC_OR_PARTITION if it does not exist."""

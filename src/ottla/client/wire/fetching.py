@@ -31,7 +31,7 @@ class Fetched(NamedTuple):
 
 
 class Fetcher:
-    """Reads one partition over a connection of its own."""
+    """Reads one partition over a connection of its own, which the cluster has back at the end."""
 
     def __init__(
         self,
@@ -53,10 +53,14 @@ class Fetcher:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, failure: object, *_: object) -> None:
+        if self._connection is not None and self._asked is None and failure is None:
+            self._cluster.give_back(self._connection)
+            self._connection = None
         self.close()
 
     def close(self) -> None:
+        """With answers that are on their way."""
         self._asked = None
         if self._connection is not None:
             self._connection.close()

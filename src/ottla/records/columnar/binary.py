@@ -22,6 +22,14 @@ def fixed_array(values: npt.NDArray[Any], kind: Any) -> Any:
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)], null_count=0)
 
 
+def repeated_text(text: str, count: int) -> Any:
+    """As `pa.repeat` makes it of a Python string, for which Arrow would load pandas first."""
+    data = text.encode()
+    edges = np.arange(count + 1, dtype=np.int32) * np.int32(len(data))
+    buffers = [None, pa.py_buffer(edges), pa.py_buffer(data * count)]
+    return pa.Array.from_buffers(pa.string(), count, buffers, null_count=0)
+
+
 def binary_array(raw: Any, start: Integers, end: Integers, is_null: npt.NDArray[np.bool_]) -> Any:
     """The strings `raw[start:end]`, which lie one behind the other, null where said."""
     count = len(start)
