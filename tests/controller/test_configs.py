@@ -168,13 +168,13 @@ def test_a_resource_that_is_named_twice_is_refused(cluster):
     assert result.records == ()
 
 
-def replace(cluster, values):
+def replace(cluster, values, resource=(TOPIC_RESOURCE, "orders")):
     return cluster.machine.alter_configs(
         replacement.AlterConfigsRequest(
             resources=(
                 replacement.AlterConfigsResource(
-                    resource_type=TOPIC_RESOURCE,
-                    resource_name="orders",
+                    resource_type=resource[0],
+                    resource_name=resource[1],
                     configs=tuple(
                         replacement.AlterableConfig(name=name, value=value)
                         for name, value in values.items()
@@ -209,3 +209,19 @@ def test_min_insync_replicas_is_the_same_on_all_brokers():
     assert result.response.responses[0].error_code is ErrorCode.invalid_config
     request = increments(("min.insync.replicas", 0, "2"), resource=(BROKER_RESOURCE, ""))
     assert len(cluster.machine.incremental_alter_configs(request).records) == 1
+
+
+def test_the_min_insync_replicas_of_all_brokers_is_changed_but_never_removed():
+    cluster = Cluster()
+    everyone = (BROKER_RESOURCE, "")
+    for value in ("2", "1"):
+        request = increments(("min.insync.replicas", 0, value), resource=everyone)
+        cluster.apply(cluster.machine.incremental_alter_configs(request))
+    removal = increments(("min.insync.replicas", 1, None), resource=everyone)
+    for result in (
+        cluster.machine.incremental_alter_configs(removal),
+        replace(cluster, {}, resource=everyone),
+    ):
+        assert result.records == ()
+        assert result.response.responses[0].error_code is ErrorCode.invalid_config
+    assert cluster.image.default_broker_configs() == {"min.insync.replicas": "1"}

@@ -69,7 +69,8 @@ MIN_INSYNC_REPLICAS: Final = ConfigKey(
     "min.insync.replicas",
     ConfigType.INT,
     1,
-    "In-sync replicas that acks=all needs; with fewer, writes are refused.",
+    "In-sync replicas that acks=all needs; with fewer, writes are refused. It is the same on all "
+    "brokers: of their files only that of the first controller counts.",
     at_least(1),
     "min.insync.replicas",
 )

@@ -247,12 +247,23 @@ def _settable(resource: _Resource, name: str) -> ConfigKey[Any]:
 def _change(resource: _Resource, name: str, value: str | None) -> Iterable[ConfigRecord]:
     """A record, unless the value is already that."""
     if resource.values.get(name) != value:
+        if value is None and _is_minimum_of_cluster(resource, name):
+            raise ApiError(
+                ErrorCode.invalid_config,
+                f"{name} of all brokers can be set to another value, but not removed: "
+                "leaders would go by their own files then",
+            )
         yield ConfigRecord(
             resource_type=resource.resource_type,
             resource_name=resource.name,
             name=name,
             value=value,
         )
+
+
+def _is_minimum_of_cluster(resource: _Resource, name: str) -> bool:
+    is_of_all = resource.resource_type == BROKER_RESOURCE and not resource.name
+    return is_of_all and name == MIN_INSYNC_REPLICAS.name
 
 
 def _validate_once(names: Iterable[str]) -> None:

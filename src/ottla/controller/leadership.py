@@ -2,7 +2,7 @@
 
 min.insync.replicas decides here who has everything, so it must not be greater than what the leader
 goes by. Files of configuration can differ from node to node; only what every node reads in the
-metadata counts: the value of the topic, or else that of all brokers.
+metadata counts: the value of the topic, or else that of all brokers (see `cluster_minimum`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping

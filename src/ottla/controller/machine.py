@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ottla.controller.brokers import BrokerControl
+from ottla.controller.cluster_minimum import ClusterMinimum
 from ottla.controller.config import (
     AUTO_LEADER_REBALANCE_ENABLE,
     BROKER_SESSION_TIMEOUT_MS,
@@ -116,7 +117,9 @@ class ControllerMachine:
             static[BROKER_SESSION_TIMEOUT_MS],
             timers,
         )
-
+        self._minimum = ClusterMinimum(
+            self.image, settings.config_rules, self._index, self._leadership, timers
+        )
         self._internal_topics = InternalTopicControl(
             self.image,
             self._leadership,
@@ -133,6 +136,7 @@ class ControllerMachine:
         return self.image.snapshot()
 
     def on_loaded(self, now_ms: int) -> None:
+        self._minimum.on_loaded(now_ms)
         self._brokers.on_loaded(now_ms)
         self._internal_topics.on_loaded(now_ms)
         self._elections.on_loaded(now_ms)

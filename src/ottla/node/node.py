@@ -27,6 +27,7 @@ from ottla.network.config import NetworkConfig
 from ottla.network.endpoints import Endpoint, advertised_endpoints
 from ottla.network.peers import Address, Peers
 from ottla.network.server import Server
+from ottla.node.cluster_minimum import warn_of_other_minimum
 from ottla.node.config import (
     BROKER_RACK,
     BROKER_SCHEMA,
@@ -270,6 +271,7 @@ class Node:
             self.values, self._logs, self._replicas, self._clock, self._executor
         )
         housekeeping.start(self._supervisor)
+        warn_of_other_minimum(self._rules.static, self._feed.image)
         logger.info(
             "node %d of cluster %s serves %s with data in %s",
             self.node_id,
