@@ -140,7 +140,8 @@ class IsrChanges:
             partition.advance_high_watermark()
         elif code not in _OUTDATED:
             self._waiting[partition] = None
-        logger.info(
+        logger.log(
+            logging.DEBUG if code in _OUTDATED else logging.INFO,
             "%s: in-sync replicas %s were not taken: %s",
             partition.log.topic_partition,
             change.isr,

@@ -17,7 +17,10 @@ class Unreadable(Exception):
 def read_topic(
     bootstrap: str, topic: str, partitions: int, *, committed_only: bool = False
 ) -> dict[Place, list[tuple[int, bytes]]]:
-    """Offsets and values by partition, up to the end. Unreadable when nothing more comes."""
+    """Offsets and values by partition, up to the end that it has now, or further.
+
+    Unreadable when nothing more comes.
+    """
     isolation = "read_committed" if committed_only else "read_uncommitted"
     consumer = Consumer(
         {
@@ -28,21 +31,34 @@ def read_topic(
         }
     )
     places = [Place(topic, partition) for partition in range(partitions)]
-    records: dict[Place, list[tuple[int, bytes]]] = {place: [] for place in places}
     try:
+        ends = {place: _end_offset(consumer, place) for place in places}
         consumer.assign([TopicPartition(*place, 0) for place in places])
-        unread = set(places)
-        heard_at = time.monotonic()
-        while unread:
-            if time.monotonic() > heard_at + SILENCE_S:
-                raise Unreadable(f"cannot be read to the end: {sorted(unread)}")
-            for message in consumer.consume(_BATCH, timeout=0.5):
-                place, error = place_of(message), message.error()
-                if error is None:
-                    records[place].append((message.offset(), message.value()))
-                    heard_at = time.monotonic()
-                elif error.code() == KafkaError._PARTITION_EOF:
-                    unread.discard(place)
+        return _read(consumer, ends)
     finally:
         consumer.close()
+
+
+def _read(consumer: Consumer, ends: dict[Place, int]) -> dict[Place, list[tuple[int, bytes]]]:
+    """While others write, the end moves on; the last record may be a marker, which is not seen."""
+    records: dict[Place, list[tuple[int, bytes]]] = {place: [] for place in ends}
+    unread = set(ends)
+    heard_at = time.monotonic()
+    while unread:
+        if time.monotonic() > heard_at + SILENCE_S:
+            raise Unreadable(f"cannot be read to the end: {sorted(unread)} of {ends}")
+        for message in consumer.consume(_BATCH, timeout=0.5):
+            place, error = place_of(message), message.error()
+            if error is None:
+                records[place].append((message.offset(), message.value()))
+                heard_at = time.monotonic()
+                if message.offset() + 1 >= ends[place]:
+                    unread.discard(place)
+            elif error.code() == KafkaError._PARTITION_EOF:
+                unread.discard(place)
     return records
+
+
+def _end_offset(consumer: Consumer, place: Place) -> int:
+    _, end_offset = consumer.get_watermark_offsets(TopicPartition(*place), timeout=SILENCE_S)
+    return end_offset

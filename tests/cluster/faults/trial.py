@@ -183,7 +183,7 @@ class Trial:
             end_all()
             findings = check(history, records) + check_group(history, records)
             return findings + (self._uncopied(bootstrap, records) if self._copiers else [])
-        except Unreadable as error:
+        except (Unreadable, KafkaException) as error:
             return [*history.problems, str(error)]
 
     def _wait_for_clients(self, links: Links, findings: Callable[[], list[str]]) -> None:
