@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 _reason = missing_pyspark() or missing_java()
 
+# Spark's own failures, of a busy machine: a test that meets one runs again, which the report tells.
+_FAULTS_OF_SPARK = ["Python worker failed to connect back", "Task not serializable"]
+
 
 def pytest_pycollect_makemodule(module_path: Path, parent: Any) -> pytest.Module | None:
     return module_or_skip(_reason, parent, module_path)
@@ -29,6 +32,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker(pytest.mark.spark)
             item.add_marker(pytest.mark.xdist_group("spark"))
+            item.add_marker(pytest.mark.flaky(reruns=2, only_rerun=_FAULTS_OF_SPARK))
     if "kill_matrix" not in config.option.markexpr:
         _leave_out_the_kill_matrix(config, items)
 

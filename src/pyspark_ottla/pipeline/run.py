@@ -21,9 +21,10 @@ from pyspark_ottla.pipeline.validate import validate_pipeline
 from pyspark_ottla.pipeline.writers import Query, build_queries
 
 _POLL_S = 0.2
-# A Python process that Spark starts has ten seconds to come up, which is not enough on a machine
-# that is very busy. Nothing was done then, and what was is not done again.
-_MAY_PASS = "Python worker failed to connect back"
+# What a query that starts again gets over; what the failed one had done is not done again. A Python
+# process that Spark starts has ten seconds to come up, which is not enough on a very busy machine.
+# The other was seen once, with plans that are serialized well otherwise.
+_MAY_PASS = ("Python worker failed to connect back", "Task not serializable")
 _RESTARTS_MAX = 5
 _GRACE_S = 10.0
 
@@ -66,10 +67,13 @@ class PipelineRun:
             try:
                 return query.writer.start()
             except PySparkException as error:
-                if _MAY_PASS not in str(error) or self._restarts == _RESTARTS_MAX:
+                if not self._may_pass(error):
                     self._stop_queries()
                     raise self._failed(query, error) from error
                 self._restarts += 1
+
+    def _may_pass(self, error: BaseException) -> bool:
+        return self._restarts < _RESTARTS_MAX and any(said in str(error) for said in _MAY_PASS)
 
     def stop(self) -> None:
         self._stopping.set()
@@ -111,7 +115,7 @@ class PipelineRun:
     def _start_again(self, index: int, error: BaseException) -> bool:
         """True; PipelineError if the query failed for a reason that stays."""
         query, _ = self._running[index]
-        if _MAY_PASS not in str(error) or self._restarts == _RESTARTS_MAX:
+        if not self._may_pass(error):
             self.progress.fail(query.name, describe_error(error).message)
             self._watch(self.progress)
             raise self._failed(query, error) from error

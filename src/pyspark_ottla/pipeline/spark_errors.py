@@ -28,7 +28,17 @@ def describe_error(error: BaseException) -> SparkProblem:
         if said:
             return SparkProblem(_plain(said[0]), None)
     place = _PLACE.search(text)
-    return SparkProblem(_plain(text), int(place[1]) if place else None)
+    message, reason = _plain(text), _plain(str(_root_of(error)))
+    if reason not in " ".join(text.split()):
+        message += f": {reason}"
+    return SparkProblem(message, int(place[1]) if place else None)
+
+
+def _root_of(error: BaseException) -> BaseException:
+    """What Java says was the cause, which PySpark keeps and does not tell."""
+    while (cause := getattr(error, "_cause", None)) is not None:
+        error = cause
+    return error
 
 
 def _plain(text: str) -> str:

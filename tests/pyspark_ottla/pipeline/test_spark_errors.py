@@ -49,3 +49,21 @@ SQLSTATE: P0001
 )
 def test_an_error_in_one_sentence(text: str, message: str, line: int | None) -> None:
     assert describe_error(Exception(text)) == (message, line)
+
+
+class CapturedError(Exception):
+    """As PySpark has them."""
+
+    def __init__(self, text: str, cause: "CapturedError | None" = None) -> None:
+        super().__init__(text)
+        self._cause = cause
+
+
+def test_the_cause_is_told_if_spark_does_not_tell_it():
+    cause = CapturedError("java.lang.IllegalStateException: Illegal size 3")
+    hidden = CapturedError("Task not serializable\n=== Query ===", CapturedError("", cause))
+    assert describe_error(hidden).message == (
+        "Task not serializable: java.lang.IllegalStateException: Illegal size 3"
+    )
+    told = CapturedError("Job aborted: java.lang.IllegalStateException: Illegal size 3", cause)
+    assert describe_error(told).message == str(told)
