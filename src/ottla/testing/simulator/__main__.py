@@ -9,7 +9,7 @@ import time
 from itertools import takewhile
 
 from ottla.testing.simulator.plants import PLANTS
-from ottla.testing.simulator.runner import run_seed, run_seeds
+from ottla.testing.simulator.runner import Variant, run_seed, run_seeds
 from ottla.testing.simulator.summary import Summary
 
 SEEDS_COUNT_MAX = 1_000_000_000
@@ -23,8 +23,12 @@ def main() -> int:
         os.execve(sys.executable, command, {**os.environ, "PYTHONHASHSEED": HASH_SEED})
     options = _parse()
     if options.seed is not None:
-        return _run_one(options.seed, options.plant, show=not options.quiet)
+        return _run_one(options.seed, _variant(options), show=not options.quiet)
     return _run_many(options)
+
+
+def _variant(options: argparse.Namespace) -> Variant:
+    return Variant(options.plant, options.duration)
 
 
 def _parse() -> argparse.Namespace:
@@ -48,11 +52,17 @@ def _parse() -> argparse.Namespace:
         "--until-failure", action="store_true", help="begin no seed after one has failed"
     )
     parser.add_argument("--plant", choices=PLANTS, help="put this bug in, to see that it is found")
+    parser.add_argument(
+        "--duration",
+        type=float,
+        metavar="SECONDS",
+        help="let faults come for so long in each run; by default for 30 to 120 s, by its seed",
+    )
     return parser.parse_args()
 
 
-def _run_one(seed: int, plant: str | None, *, show: bool) -> int:
-    outcome, lines = run_seed(seed, plant)
+def _run_one(seed: int, variant: Variant, *, show: bool) -> int:
+    outcome, lines = run_seed(seed, variant)
     if show:
         sys.stdout.writelines(f"{line}\n" for line in lines)
     if outcome.failure:
@@ -64,7 +74,7 @@ def _run_one(seed: int, plant: str | None, *, show: bool) -> int:
 
 def _run_many(options: argparse.Namespace) -> int:
     """Until all are run or the time is over; then the seeds that have begun come to their end."""
-    summary = Summary(options.plant)
+    summary = Summary(_variant(options))
     told = time.monotonic()
     deadline = told + options.seconds
     seeds = range(options.first, options.first + options.count)
@@ -73,7 +83,7 @@ def _run_many(options: argparse.Namespace) -> int:
         seeds,
     )
     try:
-        for outcome in run_seeds(in_time, options.jobs, options.plant):
+        for outcome in run_seeds(in_time, options.jobs, summary.variant):
             summary.add(outcome)
             if time.monotonic() > told + PROGRESS_S:
                 told = time.monotonic()

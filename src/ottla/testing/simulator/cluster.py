@@ -39,15 +39,19 @@ OVERRIDES = {
 }
 
 
+def profile_of(seed: int) -> Profile:
+    return draw_profile(Scheduler(seed).chance("profile"), FAULTS, OPERATIONS)
+
+
 class Cluster:
     def __init__(
         self,
         seed: int,
-        profile: Profile | None = None,
+        profile: Profile,
         checkers: Sequence[Checker] | None = None,
     ) -> None:
         self.scheduler = Scheduler(seed)
-        self.profile = profile or draw_profile(self.scheduler.chance("profile"), FAULTS, OPERATIONS)
+        self.profile = profile
         self.checkers = all_checkers() if checkers is None else list(checkers)
         self.network = Network(self.scheduler)
         self.membership = Membership(

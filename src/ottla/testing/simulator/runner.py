@@ -11,11 +11,11 @@ import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing import connection
 from typing import TYPE_CHECKING, NamedTuple
 
-from ottla.testing.simulator.cluster import Cluster
+from ottla.testing.simulator.cluster import Cluster, profile_of
 from ottla.testing.simulator.plants import PLANTS, planted
 from ottla.testing.simulator.profile import Profile
 
@@ -43,15 +43,29 @@ class _Running(NamedTuple):
     deadline: float
 
 
-def run_seed(seed: int, plant: str | None = None) -> tuple[Outcome, Sequence[str]]:
-    """What came of it, and its trace; `plant` is a bug to put in (see `plants`)."""
+class Variant(NamedTuple):
+    """What differs from the run that follows from the seed alone."""
+
+    plant: str | None = None  # A bug to put in (see `plants`).
+    duration_s: float | None = None  # Until faults end.
+
+    def profile(self, seed: int) -> Profile:
+        drawn = PLANTS[self.plant].profile if self.plant else profile_of(seed)
+        return replace(drawn, duration_s=self.duration_s or drawn.duration_s)
+
+
+AS_DRAWN = Variant()
+
+
+def run_seed(seed: int, variant: Variant = AS_DRAWN) -> tuple[Outcome, Sequence[str]]:
+    """What came of it, and its trace."""
     gc.collect()
     gc.disable()  # What it would call at some moment must not depend on that moment.
     started_s = time.process_time()
-    cluster = Cluster(seed, None if plant is None else PLANTS[plant].profile)
+    cluster = Cluster(seed, variant.profile(seed))
     failure = details = ""
     try:
-        with planted(plant):
+        with planted(variant.plant):
             cluster.run()
     except (Exception, AssertionError) as error:
         failure = f"{type(error).__name__}: {error}"
@@ -70,7 +84,7 @@ def run_seed(seed: int, plant: str | None = None) -> tuple[Outcome, Sequence[str
     return outcome, cluster.trace.lines
 
 
-def run_seeds(seeds: Iterator[int], jobs: int, plant: str | None = None) -> Iterator[Outcome]:
+def run_seeds(seeds: Iterator[int], jobs: int, variant: Variant = AS_DRAWN) -> Iterator[Outcome]:
     """As they end."""
     _warm_up()
     gc.freeze()
@@ -78,7 +92,7 @@ def run_seeds(seeds: Iterator[int], jobs: int, plant: str | None = None) -> Iter
     try:
         while True:
             while len(running) < jobs and (seed := next(seeds, None)) is not None:
-                receiver, child = _begin(seed, plant)
+                receiver, child = _begin(seed, variant)
                 running[receiver] = child
             if not running:
                 return
@@ -92,10 +106,10 @@ def run_seeds(seeds: Iterator[int], jobs: int, plant: str | None = None) -> Iter
             child.process.kill()
 
 
-def _begin(seed: int, plant: str | None) -> "tuple[Connection, _Running]":
+def _begin(seed: int, variant: Variant) -> "tuple[Connection, _Running]":
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_run_child, args=(seed, plant, sender))
+    process = context.Process(target=_run_child, args=(seed, variant, sender))
     process.start()
     sender.close()
     return receiver, _Running(seed, process, time.monotonic() + SECONDS_MAX)
@@ -114,9 +128,9 @@ def _take(receiver: "Connection", child: _Running) -> Outcome:
     return outcome
 
 
-def _run_child(seed: int, plant: str | None, sender: "Connection") -> None:
+def _run_child(seed: int, variant: Variant, sender: "Connection") -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent ends this process.
-    outcome, _ = run_seed(seed, plant)
+    outcome, _ = run_seed(seed, variant)
     sender.send(outcome)
 
 

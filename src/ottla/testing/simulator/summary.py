@@ -5,12 +5,12 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ottla.testing.simulator.runner import Outcome
+from ottla.testing.simulator.runner import AS_DRAWN, Outcome, Variant
 
 
 @dataclass(slots=True)
 class Summary:
-    plant: str | None = None  # The bug that was put in.
+    variant: Variant = AS_DRAWN
     passed_count: int = 0
     failed: list[int] = field(default_factory=list)
     simulated_s: float = 0.0
@@ -49,7 +49,11 @@ class Summary:
 
     def repeat_command(self, seed: int) -> str:
         command = f"{sys.executable} -m ottla.testing.simulator --seed {seed}"
-        return command if self.plant is None else f"{command} --plant {self.plant}"
+        if self.variant.plant is not None:
+            command += f" --plant {self.variant.plant}"
+        if self.variant.duration_s is not None:
+            command += f" --duration {self.variant.duration_s:g}"
+        return command
 
 
 def _listed(counts: dict[str, int]) -> str:
