@@ -10,8 +10,9 @@ MINUTES ?= 20
 run: $(READY)  ## Start a broker on localhost:9092 with its data in ./data.
 	@$(BIN)/ottla serve --data ./data
 
-test: check  ## Every check and every test.
-	$(BIN)/python -m pytest -n 4 --dist loadgroup
+test: check  ## Every check and every test; Spark's have the machine for themselves.
+	$(BIN)/python -m pytest -n 4 --dist loadgroup --ignore tests/spark
+	$(BIN)/python -m pytest tests/spark
 
 kill-matrix: $(READY)  ## Kill whoever takes part in a write from Spark, at every point.
 	$(BIN)/python -m pytest -m kill_matrix tests/spark
