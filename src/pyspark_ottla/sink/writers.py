@@ -6,7 +6,6 @@ query repeats.
 """
 
 import uuid
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +20,7 @@ from pyspark.sql.types import StructType
 
 from ottla.client.wire.producing import init_producer
 from pyspark_ottla.cluster_pool import borrow
+from pyspark_ottla.data_loss import logger
 from pyspark_ottla.sink.columns import validate_columns
 from pyspark_ottla.sink.decisions import Decision, Prepared
 from pyspark_ottla.sink.identity import BatchName
@@ -143,7 +143,8 @@ def _commit(options: SinkOptions, batch_id: int, messages: Sequence[TaskMessage]
         before = commit_batch(cluster, decision)
     is_first_of_run = before is None or before.batch.run_id != first.run_id
     if is_first_of_run and not all(message.is_two_phase for message in messages):
-        warnings.warn(ORDINARY_TRANSACTIONS, stacklevel=2)
+        # Not one of Python's warnings, which it shows once in a process, whatever the query.
+        logger.warning("sink %s: %s", options.sink_id, ORDINARY_TRANSACTIONS)
     settle()
 
 
