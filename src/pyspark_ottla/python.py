@@ -3,6 +3,9 @@
 Spark puts an archive of PySpark before everything that is installed, and Python compiles what it
 imports from an archive anew in every process. A start from the installed PySpark takes a third of
 the time, and Spark gives up on a process of a stream that is not there after ten seconds.
+
+Prints it for shells, where a server of Spark is started:
+`export PYSPARK_PYTHON=$(python -m pyspark_ottla.python)`.
 """
 
 import hashlib
@@ -54,3 +57,11 @@ def _is_own(path: Path, text: str) -> bool:
         and path.stat().st_uid == os.getuid()
         and path.read_text() == text
     )
+
+
+def main() -> None:
+    print(wrap_python())  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

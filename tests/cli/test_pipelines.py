@@ -4,7 +4,12 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Ottla
 
+from ottla.cli.pipelines.options import PipelineOptions
+from ottla.cli.pipelines.run import print_end
+
 pytest.importorskip("pyspark")
+
+from pyspark_ottla.pipeline.progress import Progress
 
 
 def test_problems_of_a_file_are_said_one_by_one(ottla: Ottla, tmp_path: Path) -> None:
@@ -64,3 +69,24 @@ def test_without_spark_it_says_what_to_install(
     assert errors == (
         "ottla: pipelines run on Spark, which is not installed: pip install 'ottla[spark]'\n"
     )
+
+
+def test_what_was_done_in_the_end(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = Progress("shop")
+    progress.add("totals", "topic per-minute")
+    progress.queries["totals"].rows_in = 4
+    progress.queries["totals"].rows_out = 1
+    print_end(progress, as_json=False)
+    assert capsys.readouterr().out == "totals: 4 rows in, 1 row out to topic per-minute\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (PipelineOptions(), "Spark starts, which takes some seconds; what it logs is in x.log"),
+        (PipelineOptions(master="spark://h:7077"), "Spark starts with spark://h:7077, which takes"),
+        (PipelineOptions(remote="sc://h"), "Spark is asked for at sc://h"),
+    ],
+)
+def test_what_a_user_waits_for(options: PipelineOptions, said: str) -> None:
+    assert options.describe_start(Path("x.log")).startswith(said)

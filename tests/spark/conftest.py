@@ -51,9 +51,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     from pyspark.sql import SparkSession
     from tests.spark.places import SETTINGS, base_environment
 
-    from pyspark_ottla.python import wrap_python
-
-    os.environ |= base_environment() | {"PYSPARK_PYTHON": str(wrap_python())}
+    os.environ |= base_environment()
     warehouse = tmp_path_factory.mktemp("warehouse")
     builder = SparkSession.builder.master("local[2]").config("spark.sql.warehouse.dir", warehouse)
     for name, value in SETTINGS.items():

@@ -18,6 +18,7 @@ from pathlib import Path
 from tests.broker_process import REPOSITORY
 
 from pyspark_ottla.java import find_java
+from pyspark_ottla.python import wrap_python
 from pyspark_ottla.session import session_settings
 
 HOST = "127.0.0.1"
@@ -67,7 +68,7 @@ def base_environment() -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("SPARK_")}
     return kept | {
         "JAVA_HOME": str(find_java().home),
-        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": str(wrap_python()),
         "PYTHONPATH": os.pathsep.join([str(REPOSITORY / "src"), str(REPOSITORY)]),
         "SPARK_LOCAL_IP": HOST,
     }

@@ -131,20 +131,20 @@ class Section:
             self.note(key, f"{key} must be a list of texts")
         return [self._scalar(item) for item in items]
 
-    def section(self, key: str, title: str = "") -> "Section | None":
-        """None if it is not there; what is no mapping is a problem."""
+    def section(self, key: str, title: str = "", example: str = "") -> "Section | None":
+        """None if it is not there; what is no mapping is a problem, and told by an example."""
         node = self._nodes.get(key)
         if node is None or node.tag == _NULL_TAG:
             return None
         if not isinstance(node, yaml.MappingNode):
-            self.note(key, f"{key} must be a mapping")
+            self.note(key, f"{key} must be a mapping" + (f", as {example}" if example else ""))
             return None
         return Section(node, title or f"{key} of {self.title}", self.document)
 
-    def sections(self, kind: str) -> Iterator[tuple[Text, "Section"]]:
+    def sections(self, kind: str, example: str) -> Iterator[tuple[Text, "Section"]]:
         """Every value with its name, if all are mappings; `kind` says what each of them is."""
         for name in self._nodes:
-            section = self.section(name, f"{kind} {name}")
+            section = self.section(name, f"{kind} {name}", example)
             if section is not None:
                 yield Text(name, self.line_of(name)), section
             elif self._nodes[name].tag == _NULL_TAG:

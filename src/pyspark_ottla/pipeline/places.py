@@ -34,7 +34,8 @@ def read_sources(root: Section, directory: Path) -> dict[str, Source]:
     if section is None:
         root.note("sources", "sources is missing: the topics that the pipeline reads")
         return {}
-    return {str(name): _source(name, each, directory) for name, each in section.sections("source")}
+    found = section.sections("source", "{topic: orders}")
+    return {str(name): _source(name, each, directory) for name, each in found}
 
 
 def _source(name: Text, section: Section, directory: Path) -> Source:
@@ -87,7 +88,8 @@ def read_steps(root: Section) -> dict[str, Step]:
     section = root.section("steps", "steps")
     if section is None:
         return {}
-    return {str(name): _step(name, each) for name, each in section.sections("step")}
+    found = section.sections("step", "{sql: select customer from orders}")
+    return {str(name): _step(name, each) for name, each in found}
 
 
 def _step(name: Text, section: Section) -> Step:
@@ -116,7 +118,8 @@ def _step(name: Text, section: Section) -> Step:
 
 
 def _watermark(section: Section) -> Watermark | None:
-    given = section.section("watermark", f"watermark of {section.title}")
+    example = "{column: at, delay: 5 minutes}"
+    given = section.section("watermark", f"watermark of {section.title}", example)
     if given is None:
         return None
     given.allow(("column", "delay"))
@@ -126,7 +129,10 @@ def _watermark(section: Section) -> Watermark | None:
 
 def _expectations(section: Section) -> tuple[Expectation, ...]:
     given = section.section("expect", f"expect of {section.title}")
-    return () if given is None else tuple(_expectation(*each) for each in given.sections("expect"))
+    if given is None:
+        return ()
+    found = given.sections("expect", "{check: amount > 0, otherwise: drop}")
+    return tuple(_expectation(*each) for each in found)
 
 
 def _expectation(name: Text, section: Section) -> Expectation:

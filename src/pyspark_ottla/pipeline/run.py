@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from pyspark_ottla.pipeline.model import Pipeline
 from pyspark_ottla.pipeline.problems import PipelineError, Problem
 from pyspark_ottla.pipeline.progress import Progress
-from pyspark_ottla.pipeline.spark_errors import describe_error
+from pyspark_ottla.pipeline.spark_errors import NO_PYTHON, describe_error
 from pyspark_ottla.pipeline.topics import make_topics
 from pyspark_ottla.pipeline.validate import validate_pipeline
 from pyspark_ottla.pipeline.writers import Query, build_queries
@@ -24,7 +24,7 @@ _POLL_S = 0.2
 # What a query that starts again gets over; what the failed one had done is not done again. A Python
 # process that Spark starts has ten seconds to come up, which is not enough on a very busy machine.
 # The other was seen once, with plans that are serialized well otherwise.
-_MAY_PASS = ("Python worker failed to connect back", "Task not serializable")
+_MAY_PASS = (NO_PYTHON, "Task not serializable")
 _RESTARTS_MAX = 5
 _GRACE_S = 10.0
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from pyspark_ottla.pipeline.document import Section, Text
 from pyspark_ottla.pipeline.model import Sink, SinkKind
 from pyspark_ottla.pipeline.paths import resolve_path
+from pyspark_ottla.tables.address import is_catalog_name
 
 MODES = ("append", "update", "complete")
 
@@ -35,12 +36,16 @@ _ONLY_FOR = {
     "sink-id": (SinkKind.TOPIC, *_TABLES),
 }
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,45}")
+_INTERVAL = re.compile(
+    r"(interval\s+)?(\d+\s+(millisecond|second|minute|hour|day|week)s?\s*)+", re.IGNORECASE
+)
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
 def read_sinks(root: Section, directory: Path) -> dict[str, Sink]:
     section = root.section("sinks", "sinks")
-    found = [] if section is None else list(section.sections("sink"))
+    example = "{from: orders, topic: copied-orders}"
+    found = [] if section is None else list(section.sections("sink", example))
     if not found:
         root.note("sinks", "sinks is missing: where the rows go")
     return {str(name): _sink(name, each, directory) for name, each in found}
@@ -55,7 +60,7 @@ def _sink(name: Text, section: Section, directory: Path) -> Sink:
     kind = _kind(section)
     for key, kinds in _ONLY_FOR.items():
         if key in section and kind not in kinds:
-            section.note(key, f"{key} is for {' and '.join(kinds)}")
+            section.note(key, f"{key} is for sinks with {' or '.join(kinds)}")
     mode = section.choice("mode", MODES, "append")
     if kind is SinkKind.PARQUET and mode != "append":
         section.note("mode", f"Parquet files are only appended to, so mode cannot be {mode}")
@@ -68,7 +73,7 @@ def _sink(name: Text, section: Section, directory: Path) -> Sink:
         target=_target(section, kind, directory),
         input=section.text("from", is_needed=True),
         mode=mode,
-        trigger=str(section.text("every")),
+        trigger=_trigger(section),
         key=_key(section, kind),
         order_by=str(section.text("order-by")),
         deleted=str(section.text("deleted")),
@@ -93,9 +98,22 @@ def _target(section: Section, kind: SinkKind, directory: Path) -> Text:
     text = section.text(kind, is_needed=kind in section and not may_be_empty)
     if kind is SinkKind.TOPIC and text and not _TOPIC.fullmatch(text):
         section.note(kind, f"{text!r} is not a name of a topic")
-    if kind in (SinkKind.PARQUET, SinkKind.DELTA) and text:
+    if text and _is_path(kind, text):
         return Text(resolve_path(directory, text), text.line)
     return text
+
+
+def _trigger(section: Section) -> str:
+    text = section.text("every")
+    if text and not _INTERVAL.fullmatch(text):
+        section.note("every", f"every is {text!r}; it is a time, as 10 seconds or 1 minute")
+    return str(text)
+
+
+def _is_path(kind: SinkKind, target: str) -> bool:
+    if kind is SinkKind.ICEBERG:
+        return not is_catalog_name(target)
+    return kind in (SinkKind.PARQUET, SinkKind.DELTA)
 
 
 def _key(section: Section, kind: SinkKind) -> tuple[Text, ...]:

@@ -10,6 +10,12 @@ _SQL_STATE = re.compile(r" ?SQLSTATE: \w+")
 _PYTHON_ERROR = re.compile(r"^(?:[A-Za-z_]\w*\.)*([A-Z]\w*): (.+)$", re.MULTILINE)
 _RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (.+)")
 _CHARACTERS_MAX = 600
+# Spark does not say which of the reasons it was.
+NO_PYTHON = "Python worker failed to connect back"
+_NO_PYTHON_MEANS = (
+    f"{NO_PYTHON} within ten seconds: the machine is too busy, or the Python there"
+    " (PYSPARK_PYTHON) lacks a package; Spark's log has what it said"
+)
 
 
 class SparkProblem(NamedTuple):
@@ -19,6 +25,8 @@ class SparkProblem(NamedTuple):
 
 def describe_error(error: BaseException) -> SparkProblem:
     text = str(error)
+    if NO_PYTHON in text:
+        return SparkProblem(_NO_PYTHON_MEANS, None)
     raised = _RAISED.search(text)
     if raised:
         return SparkProblem(_plain(raised[1]), None)

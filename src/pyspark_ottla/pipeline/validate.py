@@ -4,6 +4,8 @@ The file itself is checked when it is loaded; here come the topics, and with Spa
 SQL, the functions, and what each sink is given.
 """
 
+from typing import Any
+
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
@@ -12,7 +14,7 @@ from pyspark_ottla.pipeline.batch_writers import table_writer
 from pyspark_ottla.pipeline.frames import Frames, build_frames
 from pyspark_ottla.pipeline.model import Pipeline, Sink, SinkKind
 from pyspark_ottla.pipeline.problems import PipelineError, Problem
-from pyspark_ottla.pipeline.session import apply_settings
+from pyspark_ottla.pipeline.session import apply_settings, is_remote
 from pyspark_ottla.pipeline.spark_errors import describe_error
 from pyspark_ottla.pipeline.topics import find_problems
 from pyspark_ottla.pipeline.writers import as_records, sink_id
@@ -51,6 +53,9 @@ def _sink_problems(
         reason = f"{sink.input} reads no source, so there is nothing to wait for"
         return [Problem(sink.input.line, f"{title}: {reason}")]
     problems = []
+    if sink.kind is SinkKind.CONSOLE and is_remote(spark):
+        reason = "a server of Spark Connect cannot print here; write to a topic, or use --master"
+        problems.append(Problem(sink.line, f"{title}: {reason}"))
     for column in sink.partition_by:
         if column not in frame.columns:
             known = ", ".join(frame.columns)
@@ -97,9 +102,9 @@ def _table_problems(pipeline: Pipeline, sink: Sink, frame: DataFrame, title: str
 
 def _mode_problems(spark: SparkSession, sink: Sink, frame: DataFrame, title: str) -> list[Problem]:
     """Whether Spark can do the steps before the sink in its mode; it says so only to itself."""
-    jvm = getattr(spark, "_jvm", None)
-    if jvm is None:  # Spark Connect; it is found when the query starts.
+    if is_remote(spark):  # It is found when the query starts.
         return []
+    jvm: Any = spark._jvm
     mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, sink.mode.capitalize())()
     checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
     try:

@@ -42,16 +42,21 @@ class LineView:
 
 def batch_line(pipeline: str, query: QueryProgress) -> str:
     parts = [
-        f"{pipeline}.{query.name}: batch {query.batch_id} in {query.batch_ms} ms",
-        f"{query.rows_in} rows in ({query.rows_in_per_s:.0f}/s)",
+        f"{pipeline}.{query.name}: batch {query.batch_id} in {query.batch_ms} ms"
+        f" at {query.rows_in_per_s:.0f} rows/s",
+        f"so far {counted(query.rows_in, 'row')} in",
         f"{query.rows_out} out",
         f"lag {query.lag}",
     ]
     if query.state_rows:
-        parts.append(f"state {query.state_rows} rows")
+        parts.append(f"state {counted(query.state_rows, 'row')}")
     if refused := describe_refused(query):
         parts.append(f"refused {refused}")
     return ", ".join(parts)
+
+
+def counted(count: int, name: str) -> str:
+    return f"{count} {name}" if count == 1 else f"{count} {name}s"
 
 
 def describe_refused(query: QueryProgress) -> str:
@@ -61,15 +66,15 @@ def describe_refused(query: QueryProgress) -> str:
 Cell = Callable[[QueryProgress], str]
 
 _COLUMNS: tuple[tuple[str, Cell], ...] = (
-    ("IN", lambda query: short(query.rows_in)),
-    ("IN/S", lambda query: short(query.rows_in_per_s)),
-    ("OUT", lambda query: short(query.rows_out)),
-    ("OUT/S", lambda query: short(query.rows_out_per_s)),
-    ("LAG", lambda query: short(query.lag)),
-    ("MS", lambda query: short(query.batch_ms)),
-    ("STATE", lambda query: short(query.state_rows)),
-    ("BYTES", lambda query: short(query.state_bytes)),
-    ("REFUSED", lambda query: short(sum(query.refused.values()))),
+    ("ROWS\nIN", lambda query: short(query.rows_in)),
+    ("\nIN/S", lambda query: short(query.rows_in_per_s)),
+    ("ROWS\nOUT", lambda query: short(query.rows_out)),
+    ("\nOUT/S", lambda query: short(query.rows_out_per_s)),
+    ("\nLAG", lambda query: short(query.lag)),
+    ("BATCH\nMS", lambda query: short(query.batch_ms)),
+    ("STATE\nROWS", lambda query: short(query.state_rows)),
+    ("STATE\nBYTES", lambda query: short(query.state_bytes)),
+    ("ROWS\nREFUSED", lambda query: short(sum(query.refused.values()))),
 )
 _WHOLE_UP_TO = 99_999
 _UNITS = "kMG"
@@ -107,30 +112,38 @@ class TableView:
 
 
 def draw(progress: Progress) -> Any:
+    """The numbers, and below them where each sink writes to and what has failed."""
+    from rich.console import Group
+
+    lines = [_line(query) for query in progress.queries.values()]
+    return Group(_numbers(progress), *lines)
+
+
+def _numbers(progress: Progress) -> Any:
     from rich import box
     from rich.table import Table
-    from rich.text import Text
 
-    table = Table("SINK", box=box.SIMPLE_HEAD, pad_edge=False, title=progress.pipeline)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=progress.pipeline)
     table.title_justify = "left"
     table.padding = (0, 1, 0, 0)
+    table.add_column("\nSINK", no_wrap=True)
     for title, _ in _COLUMNS:
         table.add_column(title, justify="right", no_wrap=True)
     for query in progress.queries.values():
-        cells = [cell(query) for _, cell in _COLUMNS]
-        table.add_row(_name(query), *cells)
-    for query in progress.queries.values():
-        if query.error:
-            table.caption = Text(f"{query.name}: {query.error}", style="red")
+        table.add_row(query.name, *(cell(query) for _, cell in _COLUMNS), style=_style(query))
     return table
 
 
-def _name(query: QueryProgress) -> Any:
+def _line(query: QueryProgress) -> Any:
     from rich.text import Text
 
-    style, state = "green", ""
     if query.error:
-        style, state = "red", " failed"
-    elif not query.is_running:
-        style, state = "", " ended"
-    return Text(query.name + state, style).append(f"\n{query.target}", style="dim")
+        return Text(f"{query.name} has failed: {query.error}", style=_style(query))
+    state = "writes to" if query.is_running else "has ended; its rows are in"
+    return Text(f"{query.name} {state} {query.target}", style="dim")
+
+
+def _style(query: QueryProgress) -> str:
+    if query.error:
+        return "red"
+    return "green" if query.is_running else ""

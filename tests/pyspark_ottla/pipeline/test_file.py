@@ -54,6 +54,25 @@ def problems_of(directory: Path, text: str, **given: object) -> list[tuple[int, 
     return [tuple(problem) for problem in raised.value.problems]
 
 
+def test_paths_are_meant_from_the_directory_of_the_file(tmp_path: Path) -> None:
+    text = """\
+name: paths
+sources: {all: {topic: all}}
+sinks:
+  files: {from: all, parquet: files}
+  delta: {from: all, delta: lake/delta}
+  iceberg: {from: all, iceberg: lake/iceberg}
+  catalog: {from: all, iceberg: lake.sales.orders}
+"""
+    targets = {name: sink.target for name, sink in load(tmp_path, text).sinks.items()}
+    assert targets == {
+        "files": str(tmp_path / "files"),
+        "delta": str(tmp_path / "lake" / "delta"),
+        "iceberg": str(tmp_path / "lake" / "iceberg"),
+        "catalog": "lake.sales.orders",
+    }
+
+
 def test_everything_that_a_file_can_say(tmp_path: Path) -> None:
     pipeline = load(tmp_path, WHOLE, variables={"table": "files"})
     assert pipeline.name == "orders-per-minute"
@@ -139,11 +158,14 @@ def test_a_small_one_has_defaults(tmp_path: Path) -> None:
         ("topic: lines", "topic: '${x}'", 3, "there is no variable x; add it under variables"),
         ("topic: lines", "topic: a, topic: b", 3, "source lines: topic is there twice"),
         ("{topic: lines}", "", 3, "sources: lines is empty"),
-        ("{topic: lines}", "7", 3, "sources: lines must be a mapping"),
+        ("{topic: lines}", "7", 3, "sources: lines must be a mapping, as {topic: "),
+        ("topic: lines", "topic: lines, watermark: at", 3, "as {column: at, delay: 5 minutes}"),
+        ("topic: lines", "topic: lines, expect: {a: b > 0}", 3, "a must be a mapping, as {check"),
         ("  lines:", "  li-nes:", 3, "'li-nes' is the name of a table in SQL"),
         ("from: lines", "from: line", 5, "there is no source or step line before it"),
         ("topic: out", "topik: out", 5, "give one of topic, delta, iceberg, parquet, console"),
-        ("topic: out", "parquet: out", 5, "format is for topic"),
+        ("topic: out", "parquet: out", 5, "format is for sinks with topic"),
+        ("topic: out", "topic: out, every: soon", 5, "every is 'soon'; it is a time, as 10 sec"),
         ("topic: out", "topic: out, mode: add", 5, "mode is 'add'; it can be append, update"),
         ("topic: out, format: record", "delta: t, mode: update", 5, "give their key"),
         ("topic: out, format: record", "delta: t, deleted: gone", 5, "give key"),

@@ -25,6 +25,10 @@ pyspark_ottla.value_formats.BadValue: orders-0: the value at offset 3 is not jso
 \tat org.apache.spark.api.python.BasePythonRunner.handlePythonException
 java.lang.IllegalStateException: after
 """
+NO_PYTHON = """\
+[STREAM_FAILED] Query terminated with exception: Python worker failed to connect back. SQLSTATE: XX
+\tat org.apache
+"""
 RAISED = """\
 [STREAM_FAILED] Query terminated: [USER_RAISED_EXCEPTION] orders: a row is bad: {"a":1} \
 SQLSTATE: P0001
@@ -44,6 +48,12 @@ SQLSTATE: P0001
         (SYNTAX, "Syntax error at or near 'fram'", 3),
         (PYTHON, "orders-0: the value at offset 3 is not json", None),
         (RAISED, 'orders: a row is bad: {"a":1}', None),
+        (
+            NO_PYTHON,
+            "Python worker failed to connect back within ten seconds: the machine is too busy, or"
+            " the Python there (PYSPARK_PYTHON) lacks a package; Spark's log has what it said",
+            None,
+        ),
         ("something else", "something else", None),
     ],
 )

@@ -29,23 +29,31 @@ def test_a_line_for_each_batch() -> None:
     shown.take("out", report(1))
     view.show(shown)
     assert stream.getvalue().splitlines() == [
-        "shop.out: batch 0 in 500 ms, 100 rows in (200/s), 30 out, lag 20, state 7 rows,"
-        " refused orders.positive=4 orders.bad value=1",
-        "shop.out: batch 1 in 500 ms, 200 rows in (200/s), 60 out, lag 20, state 7 rows,"
-        " refused orders.positive=8 orders.bad value=2",
+        "shop.out: batch 0 in 500 ms at 200 rows/s, so far 100 rows in, 30 out, lag 20,"
+        " state 7 rows, refused orders.positive=4 orders.bad value=1",
+        "shop.out: batch 1 in 500 ms at 200 rows/s, so far 200 rows in, 60 out, lag 20,"
+        " state 7 rows, refused orders.positive=8 orders.bad value=2",
     ]
 
 
-def drawn(shown: Progress) -> str:
-    console = Console(file=io.StringIO(), width=200)
+def drawn(shown: Progress, width: int = 200) -> str:
+    console = Console(file=io.StringIO(), width=width)
     console.print(draw(shown))
     return console.file.getvalue()  # type: ignore[attr-defined,no-any-return]
 
 
 def test_a_table_on_a_terminal() -> None:
     text = drawn(progress())
-    for part in ("out", "topic totals", "100", "200", "30", "7", "4096", "LAG"):
+    for part in ("100", "200", "30", "7", "4096", "LAG", "out writes to topic totals"):
         assert part in text
+
+
+def test_it_fits_into_80_columns() -> None:
+    shown = Progress("shop")
+    shown.add("dead-letter-orders", "topic orders.dead-letter")
+    shown.take("dead-letter-orders", report(numInputRows=99_999))
+    lines = drawn(shown, width=80).splitlines()
+    assert any("dead-letter-orders" in line and "99999" in line for line in lines)
 
 
 @pytest.mark.parametrize(
@@ -67,8 +75,13 @@ def test_a_table_shows_what_failed() -> None:
     shown = progress()
     shown.fail("out", "the value at offset 3 is not json")
     text = drawn(shown)
-    assert "failed" in text
-    assert "the value at offset 3 is not json" in text
+    assert "out has failed: the value at offset 3 is not json" in text
+
+
+def test_a_table_shows_what_has_ended() -> None:
+    shown = progress()
+    shown.end("out")
+    assert "out has ended; its rows are in topic totals" in drawn(shown)
 
 
 def test_a_terminal_gets_the_table() -> None:

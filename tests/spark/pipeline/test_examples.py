@@ -169,6 +169,23 @@ def test_an_archive_has_every_record_as_it_is(orders: Shop) -> None:
     ] or files.select("day").distinct().count() > 1  # What was replayed has another day.
 
 
+def test_an_archive_in_a_delta_table(orders: Shop) -> None:
+    path = orders.directory / "archive-delta"
+    orders.run("archive-delta.yaml", topic="orders", path=str(path))
+    orders.send("orders", [("a key", "another record")], partition=1)
+    orders.run("archive-delta.yaml", topic="orders", path=str(path))
+    table = deltalake.DeltaTable(str(path / "orders")).to_pyarrow_table()
+    archived = {(row["partition"], row["offset"]): row for row in table.to_pylist()}
+    assert len(archived) == len(table)
+    written = records(orders.cluster, "orders")
+    assert {place: (row["key"], row["value"]) for place, row in archived.items()} == {
+        (partition, each.offset): (each.key, each.value)
+        for partition, part in written.items()
+        for each in part
+    }
+    assert {row["day"] for row in archived.values()} >= {START.date()}
+
+
 def click(user: str, page: str, minutes: float) -> dict[str, Any]:
     return {"user": user, "page": page, "at": (START + dt.timedelta(minutes=minutes)).isoformat()}
 

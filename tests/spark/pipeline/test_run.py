@@ -91,6 +91,20 @@ def test_parquet_in_partitions(workshop: Workshop) -> None:
     assert sorted(row.amount for row in read.collect()) == [30, 50, 70]
 
 
+def test_an_iceberg_table(workshop: Workshop) -> None:
+    workshop.topic("orders")
+    workshop.send("orders", [order("anna", 30), order("ben", 50)])
+    text = ORDERS.replace('topic: "{name}-out"\n', "iceberg: lake/orders\n")
+    workshop.run(text)
+    workshop.send("orders", [order("anna", 70), order("carl", 12)])
+    again = workshop.run(text).queries["out"]
+    assert (again.rows_in, again.rows_out) == (2, 2)
+    table = f"iceberg:{workshop.directory / 'lake' / 'orders'}"
+    rows = workshop.spark.read.format("ottla_table").load(table).collect()
+    assert {row.customer: row.amount for row in rows} == {"anna": 70, "ben": 50, "carl": 12}
+    assert len(rows) == 3
+
+
 def test_the_console(workshop: Workshop, capsys: pytest.CaptureFixture[str]) -> None:
     workshop.topic("orders")
     workshop.send("orders", [order("anna", 30)])

@@ -62,7 +62,7 @@ def run(
             )
         finally:
             view.close()
-    _print_end(progress, as_json=as_json)
+    print_end(progress, as_json=as_json)
 
 
 def _run(
@@ -80,6 +80,8 @@ def _run(
 
     # Nothing has begun while Spark starts, so a signal then ends it without more ado.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if sys.stderr.isatty():
+        view.print(options.describe_start(log))
     session = options.open_session(pipeline, log)
     try:
         running = PipelineRun(session, pipeline, once=once, watch=view.show, show=print_line)
@@ -112,7 +114,7 @@ def _metrics(host: str, port: int | None, progress: "Progress", view: "View") ->
         server.close()
 
 
-def _print_end(progress: "Progress", *, as_json: bool) -> None:
+def print_end(progress: "Progress", *, as_json: bool) -> None:
     if as_json:
         sinks = [
             {
@@ -127,7 +129,8 @@ def _print_end(progress: "Progress", *, as_json: bool) -> None:
         ]
         print_json({"pipeline": progress.pipeline, "sinks": sinks})
         return
+    from pyspark_ottla.pipeline.view import counted
+
     for query in progress.queries.values():
-        print_line(
-            f"{query.name}: {query.rows_in} rows in, {query.rows_out} rows out to {query.target}"
-        )
+        rows = f"{counted(query.rows_in, 'row')} in, {counted(query.rows_out, 'row')} out"
+        print_line(f"{query.name}: {rows} to {query.target}")

@@ -34,5 +34,7 @@ def validate(
     if as_json:
         print_json({"pipeline": pipeline.name, "valid": True, **counts})
     else:
-        shown = ", ".join(f"{count} {kind}" for kind, count in counts.items())
+        from pyspark_ottla.pipeline.view import counted
+
+        shown = ", ".join(counted(count, kind[:-1]) for kind, count in counts.items())
         print_line(f"pipeline {pipeline.name} is valid: {shown}")
