@@ -13,9 +13,9 @@ a crash checks and indexes everything anew.
 
 import struct
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple, Self, TypeVar
+from typing import NamedTuple, Self
 from uuid import UUID
 
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -37,29 +37,16 @@ from ottla.storage.errors import CorruptLog
 from ottla.storage.filesystem import Filesystem, parent_of
 from ottla.storage.local_log import LocalLog
 from ottla.storage.log_directory import LogDirectory
+from ottla.storage.log_history import LogHistory
+from ottla.storage.log_lookups import LogLookups
 from ottla.storage.producer_state import EXPIRATION_MS
-from ottla.storage.reading import (
-    FoundTimestamp,
-    LogSlice,
-    ReadHint,
-    collect_aborted,
-    find_max_timestamp,
-    find_timestamp,
-)
-from ottla.storage.recovery import (
-    LoadedLog,
-    LoadRequest,
-    load_log,
-    note_aborted,
-    replay_producers,
-)
+from ottla.storage.reading import FoundTimestamp, LogSlice, ReadHint
+from ottla.storage.recovery import LoadedLog, LoadRequest, load_log
 from ottla.storage.retention import expired_count, passed_count
 from ottla.storage.segment import Segment
 from ottla.storage.transaction_index import AbortedTransaction
 
 _BEGINNING = struct.Struct(">qii")  # Base offset, batch length, partition leader epoch.
-
-T = TypeVar("T")
 
 NO_APPEND_TIME = -1
 
@@ -74,9 +61,11 @@ class Appended(NamedTuple):
 class PartitionLog:
     __slots__ = (
         "_config",
+        "_history",
         "_identity_unsynced",
         "_local",
         "_lock",
+        "_lookups",
         "directory",
         "high_watermark",
         "home",
@@ -110,6 +99,7 @@ class PartitionLog:
         self._config = config
         self._identity_unsynced = False
         self._lock = threading.Lock()
+        self._history = LogHistory(loaded.leader_epochs, loaded.producers)
         self._local = LocalLog(
             home,
             directory,
@@ -117,8 +107,9 @@ class PartitionLog:
             loaded.segments,
             loaded.log_end_offset,
             self._lock,
-            self._on_roll,
+            self._history.on_roll,
         )
+        self._lookups = LogLookups(self._local, self._lock, self._failed)
 
     @classmethod
     def open(
@@ -262,10 +253,7 @@ class PartitionLog:
             assign(batch, 0, offset, leader_epoch)
             with self._disk_errors():
                 self._local.write(memoryview(batch), last_offset, header.max_timestamp)
-            self._assign_epoch(leader_epoch, offset)
-            if marker is not None:
-                completed = self.producers.update_marker(header, marker, offset)
-                note_aborted(self._local.active, completed)
+            self._history.on_control(header, marker, leader_epoch, offset, self._local.active)
         return Appended(offset, last_offset, NO_APPEND_TIME, False)
 
     def append_as_follower(self, records: memoryview) -> Appended:
@@ -282,10 +270,7 @@ class PartitionLog:
             while batches:
                 with self._disk_errors():
                     count = self._local.write_run(records, batches)
-                for position, header in batches[:count]:
-                    self._assign_epoch(header.partition_leader_epoch, header.base_offset)
-                    completed = self.producers.replay(records, position, header)
-                    note_aborted(self._local.active, completed)
+                self._history.on_copied(records, batches[:count], self._local.active)
                 batches = batches[count:]
             return Appended(first_offset, self._local.end.offset - 1, NO_APPEND_TIME, False)
 
@@ -327,19 +312,16 @@ class PartitionLog:
                 return found
             return self.read(offset, size_max, offset_limit, cached_only=cached_only)
         except (CorruptLog, OSError) as error:
-            self._raise_unless_moved(error, generation)
+            self._lookups.raise_unless_moved(error, generation)
             return self.read(offset, size_max, offset_limit, cached_only=cached_only)
 
     def offset_for_timestamp(self, timestamp_ms: int) -> FoundTimestamp | None:
         """The first record whose timestamp is not smaller; may wait for the disk."""
-        local = self._local
-        return self._look(
-            lambda: find_timestamp(local.segments, timestamp_ms, self.log_start_offset, local.end)
-        )
+        return self._lookups.timestamp(timestamp_ms, self.log_start_offset)
 
     def offset_of_max_timestamp(self) -> FoundTimestamp | None:
         """The first record that has the largest timestamp; may wait for the disk."""
-        return self._look(lambda: find_max_timestamp(self._local.segments, self.log_start_offset))
+        return self._lookups.max_timestamp(self.log_start_offset)
 
     def last_stable_offset(self, high_watermark: int) -> int:
         """Up to here every transaction is decided."""
@@ -349,8 +331,7 @@ class PartitionLog:
 
     def aborted_transactions(self, first_offset: int, end_offset: int) -> list[AbortedTransaction]:
         """Those with records from `first_offset` up to, not including, `end_offset`."""
-        local = self._local
-        return self._look(lambda: collect_aborted(local.segments, first_offset, end_offset))
+        return self._lookups.aborted(first_offset, end_offset)
 
     def roll(self) -> None:
         """Begin a new segment, unless the active one is empty."""
@@ -399,12 +380,8 @@ class PartitionLog:
             if end_offset < self.log_start_offset:
                 self._start_anew(self.log_start_offset)
                 return
-            self.leader_epochs.truncate_from_end(end_offset)
             self.high_watermark = min(self.high_watermark, end_offset)
-            start = self.producers.truncate_and_reload(
-                self.log_start_offset, end_offset, now_ms=0
-            )  # No producer is too old at time 0.
-            replay_producers(self.producers, self._local.segments, start, end_offset)
+            self._history.on_end_moved(self._local.segments, self.log_start_offset, end_offset)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Remove everything; the next record has `offset`."""
@@ -473,27 +450,15 @@ class PartitionLog:
             self.home.on_partitions_changed()
             self.directory = directory
 
-    def _assign_epoch(self, leader_epoch: int, offset: int) -> None:
-        if leader_epoch > self.leader_epochs.latest_epoch:
-            self.leader_epochs.assign(leader_epoch, offset)
-
-    def _on_roll(self, offset: int) -> None:
-        self.producers.take_snapshot(offset, sync=False)
-
     def _start_anew(self, offset: int) -> None:
         self._local.start_anew(offset)
         self.log_start_offset = self.high_watermark = offset
-        self.leader_epochs.clear()
-        self.leader_epochs.flush(
-            offset
-        )  # What a crash brought back would be another log's history.
-        self.producers.truncate_fully()
+        self._history.start_anew(offset)
 
     def _start_at(self, offset: int) -> None:
         self.log_start_offset = offset
         self.high_watermark = max(self.high_watermark, offset)
-        self.leader_epochs.truncate_from_start(offset)
-        self.producers.on_log_start_moved(offset)
+        self._history.on_start_moved(offset)
 
     def _remove_first(self, count: int) -> None:
         if count:
@@ -502,24 +467,6 @@ class PartitionLog:
             self.producers.remove_snapshots_before(base_offset)
             if base_offset > self.log_start_offset:
                 self._start_at(base_offset)
-
-    def _look(self, look: Callable[[], T]) -> T:
-        """Look something up, again if the segments were moved or removed meanwhile."""
-        generation = self._settled_generation()
-        try:
-            found = look()
-        except (CorruptLog, OSError) as error:
-            self._raise_unless_moved(error, generation)
-            return self._look(look)
-        return found if generation == self._settled_generation() else self._look(look)
-
-    def _raise_unless_moved(self, error: CorruptLog | OSError, generation: int) -> None:
-        if generation == self._settled_generation():
-            raise self._failed(error) if isinstance(error, OSError) else error
-
-    def _settled_generation(self) -> int:
-        with self._lock:  # Whoever is changing the segments is done then.
-            return self._local.generation
 
     @contextmanager
     def _disk_errors(self, *, while_syncing: bool = False) -> Iterator[None]:

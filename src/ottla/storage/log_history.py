@@ -1,0 +1,70 @@
+"""What is known of a log's batches: which leader epochs wrote them, and what producers did.
+
+It follows every append and every cut, so that it never tells of a batch that is not there. Changes
+come under the lock of the log.
+"""
+
+from collections.abc import Sequence
+
+from ottla.records.batch import BatchHeader
+from ottla.records.decoder import Marker
+from ottla.storage.leader_epochs import LeaderEpochCache
+from ottla.storage.producer_state import ProducerStateManager
+from ottla.storage.recovery import note_aborted, replay_producers
+from ottla.storage.segment import Segment
+
+
+class LogHistory:
+    __slots__ = ("leader_epochs", "producers")
+
+    def __init__(self, leader_epochs: LeaderEpochCache, producers: ProducerStateManager) -> None:
+        self.leader_epochs = leader_epochs
+        self.producers = producers
+
+    def on_control(
+        self,
+        header: BatchHeader,
+        marker: Marker | None,
+        leader_epoch: int,
+        offset: int,
+        segment: Segment,
+    ) -> None:
+        """A control batch of this leader was appended to the segment."""
+        self._assign_epoch(leader_epoch, offset)
+        if marker is not None:
+            note_aborted(segment, self.producers.update_marker(header, marker, offset))
+
+    def on_copied(
+        self, records: memoryview, batches: Sequence[tuple[int, BatchHeader]], segment: Segment
+    ) -> None:
+        """Batches of another leader, by position, were appended to the segment."""
+        for position, header in batches:
+            self._assign_epoch(header.partition_leader_epoch, header.base_offset)
+            note_aborted(segment, self.producers.replay(records, position, header))
+
+    def on_roll(self, offset: int) -> None:
+        self.producers.take_snapshot(offset, sync=False)
+
+    def on_end_moved(
+        self, segments: Sequence[Segment], log_start_offset: int, end_offset: int
+    ) -> None:
+        """The log was cut there."""
+        self.leader_epochs.truncate_from_end(end_offset)
+        # No producer is too old at time 0.
+        start = self.producers.truncate_and_reload(log_start_offset, end_offset, now_ms=0)
+        replay_producers(self.producers, segments, start, end_offset)
+
+    def on_start_moved(self, offset: int) -> None:
+        self.leader_epochs.truncate_from_start(offset)
+        self.producers.on_log_start_moved(offset)
+
+    def start_anew(self, offset: int) -> None:
+        """Everything is gone."""
+        self.leader_epochs.clear()
+        # What a crash brought back would be another log's history.
+        self.leader_epochs.flush(offset)
+        self.producers.truncate_fully()
+
+    def _assign_epoch(self, leader_epoch: int, offset: int) -> None:
+        if leader_epoch > self.leader_epochs.latest_epoch:
+            self.leader_epochs.assign(leader_epoch, offset)
