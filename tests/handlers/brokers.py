@@ -193,6 +193,17 @@ class RecordingFlusher(Flusher):
         super().request(log, callback)
 
 
+def _config_rules(static):
+    return ConfigRules(
+        TOPIC_SCHEMA,
+        BROKER_SCHEMA,
+        BROKER_SCHEMA.parse({name.replace("_", "."): value for name, value in static.items()}),
+        topic_defaults,
+        ConfigSchema(GROUP_KEYS),
+        validate_group,
+    )
+
+
 class Node:
     """Broker 1, registered with two listeners, on a loop of its own.
 
@@ -203,28 +214,52 @@ class Node:
         self.loop = asyncio.new_event_loop()
         self.executor = ThreadPoolExecutor(1)
         self.failures = []
+        self.session = FakeSession()
+        self.coordinator_epoch = 0
+        self.is_in_touch = True
+        self._clock = SystemClock()
+        self._supervisor = Supervisor(self.loop, self.failures.append)
+        rules = _config_rules(static)
         disk = FaultyFilesystem(seed=1)
-        clock = SystemClock()
-        rules = ConfigRules(
-            TOPIC_SCHEMA,
-            BROKER_SCHEMA,
-            BROKER_SCHEMA.parse({name.replace("_", "."): value for name, value in static.items()}),
-            topic_defaults,
-            ConfigSchema(GROUP_KEYS),
-            validate_group,
-        )
-        supervisor = Supervisor(self.loop, self.failures.append)
         feed = MetadataFeed()
         self.image = feed.image
+        self.quorum = self._make_quorum(rules, disk, feed)
+        self.controller = ControllerClient(self.quorum.forwarding.call)
+        self.flusher = (
+            RecordingFlusher(self.loop, self.executor, self.failures.append) if flushes else None
+        )
+        self.replicas = LedPartitions(self.image, disk, self.flusher)
+        self.groups = self._make_coordinators(
+            CONSUMER_OFFSETS_TOPIC, self._group_machine, GroupRecordCodec
+        )
+        self.transactions = self._make_coordinators(
+            TRANSACTION_STATE_TOPIC, self._transaction_machine, TransactionRecordCodec
+        )
+        markers = TransactionMarkers(self.replicas, self.groups, self._clock.now_ms, self.loop)
+        self.completion = TransactionCompletion(
+            self.transactions,
+            self.image,
+            markers.write,
+            lambda _: self.coordinator_epoch,
+            self._supervisor,
+            self.loop,
+        )
+        self.run(self._register())
+        feed.listen(FeedListener(self._on_record, lambda _: None))
+        configs = EffectiveConfigs(self.image, rules, 1)
+        self.share = self.run(self._start_share_groups(configs))
+        self.broker = self._make_broker(configs, markers, api_versions or {})
+
+    def _make_quorum(self, rules, disk, feed):
         ids = count(1)
-        self.quorum = MetadataQuorum(
+        return MetadataQuorum(
             QuorumSettings(
                 identity=Identity(cluster_id=CLUSTER_ID, key=ReplicaKey(1, UUID(int=1))),
                 listener_name="PLAINTEXT",
                 bootstrap={},
                 rules=rules,
             ),
-            open_replica(disk, "/data", clock.now_ms()),
+            open_replica(disk, "/data", self._clock.now_ms()),
             feed,
             Peers(self.loop, "node-1"),
             dataclasses.replace(
@@ -234,52 +269,25 @@ class Node:
                 new_uuid=lambda: UUID(int=next(ids)),
                 executor=self.executor,
             ),
-            supervisor,
+            self._supervisor,
             self.failures.append,
         )
-        self.controller = ControllerClient(self.quorum.forwarding.call)
-        self.flusher = (
-            RecordingFlusher(self.loop, self.executor, self.failures.append) if flushes else None
-        )
-        self.replicas = LedPartitions(self.image, disk, self.flusher)
-        self.groups = Coordinators(
-            CONSUMER_OFFSETS_TOPIC,
+
+    def _make_coordinators(self, topic, new_machine, codec):
+        return Coordinators(
+            topic,
             self.image,
             partition_for,
-            self._group_machine,
-            GroupRecordCodec,
-            clock,
-            supervisor,
+            new_machine,
+            codec,
+            self._clock,
+            self._supervisor,
             self.loop,
             self.executor,
         )
-        self.transactions = Coordinators(
-            TRANSACTION_STATE_TOPIC,
-            self.image,
-            partition_for,
-            self._transaction_machine,
-            TransactionRecordCodec,
-            clock,
-            supervisor,
-            self.loop,
-            self.executor,
-        )
-        markers = TransactionMarkers(self.replicas, self.groups, clock.now_ms, self.loop)
-        self.coordinator_epoch = 0
-        self.is_in_touch = True
-        self.completion = TransactionCompletion(
-            self.transactions,
-            self.image,
-            markers.write,
-            lambda _: self.coordinator_epoch,
-            supervisor,
-            self.loop,
-        )
-        self.run(self._register())
-        feed.listen(FeedListener(self._on_record, lambda _: None))
-        configs = EffectiveConfigs(self.image, rules, 1)
-        self.share = self.run(self._start_share_groups(configs, clock, supervisor))
-        self.broker = Broker(
+
+    def _make_broker(self, configs, markers, api_versions):
+        return Broker(
             node_id=1,
             cluster_id=CLUSTER_ID,
             image=self.image,
@@ -295,27 +303,26 @@ class Node:
             producer_ids=ProducerIds(self._allocate),
             replicas=self.replicas,
             follower_sessions=FollowerSessions(
-                self.replicas, count(1).__next__, clock, self.loop, self.executor
+                self.replicas, count(1).__next__, self._clock, self.loop, self.executor
             ),
             groups=self.groups,
             transactions=self.transactions,
             completion=self.completion,
             markers=markers,
             remote_transactions=RemoteTransactions(
-                1, self.image, self.transactions.partition_of, None, supervisor, self.loop
+                1, self.image, self.transactions.partition_of, None, self._supervisor, self.loop
             ),
             pending_writes=PendingWrites(self.loop),
             share=self.share,
             logs=OneDirectory(self.replicas),
-            clock=clock,
+            clock=self._clock,
             loop=self.loop,
             executor=self.executor,
-            supervisor=supervisor,
+            supervisor=self._supervisor,
             fetch_bytes_max=1 << 20,
             reads_from_nearest=True,
-            api_versions=api_versions or {},
+            api_versions=api_versions,
         )
-        self.session = FakeSession()
 
     def run(self, awaitable):
         return self.loop.run_until_complete(awaitable)
@@ -350,7 +357,7 @@ class Node:
 
     def close(self):
         self.run(self.quorum.stop())
-        self.run(self.broker.supervisor.stop())
+        self.run(self._supervisor.stop())
         coordinators = (self.groups, self.transactions, self.share.coordinators)
         for runtime in (runtime for each in coordinators for runtime in each.all()):
             runtime.unload(ApiError(ErrorCode.not_coordinator))
@@ -366,7 +373,7 @@ class Node:
                 for coordinators in (self.groups, self.transactions, self.share.coordinators):
                     coordinators.leadership_listener.on_elected(partition)
 
-    async def _start_share_groups(self, configs, clock, supervisor):
+    async def _start_share_groups(self, configs):
         return make_share_groups(
             1,
             self.replicas,
@@ -375,8 +382,8 @@ class Node:
             GroupConfigs(configs, self.image).share,
             self.controller,
             self._share_coordinator_at,
-            clock,
-            supervisor,
+            self._clock,
+            self._supervisor,
             self.loop,
             self.executor,
         )

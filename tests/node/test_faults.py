@@ -39,6 +39,15 @@ async def started(disk: FaultyFilesystem) -> Node:
     return node
 
 
+@asynccontextmanager
+async def serving(disk: FaultyFilesystem) -> AsyncIterator[WireClient]:
+    """A client of a node that is started, and stopped in order at the end."""
+    node = await started(disk)
+    async with client_of(node) as client:
+        yield client
+    await node.stop()
+
+
 async def crash(node: Node, disk: FaultyFilesystem) -> None:
     """The power goes: what the node would still write is lost, then the disk is as it is."""
     disk.power_loss_after(0)
@@ -92,8 +101,7 @@ def test_a_deleted_topic_leaves_no_log_behind_after_a_power_loss(seed: int) -> N
 def test_a_full_disk_refuses_writes_serves_reads_and_recovers() -> None:
     async def run() -> None:
         disk = FaultyFilesystem()
-        node = await started(disk)
-        async with client_of(node) as client:
+        async with serving(disk) as client:
             await client.create_topic("orders")
             assert (await client.produce("orders", b"before")).error_code == 0
             disk.disk_full()
@@ -103,7 +111,6 @@ def test_a_full_disk_refuses_writes_serves_reads_and_recovers() -> None:
             disk.disk_full(None)
             assert (await client.produce("orders", b"after")).error_code == 0
             assert await client.read_all("orders") == [b"before", b"after"]
-        await node.stop()
 
     asyncio.run(run())
 
@@ -111,17 +118,13 @@ def test_a_full_disk_refuses_writes_serves_reads_and_recovers() -> None:
 def test_a_node_stops_in_order_while_its_disk_is_full() -> None:
     async def run() -> None:
         disk = FaultyFilesystem()
-        node = await started(disk)
-        async with client_of(node) as client:
+        async with serving(disk) as client:
             await client.create_topic("orders")
             assert (await client.produce("orders", b"kept")).error_code == 0
-        disk.disk_full()
-        await node.stop()
+            disk.disk_full()
         disk.disk_full(None)
-        node = await started(disk)
-        async with client_of(node) as client:
+        async with serving(disk) as client:
             assert await client.read_all("orders") == [b"kept"]
-        await node.stop()
 
     asyncio.run(run())
 
@@ -129,8 +132,7 @@ def test_a_node_stops_in_order_while_its_disk_is_full() -> None:
 def test_a_topic_that_was_created_on_a_full_disk_is_served_when_there_is_room() -> None:
     async def run() -> None:
         disk = FaultyFilesystem()
-        node = await started(disk)
-        async with client_of(node) as client:
+        async with serving(disk) as client:
             make_directory = disk.make_directory
 
             def full(path: str, *, sync: bool = True) -> None:
@@ -144,7 +146,6 @@ def test_a_topic_that_was_created_on_a_full_disk_is_served_when_there_is_room() 
             while (await client.produce("orders", b"kept")).error_code:
                 pass
             assert await client.read_all("orders") == [b"kept"]
-        await node.stop()
 
     asyncio.run(run())
 
@@ -152,8 +153,7 @@ def test_a_topic_that_was_created_on_a_full_disk_is_served_when_there_is_room() 
 def test_a_failed_sync_is_never_acknowledged_and_takes_the_directory_offline() -> None:
     async def run() -> None:
         disk = FaultyFilesystem()
-        node = await started(disk)
-        async with client_of(node) as client:
+        async with serving(disk) as client:
             await client.create_topic("orders")
             assert (await client.produce("orders", b"kept")).error_code == 0
             disk.fail_next_sync()
@@ -161,7 +161,28 @@ def test_a_failed_sync_is_never_acknowledged_and_takes_the_directory_offline() -
             assert answer.error_code == ErrorCode.kafka_storage_error
             answer = await client.produce("orders", b"refused")
             assert answer.error_code == ErrorCode.kafka_storage_error
-        await node.stop()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_served_after_a_failed_sync_and_a_restart_survives_a_power_loss(seed: int) -> None:
+    """The machine ran on meanwhile, so the cache has what the disk may not have."""
+
+    async def run() -> None:
+        disk = FaultyFilesystem(seed)
+        async with serving(disk) as client:
+            await client.create_topic("orders")
+            assert (await client.produce("orders", b"kept")).error_code == 0
+            disk.fail_next_sync()
+            assert (await client.produce("orders", b"not acknowledged")).error_code
+        node = await started(disk)
+        async with client_of(node) as client:
+            served = await client.read_all("orders")
+        assert served[0] == b"kept"
+        await crash(node, disk)
+        async with serving(disk) as client:
+            assert await client.read_all("orders") == served
 
     asyncio.run(run())
 
@@ -171,12 +192,10 @@ def test_a_fetch_of_what_was_never_synced_sees_nothing_of_it() -> None:
 
     async def run() -> None:
         disk = FaultyFilesystem()
-        node = await started(disk)
-        async with client_of(node) as client:
+        async with serving(disk) as client:
             await client.create_topic("orders")
             disk.fail_next_sync()
             await client.produce("orders", b"lost")
             assert (await client.fetch("orders", 0)).records in (None, b"")
-        await node.stop()
 
     asyncio.run(run())
