@@ -6,8 +6,8 @@ are dynamic can be set for brokers, for the others are read once at start.
 
 import enum
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from kio.schema.alter_configs.v2 import request as replacement
 from kio.schema.alter_configs.v2.response import AlterConfigsResourceResponse as ReplacementResult
@@ -34,6 +34,10 @@ from ottla.machine.result import Result
 from ottla.protocol.config import ConfigKey, ConfigSchema, ConfigType
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
+
+R = TypeVar("R")
+
+_AskedResource = incremental.AlterConfigsResource | replacement.AlterConfigsResource
 
 
 class Operation(enum.IntEnum):
@@ -68,52 +72,43 @@ class ConfigControl:
     def incremental_alter_configs(
         self, request: incremental.IncrementalAlterConfigsRequest
     ) -> Result[IncrementalAlterConfigsResponse]:
-        records: list[ConfigRecord] = []
-        results = []
-        repeated = _repeated(request.resources)
-        for asked in request.resources:
-            error = None
-            try:
-                resource = self._resource(asked.resource_type, asked.resource_name, repeated)
-                records.extend(self._validated(resource, self._increments(resource, asked.configs)))
-            except ApiError as raised:
-                error = raised
-            results.append(
-                IncrementalResult(
-                    error_code=ErrorCode.none if error is None else error.code,
-                    error_message=None if error is None else error.message,
-                    resource_type=asked.resource_type,
-                    resource_name=asked.resource_name,
-                )
-            )
-        response = IncrementalAlterConfigsResponse(
-            throttle_time=NO_THROTTLE, responses=tuple(results)
-        )
+        records, results = self._alter(request.resources, self._increments, IncrementalResult)
+        response = IncrementalAlterConfigsResponse(throttle_time=NO_THROTTLE, responses=results)
         return Result(response, () if request.validate_only else self._with_effects(records))
 
     def alter_configs(
         self, request: replacement.AlterConfigsRequest
     ) -> Result[AlterConfigsResponse]:
+        records, results = self._alter(request.resources, _replacements, ReplacementResult)
+        response = AlterConfigsResponse(throttle_time=NO_THROTTLE, responses=results)
+        return Result(response, () if request.validate_only else self._with_effects(records))
+
+    def _alter(
+        self,
+        resources: Sequence[_AskedResource],
+        changes_of: Callable[[_Resource, Any], list[ConfigRecord]],
+        result_of: Callable[..., R],
+    ) -> tuple[list[ConfigRecord], tuple[R, ...]]:
+        """The records of the resources that can be altered, and a result for each of them."""
         records: list[ConfigRecord] = []
         results = []
-        repeated = _repeated(request.resources)
-        for asked in request.resources:
+        repeated = _repeated(resources)
+        for asked in resources:
             error = None
             try:
                 resource = self._resource(asked.resource_type, asked.resource_name, repeated)
-                records.extend(self._validated(resource, _replacements(resource, asked.configs)))
+                records.extend(self._validated(resource, changes_of(resource, asked.configs)))
             except ApiError as raised:
                 error = raised
             results.append(
-                ReplacementResult(
+                result_of(
                     error_code=ErrorCode.none if error is None else error.code,
                     error_message=None if error is None else error.message,
                     resource_type=asked.resource_type,
                     resource_name=asked.resource_name,
                 )
             )
-        response = AlterConfigsResponse(throttle_time=NO_THROTTLE, responses=tuple(results))
-        return Result(response, () if request.validate_only else self._with_effects(records))
+        return records, tuple(results)
 
     def _with_effects(self, records: list[ConfigRecord]) -> tuple[MetadataRecord, ...]:
         return (*records, *self._leadership.changes_by_configs(self._index, records))
@@ -273,7 +268,7 @@ def _validate_once(names: Iterable[str]) -> None:
 
 
 def _repeated(
-    resources: Iterable[incremental.AlterConfigsResource | replacement.AlterConfigsResource],
+    resources: Iterable[_AskedResource],
 ) -> set[tuple[int, str]]:
     named = Counter((one.resource_type, one.resource_name) for one in resources)
     return {resource for resource, count in named.items() if count > 1}

@@ -3,8 +3,7 @@
 The coordinator of a share group has the state of share-partitions removed.
 """
 
-from collections.abc import Awaitable, Iterable
-from uuid import UUID
+from collections.abc import Awaitable
 
 from kio.schema.delete_share_group_state.v0.request import (
     DeleteShareGroupStateRequest,
@@ -18,15 +17,12 @@ from kio.schema.delete_share_group_state.v0.response import (
 
 from ottla.groups.share.state_coordinator import SharePartitionKey
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.share_state_calls import (
-    Begun,
-    Outcome,
-    begin_each,
-    outcomes,
-    refusals,
-    validate_exists,
-)
+from ottla.handlers.share_state_calls import StateAnswers, only_error, validate_exists
 from ottla.protocol.errors import ApiError
+
+_ANSWERS = StateAnswers(
+    DeleteShareGroupStateResponse, DeleteStateResult, only_error(PartitionResult)
+)
 
 
 def handle_delete_share_group_state(
@@ -36,35 +32,10 @@ def handle_delete_share_group_state(
         validate_exists(broker, key)
         return broker.share.coordinator.delete(key)
 
-    return _answer(begin_each(request, begin))
-
-
-async def _answer(begun: Begun) -> DeleteShareGroupStateResponse:
-    return _response(await outcomes(begun))
+    return _ANSWERS.answer(request, begin)
 
 
 def error_response(
     request: DeleteShareGroupStateRequest, error: ApiError
 ) -> DeleteShareGroupStateResponse:
-    return _response(refusals(request, error))
-
-
-def _response(
-    topics: Iterable[tuple[UUID | None, list[Outcome]]],
-) -> DeleteShareGroupStateResponse:
-    return DeleteShareGroupStateResponse(
-        results=tuple(
-            DeleteStateResult(
-                topic_id=topic_id,
-                partitions=tuple(
-                    PartitionResult(
-                        partition=outcome.partition,
-                        error_code=outcome.error_code,
-                        error_message=outcome.error_message,
-                    )
-                    for outcome in found
-                ),
-            )
-            for topic_id, found in topics
-        )
-    )
+    return _ANSWERS.refuse(request, error)

@@ -3,8 +3,7 @@
 The coordinator of a share group makes the state of share-partitions, or makes it anew.
 """
 
-from collections.abc import Awaitable, Iterable
-from uuid import UUID
+from collections.abc import Awaitable
 
 from kio.schema.initialize_share_group_state.v0.request import (
     InitializeShareGroupStateRequest,
@@ -18,8 +17,12 @@ from kio.schema.initialize_share_group_state.v0.response import (
 
 from ottla.groups.share.state_coordinator import SharePartitionKey
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.share_state_calls import Begun, Outcome, begin_each, outcomes, refusals
+from ottla.handlers.share_state_calls import StateAnswers, only_error
 from ottla.protocol.errors import ApiError
+
+_ANSWERS = StateAnswers(
+    InitializeShareGroupStateResponse, InitializeStateResult, only_error(PartitionResult)
+)
 
 
 def handle_initialize_share_group_state(
@@ -28,35 +31,10 @@ def handle_initialize_share_group_state(
     def begin(key: SharePartitionKey, data: PartitionData) -> Awaitable[None]:
         return broker.share.coordinator.initialize(key, data.state_epoch, data.start_offset)
 
-    return _answer(begin_each(request, begin))
-
-
-async def _answer(begun: Begun) -> InitializeShareGroupStateResponse:
-    return _response(await outcomes(begun))
+    return _ANSWERS.answer(request, begin)
 
 
 def error_response(
     request: InitializeShareGroupStateRequest, error: ApiError
 ) -> InitializeShareGroupStateResponse:
-    return _response(refusals(request, error))
-
-
-def _response(
-    topics: Iterable[tuple[UUID | None, list[Outcome]]],
-) -> InitializeShareGroupStateResponse:
-    return InitializeShareGroupStateResponse(
-        results=tuple(
-            InitializeStateResult(
-                topic_id=topic_id,
-                partitions=tuple(
-                    PartitionResult(
-                        partition=outcome.partition,
-                        error_code=outcome.error_code,
-                        error_message=outcome.error_message,
-                    )
-                    for outcome in found
-                ),
-            )
-            for topic_id, found in topics
-        )
-    )
+    return _ANSWERS.refuse(request, error)

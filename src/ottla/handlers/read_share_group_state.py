@@ -3,8 +3,7 @@
 A broker that begins to lead a share-partition gets its state; older leaders are refused from then.
 """
 
-from collections.abc import Awaitable, Iterable
-from uuid import UUID
+from collections.abc import Awaitable
 
 from kio.schema.read_share_group_state.v0.request import PartitionData, ReadShareGroupStateRequest
 from kio.schema.read_share_group_state.v0.response import (
@@ -17,7 +16,7 @@ from kio.static.primitive import i8, i16, i32, i64
 
 from ottla.groups.share.state_coordinator import SharePartitionKey, ShareState
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.share_state_calls import Begun, Outcome, begin_each, outcomes, refusals
+from ottla.handlers.share_state_calls import Outcome, StateAnswers
 from ottla.protocol.errors import ApiError
 
 _NO_STATE = ShareState(start_offset=0)  # Beside an error.
@@ -29,28 +28,13 @@ def handle_read_share_group_state(
     def begin(key: SharePartitionKey, data: PartitionData) -> Awaitable[ShareState]:
         return broker.share.coordinator.read(key, data.leader_epoch)
 
-    return _answer(begin_each(request, begin))
-
-
-async def _answer(begun: Begun) -> ReadShareGroupStateResponse:
-    return _response(await outcomes(begun))
+    return _ANSWERS.answer(request, begin)
 
 
 def error_response(
     request: ReadShareGroupStateRequest, error: ApiError
 ) -> ReadShareGroupStateResponse:
-    return _response(refusals(request, error))
-
-
-def _response(
-    topics: Iterable[tuple[UUID | None, list[Outcome]]],
-) -> ReadShareGroupStateResponse:
-    return ReadShareGroupStateResponse(
-        results=tuple(
-            ReadStateResult(topic_id=topic_id, partitions=tuple(map(_partition, found)))
-            for topic_id, found in topics
-        )
-    )
+    return _ANSWERS.refuse(request, error)
 
 
 def _partition(outcome: Outcome) -> PartitionResult:
@@ -71,3 +55,6 @@ def _partition(outcome: Outcome) -> PartitionResult:
             for batch in state.batches
         ),
     )
+
+
+_ANSWERS = StateAnswers(ReadShareGroupStateResponse, ReadStateResult, _partition)

@@ -5,8 +5,7 @@ The coordinator of a share group asks how far the group is in share-partitions.
 v1  how many records after the start offset are done (KIP-1226)
 """
 
-from collections.abc import Awaitable, Iterable
-from uuid import UUID
+from collections.abc import Awaitable
 
 from kio.schema.read_share_group_state_summary.v1.request import (
     PartitionData,
@@ -21,7 +20,7 @@ from kio.static.primitive import i32, i64
 
 from ottla.groups.share.state_coordinator import SharePartitionKey, ShareState
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.share_state_calls import Begun, Outcome, begin_each, outcomes, refusals
+from ottla.handlers.share_state_calls import Outcome, StateAnswers
 from ottla.protocol.errors import ApiError
 
 _NO_STATE = ShareState()  # Beside an error.
@@ -33,28 +32,13 @@ def handle_read_share_group_state_summary(
     def begin(key: SharePartitionKey, _: PartitionData) -> Awaitable[ShareState]:
         return broker.share.coordinator.read_summary(key)
 
-    return _answer(begin_each(request, begin))
-
-
-async def _answer(begun: Begun) -> ReadShareGroupStateSummaryResponse:
-    return _response(await outcomes(begun))
+    return _ANSWERS.answer(request, begin)
 
 
 def error_response(
     request: ReadShareGroupStateSummaryRequest, error: ApiError
 ) -> ReadShareGroupStateSummaryResponse:
-    return _response(refusals(request, error))
-
-
-def _response(
-    topics: Iterable[tuple[UUID | None, list[Outcome]]],
-) -> ReadShareGroupStateSummaryResponse:
-    return ReadShareGroupStateSummaryResponse(
-        results=tuple(
-            ReadStateSummaryResult(topic_id=topic_id, partitions=tuple(map(_partition, found)))
-            for topic_id, found in topics
-        )
-    )
+    return _ANSWERS.refuse(request, error)
 
 
 def _partition(outcome: Outcome) -> PartitionResult:
@@ -68,3 +52,6 @@ def _partition(outcome: Outcome) -> PartitionResult:
         start_offset=i64(state.start_offset),
         delivery_complete_count=i32(state.delivery_complete_count),
     )
+
+
+_ANSWERS = StateAnswers(ReadShareGroupStateSummaryResponse, ReadStateSummaryResult, _partition)

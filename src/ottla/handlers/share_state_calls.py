@@ -4,8 +4,8 @@ Each names a group and share-partitions of it, which are answered one by one. Th
 brokers: from the leaders of the partitions, and from the coordinator of the group.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from kio.static.primitive import i32
@@ -15,6 +15,7 @@ from ottla.handlers.broker import Broker
 from ottla.protocol.errors import ApiError, ErrorCode
 
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 class PartitionOf(Protocol):
@@ -38,10 +39,62 @@ class Outcome(NamedTuple):
         return None if self.error is None else self.error.message
 
 
-Begun = Mapping[UUID | None, Sequence[tuple[i32, "Awaitable[Any] | ApiError"]]]
+_Begun = Mapping[UUID | None, Sequence[tuple[i32, "Awaitable[Any] | ApiError"]]]
+_Outcomes = Iterable[tuple[UUID | None, Iterable[Outcome]]]
 
 
-def begin_each(request: Any, begin: Callable[[SharePartitionKey, Any], Awaitable[R]]) -> Begun:
+class StateAnswers(Generic[R]):
+    """Makes the responses of one API: `partition` tells of an outcome, `topic` holds those."""
+
+    def __init__(
+        self,
+        response: Callable[..., R],
+        topic: Callable[..., object],
+        partition: Callable[[Outcome], object],
+    ) -> None:
+        self._response = response
+        self._topic = topic
+        self._partition = partition
+
+    def answer(
+        self, request: Any, begin: Callable[[SharePartitionKey, Any], Awaitable[object]]
+    ) -> Awaitable[R]:
+        return self._finish(_begin_each(request, begin))
+
+    def refuse(self, request: Any, error: ApiError) -> R:
+        """The same error for every share-partition of the request."""
+        return self._respond(
+            (topic.topic_id, [Outcome(data.partition, None, error) for data in topic.partitions])
+            for topic in request.topics
+        )
+
+    async def _finish(self, begun: _Begun) -> R:
+        return self._respond(
+            [
+                (topic_id, [await _outcome(*each) for each in partitions])
+                for topic_id, partitions in begun.items()
+            ]
+        )
+
+    def _respond(self, topics: _Outcomes) -> R:
+        return self._response(
+            results=tuple(
+                self._topic(topic_id=topic_id, partitions=tuple(map(self._partition, found)))
+                for topic_id, found in topics
+            )
+        )
+
+
+def only_error(partition_result: Callable[..., T]) -> Callable[[Outcome], T]:
+    """For the APIs that have nothing else to tell of a share-partition."""
+    return lambda outcome: partition_result(
+        partition=outcome.partition,
+        error_code=outcome.error_code,
+        error_message=outcome.error_message,
+    )
+
+
+def _begin_each(request: Any, begin: Callable[[SharePartitionKey, Any], Awaitable[R]]) -> _Begun:
     """Begin with each share-partition at once, in the order of the request.
 
     As in Kafka, a request without a group is answered without a word.
@@ -72,14 +125,6 @@ def _begun(
         return error
 
 
-async def outcomes(begun: Begun) -> list[tuple[UUID | None, list[Outcome]]]:
-    """By topic, in the order of the request."""
-    return [
-        (topic_id, [await _outcome(*each) for each in partitions])
-        for topic_id, partitions in begun.items()
-    ]
-
-
 async def _outcome(partition: i32, begun: Awaitable[Any] | ApiError) -> Outcome:
     try:
         if isinstance(begun, ApiError):
@@ -87,14 +132,6 @@ async def _outcome(partition: i32, begun: Awaitable[Any] | ApiError) -> Outcome:
         return Outcome(partition, await begun, None)
     except ApiError as error:
         return Outcome(partition, None, error)
-
-
-def refusals(request: Any, error: ApiError) -> list[tuple[UUID | None, list[Outcome]]]:
-    """The same error for every share-partition of a request."""
-    return [
-        (topic.topic_id, [Outcome(data.partition, None, error) for data in topic.partitions])
-        for topic in request.topics
-    ]
 
 
 def validate_exists(broker: Broker, key: SharePartitionKey) -> None:

@@ -6,8 +6,7 @@ request count where they overlap earlier ones.
 v1  how many records after the start offset are done (KIP-1226)
 """
 
-from collections.abc import Awaitable, Iterable
-from uuid import UUID
+from collections.abc import Awaitable
 
 from kio.schema.write_share_group_state.v1.request import (
     PartitionData,
@@ -26,8 +25,10 @@ from ottla.groups.share.delivery import DeliveryState, StateBatch
 from ottla.groups.share.state_batches import combined
 from ottla.groups.share.state_coordinator import SharePartitionKey, StateWrite
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.share_state_calls import Begun, Outcome, begin_each, outcomes, refusals
+from ottla.handlers.share_state_calls import StateAnswers, only_error
 from ottla.protocol.errors import ApiError, ErrorCode
+
+_ANSWERS = StateAnswers(WriteShareGroupStateResponse, WriteStateResult, only_error(PartitionResult))
 
 
 def handle_write_share_group_state(
@@ -36,17 +37,13 @@ def handle_write_share_group_state(
     def begin(key: SharePartitionKey, data: PartitionData) -> Awaitable[None]:
         return broker.share.coordinator.write(key, _write(data))
 
-    return _answer(begin_each(request, begin))
-
-
-async def _answer(begun: Begun) -> WriteShareGroupStateResponse:
-    return _response(await outcomes(begun))
+    return _ANSWERS.answer(request, begin)
 
 
 def error_response(
     request: WriteShareGroupStateRequest, error: ApiError
 ) -> WriteShareGroupStateResponse:
-    return _response(refusals(request, error))
+    return _ANSWERS.refuse(request, error)
 
 
 def _write(data: PartitionData) -> StateWrite:
@@ -70,25 +67,4 @@ def _batch(written: WrittenBatch) -> StateBatch:
         raise ApiError(ErrorCode.invalid_request, f"{written} makes no sense")
     return StateBatch(
         written.first_offset, written.last_offset, state.written, written.delivery_count
-    )
-
-
-def _response(
-    topics: Iterable[tuple[UUID | None, list[Outcome]]],
-) -> WriteShareGroupStateResponse:
-    return WriteShareGroupStateResponse(
-        results=tuple(
-            WriteStateResult(
-                topic_id=topic_id,
-                partitions=tuple(
-                    PartitionResult(
-                        partition=outcome.partition,
-                        error_code=outcome.error_code,
-                        error_message=outcome.error_message,
-                    )
-                    for outcome in found
-                ),
-            )
-            for topic_id, found in topics
-        )
     )
