@@ -23,7 +23,7 @@ from ottla.storage.manager import LogManager
 LATE_REQUESTS_INTERVAL_MS = 250
 OVERDUE_FLUSHES_INTERVAL_MS = 1_000
 REMOVAL_INTERVAL_MS = 1_000
-REFUSED_PARTITIONS_INTERVAL_MS = 1000
+REFUSED_PARTITIONS_INTERVAL_MS = 1_000
 
 
 class Housekeeping:
@@ -44,46 +44,54 @@ class Housekeeping:
         self._executor = executor
 
     def start(self, supervisor: Supervisor) -> None:
-        values = self._values
-        supervisor.start("late requests", self._expire_late_requests())
-        supervisor.start("flushes by time", self._flush_overdue())
-        supervisor.start("in-sync sets", self._shrink_in_sync_sets())
-        supervisor.start("refused partitions", self._retry_refused_partitions())
-        self._every(supervisor, values[LOG_RETENTION_CHECK_INTERVAL_MS], self._logs.retain)
-        self._every(supervisor, REMOVAL_INTERVAL_MS, self._logs.remove_discarded)
+        values, logs, replicas, clock = self._values, self._logs, self._replicas, self._clock
         self._every(
-            supervisor, values[LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS], self._logs.checkpoint
+            supervisor,
+            "late requests",
+            LATE_REQUESTS_INTERVAL_MS,
+            lambda: replicas.delayed_produces.expire(clock.monotonic_ms()),
+        )
+        self._every(
+            supervisor,
+            "flushes by time",
+            OVERDUE_FLUSHES_INTERVAL_MS,
+            lambda: replicas.flush_overdue(clock.monotonic_ms()),
+        )
+        lag_ms = values[REPLICA_LAG_TIME_MAX_MS]
+        self._every(supervisor, "in-sync sets", lag_ms / 2, replicas.shrink_in_sync_sets)
+        self._every(
+            supervisor,
+            "refused partitions",
+            REFUSED_PARTITIONS_INTERVAL_MS,
+            replicas.retry_refused,
+        )
+        self._every_in_thread(supervisor, values[LOG_RETENTION_CHECK_INTERVAL_MS], logs.retain)
+        self._every_in_thread(supervisor, REMOVAL_INTERVAL_MS, logs.remove_discarded)
+        self._every_in_thread(
+            supervisor, values[LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS], logs.checkpoint
         )
         if values[LOG_CLEANER_ENABLE]:
-            self._every(supervisor, values[LOG_CLEANER_BACKOFF_MS], self._logs.clean)
+            self._every_in_thread(supervisor, values[LOG_CLEANER_BACKOFF_MS], logs.clean)
         if FlushPolicy(values[FLUSH_POLICY]) is FlushPolicy.INTERVAL:
-            self._every(supervisor, values[FLUSH_INTERVAL_MS], self._logs.flush)
+            self._every_in_thread(supervisor, values[FLUSH_INTERVAL_MS], logs.flush)
 
-    def _every(self, supervisor: Supervisor, interval_ms: int, work: Callable[[], object]) -> None:
-        supervisor.start(work.__name__, self._repeat(interval_ms / 1000, work))
+    def _every(
+        self, supervisor: Supervisor, name: str, interval_ms: float, work: Callable[[], object]
+    ) -> None:
+        async def repeat() -> None:
+            while True:
+                await asyncio.sleep(interval_ms / 1000)
+                work()
 
-    async def _repeat(self, interval_s: float, work: Callable[[], object]) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            await asyncio.sleep(interval_s)
-            await loop.run_in_executor(self._executor, work)
+        supervisor.start(name, repeat())
 
-    async def _expire_late_requests(self) -> None:
-        while True:
-            await asyncio.sleep(LATE_REQUESTS_INTERVAL_MS / 1000)
-            self._replicas.delayed_produces.expire(self._clock.monotonic_ms())
+    def _every_in_thread(
+        self, supervisor: Supervisor, interval_ms: float, work: Callable[[], object]
+    ) -> None:
+        async def repeat() -> None:
+            loop = asyncio.get_running_loop()
+            while True:
+                await asyncio.sleep(interval_ms / 1000)
+                await loop.run_in_executor(self._executor, work)
 
-    async def _flush_overdue(self) -> None:
-        while True:
-            await asyncio.sleep(OVERDUE_FLUSHES_INTERVAL_MS / 1000)
-            self._replicas.flush_overdue(self._clock.monotonic_ms())
-
-    async def _shrink_in_sync_sets(self) -> None:
-        while True:
-            await asyncio.sleep(self._values[REPLICA_LAG_TIME_MAX_MS] / 2 / 1000)
-            self._replicas.shrink_in_sync_sets()
-
-    async def _retry_refused_partitions(self) -> None:
-        while True:
-            await asyncio.sleep(REFUSED_PARTITIONS_INTERVAL_MS / 1000)
-            self._replicas.retry_refused()
+        supervisor.start(work.__name__, repeat())

@@ -222,20 +222,7 @@ class Node:
         await server.bind()
         self._quorum = quorum = await self._open_quorum()
         controller = ControllerClient(quorum.forwarding.call)
-        self._registration = registration = Registration(
-            controller,
-            BrokerIdentity(
-                self.node_id,
-                self._logs.cluster_id,
-                self._environment.new_uuid(),
-                tuple(filter(None, self._logs.directory_ids.values())),
-                self._logs.previous_broker_epoch,
-            ),
-            lambda: self._feed.offset,
-            self.values[BROKER_HEARTBEAT_INTERVAL_MS],
-            self._remember_broker_epoch,
-            lambda: self._logs.offline_directory_ids,
-        )
+        self._registration = registration = self._make_registration(controller)
         self._start_replication(controller, registration)
         coordination = start_coordination(
             self.node_id,
@@ -310,6 +297,23 @@ class Node:
                 ),
                 lambda: quorum.leadership.leader_id is not None,
             )
+
+    def _make_registration(self, controller: ControllerClient) -> Registration:
+        identity = BrokerIdentity(
+            self.node_id,
+            self._logs.cluster_id,
+            self._environment.new_uuid(),
+            tuple(filter(None, self._logs.directory_ids.values())),
+            self._logs.previous_broker_epoch,
+        )
+        return Registration(
+            controller,
+            identity,
+            lambda: self._feed.offset,
+            self.values[BROKER_HEARTBEAT_INTERVAL_MS],
+            self._remember_broker_epoch,
+            lambda: self._logs.offline_directory_ids,
+        )
 
     def _remember_broker_epoch(self, epoch: int) -> None:
         """With flush.policy=ack a crash costs nothing that this broker said it had."""
