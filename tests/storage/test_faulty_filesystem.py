@@ -84,6 +84,18 @@ def test_what_a_failed_sync_should_have_written_is_lost() -> None:
     assert disk.read_bytes("/d/a") == b"synced\0\0\0\0later"
 
 
+def test_what_a_failed_sync_should_have_replaced_is_still_there() -> None:
+    disk = disk_with_file()
+    file = disk.open("/d/a")
+    file.write_at(b"SYNC", 0)
+    disk.fail_next_sync()
+    with pytest.raises(OSError, match="sync failure"):
+        file.sync()
+    assert file.read(0, 6) == b"SYNCed"
+    disk.crash()
+    assert disk.read_bytes("/d/a") == b"synced"
+
+
 def test_a_failed_directory_sync_keeps_the_change_volatile() -> None:
     outcomes = set()
     for seed in SEEDS:

@@ -4,8 +4,8 @@ A file has what is on the disk and what was written since its last sync; a direc
 on the disk and the changes since it was synced. A crash keeps what is on the disk and, drawn from
 the seed, any first part of the rest in the order in which it was written, cut at any byte; behind
 the cut there may be zeros or garbage up to the size that the file had. A sync that fails loses
-what it should have written (the system forgets that those pages were dirty), so that a later sync
-that succeeds puts zeros in their place.
+what it should have written (the system forgets that those pages were dirty): a later sync that
+succeeds leaves there what the disk had before, or zeros where it had nothing.
 
 `power_loss_after` ends the machine in the middle of its work: from then on every operation raises
 `PowerLoss` until `crash` starts it again.
@@ -35,13 +35,16 @@ class PowerLoss(BaseException):
 class _Write:
     position: int
     data: bytearray | None  # None: the file was cut at `position`.
+    lost: bool = False  # Only the file's size follows from it.
 
     def apply(self, content: bytearray) -> None:
         if self.data is None:
             del content[self.position :]
             return
-        content.extend(bytes(max(0, self.position - len(content))))
-        content[self.position : self.position + len(self.data)] = self.data
+        end = self.position + len(self.data)
+        content.extend(bytes(max(0, end - len(content))))
+        if not self.lost:
+            content[self.position : end] = self.data
 
 
 @dataclass(slots=True, eq=False)
@@ -64,8 +67,7 @@ class _FileNode:
 
     def lose_unsynced(self) -> None:
         for write in self.unsynced:
-            if write.data is not None:
-                write.data = bytearray(len(write.data))
+            write.lost = True
 
     def flip_bit(self, position: int, bit: int) -> None:
         for data, start in self._copies():
@@ -79,7 +81,7 @@ class _FileNode:
         for torn in self.unsynced[kept : kept + 1]:
             if torn.data is not None:
                 part = torn.data[: chance.randint(0, len(torn.data))]
-                _Write(torn.position, part).apply(self.on_disk)
+                _Write(torn.position, part, torn.lost).apply(self.on_disk)
         self._extend_with_junk(chance)
         self.unsynced.clear()
         self.content[:] = self.on_disk
