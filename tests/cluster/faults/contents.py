@@ -2,7 +2,7 @@
 
 import time
 
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from tests.cluster.faults.history import Place
 from tests.cluster.faults.workload import consumer_config, place_of
 
@@ -60,5 +60,13 @@ def _read(consumer: Consumer, ends: dict[Place, int]) -> dict[Place, list[tuple[
 
 
 def _end_offset(consumer: Consumer, place: Place) -> int:
-    _, end_offset = consumer.get_watermark_offsets(TopicPartition(*place), timeout=SILENCE_S)
-    return end_offset
+    """A leader that is new does not know it at once."""
+    deadline = time.monotonic() + SILENCE_S
+    while True:
+        try:
+            _, end_offset = consumer.get_watermark_offsets(TopicPartition(*place), timeout=10)
+        except KafkaException as error:
+            if time.monotonic() > deadline:
+                raise Unreadable(f"the end of {place} cannot be found: {error}") from error
+        else:
+            return end_offset

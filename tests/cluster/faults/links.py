@@ -28,7 +28,7 @@ class Links:
         self._changed = asyncio.Event()
         self._servers: dict[int, asyncio.Server] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._client_tasks: set[asyncio.Task[None]] = set()
+        self._client_tasks: dict[asyncio.Task[None], int] = {}  # And the node they connect to.
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
@@ -49,12 +49,13 @@ class Links:
 
         self._loop.call_soon_threadsafe(heal)
 
-    def disconnect_clients(self) -> None:
-        """They may connect again at once; nodes notice nothing else of it."""
+    def disconnect_clients(self, node_id: int) -> None:
+        """Of one node. They may connect again at once; nodes notice nothing else of it."""
 
         def disconnect() -> None:
-            for task in self._client_tasks:
-                task.cancel()
+            for task, target in self._client_tasks.items():
+                if target == node_id:
+                    task.cancel()
 
         self._loop.call_soon_threadsafe(disconnect)
 
@@ -82,7 +83,7 @@ class Links:
                 await self._join(node_id, port, reader, writer)
             finally:
                 self._tasks.discard(task)
-                self._client_tasks.discard(task)
+                self._client_tasks.pop(task, None)
                 writer.close()
 
         server = await asyncio.start_server(accept, "127.0.0.1", 0)
@@ -104,7 +105,7 @@ class Links:
             named = _NODE.match(first)
             source = int(named[1]) if named else CLIENT
             if source == CLIENT:
-                self._client_tasks.add(cast("asyncio.Task[None]", asyncio.current_task()))
+                self._client_tasks[cast("asyncio.Task[None]", asyncio.current_task())] = target
             await self._open(source, target)
             there_reader, there_writer = await asyncio.open_connection("127.0.0.1", port)
             there_writer.write(first)

@@ -87,13 +87,15 @@ def test_a_connection_ends_with_the_one_behind_it(links: Links) -> None:
         assert connection.recv(1) == b""
 
 
-def test_clients_are_disconnected_and_nodes_are_not(links: Links, echo_port: int) -> None:
-    port = links.add(1, echo_port)
-    client = socket.create_connection(("127.0.0.1", port), timeout=5)
-    node = socket.create_connection(("127.0.0.1", port), timeout=5)
-    with client, node:
-        assert exchange(client, request_of(b"rdkafka")) == request_of(b"rdkafka")
-        assert exchange(node, request_of(b"node-2")) == request_of(b"node-2")
-        links.disconnect_clients()
+def test_clients_of_a_node_are_disconnected_and_nothing_else(links: Links, echo_port: int) -> None:
+    first, second = links.add(1, echo_port), links.add(2, echo_port)
+    client = socket.create_connection(("127.0.0.1", first), timeout=5)
+    node = socket.create_connection(("127.0.0.1", first), timeout=5)
+    elsewhere = socket.create_connection(("127.0.0.1", second), timeout=5)
+    with client, node, elsewhere:
+        for connection, name in (client, b"rdkafka"), (node, b"node-2"), (elsewhere, b"rdkafka"):
+            assert exchange(connection, request_of(name)) == request_of(name)
+        links.disconnect_clients(1)
         assert client.recv(1) == b""
         assert exchange(node, b"again") == b"again"
+        assert exchange(elsewhere, b"again") == b"again"

@@ -73,7 +73,7 @@ class Writer(Worker):
                 "client.id": name,
                 "acks": "all",
                 "enable.idempotence": idempotent,
-                # One that is not idempotent keeps its order only so.
+                # One that is not idempotent keeps its order so, unless a partition moves.
                 "max.in.flight": 5 if idempotent else 1,
                 "linger.ms": 2,
                 "message.timeout.ms": DELIVERY_TIMEOUT_MS,
@@ -181,6 +181,8 @@ class Copier(Worker):
                 "client.id": self.name,
                 "transactional.id": self.name,
                 "transaction.timeout.ms": 30_000,
+                # With the other one, who lost all brokers waits for a coordinator for good.
+                "metadata.recovery.strategy": "none",
                 "request.timeout.ms": 5_000,
                 "socket.timeout.ms": 10_000,
                 "log_level": 0,
