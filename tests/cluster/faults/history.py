@@ -63,7 +63,8 @@ class Transaction(NamedTuple):
 class History:
     """Threads add to it; whoever checks it waits until they have ended."""
 
-    acked: dict[Place, dict[Written, int]] = field(default_factory=lambda: defaultdict(dict))
+    # Offsets, or None: an idempotent producer may hear that a record is there, and not where.
+    acked: dict[Place, dict[Written, int | None]] = field(default_factory=lambda: defaultdict(dict))
     idempotent: set[str] = field(default_factory=set)  # Writers.
     consumed: dict[Place, dict[int, bytes]] = field(default_factory=lambda: defaultdict(dict))
     transactions: list[Transaction] = field(default_factory=list)
@@ -79,7 +80,7 @@ class History:
     def consumed_count(self) -> int:
         return sum(map(len, self.consumed.values()))
 
-    def on_acked(self, place: Place, written: Written, offset: int) -> None:
+    def on_acked(self, place: Place, written: Written, offset: int | None) -> None:
         with self._lock:
             self.acked[place][written] = offset
 

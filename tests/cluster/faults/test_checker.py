@@ -8,7 +8,7 @@ PLACE = Place("records", 0)
 COPIES = Place("copies", 0)
 
 
-def history(*acked: tuple[Written, int], idempotent: bool = True) -> History:
+def history(*acked: tuple[Written, int | None], idempotent: bool = True) -> History:
     made = History()
     if idempotent:
         made.idempotent.add("a")
@@ -41,6 +41,12 @@ def kinds(findings: list[str]) -> list[str]:
 def test_what_an_idempotent_writer_was_promised(numbers: tuple[int, ...], found: list[str]) -> None:
     told = history((Written("a", 0), 0), (Written("a", 1), 1))
     assert kinds(check(told, log(*numbers))) == found
+
+
+def test_what_was_acknowledged_without_an_offset_is_there() -> None:
+    told = history((Written("a", 0), 0), (Written("a", 1), None))
+    assert check(told, log(0, 1)) == []
+    assert kinds(check(told, log(0, 2))) == ["lost"]
 
 
 def test_a_writer_that_is_not_idempotent_may_repeat_itself_and_change_places() -> None:
