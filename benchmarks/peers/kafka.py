@@ -96,7 +96,7 @@ class Kafka:
 
     def settings(self) -> dict[str, str]:
         return {
-            "Apache Kafka": f"{VERSION}, KRaft, one node, broker defaults",
+            "Apache Kafka": f"{VERSION}, KRaft, one process for each node, broker defaults",
             "Java": java_version(),
             "JVM flags": " ".join(JVM_FLAGS),
             "JVM warm-up": f"{self._warm_seconds:g} s of the same load before each kind of load",

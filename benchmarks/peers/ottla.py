@@ -47,7 +47,7 @@ class Ottla:
         show = [str(self._python), "-c", "import ottla; print(ottla.__version__)"]
         version = subprocess.run(show, check=True, capture_output=True, text=True)
         return {
-            "Ottla": f"{version.stdout.strip()}, one process, defaults",
+            "Ottla": f"{version.stdout.strip()}, one process for each node, defaults",
             "groups": f"{', '.join(_group_settings())} on every broker",
             "Ottla flush": f"flush.policy=ack|interval|os, flush.interval.ms={FLUSH_INTERVAL_MS}",
         }

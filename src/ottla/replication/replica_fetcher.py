@@ -219,10 +219,12 @@ class ReplicaFetcher:
                 if copy is None or copy.since_request >= number:
                     continue
                 if data.error_code == ErrorCode.offset_out_of_range:
+                    self._pass_over(copy)  # At once: another answer may say the same.
                     beginnings[copy] = data.log_start_offset
                 elif data.error_code:
                     self._leave_out(copy, ErrorCode(data.error_code).name)
                 elif data.diverging_epoch is not None:
+                    self._pass_over(copy)
                     cuts[copy] = cut_offset(copy.partition.log, data.diverging_epoch)
                 elif self._append(copy, data):
                     appended.append(copy)
@@ -293,7 +295,6 @@ class ReplicaFetcher:
             log = copy.partition.log
             offsets[log.topic_partition] = offset
             copy.partition.is_being_cut = True
-            self._pass_over(copy)
             logger.log(
                 logging.WARNING if offset < log.high_watermark else logging.INFO,
                 "%s ends at %d, committed up to %d; it goes on from %d of broker %d",

@@ -19,6 +19,9 @@ SEEDS_THAT_FAILED = (
     747394962,  # A leader that others had replaced told an idempotent producer of a gap.
     747394713,  # A checker took for written what waited for a slow disk.
 )
+LONG_SEEDS_THAT_FAILED = (
+    490293431,  # A follower cut its log twice, the second time after it had copied anew.
+)
 PLANT_SEEDS_COUNT_MAX = 100
 
 # Where each is found soon; after a change elsewhere it may be another of the seeds that follow.
@@ -63,6 +66,11 @@ def test_promises_hold_under_faults(first: int) -> None:
 @pytest.mark.parametrize("seed", SEEDS_THAT_FAILED)
 def test_a_seed_that_failed_once_passes(seed: int) -> None:
     simulate("--seed", seed)
+
+
+@pytest.mark.parametrize("seed", LONG_SEEDS_THAT_FAILED)
+def test_a_seed_that_failed_once_in_two_minutes_passes(seed: int) -> None:
+    simulate("--seed", seed, "--duration", 120)
 
 
 def test_promises_hold_under_faults_not_seen_before() -> None:
