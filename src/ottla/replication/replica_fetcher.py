@@ -89,7 +89,8 @@ class _Copy:
         self.partition = partition
         self.key = key
         self.leader_epoch = partition.leader_epoch
-        self.since_request = since_request  # Answers to earlier ones are not for it.
+        # Answers to earlier ones are not for it: they are about another epoch, or an end cut since.
+        self.since_request = since_request
         self.backoff_ms = BACKOFF_FIRST_MS
         self.is_told = False  # Operators know that it has not been copied for a while.
         self.is_behind = False  # It lacks what is committed, as the leader has said.
@@ -326,6 +327,7 @@ class ReplicaFetcher:
             self._tools.on_cut(copy.partition)
             if self._copies.get(copy.key) is not copy:
                 continue
+            copy.since_request = self._requests_count
             if error is None:
                 self._activate(copy)
             else:
