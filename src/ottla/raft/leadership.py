@@ -77,6 +77,10 @@ class Leadership:
         return end_offset
 
     def append_voters(self, voters: VoterSet) -> int:
+        """A new voter has not been heard as one, so the time to hear a majority begins anew."""
+        state = self.state
+        assert state is not None
+        self._await_majority(state)
         return self.append(control_batch([voters_record(voters)], self._quorum.now_ms))
 
     def resign(self) -> None:
@@ -97,7 +101,7 @@ class Leadership:
             if self._voters_to_hear(state) > 0:
                 self.resign()
                 return
-            state.check_quorum_deadline_ms = now_ms + config.check_quorum_timeout_ms
+            self._await_majority(state)
         if now_ms >= state.begin_epoch_deadline_ms:
             state.acknowledged.clear()
             state.begin_epoch_deadline_ms = now_ms + config.begin_epoch_interval_ms
@@ -130,10 +134,13 @@ class Leadership:
         if replica != self._quorum.local and replica in self._quorum.voters.latest:
             state.heard_from.add(replica)
             if self._voters_to_hear(state) <= 0:
-                state.heard_from.clear()
-                state.check_quorum_deadline_ms = (
-                    self._quorum.now_ms + self._quorum.config.check_quorum_timeout_ms
-                )
+                self._await_majority(state)
+
+    def _await_majority(self, state: Leader) -> None:
+        """From now on."""
+        quorum = self._quorum
+        state.heard_from.clear()
+        state.check_quorum_deadline_ms = quorum.now_ms + quorum.config.check_quorum_timeout_ms
 
     # Calling on voters that do not fetch.
 
