@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
+from tests.ports import HOST, ReservedPort
+
 REPOSITORY = Path(__file__).parents[1]
 START_TIMEOUT_S = 240  # A machine may have other work to do.
 STOP_TIMEOUT_S = 120
@@ -29,15 +31,16 @@ class BrokerProcess:
         self,
         directory: Path,
         *arguments: str,
-        port: int | None = None,
+        port: ReservedPort | None = None,
         advertised_port: int | None = None,
         open_files_max: int | None = None,
         program: Sequence[str] = ("ottla",),
     ) -> None:
         """`program` is the module to run, and arguments for it before `serve`."""
         self.data = directory / "data"
-        self.port = port or free_port()
-        self.bootstrap = f"127.0.0.1:{advertised_port or self.port}"
+        self.reserved = port or ReservedPort()
+        self.port = self.reserved.number
+        self.bootstrap = f"{HOST}:{advertised_port or self.port}"
         self._log = directory / "broker.log"
         self._program = program
         self.arguments = arguments
@@ -146,15 +149,9 @@ class ExternalBroker:
 def _knows_a_broker(port: int) -> bool:
     """Whether it is so far that it tells clients of itself."""
     try:
-        with socket.create_connection(("127.0.0.1", port), timeout=START_TIMEOUT_S) as connection:
+        with socket.create_connection((HOST, port), timeout=START_TIMEOUT_S) as connection:
             connection.sendall(METADATA_REQUEST)
             head = connection.recv(METADATA_HEAD.size, socket.MSG_WAITALL)
             return len(head) == METADATA_HEAD.size and METADATA_HEAD.unpack(head)[2] > 0
     except OSError:
         return False
-
-
-def free_port() -> int:
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        return int(unused.getsockname()[1])

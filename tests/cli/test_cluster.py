@@ -1,6 +1,5 @@
 """Several nodes of one command: `ottla cluster up`, `ottla serve --shards`."""
 
-import random
 import re
 import signal
 import socket
@@ -12,19 +11,20 @@ from pathlib import Path
 import pytest
 from tests.cli.command import start_ottla
 from tests.cluster.processes import wait_until
+from tests.ports import ReservedPort, reserve_row
 
 pytestmark = pytest.mark.process
 
 
-def free_ports(count: int) -> int:
-    """The first of so many in a row, below those that the system gives to others meanwhile."""
-    while True:
-        port = random.randrange(20_000, 32_000)
-        with suppress(OSError):
-            for number in range(port, port + count):
-                with socket.socket() as each:
-                    each.bind(("127.0.0.1", number))
-            return port
+@pytest.fixture
+def ports() -> list[ReservedPort]:
+    return reserve_row(3)
+
+
+@pytest.fixture
+def port(ports: list[ReservedPort]) -> int:
+    """The first of three in a row."""
+    return ports[0].number
 
 
 @contextmanager
@@ -65,8 +65,7 @@ def read_until(process: "subprocess.Popen[bytes]", text: bytes) -> bytes:
     return read
 
 
-def test_a_cluster_says_where_it_is_and_ends_with_ctrl_c(tmp_path: Path) -> None:
-    port = free_ports(3)
+def test_a_cluster_says_where_it_is_and_ends_with_ctrl_c(port: int, tmp_path: Path) -> None:
     with running("cluster", "up", "--port", str(port), "--data", tmp_path / "c") as cluster:
         greeting = read_until(cluster, b"Stop it").decode()
         bootstrap = ",".join(f"localhost:{number}" for number in range(port, port + 3))
@@ -85,8 +84,7 @@ def test_a_cluster_says_where_it_is_and_ends_with_ctrl_c(tmp_path: Path) -> None
         assert not any(map(is_alive, pids))
 
 
-def test_a_cluster_whose_command_is_killed_leaves_no_nodes(tmp_path: Path) -> None:
-    port = free_ports(2)
+def test_a_cluster_whose_command_is_killed_leaves_no_nodes(port: int, tmp_path: Path) -> None:
     arguments = ("--nodes", "2", "--port", str(port), "--data", tmp_path / "c")
     with running("cluster", "up", *arguments) as cluster:
         read_until(cluster, b"Stop it")
@@ -96,8 +94,7 @@ def test_a_cluster_whose_command_is_killed_leaves_no_nodes(tmp_path: Path) -> No
         wait_until(lambda: not any(map(is_alive, pids)), "the end of the nodes")
 
 
-def test_shards_are_nodes_of_one_rack_and_come_back(tmp_path: Path) -> None:
-    port = free_ports(2)
+def test_shards_are_nodes_of_one_rack_and_come_back(port: int, tmp_path: Path) -> None:
     arguments = ("--id", "4", "--shards", "2", "--port", str(port), "--data", tmp_path / "d")
     with running("serve", *arguments, "--set", "broker.rack=here") as shards:
         wait_until(lambda: brokers(port) == {4, 5}, "two brokers")
@@ -113,8 +110,7 @@ def test_shards_are_nodes_of_one_rack_and_come_back(tmp_path: Path) -> None:
         assert shards.returncode == 0, log.decode()
 
 
-def test_a_cluster_that_lacks_a_node_from_the_start_ends(tmp_path: Path) -> None:
-    port = free_ports(2)
+def test_a_cluster_that_lacks_a_node_from_the_start_ends(port: int, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", port + 1)):
         arguments = ("--nodes", "2", "--port", str(port), "--data", tmp_path / "c")
         with running("cluster", "up", *arguments) as cluster:
@@ -124,8 +120,8 @@ def test_a_cluster_that_lacks_a_node_from_the_start_ends(tmp_path: Path) -> None
     assert b"ready" not in output
 
 
-def test_an_option_that_is_wrong_ends_the_command(tmp_path: Path) -> None:
-    arguments = ("--port", str(free_ports(1)), "--data", tmp_path / "c", "--set", "no.such.key=1")
+def test_an_option_that_is_wrong_ends_the_command(port: int, tmp_path: Path) -> None:
+    arguments = ("--port", str(port), "--data", tmp_path / "c", "--set", "no.such.key=1")
     with running("cluster", "up", "--nodes", "1", *arguments) as cluster:
         _, log = cluster.communicate(timeout=60)
         assert cluster.returncode == 2

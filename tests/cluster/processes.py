@@ -11,12 +11,13 @@ from typing import Any, Self
 from kio.schema.describe_quorum.v2 import request as describe_quorum
 from kio.schema.types import TopicName
 from kio.static.primitive import i32
-from tests.broker_process import BrokerProcess, free_port
+from tests.broker_process import BrokerProcess
 from tests.clients.wire import Wire
 from tests.cluster.faults.links import Links
 from tests.cluster.faults.synced_copy import empty, lose_unsynced
+from tests.ports import ReservedPort
 
-WAIT_S = 60
+WAIT_S = 120
 METADATA_TOPIC = TopicName("__cluster_metadata")
 _KEEPS_SYNCED = "tests.cluster.faults.synced_copy"
 
@@ -176,7 +177,11 @@ class ClusterProcesses:
         return int(self.quorum().leader_id)
 
     def wait_for_voters(self, *ids: int) -> None:
-        wait_until(lambda: tuple(self.voters()) == ids, f"voters {ids}")
+        try:
+            wait_until(lambda: tuple(self.voters()) == ids, f"voters {ids}")
+        except AssertionError as error:
+            state = f"{self.voters()} vote, {self.running} run\n{self.log_text()[-2000:]}"
+            raise AssertionError(f"{error}: {state}") from error
 
     def log_text(self) -> str:
         return "\n".join(
@@ -187,7 +192,7 @@ class ClusterProcesses:
         directory = self._directory / f"node-{node_id}"
         directory.mkdir(exist_ok=True)
         join = ("--join", self._nodes[1].bootstrap) if self._nodes else ()
-        port = free_port()
+        port = ReservedPort()
         node = BrokerProcess(
             directory,
             "--id",
@@ -196,7 +201,7 @@ class ClusterProcesses:
             *self._arguments,
             *arguments,
             port=port,
-            advertised_port=self.links.add(node_id, port) if self.links else None,
+            advertised_port=self.links.add(node_id, port.number) if self.links else None,
             program=(_KEEPS_SYNCED, str(_copy_of(directory))) if self._keeps_synced else ("ottla",),
         )
         self._nodes[node_id] = node

@@ -30,7 +30,7 @@ def test_a_node_that_has_joined_finds_the_cluster_without_being_told(
     cluster.wait_for_voters(1, 2)
     second = cluster.node(2)
     cluster.terminate(2)
-    with BrokerProcess(second.data.parent, "--id", "2", port=second.port):
+    with BrokerProcess(second.data.parent, "--id", "2", port=second.reserved):
         assert cluster.voters() == [1, 2]
 
 

@@ -1,7 +1,6 @@
 """Every command of docs/OPERATIONS.md, in its order, with real nodes."""
 
 import re
-import socket
 import sys
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from tests.broker_process import REPOSITORY
 from tests.cli.command import environment
 from tests.docs.blocks import Step, matches, steps_of
 from tests.docs.shell import Shell
+from tests.ports import ReservedPort
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
 
@@ -28,11 +28,13 @@ def test_the_blocks_do_what_they_show(tmp_path: Path) -> None:
     ottla.chmod(0o755)
     values = environment()
     values["PATH"] = f"{commands}:{values['PATH']}"
-    ports = dict(zip(PORTS, free_ports(len(PORTS)), strict=True))
+    ports = {documented: ReservedPort() for documented in PORTS}
     try:
         with Shell(tmp_path, values) as shell:
             for step in steps_of(REPOSITORY / "docs" / "OPERATIONS.md"):
-                command = re.sub("|".join(PORTS), lambda found: ports[found[0]], step.command[-1])
+                command = re.sub(
+                    "|".join(PORTS), lambda found: str(ports[found[0]]), step.command[-1]
+                )
                 run(shell, command, step)
     finally:
         print(logs(tmp_path))
@@ -51,15 +53,6 @@ def without_notices(printed: str) -> str:
     """Without what the shell says of its jobs, and the progress on stderr."""
     notices = r"^(\[\d+\].*|.*Killed.*|\d+ of \d+ partitions done.*)\n"
     return re.sub(notices, "", printed, flags=re.MULTILINE)
-
-
-def free_ports(count: int) -> list[str]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    try:
-        return [str(one.getsockname()[1]) for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
 
 
 def logs(directory: Path) -> str:

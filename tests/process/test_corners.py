@@ -27,6 +27,7 @@ from tests.clients.requests import (
 )
 from tests.clients.versions import build_request
 from tests.clients.wire import Wire
+from tests.ports import ReservedPort
 from tests.process.topic_churn import create_topic, delete_topic
 
 from ottla.protocol.errors import ErrorCode
@@ -56,14 +57,6 @@ def _has_ipv6() -> bool:
         return False
 
 
-def _free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as stack:
-        servers = [
-            stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)
-        ]
-        return [server.getsockname()[1] for server in servers]
-
-
 @pytest.mark.parametrize("host", ["127.0.0.1", "[::1]"])
 def test_localhost_has_two_families(broker: BrokerProcess, host: str) -> None:
     if host == "[::1]" and not _has_ipv6():
@@ -73,7 +66,7 @@ def test_localhost_has_two_families(broker: BrokerProcess, host: str) -> None:
 
 
 def test_each_listener_tells_its_own_address(tmp_path: Path) -> None:
-    inside, outside = _free_ports(2)
+    inside, outside = ReservedPort(), ReservedPort()
     broker = BrokerProcess(
         tmp_path,
         "--listener",
@@ -86,11 +79,14 @@ def test_each_listener_tells_its_own_address(tmp_path: Path) -> None:
     )
     with broker:
         told = {}
-        for port in (inside, outside):
+        for port in (inside.number, outside.number):
             with Wire(f"127.0.0.1:{port}") as connection:
                 [node] = connection.call(metadata()).brokers
                 told[port] = (node.host, node.port)
-        assert told == {inside: ("127.0.0.1", inside), outside: ("broker.example", 19092)}
+        assert told == {
+            inside.number: ("127.0.0.1", inside.number),
+            outside.number: ("broker.example", 19092),
+        }
         ConfluentClient(broker.bootstrap).create_topic("orders")
 
 

@@ -9,6 +9,7 @@ from tests.broker_process import BrokerProcess
 from tests.cli.command import start_ottla
 from tests.clients.requests import metadata
 from tests.clients.wire import Wire
+from tests.ports import ReservedPort
 
 TIMEOUT_S = 30
 FAILED, USAGE = 1, 2
@@ -128,5 +129,5 @@ def test_a_refused_start_leaves_the_port_free(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert refusal("--data", tmp_path / "data", "--port", str(port))[0] == FAILED
-    with BrokerProcess(tmp_path, port=port) as broker, Wire(broker.bootstrap) as wire:
+    with BrokerProcess(tmp_path, port=ReservedPort(port)) as broker, Wire(broker.bootstrap) as wire:
         assert wire.call(metadata()).brokers
