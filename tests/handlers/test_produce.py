@@ -45,3 +45,14 @@ def test_a_gap_is_told_by_a_leader_alone(node):
     node.is_in_touch = False  # Another may lead by now, and have what comes before.
     assert produce(node, 5) is ErrorCode.not_leader_or_follower
     assert produce(node, 1) is ErrorCode.none
+
+
+def test_behind_a_batch_that_found_the_disk_full_there_is_no_gap(node):
+    assert produce(node, 0) is ErrorCode.none
+    node.replicas.disk.disk_full()
+    assert produce(node, 1) is ErrorCode.kafka_storage_error
+    node.replicas.disk.disk_full(None)
+    assert produce(node, 2) is ErrorCode.kafka_storage_error  # It was on its way with the other.
+    assert produce(node, 1) is ErrorCode.none
+    assert produce(node, 2) is ErrorCode.none
+    assert produce(node, 4) is ErrorCode.out_of_order_sequence_number

@@ -233,9 +233,12 @@ def _append(
         admission.validate(partition, header)
     if config.compact:
         validate_keys(records, limit=DECOMPRESSED_RATIO_MAX * config.max_message_bytes)
-    if acks == ACKS_ALL:
-        partition.validate_in_sync_replicas()
-    return partition.append(records, header, now_ms)
+    try:
+        if acks == ACKS_ALL:
+            partition.validate_in_sync_replicas()
+        return partition.append(records, header, now_ms)
+    except ApiError as error:
+        raise partition.explain_refusal(header, error) from error
 
 
 def _fail(

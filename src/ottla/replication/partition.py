@@ -20,6 +20,7 @@ from ottla.protocol.hot_fetch import EpochEndOffset
 from ottla.protocol.topics import INTERNAL_TOPICS
 from ottla.records.batch import BatchHeader, read_header
 from ottla.replication.followers import FollowerFetch, Followers
+from ottla.replication.refused_writes import RefusedWrites
 from ottla.replication.transaction_guards import TransactionGuards
 from ottla.replication.waiters import OffsetWaiters, Waiter
 from ottla.storage.errors import CorruptLog, StorageError
@@ -66,6 +67,7 @@ class Partition:
         "is_leader",
         "leader_epoch",
         "log",
+        "refused_writes",
         "transaction_guards",
     )
 
@@ -89,6 +91,7 @@ class Partition:
         self._appended_listeners: dict[AppendedListener, None] = {}
         self._read_hints: dict[int, ReadHint] = {}  # By the offset of the next read.
         self.transaction_guards = TransactionGuards()
+        self.refused_writes = RefusedWrites()
 
     def become_leader(
         self,
@@ -150,6 +153,16 @@ class Partition:
                     ErrorCode.not_enough_replicas,
                     f"{count} replicas are in sync; {required} are required",
                 )
+
+    def explain_refusal(self, header: BatchHeader, error: ApiError) -> ApiError:
+        """What to tell the producer of a batch that was not appended."""
+        if header.base_sequence < 0:
+            return error
+        entry = self.log.producers.get(header.producer_id)
+        next_sequence = 0
+        if entry is not None and entry.producer_epoch == header.producer_epoch:
+            next_sequence = entry.next_sequence
+        return self.refused_writes.explain(header, next_sequence, error)
 
     def append(self, records: memoryview, header: BatchHeader, now_ms: int) -> Appended:
         try:

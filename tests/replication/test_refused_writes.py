@@ -1,0 +1,46 @@
+import pytest
+from tests.storage.test_producer_state import header_of
+
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.replication.refused_writes import PRODUCERS_MAX, RefusedWrites
+
+GAP = ApiError(ErrorCode.out_of_order_sequence_number)
+FULL = ApiError(ErrorCode.kafka_storage_error, "the disk is full")
+FEW = ApiError(ErrorCode.not_enough_replicas)
+
+
+@pytest.mark.parametrize("reason", [FULL, FEW])
+def test_what_comes_behind_a_refused_batch_is_refused_with_it(reason):
+    refused = RefusedWrites()
+    assert refused.explain(header_of(sequence=5), 5, reason) is reason
+    assert refused.explain(header_of(sequence=7), 5, GAP) is reason
+    assert refused.explain(header_of(sequence=9), 5, reason) is reason
+    assert refused.explain(header_of(sequence=9), 5, GAP) is reason
+
+
+def test_a_gap_that_nothing_explains_is_told():
+    refused = RefusedWrites()
+    assert refused.explain(header_of(sequence=7), 5, GAP) is GAP
+    refused.explain(header_of(sequence=5), 5, FULL)
+    assert refused.explain(header_of(sequence=9), 7, GAP) is GAP  # What was refused has come.
+    assert refused.explain(header_of(sequence=7, epoch=9), 5, GAP) is GAP
+    assert refused.explain(header_of(sequence=7)._replace(producer_id=99), 5, GAP) is GAP
+
+
+def test_other_reasons_explain_nothing():
+    refused = RefusedWrites()
+    fenced = ApiError(ErrorCode.invalid_producer_epoch)
+    assert refused.explain(header_of(sequence=5), 5, fenced) is fenced
+    assert refused.explain(header_of(sequence=7), 5, GAP) is GAP
+
+
+def test_producers_that_never_come_back_take_no_room_for_good():
+    refused = RefusedWrites()
+    for producer_id in range(PRODUCERS_MAX + 1):
+        header = header_of(sequence=5)._replace(producer_id=producer_id)
+        refused.explain(header, 5, FULL)
+    first, last = (
+        refused.explain(header_of(sequence=7)._replace(producer_id=producer_id), 5, GAP)
+        for producer_id in (0, PRODUCERS_MAX)
+    )
+    assert (first, last) == (GAP, FULL)
