@@ -5,14 +5,12 @@ same value. The first controller whose file has one writes it there, for all bro
 the files do not count, and the value can be changed but not removed, as in Kafka.
 """
 
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from ottla.controller.config import MIN_INSYNC_REPLICAS
-from ottla.controller.effective_configs import ConfigRules
 from ottla.controller.image import BROKER_RESOURCE, MetadataImage
-from ottla.controller.leadership import Leadership
-from ottla.controller.partition_index import PartitionIndex
-from ottla.controller.records import ConfigRecord
+from ottla.controller.records import ConfigRecord, MetadataRecord
 from ottla.machine.contract import Timers
 from ottla.machine.result import Result
 from ottla.protocol.config import ConfigValues
@@ -24,19 +22,18 @@ class ClusterMinimum:
     def __init__(
         self,
         image: MetadataImage,
-        rules: ConfigRules,
-        index: PartitionIndex,
-        leadership: Leadership,
+        static: Mapping[str, object],
+        with_effects: Callable[[list[ConfigRecord]], tuple[MetadataRecord, ...]],
         timers: Timers,
     ) -> None:
+        """`static` is what this node's file has; `with_effects` is that of `ConfigControl`."""
         self._image = image
-        self._rules = rules
-        self._index = index
-        self._leadership = leadership
+        self._static = static
+        self._with_effects = with_effects
         self._timers = timers
 
     def on_loaded(self, now_ms: int) -> None:
-        if MIN_INSYNC_REPLICAS.name in self._rules.static:
+        if MIN_INSYNC_REPLICAS.name in self._static:
             self._timers.schedule(_TIMER, now_ms, self._maybe_set)
 
     def _maybe_set(self, _now_ms: int) -> Result[None]:
@@ -47,7 +44,6 @@ class ClusterMinimum:
             resource_type=BROKER_RESOURCE,
             resource_name="",
             name=key.name,
-            value=str(ConfigValues(self._rules.static)[key]),
+            value=str(ConfigValues(self._static)[key]),
         )
-        effects = self._leadership.changes_by_configs(self._index, [record])
-        return Result(None, (record, *effects))
+        return Result(None, self._with_effects([record]))

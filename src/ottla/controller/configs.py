@@ -74,14 +74,14 @@ class ConfigControl:
     ) -> Result[IncrementalAlterConfigsResponse]:
         records, results = self._alter(request.resources, self._increments, IncrementalResult)
         response = IncrementalAlterConfigsResponse(throttle_time=NO_THROTTLE, responses=results)
-        return Result(response, () if request.validate_only else self._with_effects(records))
+        return Result(response, () if request.validate_only else self.with_effects(records))
 
     def alter_configs(
         self, request: replacement.AlterConfigsRequest
     ) -> Result[AlterConfigsResponse]:
         records, results = self._alter(request.resources, _replacements, ReplacementResult)
         response = AlterConfigsResponse(throttle_time=NO_THROTTLE, responses=results)
-        return Result(response, () if request.validate_only else self._with_effects(records))
+        return Result(response, () if request.validate_only else self.with_effects(records))
 
     def _alter(
         self,
@@ -110,7 +110,8 @@ class ConfigControl:
             )
         return records, tuple(results)
 
-    def _with_effects(self, records: list[ConfigRecord]) -> tuple[MetadataRecord, ...]:
+    def with_effects(self, records: list[ConfigRecord]) -> tuple[MetadataRecord, ...]:
+        """With the changes of leaders and in-sync sets that follow from them."""
         return (*records, *self._leadership.changes_by_configs(self._index, records))
 
     def _resource(self, resource_type: i8, name: str, repeated: set[tuple[int, str]]) -> _Resource:

@@ -118,7 +118,10 @@ class ControllerMachine:
             timers,
         )
         self._minimum = ClusterMinimum(
-            self.image, settings.config_rules, self._index, self._leadership, timers
+            self.image,
+            settings.config_rules.static,
+            lambda records: self._configs.with_effects(records),  # noqa: PLW0108 - made on first use
+            timers,
         )
         self._internal_topics = InternalTopicControl(
             self.image,

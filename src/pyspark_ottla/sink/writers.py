@@ -5,6 +5,7 @@ Spark calls `abort` also after a `commit` that failed, and both again for a batc
 query repeats.
 """
 
+import logging
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,7 +21,6 @@ from pyspark.sql.types import StructType
 
 from ottla.client.wire.producing import init_producer
 from pyspark_ottla.cluster_pool import borrow
-from pyspark_ottla.data_loss import logger
 from pyspark_ottla.sink.columns import validate_columns
 from pyspark_ottla.sink.decisions import Decision, Prepared
 from pyspark_ottla.sink.identity import BatchName
@@ -30,6 +30,8 @@ from pyspark_ottla.sink.producer import TaskProducer, portions
 from pyspark_ottla.sink.two_phase import abort_batch, commit_batch
 from pyspark_ottla.task_context import current_task, local_property
 from pyspark_ottla.worker_process import settle
+
+logger = logging.getLogger(__name__)
 
 ORDINARY_TRANSACTIONS = (
     "the brokers do not take two-phase commit (KIP-939), so the transactions of this sink have a"

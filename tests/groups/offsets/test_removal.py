@@ -95,13 +95,19 @@ def test_offsets_go_with_their_topic() -> None:
     assert coordinator.offsets() == {("u", 0): 2}
 
 
-def test_what_does_not_fit_one_batch_is_removed_in_several(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+@pytest.fixture
+def two_groups(monkeypatch: pytest.MonkeyPatch) -> Coordinator:
+    """More offsets than one batch removes."""
     monkeypatch.setattr(removal, "BATCH_RECORDS_MAX", 3)
     coordinator = Coordinator()
     for group in ("g", "h"):
         coordinator.commit({("t", partition): 1 for partition in range(4)}, group=group)
+    return coordinator
+
+
+def test_what_does_not_fit_one_batch_is_removed_in_several(two_groups: Coordinator) -> None:
+    coordinator = two_groups
+    for group in ("g", "h"):
         coordinator.commit({("u", 0): 1}, group=group)
 
     coordinator.run(lambda now_ms: coordinator.machine.remove_topics(["t"], now_ms))
@@ -110,17 +116,9 @@ def test_what_does_not_fit_one_batch_is_removed_in_several(
     assert coordinator.offsets() == coordinator.offsets(group="h") == {("u", 0): 1}
 
 
-def test_what_expires_at_once_is_removed_in_several_batches(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(removal, "BATCH_RECORDS_MAX", 3)
-    coordinator = Coordinator()
-    for group in ("g", "h"):
-        coordinator.commit({("t", partition): 1 for partition in range(4)}, group=group)
-
-    coordinator.advance(8 * DAY_MS)
-
-    assert coordinator.run(lambda _: coordinator.machine.list_groups(ALL_GROUPS)).value == ()
+def test_what_expires_at_once_is_removed_in_several_batches(two_groups: Coordinator) -> None:
+    two_groups.advance(8 * DAY_MS)
+    assert two_groups.run(lambda _: two_groups.machine.list_groups(ALL_GROUPS)).value == ()
 
 
 # Expiry (KIP-211).
