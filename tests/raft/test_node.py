@@ -1,5 +1,6 @@
 """What a node says to those who are wrong, late or damaged."""
 
+from collections.abc import Sequence
 from uuid import UUID
 
 import pytest
@@ -36,8 +37,12 @@ CONFIG = RaftConfig()
 class Node:
     """Node 1, whose log is in memory and always synced."""
 
-    def __init__(self, *voters: int, state: QuorumState | None = None) -> None:
+    def __init__(
+        self, *voters: int, state: QuorumState | None = None, committed: Sequence[bytes] = ()
+    ) -> None:
         self.log = MemoryLog()
+        for each in committed:
+            self.log.append(bytearray(each))
         voter_set = VoterSet.of(Voter(key_of(number)) for number in voters)
         self.node = RaftNode(
             Identity(cluster_id="c", key=key_of(1)),
@@ -47,6 +52,7 @@ class Node:
             state or QuorumState(),
             lambda bound: 0,
             0,
+            committed_offset=len(committed),
         )
 
     def act(self) -> Ready:
@@ -316,3 +322,13 @@ def test_a_ready_must_be_acted_on() -> None:
 
     with pytest.raises(AssertionError, match="not acted on"):
         node.node.tick(1_001)
+
+
+def test_what_was_known_to_be_committed_stays_so_when_the_core_begins_again() -> None:
+    node = Node(1, 2, state=QuorumState(1, 2), committed=[batch(0, 1), batch(1, 1)])
+    (asked,) = node.tick(1).messages
+    told_less = node.step(fetched(b"", high_watermark=1), asked.correlation_id)
+    assert told_less.high_watermark is None
+    (asked,) = told_less.messages
+    told_more = node.step(fetched(batch(2, 1), high_watermark=3), asked.correlation_id)
+    assert told_more.high_watermark == 3

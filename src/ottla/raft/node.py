@@ -45,7 +45,10 @@ from ottla.raft.voters import Endpoint, VoterHistory, VoterSet
 
 
 class RaftNode:
-    """`voters` holds the voter sets of the latest snapshot and of the log after it."""
+    """`voters` holds the voter sets of the latest snapshot and of the log after it.
+
+    What is before `committed_offset` is known to be committed and is in the log.
+    """
 
     def __init__(
         self,
@@ -56,8 +59,11 @@ class RaftNode:
         quorum_state: QuorumState,
         random: Random,
         now_ms: int,
+        committed_offset: int = 0,
     ) -> None:
-        self._quorum = Quorum(identity, config, log, voters, quorum_state, random, now_ms)
+        self._quorum = Quorum(
+            identity, config, log, voters, quorum_state, random, now_ms, committed_offset
+        )
         self._leadership = Leadership(self._quorum)
         self._following = Following(self._quorum)
         self._elections = Elections(self._quorum, self._leadership)

@@ -83,6 +83,7 @@ class Quorum:
         saved: QuorumState,
         random: Random,
         now_ms: int,
+        committed_offset: int,
     ) -> None:
         self.identity = identity
         self.local = identity.key
@@ -97,7 +98,9 @@ class Quorum:
         )
         snapshot_id = log.latest_snapshot_id
         # Invariant: never falls; what is before it is in the log or in a snapshot, or on its way.
-        self.high_watermark = max(log.start_offset, snapshot_id.offset if snapshot_id else 0)
+        self.high_watermark = max(
+            log.start_offset, snapshot_id.offset if snapshot_id else 0, committed_offset
+        )
         self.synced_offset = log.end_offset  # Invariant: <= log.end_offset.
         # While a snapshot takes the log's place nothing is fetched and no election is begun.
         self.installing: OffsetAndEpoch | None = None
