@@ -47,6 +47,12 @@ class Place:
 
     def run(self, module: str, *arguments: str, timeout_s: float = 400) -> str:
         """What the program prints; fails with its log if it fails."""
+        return self.complete(module, *arguments, timeout_s=timeout_s).stdout
+
+    def complete(
+        self, module: str, *arguments: str, timeout_s: float = 400
+    ) -> subprocess.CompletedProcess[str]:
+        """With what it, and the processes of its Spark, have logged."""
         done = subprocess.run(
             [sys.executable, "-m", module, *arguments],
             env=self.environment,
@@ -57,7 +63,7 @@ class Place:
             timeout=timeout_s,
         )
         assert not done.returncode, done.stderr[-LOG_CHARACTERS_SHOWN:]
-        return done.stdout
+        return done
 
     def _settings(self) -> dict[str, str]:
         return {**self.settings, "spark.sql.warehouse.dir": str(self.directory / "warehouse")}

@@ -110,6 +110,10 @@ pipeline.command("ottla.cli.pipelines.run:run", help="Run a pipeline.")
 pipeline.command(
     "ottla.cli.pipelines.validate:validate", help="Find what is wrong with a pipeline."
 )
+pipeline.command(
+    "ottla.cli.pipelines.declarative:declarative",
+    help="Run a project of Spark Declarative Pipelines.",
+)
 app.command(pipeline)
 
 table = _group("table", "Topics as Delta and Iceberg tables.")

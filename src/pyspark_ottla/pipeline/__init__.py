@@ -10,5 +10,6 @@ writers, batch_writers       one streaming query for each sink
 validate                     everything that can be wrong, before anything starts
 session                      Spark: here, on a cluster, or behind Spark Connect
 run                          from the first batch to the last, and a clean stop
+declarative                  projects of Spark Declarative Pipelines, the other way
 progress, view, metrics      what is going on, for people and for Prometheus
 """

@@ -54,7 +54,7 @@ class Progress:
 
 
 def _count(query: QueryProgress, report: Mapping[str, Any]) -> None:
-    rows = report["numInputRows"]
+    rows = sum(source["numInputRows"] for source in report["sources"])  # All that Connect tells.
     observed = _observed(report)
     out = observed.get(ROWS_OUT, {}).get("rows", 0)
     duration_ms = report["durationMs"].get("triggerExecution", 0)
@@ -77,11 +77,18 @@ def _count(query: QueryProgress, report: Mapping[str, Any]) -> None:
 
 
 def _observed(report: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Rows of Spark, or what they are in JSON, as plain mappings."""
     return {
-        name: row.asDict() if hasattr(row, "asDict") else dict(row)
+        name: _as_mapping(row.asDict() if hasattr(row, "asDict") else dict(row))
         for name, row in (report.get("observedMetrics") or {}).items()
     }
+
+
+def _as_mapping(row: dict[str, Any]) -> dict[str, Any]:
+    """Spark Connect has the names apart from the values."""
+    if set(row) != {"values", "schema"}:
+        return row
+    names = [column["name"] for column in row["schema"]["fields"]]
+    return dict(zip(names, row["values"], strict=True))
 
 
 def _per_second(rows: int, duration_ms: int) -> float:

@@ -15,7 +15,7 @@ from pyspark_ottla.session import session_settings
 
 LOCAL = "local[*]"
 
-_QUIET = {"spark.log.level": "WARN", "spark.ui.enabled": "false"}
+QUIET = {"spark.log.level": "WARN", "spark.ui.enabled": "false"}
 _TIME_ZONE = {"spark.sql.session.timeZone": "UTC"}
 _OF_STREAMS = "spark.sql.streaming."
 _STDERR = 2
@@ -37,9 +37,9 @@ def open_session(
         use_installed_pyspark()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = builder.master(master)
-    for key, value in (session_settings() | _QUIET | dict(settings)).items():
+    for key, value in (session_settings() | QUIET | dict(settings)).items():
         builder = builder.config(key, value)
-    with _stderr_to(log):
+    with stderr_to(log):
         opened: SparkSession = builder.getOrCreate()
     return opened
 
@@ -58,7 +58,7 @@ def apply_settings(spark: SparkSession, settings: Mapping[str, str]) -> None:
 
 
 @contextlib.contextmanager
-def _stderr_to(log: Path) -> Iterator[None]:
+def stderr_to(log: Path) -> Iterator[None]:
     """Of the processes that are started meanwhile, for as long as they live."""
     log.parent.mkdir(parents=True, exist_ok=True)
     sys.stderr.flush()

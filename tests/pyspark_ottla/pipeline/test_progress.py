@@ -30,12 +30,21 @@ def test_a_report_counts_once() -> None:
 def test_a_report_of_nothing_new_is_no_batch() -> None:
     taken, query = progress()
     taken.take("out", report())
-    idle = report(0, timestamp="2026-01-01T00:01:00.000Z", numInputRows=0, observedMetrics={})
+    idle = report(0, timestamp="2026-01-01T00:01:00.000Z", rows=0, observedMetrics={})
     taken.take("out", idle)
     assert (query.batches, query.rows_in, query.rows_in_per_s) == (1, 100, 0.0)
 
 
 def test_a_source_that_knows_no_offsets_has_no_lag() -> None:
     taken, query = progress()
-    taken.take("out", report(sources=[{"endOffset": None, "latestOffset": "null"}]))
+    taken.take(
+        "out", report(sources=[{"numInputRows": 0, "endOffset": None, "latestOffset": "null"}])
+    )
     assert query.lag == 0
+
+
+def test_a_report_that_came_through_spark_connect() -> None:
+    taken, query = progress()
+    schema = {"type": "struct", "fields": [{"name": "rows", "type": "long"}]}
+    taken.take("out", report(observedMetrics={"rows.out": {"values": [30], "schema": schema}}))
+    assert query.rows_out == 30

@@ -51,7 +51,7 @@ def test_a_table_on_a_terminal() -> None:
 def test_it_fits_into_80_columns() -> None:
     shown = Progress("shop")
     shown.add("dead-letter-orders", "topic orders.dead-letter")
-    shown.take("dead-letter-orders", report(numInputRows=99_999))
+    shown.take("dead-letter-orders", report(rows=99_999))
     lines = drawn(shown, width=80).splitlines()
     assert any("dead-letter-orders" in line and "99999" in line for line in lines)
 

@@ -1,0 +1,92 @@
+"""The example of Spark Declarative Pipelines: two runs by its command, each with what is new."""
+
+import json
+from pathlib import Path
+
+import pyarrow.dataset
+import pytest
+from tests.broker_process import REPOSITORY, BrokerProcess
+from tests.cli.command import start_ottla
+from tests.client.topics import create_topic
+from tests.pyspark_ottla.rows import write
+from tests.pyspark_ottla.sink.written import values
+from tests.spark.places import Place
+
+from ottla.client.wire.cluster import Cluster, TopicPartition
+
+EXAMPLE = REPOSITORY / "examples" / "declarative" / "spark-pipeline.yml"
+TIMEOUT_S = 280
+
+
+@pytest.mark.timeout(2 * TIMEOUT_S + 40)
+def test_two_runs_each_with_what_is_new(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path) as broker, Cluster(broker.bootstrap) as cluster:
+        for topic in ("orders", "large-orders"):
+            create_topic(cluster, name=topic)
+        send(cluster, [order(1, "anna", 30), order(2, "ben", 150)])
+        run(broker.bootstrap, tmp_path)
+        assert values(cluster, "large-orders") == ['{"id":2,"amount":150.0}']
+        send(cluster, [order(3, "anna", 500)])
+        run(broker.bootstrap, tmp_path)
+        large = ['{"id":2,"amount":150.0}', '{"id":3,"amount":500.0}']
+        assert values(cluster, "large-orders") == large
+    raw = [(row["id"], row["customer"], row["amount"]) for row in table(tmp_path, "raw_orders")]
+    assert sorted(raw) == [(1, "anna", 30.0), (2, "ben", 150.0), (3, "anna", 500.0)]
+    rows = table(tmp_path, "per_customer")
+    assert {row["customer"]: (row["orders"], row["amount"]) for row in rows} == {
+        "anna": (2, 530.0),
+        "ben": (1, 150.0),
+    }
+
+
+def order(number: int, customer: str, amount: float) -> bytes:
+    return json.dumps({"id": number, "customer": customer, "amount": amount}).encode()
+
+
+def send(cluster: Cluster, orders: list[bytes]) -> None:
+    write(cluster, TopicPartition("orders", 0), *orders)
+
+
+def run(bootstrap: str, directory: Path) -> None:
+    process = start_ottla(
+        "pipeline", "declarative", EXAMPLE, "--directory", directory / "state",
+        bootstrap=bootstrap, cwd=directory,
+    )  # fmt: skip
+    try:
+        output, errors = process.communicate(timeout=TIMEOUT_S)
+    finally:
+        process.kill()
+        process.communicate()
+    assert process.returncode == 0, output.decode() + errors.decode()
+    assert "Run is COMPLETED" in output.decode()
+
+
+def table(directory: Path, name: str) -> list[dict[str, object]]:
+    files = pyarrow.dataset.dataset(directory / "state" / "warehouse" / name)
+    rows: list[dict[str, object]] = files.to_table().to_pylist()
+    return rows
+
+
+def test_two_flows_into_one_target_are_refused(connect: Place) -> None:
+    from pyspark.pipelines.flow import Flow
+    from pyspark.pipelines.source_code_location import SourceCodeLocation
+    from pyspark.pipelines.spark_connect_pipeline import create_dataflow_graph
+    from pyspark.sql.connect.session import SparkSession
+
+    from pyspark_ottla.pipeline.declarative import OneFlowRegistry, ProjectError
+
+    def flow(name: str, target: str, line: int) -> Flow:
+        place = SourceCodeLocation("orders.py", line)
+        return Flow(name, target, {}, place, lambda: session.range(3))  # type: ignore[arg-type]
+
+    session = SparkSession.builder.remote(connect.address).create()
+    try:
+        graph = create_dataflow_graph(session, None, None, None)  # type: ignore[arg-type]
+        registry = OneFlowRegistry(session, graph)
+        registry.register_flow(flow("shop", "sales", 3))
+        registry.register_flow(flow("shop_copy", "copies", 7))
+        refused = r"orders\.py:9: the flows shop and web both write to sales"
+        with pytest.raises(ProjectError, match=refused):
+            registry.register_flow(flow("web", "sales", 9))
+    finally:
+        session.client.close()

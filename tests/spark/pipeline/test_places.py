@@ -1,0 +1,73 @@
+"""The same file on a cluster of processes, and through Spark Connect; the other tests run here."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import deltalake
+import pytest
+from tests.spark.pipeline.conftest import Workshop
+from tests.spark.places import Place, base_environment
+
+from ottla.client.wire.cluster import Cluster
+
+PIPELINE = """\
+name: "{name}"
+sources:
+  orders: {topic: "{name}-orders", format: json, schema: "customer string, amount int"}
+steps:
+  doubled: {python: "my_steps:doubled", from: orders}
+  totals: {sql: "select customer, sum(amount) as total from doubled group by customer"}
+sinks:
+  copy: {from: doubled, topic: "{name}-copy"}
+  table: {from: totals, delta: totals, key: customer, mode: update}
+"""
+STEPS = """
+from pyspark.sql.functions import udf
+
+from my_helper import twice
+
+def doubled(orders):
+    return orders.select("customer", udf(twice, "int")("amount").alias("amount"))
+"""
+TIMEOUT_S = 400
+
+
+@pytest.fixture(params=["standalone", "connect"])
+def place(request: pytest.FixtureRequest) -> Place:
+    found: Place = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.mark.timeout(600)
+def test_topics_functions_and_tables(
+    place: Place, bootstrap: str, cluster: Cluster, tmp_path: Path
+) -> None:
+    workshop = Workshop(None, bootstrap, cluster, tmp_path)  # Spark is elsewhere.
+    (workshop.directory / "my_steps.py").write_text(STEPS)
+    (workshop.directory / "my_helper.py").write_text("def twice(number): return 2 * number\n")
+    workshop.topic("orders")
+    path = workshop.load(PIPELINE).path
+    orders = [("anna", 1), ("ben", 5), ("anna", 2)]
+    workshop.send("orders", [{"customer": name, "amount": amount} for name, amount in orders])
+    assert run_once(place, path, workshop.bootstrap) == {"copy": 3, "table": 2}
+    assert [row["amount"] for row in workshop.objects("copy")] == [2, 4, 10]
+    table = deltalake.DeltaTable(str(workshop.directory / "totals")).to_pyarrow_table()
+    assert {row["customer"]: row["total"] for row in table.to_pylist()} == {"anna": 6, "ben": 10}
+
+
+def run_once(place: Place, path: Path, bootstrap: str) -> dict[str, int]:
+    """The rows that each sink was given."""
+    where = "--remote" if place.address.startswith("sc:") else "--master"
+    command = [sys.executable, "-m", "ottla", "pipeline", "run", str(path), "--once", "--json"]
+    done = subprocess.run(
+        [*command, where, place.address, "--bootstrap-server", bootstrap],
+        env=base_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=TIMEOUT_S,
+    )
+    assert not done.returncode, done.stderr
+    return {sink["sink"]: sink["rows_out"] for sink in json.loads(done.stdout)["sinks"]}

@@ -1,0 +1,71 @@
+"""Source and sink on Apache Kafka, whose brokers do not take two-phase commit.
+
+Needs the Kafka that the benchmarks resolve into their cache, and is left out without it.
+"""
+
+import json
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from benchmarks.peers.kafka import VERSION, Kafka
+from benchmarks.peers.peer import Flush, Unavailable
+from tests.broker_process import REPOSITORY
+from tests.pyspark_ottla.sink.written import values
+from tests.spark import copied
+from tests.spark.places import Place
+
+from benchmarks import processes
+from ottla.client.wire.cluster import Cluster
+
+CACHE = REPOSITORY / "benchmarks" / ".cache"
+START_TIMEOUT_S = 120
+POLL_S = 0.1
+
+
+@pytest.fixture
+def kafka(tmp_path: Path) -> Iterator[str]:
+    if not (CACHE / f"kafka-{VERSION}" / "resolved").exists():
+        pytest.skip(f"Apache Kafka {VERSION} is not in {CACHE}, where `make bench` puts it")
+    peer = Kafka(warm_seconds=0)
+    try:
+        peer.prepare(CACHE)
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+    port = processes.free_port()
+    directory = tmp_path / "kafka"
+    directory.mkdir()
+    peer.format(directory, port)
+    process = processes.spawn(peer.command(directory, port, Flush.OS), tmp_path / "kafka.log")
+    try:
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not _is_listening(port):
+            assert process.poll() is None, (tmp_path / "kafka.log").read_text()
+            assert time.monotonic() < deadline, (tmp_path / "kafka.log").read_text()
+            time.sleep(POLL_S)
+        yield f"127.0.0.1:{port}"
+    finally:
+        processes.stop(process)
+
+
+def _is_listening(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.mark.timeout(600)
+def test_ordinary_transactions_write_each_row_once_and_are_a_warning(
+    kafka: str, local: Place, tmp_path: Path
+) -> None:
+    with Cluster(kafka) as cluster:
+        source, target = copied.make_topics(cluster)
+        arguments = (kafka, source, target, str(tmp_path))
+        done = local.complete("tests.spark.programs.copy_topic", *arguments)
+        assert json.loads(done.stdout) == copied.PRINTED
+        assert values(cluster, target) == copied.written()
+    runs = (target, f"{target}-table")
+    for sink_id in runs:
+        assert f"sink {sink_id}: the brokers do not take two-phase commit" in done.stderr
+    assert "loses that batch" in done.stderr
