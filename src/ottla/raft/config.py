@@ -19,7 +19,8 @@ FETCH_TIMEOUT_MS: Final = ConfigKey(
     1000,
     "A voter that could not fetch from the leader for this long asks for votes; a leader that no "
     "majority has fetched from for one and a half times this long resigns. Nobody waits for it "
-    "when the leader's process has ended. Kafka's default is 2000.",
+    "when the leader's process has ended. On disks whose syncs take longer no leader stays. "
+    "Kafka's default is 2000.",
     validator=at_least(1),
 )
 ELECTION_BACKOFF_MAX_MS: Final = ConfigKey(

@@ -89,6 +89,7 @@ def _kind(section: Section) -> SinkKind:
     given = [kind for kind in SinkKind if kind in section]
     if len(given) != 1:
         section.note("from", f"give one of {', '.join(SinkKind)}, which says where rows go")
+    section.choice(SinkKind.CONSOLE, ("true",), "true")
     return given[0] if given else SinkKind.CONSOLE
 
 

@@ -164,6 +164,7 @@ def test_a_small_one_has_defaults(tmp_path: Path) -> None:
         ("  lines:", "  li-nes:", 3, "'li-nes' is the name of a table in SQL"),
         ("from: lines", "from: line", 5, "there is no source or step line before it"),
         ("topic: out", "topik: out", 5, "give one of topic, delta, iceberg, parquet, console"),
+        ("topic: out", "console: false", 5, "console is 'false'; it can be true"),
         ("topic: out", "parquet: out", 5, "format is for sinks with topic"),
         ("topic: out", "topic: out, every: soon", 5, "every is 'soon'; it is a time, as 10 sec"),
         ("topic: out", "topic: out, mode: add", 5, "mode is 'add'; it can be append, update"),
