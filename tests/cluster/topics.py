@@ -7,7 +7,7 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.cluster.processes import ClusterProcesses, wait_until
 
-TIMEOUT_S = 30
+TIMEOUT_S = 90
 
 
 class PartitionState(NamedTuple):

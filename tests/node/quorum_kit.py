@@ -42,7 +42,7 @@ from ottla.storage.faulty_filesystem import FaultyFilesystem
 
 CLUSTER_ID = "test-cluster"
 ENVELOPE_KEY = 58
-TIMEOUT_S = 30
+TIMEOUT_S = 90
 METADATA = metadata_directory("/data")
 
 QUICK = {

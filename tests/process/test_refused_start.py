@@ -11,7 +11,7 @@ from tests.clients.requests import metadata
 from tests.clients.wire import Wire
 from tests.ports import ReservedPort
 
-TIMEOUT_S = 30
+TIMEOUT_S = 90
 FAILED, USAGE = 1, 2
 
 
