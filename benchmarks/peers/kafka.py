@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.machine import java_version
+from benchmarks.maven import maven
 from benchmarks.peers.peer import GROUP_SETTINGS, Flush, Member, Unavailable
 from benchmarks.processes import free_port
 
 VERSION = "4.3.1"
 LOG4J_VERSION = "2.25.4"
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
-RESOLVE_SECONDS_MAX = 600
 JVM_FLAGS = (
     "-Xmx1G",
     "-Xms1G",
@@ -73,26 +73,16 @@ class Kafka:
         self._cache = cache / f"kafka-{VERSION}"
         if (self._cache / "resolved").exists():
             return
-        if shutil.which("mvn") is None:
-            raise Unavailable("Apache Kafka is resolved by Maven, which is not installed")
         self._cache.mkdir(parents=True, exist_ok=True)
         (self._cache / "log4j2.yaml").write_text(LOGGING)
         (self._cache / "pom.xml").write_text(_project())
-        self._resolve()
+        maven(
+            "dependency:copy-dependencies",
+            "-DincludeScope=runtime",
+            "-DoutputDirectory=libs",
+            directory=self._cache,
+        )
         (self._cache / "resolved").touch()
-
-    def _resolve(self) -> None:
-        command = ["mvn", "--batch-mode", "--quiet", "dependency:copy-dependencies"]
-        try:
-            subprocess.run(
-                [*command, "-DincludeScope=runtime", "-DoutputDirectory=libs"],
-                cwd=self._cache,
-                timeout=RESOLVE_SECONDS_MAX,
-                check=True,
-                capture_output=True,
-            )
-        except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-            raise Unavailable(f"Maven could not resolve Apache Kafka: {error}") from error
 
     def settings(self) -> dict[str, str]:
         return {

@@ -1,22 +1,20 @@
-"""Spark's own Kafka source, `format("kafka")`: its jars, from Maven Central into the cache.
+"""Spark's own Kafka source, `format("kafka")`: its jars, resolved by Maven into the cache.
 
-A new release of Spark may reach a mirror of Central later than PyPI, so of each artifact the newest
-version that is there is taken. The jars run in the same Spark as the source that is measured.
+A new release of Spark may reach a mirror of Maven Central later than PyPI, so of each artifact the
+newest version that is there is taken. The jars run in the same Spark as the source that is
+measured.
 """
 
-import urllib.error
-import urllib.request
 from pathlib import Path
 
+from benchmarks.maven import NotFound, maven
 from benchmarks.peers.peer import Unavailable
 
-CENTRAL = "https://repo1.maven.org/maven2"
-TIMEOUT_S = 60
 ARTIFACTS = (
-    ("org/apache/spark", "spark-sql-kafka-0-10_2.13", ("4.3.0", "4.2.0", "4.1.0")),
-    ("org/apache/spark", "spark-token-provider-kafka-0-10_2.13", ("4.3.0", "4.2.0", "4.0.0")),
-    ("org/apache/kafka", "kafka-clients", ("3.9.2",)),
-    ("org/apache/commons", "commons-pool2", ("2.13.1",)),
+    ("org.apache.spark", "spark-sql-kafka-0-10_2.13", ("4.3.0", "4.2.0", "4.1.0")),
+    ("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", ("4.3.0", "4.2.0", "4.0.0")),
+    ("org.apache.kafka", "kafka-clients", ("3.9.2",)),
+    ("org.apache.commons", "commons-pool2", ("2.13.1",)),
 )
 
 
@@ -30,18 +28,19 @@ def resolve(cache: Path) -> list[Path]:
 def _find(directory: Path, group: str, name: str, versions: tuple[str, ...]) -> Path:
     for version in versions:
         jar = directory / f"{name}-{version}.jar"
-        if jar.exists() or _download(f"{CENTRAL}/{group}/{name}/{version}/{jar.name}", jar):
+        if jar.exists() or _copy(directory, f"{group}:{name}:{version}"):
             return jar
-    raise Unavailable(f"Maven Central has none of {name} {', '.join(versions)}")
+    raise Unavailable(f"there is none of {name} {', '.join(versions)}")
 
 
-def _download(address: str, jar: Path) -> bool:
+def _copy(directory: Path, artifact: str) -> bool:
     try:
-        with urllib.request.urlopen(address, timeout=TIMEOUT_S) as response:
-            content = response.read()
-    except urllib.error.HTTPError:
+        maven(
+            "dependency:copy",
+            f"-Dartifact={artifact}",
+            "-DoutputDirectory=.",
+            directory=directory,
+        )
+    except NotFound:
         return False
-    except OSError as error:
-        raise Unavailable(f"Maven Central cannot be reached: {error}") from error
-    jar.write_bytes(content)
     return True
