@@ -21,6 +21,7 @@ SEEDS_THAT_FAILED = (
 )
 LONG_SEEDS_THAT_FAILED = (
     490293431,  # A follower cut its log twice, the second time after it had copied anew.
+    763264947,  # A producer of the simulator paused for longer than it is waited for.
     714018544,  # A quorum that began again after a failed sync forgot what was committed.
 )
 PLANT_SEEDS_COUNT_MAX = 100

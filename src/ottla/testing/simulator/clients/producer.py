@@ -30,6 +30,7 @@ BATCHES_PER_ROUND_MAX = 5
 RECORDS_PER_BATCH_MAX = 3
 VALUE_BYTES_MAX = 2_000
 PRODUCE_TIMEOUT_MS = 2_000
+PAUSE_S_MAX = 30.0  # Less than the time that clients have to finish in.
 
 
 @dataclass(slots=True)
@@ -78,7 +79,8 @@ class Producer:
         if self._idempotent and self._identity.producer_id == NO_PRODUCER_ID:
             await self._init()
         for _ in range(rounds):
-            await asyncio.sleep(self._client.chance.expovariate(1.0 / self._pause_s))
+            pause_s = self._client.chance.expovariate(1.0 / self._pause_s)
+            await asyncio.sleep(min(pause_s, PAUSE_S_MAX))
             await self._deliver(self._new_batches())
 
     async def _init(self) -> None:
