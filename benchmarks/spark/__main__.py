@@ -40,7 +40,7 @@ Written by `make bench-spark`. `ottla` and `kafka` are the names of the two conn
 broker in the same Spark, in turn, after a round that does not count. Every figure is the median of
 its rounds, with the smallest and the largest in brackets; the ratio is the median of the ratios of
 each round, and above 1 `ottla` is better. `kafka` reads all of a topic whatever the filter. The
-filter is measured in a session that has used it some dozen times: until then Java compiles Spark's
+filter is measured in a session that has used it a hundred times: until then Java compiles Spark's
 planner, which takes more processor time than the query.
 """
 BUSY = "Other work ran on the machine when this began: figures and verdicts are preliminary."
