@@ -38,7 +38,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _leave_out_the_kill_matrix(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """It takes an hour, so it runs only for who asks for it by its name."""
+    """It takes minutes, and an hour on a busy machine, so it runs only for who asks for it."""
     left_out = [item for item in items if item.get_closest_marker("kill_matrix")]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
