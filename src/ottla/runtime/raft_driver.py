@@ -97,7 +97,6 @@ class RaftDriver:
         self._answers = RaftAnswers(log, exchange, loop, executor)
         self._listener: DriverListener | None = None
         self._core: RaftNode | None = None  # None before `start`, and while the disk is full.
-        self._committed_offset = 0  # As far as any of the cores has known.
         self._life = 0  # Counts the cores: what was begun for an earlier one is void.
         self._restarted_at_ms = -math.inf  # Because the log could not be written.
         self._calls: deque[Callable[[RaftNode], object]] = deque()
@@ -261,7 +260,6 @@ class RaftDriver:
         for message in ready.messages:
             self._send(message)
         if ready.high_watermark is not None:
-            self._committed_offset = ready.high_watermark
             self.log.on_committed(ready.high_watermark)
             self._listener.on_high_watermark(ready.high_watermark)
         if ready.role_change is not None:
@@ -417,7 +415,7 @@ class RaftDriver:
             saved,
             self._random,
             now_ms,
-            self._committed_offset,
+            self.log.high_watermark,  # An earlier core may have known it.
         )
 
     def _on_write_failed(self, error: Exception) -> None:
