@@ -87,6 +87,13 @@ def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Place"]:
 
 
 @pytest.fixture
+def place(request: pytest.FixtureRequest) -> "Place":
+    """The one that the test is given the name of, as an indirect parameter."""
+    found: Place = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture
 def cluster(bootstrap: str) -> Iterator[Cluster]:
     with Cluster(bootstrap, retry_timeout_ms=20_000) as cluster:
         yield cluster

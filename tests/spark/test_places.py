@@ -11,13 +11,8 @@ from tests.spark.places import Place
 from ottla.client.wire.cluster import Cluster
 
 
-@pytest.fixture(params=["local", "standalone", "connect"])
-def place(request: pytest.FixtureRequest) -> Place:
-    found: Place = request.getfixturevalue(request.param)
-    return found
-
-
 @pytest.mark.timeout(600)
+@pytest.mark.parametrize("place", ["local", "standalone", "connect"], indirect=True)
 def test_a_topic_is_read_and_copied_exactly_once(
     place: Place, cluster: Cluster, bootstrap: str, tmp_path: Path
 ) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pyspark.sql.connect.proto as messages
+import yaml
 from pyspark.errors import PySparkException
 from pyspark.pipelines import cli
 from pyspark.pipelines.flow import Flow
@@ -69,6 +70,8 @@ def _load(specification: Path, directory: Path) -> cli.PipelineSpec:
         project = cli.load_pipeline_spec(specification)
     except OSError as error:
         raise ProjectError(f"{specification}: cannot be read: {error.strerror}") from None
+    except (yaml.YAMLError, AttributeError, TypeError) as error:  # PySpark looks at few things.
+        raise ProjectError(f"{specification}: this is not a pipeline: {error}") from None
     storage = resolve_path(directory, project.storage)
     if storage.startswith("/"):
         storage = Path(storage).as_uri()

@@ -90,3 +90,13 @@ def test_two_flows_into_one_target_are_refused(connect: Place) -> None:
             registry.register_flow(flow("web", "sales", 9))
     finally:
         session.client.close()
+
+
+@pytest.mark.parametrize("text", ["name: [", "name: x\nstorage: y\nlibraries: 7", "- a"])
+def test_a_file_that_is_no_pipeline_is_refused_in_a_sentence(tmp_path: Path, text: str) -> None:
+    from pyspark_ottla.pipeline.declarative import ProjectError, run_project
+
+    path = tmp_path / "spark-pipeline.yml"
+    path.write_text(f"{text}\n")
+    with pytest.raises(ProjectError, match=r"spark-pipeline\.yml: "):
+        run_project(path, tmp_path, full_refresh_all=False, dry=True, log=tmp_path / "log")

@@ -34,13 +34,8 @@ def doubled(orders):
 TIMEOUT_S = 400
 
 
-@pytest.fixture(params=["standalone", "connect"])
-def place(request: pytest.FixtureRequest) -> Place:
-    found: Place = request.getfixturevalue(request.param)
-    return found
-
-
 @pytest.mark.timeout(600)
+@pytest.mark.parametrize("place", ["standalone", "connect"], indirect=True)
 def test_topics_functions_and_tables(
     place: Place, bootstrap: str, cluster: Cluster, tmp_path: Path
 ) -> None:

@@ -4,25 +4,21 @@ Needs the Kafka that the benchmarks resolve into their cache, and is left out wi
 """
 
 import json
-import socket
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from benchmarks.peers.kafka import VERSION, Kafka
-from benchmarks.peers.peer import Flush, Unavailable
+from benchmarks.peers.peer import Flush, Unavailable, spawn_server
 from tests.broker_process import REPOSITORY
 from tests.pyspark_ottla.sink.written import values
 from tests.spark import copied
 from tests.spark.places import Place
 
-from benchmarks import processes
 from ottla.client.wire.cluster import Cluster
 
 CACHE = REPOSITORY / "benchmarks" / ".cache"
 START_TIMEOUT_S = 120
-POLL_S = 0.1
 
 
 @pytest.fixture
@@ -34,25 +30,12 @@ def kafka(tmp_path: Path) -> Iterator[str]:
         peer.prepare(CACHE)
     except Unavailable as reason:
         pytest.skip(str(reason))
-    port = processes.free_port()
-    directory = tmp_path / "kafka"
-    directory.mkdir()
-    peer.format(directory, port)
-    process = processes.spawn(peer.command(directory, port, Flush.OS), tmp_path / "kafka.log")
+    server = spawn_server(peer, tmp_path / "kafka", Flush.OS)
     try:
-        deadline = time.monotonic() + START_TIMEOUT_S
-        while not _is_listening(port):
-            assert process.poll() is None, (tmp_path / "kafka.log").read_text()
-            assert time.monotonic() < deadline, (tmp_path / "kafka.log").read_text()
-            time.sleep(POLL_S)
-        yield f"127.0.0.1:{port}"
+        server.wait_until_listening(START_TIMEOUT_S)
+        yield server.address
     finally:
-        processes.stop(process)
-
-
-def _is_listening(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+        server.stop()
 
 
 @pytest.mark.timeout(600)

@@ -19,19 +19,18 @@ ROWS = 3  # In each of two partitions.
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
-    ("place_name", "option", "kind"),
+    ("place", "option", "kind"),
     [("standalone", "--master", "delta"), ("connect", "--remote", "iceberg")],
+    indirect=["place"],
 )
 def test_a_topic_becomes_a_table(
-    request: pytest.FixtureRequest,
+    place: Place,
     cluster: Cluster,
     bootstrap: str,
     tmp_path: Path,
-    place_name: str,
     option: str,
     kind: str,
 ) -> None:
-    place: Place = request.getfixturevalue(place_name)
     topic = create_topic(cluster, partitions=2)
     now_ms = time.time_ns() // 1_000_000
     for partition in range(2):
