@@ -9,7 +9,7 @@ import asyncio
 import re
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from typing import cast
 
 CLIENT = 0  # For whoever is not a node.
@@ -75,16 +75,15 @@ class Links:
         self._loop.close()
 
     async def _serve(self, node_id: int, port: int) -> int:
-        async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            task = asyncio.current_task()
-            assert task is not None
-            self._tasks.add(task)
-            try:
-                await self._join(node_id, port, reader, writer)
-            finally:
+        def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            def end(task: asyncio.Task[None]) -> None:
                 self._tasks.discard(task)
                 self._client_tasks.pop(task, None)
-                writer.close()
+                writer.transport.abort() if task.cancelled() else writer.close()
+
+            task = asyncio.ensure_future(self._join(node_id, port, reader, writer))
+            task.add_done_callback(end)  # Which also comes if it is cancelled before it begins.
+            self._tasks.add(task)
 
         server = await asyncio.start_server(accept, "127.0.0.1", 0)
         self._servers[node_id] = server
@@ -108,18 +107,13 @@ class Links:
                 self._client_tasks[cast("asyncio.Task[None]", asyncio.current_task())] = target
             await self._open(source, target)
             there_reader, there_writer = await asyncio.open_connection("127.0.0.1", port)
-            there_writer.write(first)
-            pumps = [
-                asyncio.ensure_future(self._pump(reader, there_writer, (source, target))),
-                asyncio.ensure_future(self._pump(there_reader, writer, (target, source))),
-            ]
-            try:
-                await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                for pump in pumps:
-                    pump.cancel()
-                await asyncio.gather(*pumps, return_exceptions=True)
-                there_writer.close()
+            with closing(there_writer):
+                there_writer.write(first)
+                async with asyncio.TaskGroup() as pumps:  # Waits, however often it is cancelled.
+                    there = pumps.create_task(self._pump(reader, there_writer, (source, target)))
+                    back = pumps.create_task(self._pump(there_reader, writer, (target, source)))
+                    there.add_done_callback(lambda _: back.cancel())
+                    back.add_done_callback(lambda _: there.cancel())
 
     async def _pump(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, direction: Direction
@@ -135,9 +129,10 @@ class Links:
             await self._changed.wait()
 
     async def _close(self) -> None:
+        own = {asyncio.current_task()}
+        while others := asyncio.all_tasks() - own:  # A server forgets whom it is just accepting.
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.wait(others, return_when=asyncio.FIRST_COMPLETED)
         for server in self._servers.values():
             server.close()
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
