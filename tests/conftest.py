@@ -9,6 +9,7 @@ import signal
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 from tests.broker_process import LOG_CHARACTERS_SHOWN, BrokerProcess, ExternalBroker
 
 EXTERNAL_BOOTSTRAP = os.environ.get("OTTLA_TEST_BOOTSTRAP")
@@ -27,6 +28,10 @@ IMPATIENT = (
 
 # A shell starts jobs in the background with ctrl-c ignored, and the commands under test inherit it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# The machine that runs the tests may be busy, and then nothing is said by the time a test takes.
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 
 _running = pytest.StashKey[BrokerProcess | ExternalBroker]()
 

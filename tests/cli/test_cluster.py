@@ -15,6 +15,8 @@ from tests.ports import ReservedPort, reserve_row
 
 pytestmark = pytest.mark.process
 
+TIMEOUT_S = 240
+
 
 @pytest.fixture
 def ports() -> list[ReservedPort]:
@@ -34,7 +36,7 @@ def running(*arguments: str | Path) -> Iterator["subprocess.Popen[bytes]"]:
         yield process
     finally:
         process.terminate()
-        process.communicate(timeout=60)
+        process.communicate(timeout=TIMEOUT_S)
 
 
 def children(pid: int) -> set[int]:
@@ -49,7 +51,7 @@ def is_alive(pid: int) -> bool:
 def brokers(port: int) -> set[int]:
     """As a node that serves tells them; none as long as it does not."""
     listed = start_ottla("node", "list", "--json", bootstrap=f"localhost:{port}")
-    output, _ = listed.communicate(timeout=60)
+    output, _ = listed.communicate(timeout=TIMEOUT_S)
     return {int(number) for number in re.findall(rb'"node": (\d+)', output)}
 
 
@@ -59,7 +61,7 @@ def read_until(process: "subprocess.Popen[bytes]", text: bytes) -> bytes:
     while text not in read:
         line = process.stdout.readline()
         if not line:
-            output, log = process.communicate(timeout=60)
+            output, log = process.communicate(timeout=TIMEOUT_S)
             raise AssertionError((read + output + log).decode())
         read += line
     return read
@@ -79,7 +81,7 @@ def test_a_cluster_says_where_it_is_and_ends_with_ctrl_c(port: int, tmp_path: Pa
         ]
         assert brokers(port) == {1, 2, 3}
         cluster.send_signal(signal.SIGINT)
-        _, log = cluster.communicate(timeout=60)
+        _, log = cluster.communicate(timeout=TIMEOUT_S)
         assert cluster.returncode == 0, log.decode()
         assert not any(map(is_alive, pids))
 
@@ -106,7 +108,7 @@ def test_shards_are_nodes_of_one_rack_and_come_back(port: int, tmp_path: Path) -
         wait_until(lambda: len(children(shards.pid) - before) == 1, "a new process")
         wait_until(lambda: brokers(port + 1) == {4, 5}, "two brokers")
         shards.terminate()
-        _, log = shards.communicate(timeout=60)
+        _, log = shards.communicate(timeout=TIMEOUT_S)
         assert shards.returncode == 0, log.decode()
 
 
@@ -114,7 +116,7 @@ def test_a_cluster_that_lacks_a_node_from_the_start_ends(port: int, tmp_path: Pa
     with socket.create_server(("127.0.0.1", port + 1)):
         arguments = ("--nodes", "2", "--port", str(port), "--data", tmp_path / "c")
         with running("cluster", "up", *arguments) as cluster:
-            output, log = cluster.communicate(timeout=60)
+            output, log = cluster.communicate(timeout=TIMEOUT_S)
     assert cluster.returncode == 1, log.decode()
     assert b"node 2 has ended with exit code 1" in log
     assert b"ready" not in output
@@ -123,6 +125,6 @@ def test_a_cluster_that_lacks_a_node_from_the_start_ends(port: int, tmp_path: Pa
 def test_an_option_that_is_wrong_ends_the_command(port: int, tmp_path: Path) -> None:
     arguments = ("--port", str(port), "--data", tmp_path / "c", "--set", "no.such.key=1")
     with running("cluster", "up", "--nodes", "1", *arguments) as cluster:
-        _, log = cluster.communicate(timeout=60)
+        _, log = cluster.communicate(timeout=TIMEOUT_S)
         assert cluster.returncode == 2
         assert b"no.such.key" in log

@@ -79,7 +79,7 @@ def test_the_configuration_of_a_broker(ottla: Ottla, bootstrap: str) -> None:
     from confluent_kafka.admin import AdminClient
 
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    [broker_id] = admin.list_topics(timeout=30).brokers
+    [broker_id] = admin.list_topics(timeout=120).brokers
     outcome = ottla(
         "configs", "describe", "--broker", str(broker_id), "--all", "--json", bootstrap=bootstrap
     )

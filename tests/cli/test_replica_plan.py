@@ -150,7 +150,7 @@ def clusters(draw: st.DrawFn) -> tuple[Assignments, list[Node]]:
     return assignments, members
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(clusters())
 def test_any_cluster_is_rebalanced(
     cluster: tuple[Assignments, list[Node]],

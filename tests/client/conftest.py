@@ -10,7 +10,7 @@ from ottla.client.wire.cluster import Cluster
 
 @pytest.fixture
 def cluster(bootstrap: str) -> Iterator[Cluster]:
-    with Cluster(bootstrap, retry_timeout_ms=20_000) as cluster:
+    with Cluster(bootstrap, retry_timeout_ms=120_000) as cluster:
         yield cluster
 
 

@@ -14,7 +14,7 @@ from ottla.client.wire.cluster import Cluster, TopicPartition
 from ottla.client.wire.offsets import LATEST, list_offsets
 from ottla.protocol.times import milliseconds
 
-_TIMEOUT = milliseconds(20_000)
+_TIMEOUT = milliseconds(120_000)
 
 _numbers = itertools.count()
 

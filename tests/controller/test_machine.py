@@ -164,7 +164,7 @@ class AnyHistory(RuleBasedStateMachine):
                 )
 
 
-AnyHistory.TestCase.settings = settings(max_examples=30, stateful_step_count=20, deadline=None)
+AnyHistory.TestCase.settings = settings(max_examples=30, stateful_step_count=20)
 TestAnyHistory = AnyHistory.TestCase
 
 

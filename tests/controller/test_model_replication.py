@@ -261,5 +261,5 @@ class Replicated(RuleBasedStateMachine):
         assert image_of(self.cluster.records) == self.cluster.image
 
 
-Replicated.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+Replicated.TestCase.settings = settings(max_examples=60, stateful_step_count=40)
 TestReplicated = Replicated.TestCase

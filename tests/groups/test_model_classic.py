@@ -251,7 +251,5 @@ def _dealt_out(members: list[str]) -> dict[str, bytes]:
     }
 
 
-ClassicGroupModel.TestCase.settings = settings(
-    max_examples=60, stateful_step_count=40, deadline=None
-)
+ClassicGroupModel.TestCase.settings = settings(max_examples=60, stateful_step_count=40)
 TestClassicGroupModel = ClassicGroupModel.TestCase

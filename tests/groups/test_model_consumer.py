@@ -266,7 +266,7 @@ class BatchedConsumerGroupModel(ConsumerGroupModel):
     }
 
 
-MODEL_SETTINGS = settings(max_examples=60, stateful_step_count=40, deadline=None)
+MODEL_SETTINGS = settings(max_examples=60, stateful_step_count=40)
 ConsumerGroupModel.TestCase.settings = MODEL_SETTINGS
 BatchedConsumerGroupModel.TestCase.settings = MODEL_SETTINGS
 TestConsumerGroupModel = ConsumerGroupModel.TestCase

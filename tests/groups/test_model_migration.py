@@ -268,7 +268,7 @@ class BatchedMigrationModel(MigrationModel):
     }
 
 
-MODEL_SETTINGS = settings(max_examples=80, stateful_step_count=40, deadline=None)
+MODEL_SETTINGS = settings(max_examples=80, stateful_step_count=40)
 MigrationModel.TestCase.settings = MODEL_SETTINGS
 BatchedMigrationModel.TestCase.settings = MODEL_SETTINGS
 TestMigrationModel = MigrationModel.TestCase

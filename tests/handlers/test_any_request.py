@@ -41,7 +41,8 @@ def answer(node, table, frame):
 @pytest.mark.parametrize("api", [*COLD_APIS, OFFSET_COMMIT], ids=lambda api: api.name)
 def test_any_request_is_answered(node, api, caplog):
     @settings(
-        max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+        max_examples=30,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
     )
     @given(st.data())
     def run(data):
@@ -58,7 +59,7 @@ def test_any_request_is_answered(node, api, caplog):
 
 @pytest.mark.parametrize("api", COLD_APIS, ids=lambda api: api.name)
 def test_any_request_can_be_refused(node, api):
-    @settings(max_examples=20, deadline=None)
+    @settings(max_examples=20)
     @given(st.data())
     def run(data):
         version = data.draw(st.integers(api.low, api.high))

@@ -19,6 +19,7 @@ from ottla.network.session import Session
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
 
 LOOPBACK = Endpoint("PLAINTEXT", "127.0.0.1", 0)
+TIMEOUT_S = 120  # For what takes no time on a machine that has some.
 
 
 def frame(body: bytes) -> bytes:
@@ -130,7 +131,7 @@ async def peer_of(server: Server, *, receive_buffer: int = 0) -> AsyncIterator[P
 
 async def until(condition: Callable[[], object]) -> None:
     """Let the event loop turn until the condition holds."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(TIMEOUT_S):
         while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0)
 

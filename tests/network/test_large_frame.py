@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from ottla.network.large_frame import CAPACITY_MIN, GROWTH_FACTOR, LargeFrame
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.integers(1, 1_000_000), st.lists(st.integers(5_000, 300_000), min_size=1))
 def test_the_buffer_grows_with_what_arrives_and_ends_with_the_frame(
     total: int, sizes: list[int]

@@ -3,10 +3,12 @@ import socket
 
 import pytest
 from tests.network.peer import LOOPBACK, Run, frame, peer_of, serving, until
+from tests.ports import ReservedPort
 
 from ottla.network.endpoints import Endpoint
 from ottla.network.listener import ListenError
 from ottla.network.server import Server
+from ottla.runtime.clock import ManualClock
 
 
 async def answers(host: str, port: int) -> bool:
@@ -90,18 +92,13 @@ def test_an_address_that_cannot_be_bound_is_one_clear_sentence(run: Run) -> None
 def test_when_one_listener_fails_the_others_are_released(run: Run) -> None:
     async def main() -> None:
         async with serving() as server:
-            free = await asyncio.to_thread(free_port)
-            other = Endpoint("OTHER", "127.0.0.1", free)
+            free = ReservedPort()
+            other = Endpoint("OTHER", "127.0.0.1", free.number)
             await refusal(server.endpoints[0], other)
             async with serving(listeners=(other,)):
                 pass
 
     run(main())
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
 
 
 def test_client_sockets_are_prompt_and_notice_a_lost_peer(run: Run) -> None:
@@ -127,7 +124,11 @@ def test_connections_over_the_limit_are_closed_at_once(
     run: Run, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def main() -> None:
-        async with serving(connections_max=2) as server, peer_of(server) as one:
+        clock = ManualClock()  # Stands still: only the first of a kind is logged.
+        async with (
+            serving(monotonic_ms=clock.monotonic_ms, connections_max=2) as server,
+            peer_of(server) as one,
+        ):
             async with peer_of(server) as two:
                 for peer in (one, two):
                     await peer.send(frame(b"in"))

@@ -7,6 +7,7 @@ import pytest
 from kio.schema.api_versions.v4.request import ApiVersionsRequest
 from kio.schema.vote.v2.request import VoteRequest
 from tests.network.peer import Answers, Run, frame, serving, until
+from tests.ports import ReservedPort
 
 from ottla.network.peers import Address, BuildFrame, PeerRefused, Peers, PeerUnreachable
 from ottla.network.server import Server
@@ -17,7 +18,7 @@ from ottla.protocol.frames import parse_request_header
 
 VOTE = 52
 API_VERSIONS = 18
-LONG_MS = 30_000
+LONG_MS = 120_000
 
 
 def address_of(server: Server) -> Address:
@@ -101,12 +102,11 @@ def test_answers_of_any_size_arrive_whole(run: Run, size: int) -> None:
 
 def test_a_refused_connection_fails_at_once(run: Run) -> None:
     async def main() -> None:
-        async with serving() as server:
-            address = address_of(server)
+        nobody_listens = ReservedPort()
         async with calling() as peers:
-            for host in (address.host, "localhost"):
+            for host in ("127.0.0.1", "localhost"):
                 with pytest.raises(PeerRefused, match="cannot be reached"):
-                    await ask(peers, Address(host, address.port), b"a")
+                    await ask(peers, Address(host, nobody_listens.number), b"a")
 
     run(main())
 
@@ -155,7 +155,8 @@ def test_an_answer_that_is_late_ends_the_connection(run: Run) -> None:
             with pytest.raises(PeerUnreachable, match="did not answer within 10 ms"):
                 await patient
             again = asyncio.ensure_future(ask(peers, address, b"again"))
-            await until(lambda: len(answers.waiting) == 3)
+            # The first two may have been too late to be sent at all.
+            await until(lambda: any(body.endswith(b"again") for _, body in answers.waiting))
             answers.send_all()
             assert await again == b"again"
 

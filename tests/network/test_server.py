@@ -3,7 +3,9 @@ import os
 import weakref
 
 from tests.network.peer import Answers, Run, frame, peer_of, serving, session_of, until
+from tests.ports import ReservedPort
 
+from ottla.network.endpoints import Endpoint
 from ottla.network.session import Session
 from ottla.runtime.clock import ManualClock
 
@@ -99,7 +101,9 @@ def test_a_peer_that_does_not_take_its_answers_is_idle(run: Run) -> None:
 
 def test_stopping_lets_answers_leave_and_refuses_new_connections(run: Run) -> None:
     async def main() -> None:
-        async with serving() as server, peer_of(server) as peer:
+        port = ReservedPort()  # Which nobody else is given when the server has stopped.
+        endpoint = Endpoint("PLAINTEXT", "127.0.0.1", port.number)
+        async with serving(listeners=(endpoint,)) as server, peer_of(server) as peer:
             await peer.send(frame(b"a" * 1000))
             await until(lambda: server.counters.frames == 1)
             await server.stop()

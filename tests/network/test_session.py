@@ -86,7 +86,7 @@ def test_a_frame_can_be_written_to_in_place(run: Run) -> None:
     run(main())
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(st.binary(max_size=40), max_size=30), st.lists(st.integers(1, 60), min_size=1))
 def test_chunking_does_not_matter(bodies: list[bytes], chunk_sizes: list[int]) -> None:
     """The transport is left out: the chunks are put where the session wants them."""
@@ -310,8 +310,9 @@ def test_closing_lets_what_was_answered_leave(run: Run) -> None:
 
     async def main() -> None:
         async with serving(dispatch) as server, peer_of(server) as peer:
-            await peer.send(frame(b"a" * 100_000) + frame(b"b"))
-            assert await peer.receive_to_end() == frame(b"a" * 100_000)
+            # Both arrive in one segment, for bytes that nobody read make a close a reset.
+            await peer.send(frame(b"a" * 50_000) + frame(b"b"))
+            assert await peer.receive_to_end() == frame(b"a" * 50_000)
             await until(lambda: not server.sessions)
 
     run(main())

@@ -257,8 +257,13 @@ class QuorumCluster:
         return nodes
 
     async def leader(self, *, other_than=None):
-        await until(lambda: any(node.leads for node in self.nodes.values() if node != other_than))
-        return next(node for node in self.nodes.values() if node.leads and node != other_than)
+        """Of the newest epoch: an older one may not have heard of it yet."""
+
+        def leading():
+            return [node for node in self.nodes.values() if node.leads and node != other_than]
+
+        await until(leading)
+        return max(leading(), key=lambda node: node.core.state.epoch)
 
     async def stop(self):
         for node in list(self.nodes.values()):
@@ -272,7 +277,7 @@ async def until_voter(node):
         try:
             await node.add_voter()
         except ApiError as error:
-            if error.code is not ErrorCode.request_timed_out:
+            if error.code not in (ErrorCode.request_timed_out, ErrorCode.not_controller):
                 raise
         await asyncio.sleep(0.005)
 

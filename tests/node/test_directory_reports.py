@@ -67,7 +67,7 @@ class Kit:
 def run(test, *directories, **options):
     async def main():
         kit = Kit(*directories, **options)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             await test(kit)
         await kit.supervisor.stop()
         assert kit.failures == []

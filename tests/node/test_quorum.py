@@ -213,6 +213,12 @@ def test_damage_to_what_was_committed_is_not_taken_for_a_torn_end():
 
 # Several nodes.
 
+# Nobody would notice in time that there is no leader, nor take a pause of this process for it.
+SLOW = {
+    "controller.quorum.fetch.timeout.ms": 100_000,
+    "controller.quorum.request.timeout.ms": 10_000,
+}
+
 
 def test_nodes_join_as_observers_and_become_voters():
     async def test(cluster):
@@ -233,7 +239,7 @@ def test_nodes_join_as_observers_and_become_voters():
         described = await third.describe()
         assert [observer.replica_id for observer in described.observers] == [4]
 
-    run(test)
+    run(test, **SLOW)
 
 
 def test_a_change_through_any_node_is_in_its_image_when_it_is_answered():
@@ -283,14 +289,7 @@ def test_no_more_nodes_than_the_quorum_needs_can_add_themselves():
         await until_voter(fourth)
         assert len((await last.describe()).current_voters) == 4
 
-    run(test)
-
-
-# Nobody would notice in time that there is no leader.
-SLOW = {
-    "controller.quorum.fetch.timeout.ms": 100_000,
-    "controller.quorum.request.timeout.ms": 10_000,
-}
+    run(test, **SLOW)
 
 
 def test_a_leader_that_stops_hands_over():

@@ -5,13 +5,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_ottla.json_values import JsonDecoder
-
-settings.register_profile("no-deadline", deadline=None)
-settings.load_profile("no-deadline")
 
 PLAIN = pa.struct(
     [

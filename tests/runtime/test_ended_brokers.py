@@ -1,11 +1,11 @@
 """A controller looks at brokers over real sockets."""
 
 import asyncio
-import socket
-from contextlib import suppress
+from contextlib import closing, suppress
 from types import SimpleNamespace
 
 from tests.controller.cluster import Cluster
+from tests.ports import HOST, ReservedPort
 
 from ottla.network.peers import Address, Peers
 from ottla.runtime.ended_brokers import EndedBrokers
@@ -21,12 +21,6 @@ class DirectRuntime:
         done = asyncio.get_running_loop().create_future()
         done.set_result(None)
         return done
-
-
-def nobody():
-    """Where nobody listens."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return Address(*server.getsockname())
 
 
 def run(test):
@@ -56,7 +50,7 @@ def _fenced(cluster):
 
 
 async def until_fenced(cluster, *ids):
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         while _fenced(cluster) != set(ids):  # noqa: ASYNC110
             await asyncio.sleep(0.001)
 
@@ -69,7 +63,8 @@ async def let_all_look(ended):
 
 def test_who_refuses_connections_has_ended():
     async def test(cluster, ended, addresses):
-        addresses[2] = nobody()
+        nobody_listens = ReservedPort()
+        addresses[2] = Address(HOST, nobody_listens.number)
         ended.look_at(1)  # Itself.
         ended.look_at(2)
         ended.look_at(3)  # Its address is not known.
@@ -98,9 +93,8 @@ def test_who_closes_the_connection_while_it_ends_is_asked_again():
 def test_who_is_silent_may_be_alive():
     async def test(cluster, ended, addresses):
         async def wait(reader, writer):
-            with suppress(ConnectionError):
+            with closing(writer), suppress(ConnectionError):
                 await reader.read()
-            writer.close()
 
         async with await asyncio.start_server(wait, "127.0.0.1", 0) as server:
             addresses[2] = Address(*server.sockets[0].getsockname())
@@ -113,7 +107,8 @@ def test_who_is_silent_may_be_alive():
 
 def test_a_new_controller_looks_at_all():
     async def test(cluster, ended, addresses):
-        addresses[2] = addresses[3] = nobody()
+        nobody_listens = ReservedPort()
+        addresses[2] = addresses[3] = Address(HOST, nobody_listens.number)
         leadership = SimpleNamespace(
             is_here=False, changed=asyncio.get_running_loop().create_future()
         )

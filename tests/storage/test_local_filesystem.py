@@ -1,3 +1,4 @@
+import contextlib
 import errno
 import os
 import threading
@@ -94,13 +95,13 @@ def test_close_waits_for_a_read_under_way(file: LocalFile, monkeypatch: pytest.M
 
     def pread(descriptor: int, size: int, position: int) -> bytes:
         reading.set()
-        assert closed.wait(10)
+        assert closed.wait(60)
         return real_read(descriptor, size, position)
 
     monkeypatch.setattr(local_filesystem.os, "pread", pread)
     thread = threading.Thread(target=lambda: results.append(file.read(0, 10)))
     thread.start()
-    assert reading.wait(10)
+    assert reading.wait(60)
     file.close()
     closed.set()
     thread.join()
@@ -116,6 +117,7 @@ def test_a_file_that_nobody_refers_to_is_closed(tmp_path: Path) -> None:
     file = LocalFilesystem().open(f"{tmp_path}/a", create=True)
     descriptor = file.fileno()
     assert descriptor is not None
+    status = os.fstat(descriptor)
     del file
-    with pytest.raises(OSError, match="Bad file descriptor"):
-        os.fstat(descriptor)
+    with contextlib.suppress(OSError):  # Another thread may have the number by now.
+        assert not os.path.samestat(os.fstat(descriptor), status)

@@ -203,4 +203,4 @@ class LogModel(RuleBasedStateMachine):
 
 
 TestLogModel = LogModel.TestCase
-TestLogModel.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestLogModel.settings = settings(max_examples=60, stateful_step_count=40)

@@ -285,4 +285,4 @@ class TransactionModel(RuleBasedStateMachine):
 
 
 TestTransactionModel = TransactionModel.TestCase
-TestTransactionModel.settings = settings(max_examples=75, stateful_step_count=30, deadline=None)
+TestTransactionModel.settings = settings(max_examples=75, stateful_step_count=30)

@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -61,12 +62,12 @@ class ChildNodes:
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         self._stopping.set()
         for process in self._processes.values():
-            process.send_signal(signal.SIGTERM)
+            _send(process, signal.SIGTERM)
         try:
             codes = await asyncio.wait_for(asyncio.shield(ended), STOP_TIMEOUT_S)
         except TimeoutError:
             for process in self._processes.values():
-                process.kill()
+                _send(process, signal.SIGKILL)
             codes = await ended
         return max(map(abs, codes), default=ExitCode.OK)
 
@@ -100,6 +101,8 @@ class ChildNodes:
                 start_new_session=True,  # Ctrl-c is passed on, not doubled.
             )
             self._processes[node.node_id] = process
+            if self._stopping.is_set():  # It was about to begin when the others were told.
+                _send(process, signal.SIGTERM)
             await self._pass_on_lines(node, process)
             code = await process.wait()
             del self._processes[node.node_id]
@@ -117,6 +120,11 @@ class ChildNodes:
         assert process.stdout is not None
         async for line in process.stdout:
             _say(f"[{node.node_id}] {line.decode(errors='replace').rstrip()}")
+
+
+def _send(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError):  # It has ended, and is about to be noticed.
+        process.send_signal(number)
 
 
 def _say(line: str) -> None:

@@ -101,6 +101,6 @@ class Hub:
             return
         now = self.monotonic_ms()
         for session in list(self.sessions):
-            if session.idle_ms(now) > limit:
+            if not session.closed and session.idle_ms(now) > limit:
                 self.counters.connections_closed_idle += 1
                 session.abort("idle")

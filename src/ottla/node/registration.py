@@ -120,8 +120,10 @@ class Registration:
     async def keep_alive(self) -> None:
         """Heartbeats for as long as it runs; a broker that was forgotten registers again."""
         while True:
+            # Not `wait_for`, which before Python 3.12 goes on if it is cancelled too late.
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._hurry.wait(), self._heartbeat_interval_s)
+                async with asyncio.timeout(self._heartbeat_interval_s):
+                    await self._hurry.wait()
             self._hurry.clear()
             await self._beat()
 

@@ -51,7 +51,7 @@ def serve() -> Iterator[Serve]:
             threads.append(threading.Thread(target=answer, args=(answers,)))
             threads[-1].start()
             port = server.getsockname()[1]
-            connections.append(Connection("127.0.0.1", port, client_id="c", timeout_s=10))
+            connections.append(Connection("127.0.0.1", port, client_id="c", timeout_s=60))
             return connections[-1]
 
         yield connect

@@ -26,7 +26,7 @@ HANDSHAKE, AUTHENTICATE, API_VERSIONS = 17, 36, 18
 
 def ask(port: int, security: Security) -> int:
     """How many brokers a connection with this security is told of."""
-    connection = Connection("127.0.0.1", port, client_id="c", timeout_s=10, security=security)
+    connection = Connection("127.0.0.1", port, client_id="c", timeout_s=60, security=security)
     try:
         return len(connection.call(METADATA).brokers)
     finally:
@@ -138,7 +138,7 @@ def peer() -> Iterator[SaslPeer]:
 
 def connect(peer: SaslPeer, sasl: Sasl) -> None:
     address = "127.0.0.1", peer.port
-    Connection(*address, client_id="c", timeout_s=10, security=Security(sasl=sasl)).close()
+    Connection(*address, client_id="c", timeout_s=60, security=Security(sasl=sasl)).close()
 
 
 def test_a_name_and_a_password(peer: SaslPeer) -> None:

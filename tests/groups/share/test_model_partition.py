@@ -188,4 +188,4 @@ class SharePartitionModel(RuleBasedStateMachine):
 
 
 TestSharePartition = SharePartitionModel.TestCase
-TestSharePartition.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
+TestSharePartition.settings = settings(max_examples=80, stateful_step_count=40)

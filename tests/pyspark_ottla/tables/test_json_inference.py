@@ -61,7 +61,7 @@ _VALUES = st.recursive(
 )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.dictionaries(st.sampled_from("abc"), _VALUES), max_size=4))
 def test_values_fit_into_the_types_that_they_have(values: list[Any]) -> None:
     import pyarrow as pa
