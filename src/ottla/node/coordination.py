@@ -7,21 +7,16 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from ottla.controller.image import MetadataImage
 from ottla.groups.config import GroupConfig
-from ottla.network.peers import Address, Peers
-from ottla.node.environment import Environment
-from ottla.node.group_configs import GroupConfigs
+from ottla.network.peers import Address
 from ottla.node.group_coordinators import group_coordinators
+from ottla.node.parts import Parts
 from ottla.node.replication import ask_broker
 from ottla.node.share_groups import make_share_groups, share_coordinator_on
 from ottla.node.transaction_drivers import TransactionDrivers, transaction_drivers
-from ottla.protocol.config import ConfigValues
 from ottla.replication.coordinators import Coordinators
-from ottla.replication.manager import ReplicaManager
 from ottla.replication.share_groups import ShareGroups
 from ottla.runtime.controller_client import ControllerClient
-from ottla.runtime.supervisor import Supervisor
 from ottla.transactions.config import TransactionConfig
 
 if TYPE_CHECKING:
@@ -35,40 +30,33 @@ class Coordination(NamedTuple):
 
 
 def start_coordination(
-    node_id: int,
-    values: ConfigValues,
-    group_configs: GroupConfigs,
-    image: MetadataImage,
-    replicas: ReplicaManager,
-    controller: ControllerClient,
-    peers: Peers,
-    address_of: Callable[[int], Address | None],
-    environment: Environment,
-    supervisor: Supervisor,
+    parts: Parts, controller: ControllerClient, address_of: Callable[[int], Address | None]
 ) -> Coordination:
     """`address_of` tells where another broker is reached."""
-    clock, executor = environment.clock, environment.executor
+    values, image, replicas = parts.values, parts.feed.image, parts.replicas
+    supervisor, peers, loop = parts.supervisor, parts.peers, parts.loop
+    clock, executor = parts.environment.clock, parts.environment.executor
     share = make_share_groups(
-        node_id,
+        parts.node_id,
         replicas,
         image,
         values,
-        group_configs.share,
+        parts.group_configs.share,
         controller,
-        lambda broker_id: share_coordinator_on(broker_id, address_of, peers, supervisor.loop),
+        lambda broker_id: share_coordinator_on(broker_id, address_of, peers, loop),
         clock,
         supervisor,
-        supervisor.loop,
+        loop,
         executor,
     )
     supervisor.start("dead letters", share.partitions.send_dead_letters())
     supervisor.start("share state pruning", share.pruning.run())
     groups = group_coordinators(
-        GroupConfig.of(values), group_configs, image, environment, supervisor
+        GroupConfig.of(values), parts.group_configs, image, parts.environment, supervisor
     )
     replicas.listen(groups.leadership_listener)
     transactions = transaction_drivers(
-        node_id,
+        parts.node_id,
         TransactionConfig.of(values),
         image,
         replicas,

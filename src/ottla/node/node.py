@@ -12,73 +12,43 @@ import asyncio
 import dataclasses
 import logging
 from collections.abc import Mapping
-from pathlib import Path
 
 from ottla.controller.config import BROKER_HEARTBEAT_INTERVAL_MS, BROKER_SESSION_TIMEOUT_MS
 from ottla.controller.directories import names_directories
-from ottla.controller.effective_configs import ConfigRules, EffectiveConfigs
 from ottla.controller.image import MetadataImage
-from ottla.groups.group_config import validate_group
-from ottla.handlers.api import claimed_versions
-from ottla.handlers.broker import Broker
 from ottla.handlers.dispatch import make_dispatch, make_early_dispatch
 from ottla.handlers.table import API_TABLE, EARLY_API_TABLE
-from ottla.network.config import NetworkConfig
 from ottla.network.endpoints import Endpoint, advertised_endpoints
-from ottla.network.peers import Address, Peers
+from ottla.network.peers import Address
 from ottla.network.server import Server
 from ottla.node.cluster_minimum import warn_of_other_minimum
-from ottla.node.config import (
-    BROKER_RACK,
-    BROKER_SCHEMA,
-    GROUP_SCHEMA,
-    NODE_ID,
-    QUORUM_BOOTSTRAP_SERVERS,
-    TOPIC_SCHEMA,
-)
+from ottla.node.config import BROKER_RACK, QUORUM_BOOTSTRAP_SERVERS
 from ottla.node.coordination import Coordination, start_coordination
 from ottla.node.deleted_topics import DeletedTopics
-from ottla.node.descriptors import descriptor_limit, share_descriptors
 from ottla.node.dynamic_configs import DynamicConfigs
 from ottla.node.environment import Environment
-from ottla.node.group_configs import GroupConfigs
 from ottla.node.group_coordinators import remove_offsets_of_topics
 from ottla.node.housekeeping import Housekeeping
 from ottla.node.joining import CannotJoin, Joining, parse_address
 from ottla.node.leaving import leave_in_order
-from ottla.node.metadata_feed import Listener, MetadataFeed
+from ottla.node.metadata_feed import Listener
+from ottla.node.parts import make_parts
 from ottla.node.quorum import MetadataQuorum, QuorumSettings, open_replica
 from ottla.node.registration import SESSIONS_WAITED, BrokerIdentity, Registration
 from ottla.node.replication import broker_address, start_replication
+from ottla.node.serving import make_broker
 from ottla.node.voting import Voting
-from ottla.protocol.config import ConfigValues
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.raft.quorum import Identity
 from ottla.raft.voters import Endpoint as QuorumEndpoint
 from ottla.raft.voters import ReplicaKey
-from ottla.replication.config import (
-    FETCH_MAX_BYTES,
-    FETCH_SESSION_SLOTS_MAX,
-    RACK_AWARE_SELECTOR,
-    REPLICA_LAG_TIME_MAX_MS,
-    REPLICA_SELECTOR_CLASS,
-)
-from ottla.replication.fetch_sessions import FetchSessions
-from ottla.replication.follower_sessions import FollowerSessions
-from ottla.replication.manager import ReplicaManager, ReplicaSettings
+from ottla.replication.manager import ReplicaManager
 from ottla.replication.partition import FlushPolicy
-from ottla.replication.pending_writes import PendingWrites
 from ottla.runtime.config import QUORUM_SIZE
 from ottla.runtime.controller_client import ControllerClient
-from ottla.runtime.flusher import Flushable, Flusher
-from ottla.runtime.producer_ids import ProducerIds
-from ottla.runtime.supervisor import Supervisor
-from ottla.storage.broker_config import FLUSH_POLICY, LOG_DIRS, LOG_OPEN_FILES_MAX, topic_defaults
-from ottla.storage.config import LogConfig
+from ottla.storage.broker_config import FLUSH_POLICY
 from ottla.storage.directory_identity import WrongDirectory
 from ottla.storage.errors import CorruptLog, StorageError
-from ottla.storage.log import PartitionLog
-from ottla.storage.manager import LogManager
 
 logger = logging.getLogger(__name__)
 
@@ -96,59 +66,34 @@ class Node:
     def __init__(
         self, values: Mapping[str, object], environment: Environment | None = None
     ) -> None:
-        self.values = ConfigValues(values)
-        self.node_id = self.values[NODE_ID]
-        self.directories = [str(Path(path).absolute()) for path in self.values[LOG_DIRS]]
         self.failed = asyncio.Event()
-        self._loop = asyncio.get_running_loop()
-        self._environment = environment = environment or Environment.real()
-        self._clock = environment.clock
-        self._rules = ConfigRules(
-            TOPIC_SCHEMA, BROKER_SCHEMA, values, topic_defaults, GROUP_SCHEMA, validate_group
+        self._parts = parts = make_parts(
+            values,
+            environment or Environment.real(),
+            on_failure=self._on_failure,
+            on_directory_failure=self._on_directory_failure,
         )
-        self._feed = MetadataFeed()
-        self._configs = EffectiveConfigs(self._feed.image, self._rules, self.node_id)
-        self._group_configs = GroupConfigs(self._configs, self._feed.image)
-        self._executor = environment.executor
-        self._supervisor = Supervisor(self._loop, self._on_failure)
-        self._filesystem = environment.filesystem
-        self._network = NetworkConfig.of(self.values)
-        self._shares = share_descriptors(
-            descriptor_limit(),
-            log_files=self.values[LOG_OPEN_FILES_MAX],
-            connections=self._network.connections_max,
-        )
-        self._logs = LogManager(
-            self.directories,
-            self._filesystem,
-            self._clock.now_ms,
-            broker=ConfigValues({**values, LOG_OPEN_FILES_MAX.name: self._shares.log_files}),
-            config_of_topic=self._log_config,
-            on_failure=self._on_directory_failure,
-            new_id=environment.new_uuid,
-            new_threads=environment.new_threads,
-        )
-        self._replicas = ReplicaManager(
-            ReplicaSettings(
-                self.node_id,
-                FlushPolicy(self.values[FLUSH_POLICY]),
-                self.values[REPLICA_LAG_TIME_MAX_MS],
-            ),
-            self._logs,
-            self._log_config,
-            Flusher(self._loop, self._executor, self._on_flush_failure),
-            FetchSessions(
-                self.values[FETCH_SESSION_SLOTS_MAX], environment.random.randrange(1, 2**30)
-            ),
-            self._clock,
-        )
-        self._dynamic = DynamicConfigs(self._configs, self._logs, self._replicas.throttle)
-        self._peers = Peers(self._loop, f"node-{self.node_id}")
-        self._bootstrap = [parse_address(text) for text in self.values[QUORUM_BOOTSTRAP_SERVERS]]
-        self._patience_s = SESSIONS_WAITED * self.values[BROKER_SESSION_TIMEOUT_MS] / 1000
+        self._values = parts.values
+        self._node_id = parts.node_id
+        self._loop = parts.loop
+        self._environment = parts.environment
+        self._executor = parts.environment.executor
+        self._supervisor = parts.supervisor
+        self._feed = parts.feed
+        self._logs = parts.logs
+        self._replicas = parts.replicas
+        self._peers = parts.peers
+        self._dynamic = DynamicConfigs(parts.configs, parts.logs, parts.replicas.throttle)
+        self._bootstrap = [parse_address(text) for text in parts.values[QUORUM_BOOTSTRAP_SERVERS]]
+        self._patience_s = SESSIONS_WAITED * parts.values[BROKER_SESSION_TIMEOUT_MS] / 1000
         self._server: Server | None = None
         self._quorum: MetadataQuorum | None = None
         self._registration: Registration | None = None
+
+    @property
+    def directories(self) -> list[str]:
+        """Where its data is."""
+        return self._parts.directories
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
@@ -180,7 +125,7 @@ class Node:
         try:
             cluster_id = await self._joining().cluster_id()
             loading = self._loop.run_in_executor(
-                self._executor, self._logs.start, self.node_id, cluster_id
+                self._executor, self._logs.start, self._node_id, cluster_id
             )
             await asyncio.shield(loading)
         except (StorageError, WrongDirectory, CannotJoin, OSError) as error:
@@ -209,8 +154,8 @@ class Node:
         return Joining(
             self._peers,
             self._bootstrap,
-            self.node_id,
-            self._filesystem,
+            self._node_id,
+            self._environment.filesystem,
             self.directories[0],
             self._loop,
             self._executor,
@@ -223,26 +168,15 @@ class Node:
         self._quorum = quorum = await self._open_quorum()
         controller = ControllerClient(quorum.forwarding.call)
         self._registration = registration = self._make_registration(controller)
-        self._start_replication(controller, registration)
-        coordination = start_coordination(
-            self.node_id,
-            self.values,
-            self._group_configs,
-            self._feed.image,
-            self._replicas,
-            controller,
-            self._peers,
-            self._address_of,
-            self._environment,
-            self._supervisor,
-        )
-        broker = self._broker(quorum, controller, registration, coordination)
+        start_replication(self._parts, controller, lambda: registration.epoch, self._address_of)
+        coordination = start_coordination(self._parts, controller, self._address_of)
+        broker = make_broker(self._parts, quorum, controller, registration, coordination)
         server.use(make_early_dispatch(broker, EARLY_API_TABLE))
         if not quorum.is_alone:
             server.start()
         await quorum.start()
         self._supervisor.start("quorum report", quorum.report_no_leader())
-        rack = self.values[BROKER_RACK] or None
+        rack = self._values[BROKER_RACK] or None
         await registration.register(self._advertised(), rack, self._patience_s)
         await quorum.applier.reached(registration.epoch + 1)
         self._take_up_image(coordination, quorum)
@@ -252,16 +186,16 @@ class Node:
         server.use(make_dispatch(broker, API_TABLE))
         if quorum.is_alone:
             server.start()
-        voting = Voting(quorum, self._peers, self.values[QUORUM_SIZE], self._feed.image)
+        voting = Voting(quorum, self._peers, self._values[QUORUM_SIZE], self._feed.image)
         self._supervisor.start("voting", voting.watch())
         housekeeping = Housekeeping(
-            self.values, self._logs, self._replicas, self._clock, self._executor
+            self._values, self._logs, self._replicas, self._environment.clock, self._executor
         )
         housekeeping.start(self._supervisor)
-        warn_of_other_minimum(self._rules.static, self._feed.image)
+        warn_of_other_minimum(self._parts.rules.static, self._feed.image)
         logger.info(
             "node %d of cluster %s serves %s with data in %s",
-            self.node_id,
+            self._node_id,
             self._logs.cluster_id,
             ", ".join(map(str, self.endpoints)),
             ", ".join(self.directories),
@@ -285,7 +219,7 @@ class Node:
         await self._supervisor.stop()
         await self._loop.run_in_executor(self._executor, self._close_storage)
         self._executor.shutdown()
-        logger.info("node %d has stopped", self.node_id)
+        logger.info("node %d has stopped", self._node_id)
 
     async def _leave(self) -> None:
         registration, quorum = self._registration, self._quorum
@@ -293,14 +227,15 @@ class Node:
             await leave_in_order(
                 registration.leave,
                 lambda: any(
-                    broker.broker_id != self.node_id for broker in self._feed.image.active_brokers()
+                    broker.broker_id != self._node_id
+                    for broker in self._feed.image.active_brokers()
                 ),
                 lambda: quorum.leadership.leader_id is not None,
             )
 
     def _make_registration(self, controller: ControllerClient) -> Registration:
         identity = BrokerIdentity(
-            self.node_id,
+            self._node_id,
             self._logs.cluster_id,
             self._environment.new_uuid(),
             tuple(filter(None, self._logs.directory_ids.values())),
@@ -310,7 +245,7 @@ class Node:
             controller,
             identity,
             lambda: self._feed.offset,
-            self.values[BROKER_HEARTBEAT_INTERVAL_MS],
+            self._values[BROKER_HEARTBEAT_INTERVAL_MS],
             self._remember_broker_epoch,
             lambda: self._logs.offline_directory_ids,
         )
@@ -318,7 +253,7 @@ class Node:
     def _remember_broker_epoch(self, epoch: int) -> None:
         """With flush.policy=ack a crash costs nothing that this broker said it had."""
         self._logs.broker_epoch = epoch
-        if self.values[FLUSH_POLICY] == FlushPolicy.ACK.value:
+        if self._values[FLUSH_POLICY] == FlushPolicy.ACK.value:
             self._executor.submit(self._logs.write_broker_epoch)
 
     def _close_storage(self) -> None:
@@ -330,10 +265,11 @@ class Node:
         self._logs.stop()
 
     def _make_server(self) -> Server:
+        parts = self._parts
         return Server(
-            dataclasses.replace(self._network, connections_max=self._shares.connections),
+            dataclasses.replace(parts.network, connections_max=parts.shares.connections),
             lambda session, _: session.close("the node starts"),
-            monotonic_ms=self._clock.monotonic_ms,
+            monotonic_ms=self._environment.clock.monotonic_ms,
             executor=self._executor,
             new_socket=self._environment.new_socket,
         )
@@ -342,18 +278,18 @@ class Node:
         replica = await self._loop.run_in_executor(
             self._executor,
             open_replica,
-            self._filesystem,
+            self._environment.filesystem,
             self.directories[0],
-            self._clock.now_ms(),
+            self._environment.clock.now_ms(),
         )
-        if not (replica.voters or self._bootstrap or replica.is_alone(self.node_id)):
+        if not (replica.voters or self._bootstrap or replica.is_alone(self._node_id)):
             raise CannotJoin(f"{self.directories[0]} is to join a cluster; say which with --join")
         advertised = self._advertised()
         # Whom to ask who are no nodes yet, by numbers that no node has.
         bootstrap = {-2 - index: address for index, address in enumerate(self._bootstrap)}
         identity = Identity(
             cluster_id=self._logs.cluster_id,
-            key=ReplicaKey(self.node_id, self._logs.directory_ids.get(self.directories[0])),
+            key=ReplicaKey(self._node_id, self._logs.directory_ids.get(self.directories[0])),
             endpoints=tuple(QuorumEndpoint(*endpoint) for endpoint in advertised),
             bootstrap=tuple(bootstrap),
         )
@@ -362,7 +298,7 @@ class Node:
                 identity=identity,
                 listener_name=advertised[0].listener_name,
                 bootstrap=bootstrap,
-                rules=self._rules,
+                rules=self._parts.rules,
             ),
             replica,
             self._feed,
@@ -374,7 +310,9 @@ class Node:
 
     def _advertised(self) -> tuple[Endpoint, ...]:
         return advertised_endpoints(
-            self.endpoints, self._network.advertised_listeners, self._environment.host_name
+            self.endpoints,
+            self._parts.network.advertised_listeners,
+            self._environment.host_name,
         )
 
     def _take_up_image(self, coordination: Coordination, quorum: MetadataQuorum) -> None:
@@ -400,90 +338,20 @@ class Node:
 
         assign = controller.assign_replicas_to_dirs
         reports = DirectoryReports(
-            self.node_id, self._logs, image, assign, lambda: registration.epoch, self._supervisor
+            self._node_id, self._logs, image, assign, lambda: registration.epoch, self._supervisor
         )
         self._feed.listen(Listener(reports.on_record, reports.load))
         reports.load(image)
-
-    def _start_replication(self, controller: ControllerClient, registration: Registration) -> None:
-        start_replication(
-            self.node_id,
-            self.values,
-            self._replicas,
-            self._logs,
-            self._peers,
-            self._address_of,
-            controller,
-            lambda: registration.epoch,
-            self._clock,
-            self._supervisor,
-            self._executor,
-        )
 
     def _address_of(self, broker_id: int) -> Address | None:
         """Where other brokers are reached."""
         listener_name = self._advertised()[0].listener_name
         return broker_address(self._feed.image, broker_id, listener_name)
 
-    def _broker(
-        self,
-        quorum: MetadataQuorum,
-        controller: ControllerClient,
-        registration: Registration,
-        coordination: Coordination,
-    ) -> Broker:
-        transactions = coordination.transactions
-        session_s = self.values[BROKER_SESSION_TIMEOUT_MS] / 1000
-        return Broker(
-            node_id=self.node_id,
-            cluster_id=self._logs.cluster_id,
-            image=self._feed.image,
-            controller=controller,
-            quorum=quorum.requests,
-            forward=quorum.forwarding.call,
-            call_controller_here=quorum.call_here,
-            metadata_end_offset=lambda: quorum.applier.applied_offset,
-            connections=quorum.connections,
-            fenced_brokers=quorum.fenced,
-            is_in_touch=lambda: registration.silence_s < session_s,
-            configs=self._configs,
-            producer_ids=ProducerIds(registration.allocate_producer_ids),
-            replicas=self._replicas,
-            follower_sessions=FollowerSessions(
-                self._replicas,
-                self._replicas.fetch_sessions.new_id,
-                self._clock,
-                self._loop,
-                self._executor,
-            ),
-            groups=coordination.groups,
-            transactions=transactions.coordinators,
-            completion=transactions.completion,
-            markers=transactions.markers,
-            remote_transactions=transactions.remote,
-            pending_writes=PendingWrites(self._loop),
-            share=coordination.share,
-            logs=self._logs,
-            clock=self._clock,
-            loop=self._loop,
-            executor=self._executor,
-            supervisor=self._supervisor,
-            fetch_bytes_max=self.values[FETCH_MAX_BYTES],
-            reads_from_nearest=self.values[REPLICA_SELECTOR_CLASS] == RACK_AWARE_SELECTOR,
-            api_versions=claimed_versions(API_TABLE.values()),
-        )
-
-    def _log_config(self, topic: str) -> LogConfig:
-        return LogConfig.of(self._configs.topic_values(topic))
-
     def _on_failure(self, error: BaseException) -> None:
         """We are wrong somewhere: stop rather than go on with wrong state."""
         logger.critical("the node stops: %s", error)
         self.failed.set()
-
-    def _on_flush_failure(self, log: Flushable, error: BaseException) -> None:
-        assert isinstance(log, PartitionLog)
-        self._replicas.on_flush_failure(log, error)
 
     def _on_directory_failure(self, error: StorageError) -> None:
         self._loop.call_soon_threadsafe(self._give_up_directory, error)
@@ -492,7 +360,9 @@ class Node:
         self._replicas.on_directory_failure(error)
         if self._registration is not None:
             self._registration.hurry()
-        others = [one for one in self._feed.image.active_brokers() if one.broker_id != self.node_id]
+        others = [
+            one for one in self._feed.image.active_brokers() if one.broker_id != self._node_id
+        ]
         has_metadata = error.directory == self.directories[0]
         if (self._logs.is_offline or has_metadata) and others:
             self._on_failure(error)  # They can do what this node cannot do any more.

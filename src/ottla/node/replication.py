@@ -1,14 +1,12 @@
 """What replicates partitions on this node: fetchers of what it follows, in-sync sets of what it
 leads."""
 
-import asyncio
 from collections.abc import Callable
-from concurrent.futures import Executor
 from typing import Any, Final
 
 from ottla.controller.image import MetadataImage
 from ottla.network.peers import Address, Peers, PeerUnreachable
-from ottla.protocol.config import ConfigValues
+from ottla.node.parts import Parts
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.replication.config import (
     REPLICA_FETCH_BACKOFF_MS,
@@ -19,37 +17,28 @@ from ottla.replication.config import (
     REPLICA_SOCKET_TIMEOUT_MS,
 )
 from ottla.replication.isr_changes import IsrChanges
-from ottla.replication.manager import FollowingListener, ReplicaManager
+from ottla.replication.manager import FollowingListener
 from ottla.replication.replica_fetcher import FetcherSettings, FetcherTools
 from ottla.replication.replica_fetchers import ReplicaFetchers
-from ottla.runtime.clock import Clock
 from ottla.runtime.controller_client import ControllerClient
-from ottla.runtime.supervisor import Supervisor
-from ottla.storage.manager import LogManager
 
 ASK_TIMEOUT_MS: Final = 4_000  # Longer than a broker waits for markers to be committed.
 
 
 def start_replication(
-    node_id: int,
-    values: ConfigValues,
-    replicas: ReplicaManager,
-    logs: LogManager,
-    peers: Peers,
-    address_of: Callable[[int], Address | None],
+    parts: Parts,
     controller: ControllerClient,
     broker_epoch: Callable[[], int],
-    clock: Clock,
-    supervisor: Supervisor,
-    executor: Executor,
+    address_of: Callable[[int], Address | None],
 ) -> None:
     """Before the partitions are taken up."""
+    values, replicas, supervisor = parts.values, parts.replicas, parts.supervisor
     fetchers = ReplicaFetchers(
-        peers,
+        parts.peers,
         address_of,
         values[REPLICA_SOCKET_TIMEOUT_MS],
         FetcherSettings(
-            node_id=node_id,
+            node_id=parts.node_id,
             wait_max_ms=values[REPLICA_FETCH_WAIT_MAX_MS],
             min_bytes=values[REPLICA_FETCH_MIN_BYTES],
             bytes_max=values[REPLICA_FETCH_MAX_BYTES],
@@ -58,15 +47,21 @@ def start_replication(
         ),
         FetcherTools(
             broker_epoch=broker_epoch,
-            logs=logs,
-            executor=executor,
+            logs=parts.logs,
+            executor=parts.environment.executor,
             supervisor=supervisor,
-            loop=asyncio.get_running_loop(),
+            loop=parts.loop,
             on_cut=replicas.on_cut,
             throttle=replicas.throttle,
         ),
     )
-    changes = IsrChanges(node_id, broker_epoch, controller.alter_partition, clock, supervisor)
+    changes = IsrChanges(
+        parts.node_id,
+        broker_epoch,
+        controller.alter_partition,
+        parts.environment.clock,
+        supervisor,
+    )
     replicas.listen_to_following(
         FollowingListener(fetchers.follow, fetchers.unfollow, changes.submit)
     )

@@ -1,0 +1,142 @@
+"""What a node consists of by itself: its configuration, image, storage, replicas and connections.
+
+Nothing of it runs yet. `Node` starts it in order; what takes more than these is made as it starts.
+"""
+
+import asyncio
+from asyncio import AbstractEventLoop
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ottla.controller.effective_configs import ConfigRules, EffectiveConfigs
+from ottla.groups.group_config import validate_group
+from ottla.network.config import NetworkConfig
+from ottla.network.peers import Peers
+from ottla.node.config import BROKER_SCHEMA, GROUP_SCHEMA, NODE_ID, TOPIC_SCHEMA
+from ottla.node.descriptors import DescriptorShares, descriptor_limit, share_descriptors
+from ottla.node.environment import Environment
+from ottla.node.group_configs import GroupConfigs
+from ottla.node.metadata_feed import MetadataFeed
+from ottla.protocol.config import ConfigValues
+from ottla.replication.config import FETCH_SESSION_SLOTS_MAX, REPLICA_LAG_TIME_MAX_MS
+from ottla.replication.fetch_sessions import FetchSessions
+from ottla.replication.manager import ReplicaManager, ReplicaSettings
+from ottla.replication.partition import FlushPolicy
+from ottla.runtime.flusher import Flushable, Flusher
+from ottla.runtime.supervisor import Supervisor
+from ottla.storage.broker_config import FLUSH_POLICY, LOG_DIRS, LOG_OPEN_FILES_MAX, topic_defaults
+from ottla.storage.config import LogConfig
+from ottla.storage.errors import StorageError
+from ottla.storage.log import PartitionLog
+from ottla.storage.manager import LogManager
+
+OnFailure = Callable[[BaseException], object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    values: ConfigValues
+    node_id: int
+    directories: list[str]
+    environment: Environment
+    loop: AbstractEventLoop
+    on_failure: OnFailure  # The node has to stop.
+    supervisor: Supervisor
+    rules: ConfigRules
+    feed: MetadataFeed
+    configs: EffectiveConfigs
+    group_configs: GroupConfigs
+    network: NetworkConfig
+    shares: DescriptorShares
+    logs: LogManager
+    replicas: ReplicaManager
+    peers: Peers
+
+
+def make_parts(
+    given: Mapping[str, object],
+    environment: Environment,
+    *,
+    on_failure: OnFailure,
+    on_directory_failure: Callable[[StorageError], object],
+) -> Parts:
+    """`given` are the checked configuration values that were set.
+
+    `on_directory_failure` is called in any thread.
+    """
+    loop = asyncio.get_running_loop()
+    values = ConfigValues(given)
+    node_id = values[NODE_ID]
+    directories = [str(Path(path).absolute()) for path in values[LOG_DIRS]]
+    rules = ConfigRules(
+        TOPIC_SCHEMA, BROKER_SCHEMA, given, topic_defaults, GROUP_SCHEMA, validate_group
+    )
+    feed = MetadataFeed()
+    configs = EffectiveConfigs(feed.image, rules, node_id)
+    network = NetworkConfig.of(values)
+    shares = share_descriptors(
+        descriptor_limit(),
+        log_files=values[LOG_OPEN_FILES_MAX],
+        connections=network.connections_max,
+    )
+
+    def log_config(topic: str) -> LogConfig:
+        return LogConfig.of(configs.topic_values(topic))
+
+    logs = LogManager(
+        directories,
+        environment.filesystem,
+        environment.clock.now_ms,
+        broker=ConfigValues({**given, LOG_OPEN_FILES_MAX.name: shares.log_files}),
+        config_of_topic=log_config,
+        on_failure=on_directory_failure,
+        new_id=environment.new_uuid,
+        new_threads=environment.new_threads,
+    )
+    return Parts(
+        values=values,
+        node_id=node_id,
+        directories=directories,
+        environment=environment,
+        loop=loop,
+        on_failure=on_failure,
+        supervisor=Supervisor(loop, on_failure),
+        rules=rules,
+        feed=feed,
+        configs=configs,
+        group_configs=GroupConfigs(configs, feed.image),
+        network=network,
+        shares=shares,
+        logs=logs,
+        replicas=_make_replicas(values, logs, log_config, environment, loop),
+        peers=Peers(loop, f"node-{node_id}"),
+    )
+
+
+def _make_replicas(
+    values: ConfigValues,
+    logs: LogManager,
+    log_config: Callable[[str], LogConfig],
+    environment: Environment,
+    loop: AbstractEventLoop,
+) -> ReplicaManager:
+    def on_flush_failure(log: Flushable, error: BaseException) -> None:
+        assert isinstance(log, PartitionLog)
+        replicas.on_flush_failure(log, error)
+
+    settings = ReplicaSettings(
+        values[NODE_ID], FlushPolicy(values[FLUSH_POLICY]), values[REPLICA_LAG_TIME_MAX_MS]
+    )
+    sessions = FetchSessions(
+        values[FETCH_SESSION_SLOTS_MAX], environment.random.randrange(1, 2**30)
+    )
+    replicas = ReplicaManager(
+        settings,
+        logs,
+        log_config,
+        Flusher(loop, environment.executor, on_flush_failure),
+        sessions,
+        environment.clock,
+    )
+    return replicas
