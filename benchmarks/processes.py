@@ -69,9 +69,15 @@ def processor_seconds(pid: int) -> float:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
+    """One that nobody else is given while this process runs; a server that asks for it gets it.
+
+    The socket that holds it is bound and does not listen, and both sides set SO_REUSEADDR.
+    """
+    with socket.socket() as held:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("127.0.0.1", 0))
+        port: int = held.getsockname()[1]
+        held.detach()  # It stays open.
         return port
 
 

@@ -19,6 +19,9 @@ START_TIMEOUT_S = 240  # A machine may have other work to do.
 STOP_TIMEOUT_S = 120
 LOG_CHARACTERS_SHOWN = 8_000
 
+# Tests write records of 1970, which the next look of retention would remove.
+KEEP_OLD_RECORDS = ("--set", "log.retention.check.interval.ms=3600000")
+
 # Metadata v1 of no topics, with correlation id 1 and without a client id.
 METADATA_REQUEST = bytes.fromhex("0000000e 0003 0001 00000001 ffff 00000000")
 METADATA_HEAD = struct.Struct(">iii")  # Size, correlation id, number of brokers.

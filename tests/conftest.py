@@ -10,20 +10,23 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
-from tests.broker_process import LOG_CHARACTERS_SHOWN, BrokerProcess, ExternalBroker
+from tests.broker_process import (
+    KEEP_OLD_RECORDS,
+    LOG_CHARACTERS_SHOWN,
+    BrokerProcess,
+    ExternalBroker,
+)
 
 EXTERNAL_BOOTSTRAP = os.environ.get("OTTLA_TEST_BOOTSTRAP")
 
 # A new group waits three seconds for more members before it starts, and a share group locks records
-# for 15 seconds and more: a test need not wait so long. Tests write records of 1970, which the
-# next look of retention would remove.
+# for 15 seconds and more: a test need not wait so long.
 IMPATIENT = (
     "--set",
     "group.initial.rebalance.delay.ms=0",
     "--set",
     "group.share.min.record.lock.duration.ms=1000",
-    "--set",
-    "log.retention.check.interval.ms=3600000",
+    *KEEP_OLD_RECORDS,
 )
 
 # A shell starts jobs in the background with ctrl-c ignored, and the commands under test inherit it.

@@ -15,7 +15,7 @@ from benchmarks.loads.outcome import report
 
 CHUNK = 500  # Messages handed to the client in one call.
 QUEUE_BYTES = 64 << 20
-ARRIVAL_SECONDS_MAX = 60.0
+ARRIVAL_SECONDS_MAX = 120.0
 
 
 def main(
@@ -41,7 +41,7 @@ def main(
             "queue.buffering.max.kbytes": QUEUE_BYTES >> 10,
         }
     )
-    producer.list_topics(topic, timeout=30)
+    producer.list_topics(topic, timeout=120)
     watermarks = Consumer({"bootstrap.servers": address, "group.id": "benchmark-watermarks"})
     before = _end_offsets(watermarks, topic, partitions)
     start = time.perf_counter()
@@ -97,7 +97,7 @@ def _end_offset(consumer: Consumer, topic: str, partition: int) -> int:
     while True:
         try:
             place = TopicPartition(topic, partition)
-            offset: int = consumer.get_watermark_offsets(place, timeout=30)[1]
+            offset: int = consumer.get_watermark_offsets(place, timeout=120)[1]
             return offset
         except KafkaException:
             if time.perf_counter() > deadline:

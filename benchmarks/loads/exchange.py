@@ -18,7 +18,7 @@ from benchmarks.loads import frames
 Response = TypeVar("Response", bound=Entity)
 RESPONSE_HEADER_SIZE = 5  # The correlation id, and no tagged fields.
 GROUP = i8(0)
-COORDINATOR_SECONDS_MAX = 60.0
+COORDINATOR_SECONDS_MAX = 120.0
 NOT_READY = (
     ErrorCode.coordinator_load_in_progress,
     ErrorCode.coordinator_not_available,

@@ -27,7 +27,7 @@ class LoadError(Exception):
     """The broker refused, or answered what was not expected."""
 
 
-def connect(address: str, seconds_max: float = 30.0) -> socket.socket:
+def connect(address: str, seconds_max: float = 120.0) -> socket.socket:
     host, _, port = address.rpartition(":")
     connection = socket.create_connection((host, int(port)), timeout=seconds_max)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

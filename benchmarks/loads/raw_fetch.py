@@ -42,11 +42,11 @@ class Reader:
 def main(
     *, address: str, topic: str, end_offset: int, size_max: int = 1 << 20, seconds: float = 3.0
 ) -> None:
-    """Reads the offsets below `end_offset` of partition 0, again and again, for `seconds`."""
+    """Reads the offsets below `end_offset` of partition 0, at least once, and for `seconds`."""
     reader = Reader(address, topic, size_max)
     offset = total = records = fetches = 0
     start = time.perf_counter()
-    while (now := time.perf_counter()) < start + seconds:
+    while (now := time.perf_counter()) < start + seconds or records < end_offset:
         next_offset, size, count = reader.fetch(offset)
         offset = next_offset if size and next_offset < end_offset else 0
         total += size

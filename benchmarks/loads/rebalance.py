@@ -69,7 +69,7 @@ def main(
 
 def _connected(settings: dict[str, str | int | bool], topic: str) -> Consumer:
     consumer = Consumer(settings)
-    consumer.list_topics(topic, timeout=30)
+    consumer.list_topics(topic, timeout=120)
     return consumer
 
 
@@ -139,7 +139,7 @@ def _set_heartbeat_interval(address: str, group_id: str, heartbeat_ms: int) -> N
     resource = ConfigResource(ResourceType.GROUP, group_id, incremental_configs=[entry])
     admin = AdminClient({"bootstrap.servers": address})
     (altered,) = admin.incremental_alter_configs([resource]).values()
-    altered.result(30)
+    altered.result(120)
 
 
 def _polled(consumer: Consumer) -> frozenset[int]:

@@ -20,7 +20,7 @@ from confluent_kafka.admin import (
 from benchmarks.loads.frames import LoadError
 from benchmarks.loads.outcome import report
 
-SILENCE_SECONDS_MAX = 30.0
+SILENCE_SECONDS_MAX = 120.0
 
 
 def main(*, address: str, topic: str, count: int, seconds: float = 60.0) -> None:

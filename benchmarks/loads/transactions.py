@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 
 from benchmarks.loads.outcome import report
 
-SECONDS_MAX = 60.0
+SECONDS_MAX = 120.0
 
 
 def main(

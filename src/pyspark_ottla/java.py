@@ -22,7 +22,7 @@ from typing import NamedTuple
 VERSION_MIN = 17
 RECOMMENDED = (17, 21)
 
-_ANSWER_TIMEOUT_S = 30
+_ANSWER_TIMEOUT_S = 120  # Of a machine that is very busy.
 _SETTING = re.compile(r"^\s*java\.(home|specification\.version) = (?:1\.)?(.*)$", re.MULTILINE)
 _USUAL_PLACES = (
     "/usr/lib/jvm/*",

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.process
 def test_raw_requests_are_answered_and_can_be_fetched(bench: Bench, server: Server) -> None:
     with bench.topic(server, Flush.OS) as topic:
         produced = run_measured_load(
-            server, "raw_produce", topic=topic, records=4, count=200, warm_seconds=0, seconds=30
+            server, "raw_produce", topic=topic, records=4, count=200, warm_seconds=0, seconds=120
         )
         fetched = run_load(
             "raw_fetch", address=server.address, topic=topic, end_offset=800, seconds=0.1

@@ -17,7 +17,7 @@ def pytest_pycollect_makemodule(module_path: Path, parent: Any) -> pytest.Module
 
 @pytest.fixture
 def cluster(bootstrap: str) -> Iterator[Cluster]:
-    with Cluster(bootstrap, retry_timeout_ms=20_000) as cluster:
+    with Cluster(bootstrap) as cluster:
         yield cluster
 
 

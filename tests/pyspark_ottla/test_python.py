@@ -1,6 +1,9 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 from pyspark_ottla.python import use_installed_pyspark, wrap_python
 
@@ -20,8 +23,10 @@ def test_workers_do_not_see_the_archives_and_keep_the_rest() -> None:
     assert shown.stdout.splitlines() == [sys.executable, "/jars/core.jar:/my place", "a b"]
 
 
-def test_it_is_made_once() -> None:
+def test_it_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))  # Where nobody else makes it just now.
     first = wrap_python()
+    assert first.parent == tmp_path
     before = first.stat().st_mtime_ns
     assert wrap_python() == first
     assert first.stat().st_mtime_ns == before

@@ -95,5 +95,5 @@ def place(request: pytest.FixtureRequest) -> "Place":
 
 @pytest.fixture
 def cluster(bootstrap: str) -> Iterator[Cluster]:
-    with Cluster(bootstrap, retry_timeout_ms=20_000) as cluster:
+    with Cluster(bootstrap) as cluster:
         yield cluster

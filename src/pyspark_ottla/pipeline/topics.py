@@ -13,7 +13,8 @@ from pyspark_ottla.pipeline.writers import topic_options
 from pyspark_ottla.sink.options import parse_sink_options
 from pyspark_ottla.source_options import Use, parse_source_options
 
-_RETRY_TIMEOUT_MS = 5_000
+_CLIENT_ID = "ottla-pipeline"
+_FIRST_TIMEOUT_MS = 5_000  # Until it is said that no broker is there.
 
 
 def find_problems(pipeline: Pipeline) -> list[Problem]:
@@ -43,7 +44,9 @@ def _check_source(pipeline: Pipeline, source: Source, problems: list[Problem]) -
         problems.append(Problem(source.line, f"{title}: {error}"))
         return
     try:
-        with _connect(options.bootstrap_servers) as cluster:
+        with Cluster(
+            options.bootstrap_servers, client_id=_CLIENT_ID, retry_timeout_ms=_FIRST_TIMEOUT_MS
+        ) as cluster:
             known = {name for name, topic in cluster.topics().items() if not topic.is_internal}
     except WireError as error:
         reason = f"no broker at {options.bootstrap_servers} answers ({error})"
@@ -71,14 +74,10 @@ def make_topics(pipeline: Pipeline) -> list[str]:
     if any(place.quarantines for place in pipeline.places):
         wanted.setdefault(pipeline.dead_letter_topic, BROKER_DEFAULT)
     try:
-        with _connect(pipeline.bootstrap_servers) as cluster:
+        with Cluster(pipeline.bootstrap_servers, client_id=_CLIENT_ID) as cluster:
             missing = [name for name in wanted if name not in cluster.topics([name])]
             for name in missing:
                 ensure_topic(cluster, name, partitions=wanted[name])
     except WireError as error:
         raise PipelineError(str(pipeline.path), [Problem(0, str(error))]) from error
     return [str(name) for name in missing]
-
-
-def _connect(servers: str) -> Cluster:
-    return Cluster(servers, client_id="ottla-pipeline", retry_timeout_ms=_RETRY_TIMEOUT_MS)

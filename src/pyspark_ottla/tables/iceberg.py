@@ -42,6 +42,7 @@ _METADATA = "ottla"
 _PROPERTY = "ottla.sink.{}"
 _NAMESPACE = "default"  # Of the catalog beside a table that is named by its path.
 _COMMITS_MAX = 10
+_LOCK_TIMEOUT_S = 60  # For others who write to the catalog beside a table.
 
 
 class IcebergTableAt(Table):
@@ -251,7 +252,9 @@ def _catalog_in(directory: str) -> Catalog:
     from pyiceberg.catalog.sql import SqlCatalog
 
     return SqlCatalog(
-        "ottla", uri=f"sqlite:///{directory}/catalog.db", warehouse=f"file://{directory}"
+        "ottla",
+        uri=f"sqlite:///{directory}/catalog.db?timeout={_LOCK_TIMEOUT_S}",
+        warehouse=f"file://{directory}",
     )
 
 

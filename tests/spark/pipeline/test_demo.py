@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from tests.cli.command import start_ottla
 
-TIMEOUT_S = 380
+TIMEOUT_S = 1200
 
 
-@pytest.mark.timeout(420)
+@pytest.mark.timeout(TIMEOUT_S + 60)
 def test_the_totals_are_right_and_nothing_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -48,6 +48,8 @@ class Load:
                 self._send(self.count / self._rate)
             self._producer.poll(0)
             stopping.wait(_TICK_S)
+        # What comes after the last order of one partition, in the other, would be too late.
+        self._producer.flush()
         for partition in range(PARTITIONS):
             late = {"id": -1, "customer": LAST_CUSTOMER, "cents": 1, "at": _time(24 * 60 * 60)}
             self._producer.produce(ORDERS, json.dumps(late).encode(), partition=partition)

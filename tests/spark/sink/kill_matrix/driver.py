@@ -53,8 +53,8 @@ def run_case(spark: Any, bootstrap: str, directory: Path, case: str) -> None:
     faults = Path(os.environ["OTTLA_FAULTS"])
     planned = directory / f"{name_of(case)}.planned"
     if not planned.exists():
-        for leftover in faults.iterdir():
-            leftover.unlink()
+        for leftover in ("fired", "broker-is-down"):
+            (faults / leftover).unlink(missing_ok=True)
         planned.touch()
         temporary = faults / "next"
         temporary.write_text(case.replace(":", " "))

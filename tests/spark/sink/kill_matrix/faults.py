@@ -24,7 +24,7 @@ from pyspark_ottla.sink import decisions, prepare, two_phase, writers
 from pyspark_ottla.sink.options import parse_sink_options
 from pyspark_ottla.source import DefaultSource
 
-BROKER_TIMEOUT_S = 60
+BROKER_TIMEOUT_S = 240
 
 
 class FaultyWriter(writers.StreamWriter):

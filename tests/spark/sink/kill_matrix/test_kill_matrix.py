@@ -106,8 +106,15 @@ def drive(
 
 
 def serve_broker_fault(broker: BrokerProcess, faults: Path) -> None:
+    """The driver removes `fired` before `broker-is-down`, so who looks at that first sees both."""
     fired, is_down = faults / "fired", faults / "broker-is-down"
-    if fired.exists() and not is_down.exists() and "broker" in fired.read_text():
+    if is_down.exists():
+        return
+    try:
+        _, action = fired.read_text().split()
+    except FileNotFoundError:
+        return
+    if action == "broker":
         broker.kill()
         is_down.touch()
         broker.start()
