@@ -2,7 +2,7 @@
 
 Spark puts an archive of PySpark before everything that is installed, and Python compiles what it
 imports from an archive anew in every process. A start from the installed PySpark takes a third of
-the time, and Spark gives up on a process of a stream that is not there after ten seconds.
+the time. A process that Spark waits for connects before that, with `early_connection`.
 
 Prints it for shells, where a server of Spark is started:
 `export PYSPARK_PYTHON=$(python -m pyspark_ottla.python)`.
@@ -16,6 +16,8 @@ import tempfile
 from collections.abc import MutableMapping
 from pathlib import Path
 
+from pyspark_ottla import early_connection
+
 _WRAPPER = """\
 #!/bin/sh
 kept=
@@ -26,7 +28,12 @@ for place in $PYTHONPATH; do
         *) kept=$kept:$place ;;
     esac
 done
-PYTHONPATH=${{kept#:}} exec {python} "$@"
+export PYTHONPATH=${{kept#:}}
+if [ "$1" = -m ] && [ -n "${address}" ]; then
+    shift
+    exec {python} -P {early_connection} "$@"
+fi
+exec {python} "$@"
 """
 
 
@@ -37,7 +44,11 @@ def use_installed_pyspark(environment: MutableMapping[str, str] = os.environ) ->
 
 def wrap_python() -> Path:
     """A program that is this Python, without the archive."""
-    text = _WRAPPER.format(python=shlex.quote(sys.executable))
+    text = _WRAPPER.format(
+        python=shlex.quote(sys.executable),
+        early_connection=shlex.quote(early_connection.__file__),
+        address=early_connection.ADDRESS,
+    )
     name = f"ottla-python-{os.getuid()}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
     path = Path(tempfile.gettempdir(), name)
     if not _is_own(path, text):

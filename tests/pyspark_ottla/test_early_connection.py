@@ -1,0 +1,65 @@
+import os
+import socket
+import subprocess
+from pathlib import Path
+
+from pyspark_ottla.early_connection import ADDRESS
+from pyspark_ottla.python import wrap_python
+
+SLOW = "input()"  # As if it took long to import.
+UTIL = """
+def local_connect_and_auth(where, secret):
+    raise RuntimeError(f"a connection to {where}")
+"""
+RUNNER = """
+import os
+import sys
+from pyspark.util import local_connect_and_auth
+
+where = os.environ["PYTHON_WORKER_FACTORY_SOCK_PATH"]
+file, connection = local_connect_and_auth(where, None)
+file.write(f"{__name__} {sys.argv[1:]} {connection.gettimeout()}".encode())
+file.close()
+try:
+    local_connect_and_auth(where, None)
+except RuntimeError as error:
+    print(error)
+"""
+
+
+def start(directory: Path, address: Path) -> "subprocess.Popen[bytes]":
+    """A process as Spark starts it, with a PySpark that waits for a line of input."""
+    (directory / "pyspark").mkdir()
+    for name, text in (("__init__", SLOW), ("util", UTIL), ("runner", RUNNER)):
+        (directory / "pyspark" / f"{name}.py").write_text(text)
+    return subprocess.Popen(
+        [wrap_python(), "-m", "pyspark.runner", "a b"],
+        env=os.environ | {"PYTHONPATH": str(directory), ADDRESS: str(address)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def test_it_connects_before_it_imports_pyspark_which_then_has_the_connection(
+    tmp_path: Path,
+) -> None:
+    address = tmp_path / "socket"
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(address))
+        server.listen()
+        with start(tmp_path, address) as process:
+            connection, _ = server.accept()
+            with connection:
+                output, errors = process.communicate(b"\n")
+                sent = connection.makefile("rb").read()
+    assert process.returncode == 0, errors.decode()
+    assert sent == b"__main__ ['a b'] 15.0"
+    assert output.decode() == f"a connection to {address}\n"
+
+
+def test_where_nobody_listens_pyspark_says_so(tmp_path: Path) -> None:
+    with start(tmp_path, tmp_path / "nothing") as process:
+        _, errors = process.communicate(b"\n")
+    assert process.returncode == 1
+    assert f"RuntimeError: a connection to {tmp_path}/nothing" in errors.decode()
