@@ -129,6 +129,8 @@ class Cluster:
     def apply(self, result):
         """Replay what the runtime would have appended; gives the response."""
         self.replay(*result.records)
+        for completion in result.completions:
+            completion.deferred.settle(completion.outcome)
         return result.response
 
     def replay(self, *records):

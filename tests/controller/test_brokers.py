@@ -167,6 +167,18 @@ def test_a_broker_loses_many_partitions_in_steps(monkeypatch):
     assert cluster.image.brokers[1].fenced
 
 
+def test_a_broker_is_not_fenced_while_its_heartbeat_is_not_answered():
+    cluster = Cluster()
+    unanswered = cluster.heartbeat_result(1)
+    cluster.now_ms = 1_500
+    cluster.expire_session(1)
+    assert not cluster.image.brokers[1].fenced
+    cluster.apply(unanswered)
+    for cluster.now_ms in (3_000, 4_500):
+        cluster.expire_session(1)
+    assert cluster.image.brokers[1].fenced
+
+
 def test_a_heartbeat_ends_a_fencing_that_is_not_complete(monkeypatch):
     monkeypatch.setattr(brokers, "PARTITIONS_PER_STEP", 2)
     cluster = Cluster(brokers=2)

@@ -1,13 +1,17 @@
 """What this controller has heard from brokers since it leads.
 
 Sessions are not replicated: a new controller gives every broker a while to be heard from.
+
+A broker sends no heartbeat before it has the answer to the last one, which waits until all that it
+tells is committed. While that takes long, as on a slow disk, the broker is not taken for silent.
+What would fence it could not be committed sooner either.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ottla.machine.contract import Timers
-from ottla.machine.result import Result
+from ottla.machine.result import Deferred, Result
 
 _UNKNOWN = -1
 
@@ -17,6 +21,8 @@ class _Session:
     deadline_ms: int = 0
     metadata_offset: int = _UNKNOWN  # How far the broker has read the metadata.
     shutdown_offset: int = _UNKNOWN  # Who has read so far knows that this broker leads nothing.
+    answer: Deferred[object] = field(default_factory=Deferred)  # To its last heartbeat.
+    is_kept_waiting: bool = False
 
 
 class BrokerSessions:
@@ -34,9 +40,14 @@ class BrokerSessions:
         """Those that are alive look for a new controller at once."""
         self._schedule(broker_id, now_ms + self._timeout_ms * 2 // 3)
 
-    def touch(self, broker_id: int, metadata_offset: int, now_ms: int) -> None:
+    def touch(
+        self, broker_id: int, metadata_offset: int, answer: Deferred[object], now_ms: int
+    ) -> None:
+        """`answer` is settled when the heartbeat is answered."""
         session = self._sessions.setdefault(broker_id, _Session())
         session.metadata_offset = metadata_offset
+        session.answer = answer
+        session.is_kept_waiting = False
         session.deadline_ms = now_ms + self._timeout_ms
         self._schedule(broker_id, session.deadline_ms)
 
@@ -77,6 +88,11 @@ class BrokerSessions:
         if now_ms - deadline_ms > self._timeout_ms // 10:
             # This controller itself was held up, and heartbeats may wait to be read.
             self._schedule(broker_id, now_ms + self._timeout_ms // 4)
+            return Result(None)
+        session = self._sessions.get(broker_id)
+        if session is not None and (session.is_kept_waiting or not session.answer.settled):
+            session.is_kept_waiting = not session.answer.settled
+            self._schedule(broker_id, now_ms + self._timeout_ms)
             return Result(None)
         self._sessions.pop(broker_id, None)
         return self._on_expired(broker_id, now_ms)

@@ -52,7 +52,7 @@ from ottla.controller.records import (
     UnregisterBrokerRecord,
 )
 from ottla.machine.contract import Timers
-from ottla.machine.result import Result
+from ottla.machine.result import Completion, Deferred, Result
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 
@@ -123,7 +123,19 @@ class BrokerControl:
         self, request: BrokerHeartbeatRequest, now_ms: int, next_offset: int
     ) -> Result[BrokerHeartbeatResponse]:
         broker = validate_broker_epoch(self._image, request.broker_id, request.broker_epoch)
-        self._sessions.touch(broker.broker_id, request.current_metadata_offset, now_ms)
+        answer: Deferred[object] = Deferred()
+        offset = request.current_metadata_offset
+        self._sessions.touch(broker.broker_id, offset, answer, now_ms)
+        result = self._hear(broker, request, now_ms, next_offset)
+        return result._replace(completions=(Completion(answer, result.response),))
+
+    def _hear(
+        self,
+        broker: RegisterBrokerRecord,
+        request: BrokerHeartbeatRequest,
+        now_ms: int,
+        next_offset: int,
+    ) -> Result[BrokerHeartbeatResponse]:
         self._leadership.leaving.discard(broker.broker_id)
         caught_up = request.current_metadata_offset >= broker.broker_epoch
         if not set(broker.log_dirs).isdisjoint(request.offline_log_dirs):
