@@ -1,5 +1,7 @@
 """What the driver of transactions does when a marker cannot be written at once."""
 
+import asyncio
+
 import pytest
 from kio.schema.add_partitions_to_txn.v5.request import (
     AddPartitionsToTxnRequest,
@@ -103,9 +105,17 @@ def wait(node, seconds):
     node.run(node.completion.wait("x", seconds))
 
 
+def wait_for_marker(node, name, partition):
+    async def written():
+        while not end_offset(node, name, partition):  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+
+    node.run(written())
+
+
 def test_markers_are_written_to_every_partition(node):
     commit(node, open_transaction(node, orders=(0, 1), prices=(0,)))
-    wait(node, 10)
+    wait(node, 120)
     assert state(node) == "CompleteCommit"
     for name, partition in (("orders", 0), ("orders", 1), ("prices", 0)):
         assert end_offset(node, name, partition) == 1
@@ -115,11 +125,12 @@ def test_a_marker_is_tried_again_until_it_is_written(node):
     partition = node.replicas.find("orders", 1)
     in_sync, partition.in_sync_replicas = partition.in_sync_replicas, ()
     commit(node, open_transaction(node, orders=(0, 1)))
+    wait_for_marker(node, "orders", 0)
     wait(node, 0.1)  # In vain; the other partition gets its marker once.
     assert state(node) == "PrepareCommit"
     assert (end_offset(node, "orders", 0), end_offset(node, "orders", 1)) == (1, 0)
     partition.in_sync_replicas = in_sync
-    wait(node, 10)
+    wait(node, 120)
     assert state(node) == "CompleteCommit"
     assert (end_offset(node, "orders", 0), end_offset(node, "orders", 1)) == (1, 1)
 
@@ -129,11 +140,11 @@ def test_in_another_epoch_of_the_coordinator_every_marker_is_written_again(node)
     partition = node.replicas.find("orders", 1)
     in_sync, partition.in_sync_replicas = partition.in_sync_replicas, ()
     commit(node, open_transaction(node, orders=(0, 1)))
-    wait(node, 0.1)  # In vain.
+    wait_for_marker(node, "orders", 0)
     assert (end_offset(node, "orders", 0), end_offset(node, "orders", 1)) == (1, 0)
     node.coordinator_epoch = 1
     partition.in_sync_replicas = in_sync
-    wait(node, 10)
+    wait(node, 120)
     assert state(node) == "CompleteCommit"
     assert (end_offset(node, "orders", 0), end_offset(node, "orders", 1)) == (2, 1)
 
@@ -145,7 +156,7 @@ def test_a_deleted_topic_does_not_hold_up_the_others(node):
     )
     node.call(handle_delete_topics, deletion)
     commit(node, producer)
-    wait(node, 10)
+    wait(node, 120)
     assert state(node) == "CompleteCommit"
     assert end_offset(node, "orders", 0) == 1
 

@@ -48,7 +48,8 @@ from ottla.storage.faulty_filesystem import FaultyFilesystem
 from ottla.storage.manager import LogManager
 
 WAIT_MAX_MS = 50
-LAG_MAX_MS = 200
+LAG_MAX_MS = 3_600_000  # Nobody leaves the in-sync set because this process was paused.
+SHORT_LAG_MAX_MS = 200
 
 
 class _Reply:
@@ -118,7 +119,7 @@ class ClusterBroker:
         self.logs.start(broker_id)
         flusher = Flusher(loop, self.executor, self._on_flush_failure)
         self.replicas = ReplicaManager(
-            ReplicaSettings(broker_id, cluster.policy, LAG_MAX_MS),
+            ReplicaSettings(broker_id, cluster.policy, cluster.lag_max_ms),
             self.logs,
             lambda topic: cluster.log_config,
             flusher,
@@ -156,7 +157,7 @@ class ClusterBroker:
 
     async def _shrink_in_sync_sets(self):
         while True:
-            await asyncio.sleep(LAG_MAX_MS / 2 / 1000)
+            await asyncio.sleep(SHORT_LAG_MAX_MS / 2 / 1000)
             self.replicas.shrink_in_sync_sets()
 
     def _on_flush_failure(self, log, error):
@@ -218,8 +219,10 @@ class Cluster:
         policy=FlushPolicy.ACK,
         min_insync_replicas=1,
         wait_max_ms=WAIT_MAX_MS,
+        lag_max_ms=LAG_MAX_MS,
     ):
         self.wait_max_ms = wait_max_ms
+        self.lag_max_ms = lag_max_ms
         self.policy = policy
         self.log_config = LogConfig(min_insync_replicas=min_insync_replicas)
         self.failures = []

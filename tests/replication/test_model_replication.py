@@ -7,7 +7,7 @@ import asyncio
 import random
 
 import pytest
-from tests.replication.cluster_kit import run, until
+from tests.replication.cluster_kit import SHORT_LAG_MAX_MS, run, until
 from tests.storage.batches import read_all
 
 from ottla.controller.records import NO_LEADER
@@ -38,7 +38,8 @@ class Producer:
             number += 1
             try:
                 broker = self.chance.choice(list(self.cluster.brokers.values()))
-                await asyncio.wait_for(broker.produce(TOPIC, value), 0.3)
+                async with asyncio.timeout(0.3):
+                    await broker.produce(TOPIC, value)
             except (ApiError, TimeoutError):
                 await asyncio.sleep(0.001)
             else:
@@ -96,13 +97,13 @@ def scenario(seed):
             await action(cluster, chance, chance.choice([1, 2, 3]))
             # The next failure comes when this one is healed: acked means kept under one.
             await until(lambda: len(cluster.state(TOPIC).isr) == 3)
+        await until(lambda: all(producer.acked for producer in producers))
         for producer in producers:
             producer.stopped = True
         await asyncio.gather(*tasks)
         await until(lambda: len({read_all(b.log(TOPIC)) for b in cluster.brokers.values()}) == 1)
         values = cluster.leader(TOPIC).values(TOPIC)
         for producer in producers:
-            assert producer.acked
             kept = [value for value in values if value in set(producer.acked)]
             assert kept == producer.acked
 
@@ -112,4 +113,4 @@ def scenario(seed):
 @pytest.mark.parametrize("policy", [FlushPolicy.ACK, FlushPolicy.OS])
 @pytest.mark.parametrize("seed", range(3))
 def test_what_was_acknowledged_survives_each_failure(seed, policy):
-    run(scenario(seed), policy=policy, min_insync_replicas=2)
+    run(scenario(seed), policy=policy, min_insync_replicas=2, lag_max_ms=SHORT_LAG_MAX_MS)

@@ -9,6 +9,8 @@ import pytest
 
 from ottla.testing.simulator.plants import PLANTS
 
+pytestmark = pytest.mark.timeout(3_600)  # Minutes of work on a machine that is busy.
+
 FIXED_SEEDS_PER_TEST = 8
 FRESH_SEEDS_COUNT = 8
 
