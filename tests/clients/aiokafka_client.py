@@ -13,6 +13,8 @@ from tests.clients.client import DEFAULT_OPTIONS, TIMEOUT_S, ProduceOptions, Rec
 
 T = TypeVar("T")
 
+REQUEST_TIMEOUT_MS = TIMEOUT_S * 1000
+
 
 def run(call: Callable[[], Awaitable[T]]) -> T:
     async def call_in_time() -> T:
@@ -22,6 +24,14 @@ def run(call: Callable[[], Awaitable[T]]) -> T:
         return asyncio.run(call_in_time())
     except BrokerResponseError as error:
         raise Refused(error.errno, str(error)) from error
+
+
+async def stop(consumer: AIOKafkaConsumer) -> None:
+    """When a fetch waits to be tried again, aiokafka cancels it, and ends half-way by that."""
+    try:
+        await consumer.stop()
+    except asyncio.CancelledError:
+        await consumer._client.close()
 
 
 def check(code: int, text: str | None) -> None:
@@ -44,6 +54,7 @@ class AiokafkaClient:
                 enable_idempotence=options.idempotent,
                 max_request_size=options.request_bytes_max,
                 linger_ms=20,
+                request_timeout_ms=REQUEST_TIMEOUT_MS,
             )
             async with producer:
                 futures = [
@@ -171,13 +182,22 @@ class AiokafkaClient:
 
     @asynccontextmanager
     async def _consumer(self) -> AsyncIterator[AIOKafkaConsumer]:
-        consumer = AIOKafkaConsumer(bootstrap_servers=self._bootstrap, auto_offset_reset="none")
-        async with consumer:
+        consumer = AIOKafkaConsumer(
+            bootstrap_servers=self._bootstrap,
+            auto_offset_reset="none",
+            request_timeout_ms=REQUEST_TIMEOUT_MS,
+        )
+        await consumer.start()
+        try:
             yield consumer
+        finally:
+            await stop(consumer)
 
     @asynccontextmanager
     async def _admin(self) -> AsyncIterator[AIOKafkaAdminClient]:
-        admin = AIOKafkaAdminClient(bootstrap_servers=self._bootstrap)
+        admin = AIOKafkaAdminClient(
+            bootstrap_servers=self._bootstrap, request_timeout_ms=REQUEST_TIMEOUT_MS
+        )
         await admin.start()
         try:
             yield admin

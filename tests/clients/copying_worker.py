@@ -6,10 +6,10 @@ fails; whoever started it starts another, which goes on where the last one commi
 
 import sys
 
-from confluent_kafka import Consumer, Message, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 
 RECORDS_PER_TRANSACTION = 5
-TIMEOUT_S = 30
+TIMEOUT_S = 120
 
 
 def copy_for_ever(bootstrap: str, source: str, sink: str) -> None:
@@ -30,6 +30,8 @@ def copy_for_ever(bootstrap: str, source: str, sink: str) -> None:
             "bootstrap.servers": bootstrap,
             "transactional.id": f"{source}-copier",
             "linger.ms": 0,
+            # With the other one, who lost all brokers waits for a coordinator for good.
+            "metadata.recovery.strategy": "none",
             "log_level": 2,
         }
     )
@@ -37,6 +39,9 @@ def copy_for_ever(bootstrap: str, source: str, sink: str) -> None:
     producer.init_transactions(TIMEOUT_S)
     while True:
         messages = consumer.consume(RECORDS_PER_TRANSACTION, 1.0)
+        for error in filter(None, (message.error() for message in messages)):
+            if error.code() == KafkaError._FATAL:  # As when it was taken for another, see KIP-345.
+                raise KafkaException(error)
         readable = [message for message in messages if message.error() is None]
         if readable:
             copy(consumer, producer, readable, sink)

@@ -9,6 +9,9 @@ from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, Ne
 from kafka.errors import BrokerResponseError
 from tests.clients.client import DEFAULT_OPTIONS, TIMEOUT_S, ProduceOptions, Received, Refused, Sent
 
+# Without these its own are 30 seconds.
+PATIENCE = {"request_timeout_ms": TIMEOUT_S * 1000, "bootstrap_timeout_ms": TIMEOUT_S * 1000}
+
 
 @contextmanager
 def refusals() -> Iterator[None]:
@@ -32,6 +35,9 @@ class KafkaPythonClient:
             enable_idempotence=options.idempotent,
             max_request_size=options.request_bytes_max,
             linger_ms=20,
+            delivery_timeout_ms=TIMEOUT_S * 2000,
+            max_block_ms=TIMEOUT_S * 1000,
+            **PATIENCE,
         )
         try:
             futures = [
@@ -116,7 +122,9 @@ class KafkaPythonClient:
 
     @contextmanager
     def _consumer(self) -> Iterator[KafkaConsumer]:
-        consumer = KafkaConsumer(bootstrap_servers=self._bootstrap, auto_offset_reset="none")
+        consumer = KafkaConsumer(
+            bootstrap_servers=self._bootstrap, auto_offset_reset="none", **PATIENCE
+        )
         try:
             yield consumer
         finally:
@@ -124,7 +132,7 @@ class KafkaPythonClient:
 
     @contextmanager
     def _admin(self) -> Iterator[KafkaAdminClient]:
-        admin = KafkaAdminClient(bootstrap_servers=self._bootstrap)
+        admin = KafkaAdminClient(bootstrap_servers=self._bootstrap, **PATIENCE)
         try:
             with refusals():
                 yield admin

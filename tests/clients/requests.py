@@ -20,6 +20,13 @@ NO_SESSION_EPOCH = -1
 FIRST_SESSION_EPOCH = 0
 
 
+def milliseconds(count: int) -> i32Timedelta:
+    return i32Timedelta.parse(dt.timedelta(milliseconds=count))
+
+
+TIMEOUT = milliseconds(90_000)  # For requests that say how long they may take.
+
+
 def batch(*values: bytes, key: bytes | None = b"k", **options: Any) -> bytes:
     return bytes(build_batch([Record(timestamp=1, key=key, value=v) for v in values], **options))
 
@@ -28,9 +35,7 @@ def produce(topic: str, records: bytes | None, *, partition: int = 0, acks: int 
     data = TopicProduceData(
         name=topic, partition_data=(PartitionProduceData(index=partition, records=records),)
     )
-    return ProduceRequest(
-        transactional_id=None, acks=acks, timeout=milliseconds(10_000), topic_data=(data,)
-    )
+    return ProduceRequest(transactional_id=None, acks=acks, timeout=TIMEOUT, topic_data=(data,))
 
 
 def fetch(
@@ -83,10 +88,6 @@ def metadata(*topics: str, auto_create: bool = False) -> Any:
         allow_auto_topic_creation=auto_create,
         include_topic_authorized_operations=False,
     )
-
-
-def milliseconds(count: int) -> i32Timedelta:
-    return i32Timedelta.parse(dt.timedelta(milliseconds=count))
 
 
 def produced(response: Any) -> Any:

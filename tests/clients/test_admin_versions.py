@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from kio.schema.api_versions.v0.request import ApiVersionsRequest
 from tests.clients.conftest import CreateTopic
-from tests.clients.requests import batch, listed, milliseconds, produce
+from tests.clients.requests import TIMEOUT, batch, listed, produce
 from tests.clients.requests import list_offsets as list_offsets_request
 from tests.clients.requests import metadata as metadata_request
 from tests.clients.versions import build_request
@@ -23,7 +23,6 @@ DESCRIBE_TOPIC_PARTITIONS = 75
 
 TOPIC_RESOURCE = 2
 SET_OPERATION = 0
-TIMEOUT = milliseconds(10_000)
 
 Call = Callable[[int, int, dict[str, Any]], Any]
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.process
 WORKER = Path(__file__).parent / "copying_worker.py"
 PARTITIONS = 2
 COUNT = 400
-STALLED_S = 5
+STALLED_S = 30  # Longer than a process needs to start and to join, and its last life to be missed.
 SOURCE, SINK = "source", "sink"
 
 

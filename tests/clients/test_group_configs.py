@@ -11,8 +11,7 @@ from confluent_kafka.admin import (
     ConfigResource,
     ResourceType,
 )
-
-TIMEOUT_S = 30
+from tests.clients.client import TIMEOUT_S
 
 
 @pytest.fixture

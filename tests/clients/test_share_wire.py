@@ -37,6 +37,7 @@ ACCEPT, RELEASE, RENEW = 1, 2, 4
 NOWHERE = -1
 BATCH_OPTIMIZED, RECORD_LIMIT = i8(0), i8(1)
 MEMBER = "member"
+LONG_WAIT_MS = 60_000
 
 
 class Member:
@@ -109,7 +110,7 @@ class Member:
         return self.wire.call(request)
 
     def acquire(
-        self, *acknowledged: tuple[int, int, int], wait_ms: int = 10_000, **terms: Any
+        self, *acknowledged: tuple[int, int, int], wait_ms: int = LONG_WAIT_MS, **terms: Any
     ) -> list[tuple[int, ...]]:
         """First and last offset and delivery count of what a fetch gives."""
         response = self.fetch(*acknowledged, wait_ms=wait_ms, **terms)
@@ -153,7 +154,9 @@ def member(
     topic = create_topic()
     produce(bootstrap, topic, *"abcde")
     member = Member(wire, configured_group(bootstrap, new_name()), topic)
-    wire.call(FindCoordinatorRequest(key_type=i8(0), coordinator_keys=(member.group,)))
+    find = FindCoordinatorRequest(key_type=i8(0), coordinator_keys=(member.group,))
+    while wire.call(find).coordinators[0].error_code is not ErrorCode.none:
+        pass
     joined = member.heartbeat()
     while joined.error_code is not ErrorCode.none or not joined.assignment.topic_partitions:
         assert joined.error_code in {ErrorCode.none, ErrorCode.coordinator_load_in_progress}
@@ -197,7 +200,7 @@ def test_an_acquire_mode_that_nobody_knows_is_refused(member: Member) -> None:
 
 
 def test_batches_are_sent_whole_and_only_those_that_were_acquired(member: Member) -> None:
-    response = member.fetch(records_max=2, wait_ms=10_000)
+    response = member.fetch(records_max=2, wait_ms=LONG_WAIT_MS)
 
     (partition,) = response.responses[0].partitions
     content = partition.records
@@ -248,7 +251,7 @@ def test_a_request_that_renews_has_to_say_so(
 
     assert response.error_code is ErrorCode.none
     assert response.responses[0].partitions[0].error_code is ErrorCode.invalid_request
-    fetched = member.fetch((0, 1, RENEW), wait_ms=10_000).responses[0].partitions[0]
+    fetched = member.fetch((0, 1, RENEW), wait_ms=LONG_WAIT_MS).responses[0].partitions[0]
     assert fetched.acknowledge_error_code == ErrorCode.invalid_request.value
     assert fetched.acquired_records[0].first_offset == 2
 

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 from kio.schema.api_versions.v0.request import ApiVersionsRequest
-from tests.clients.requests import batch, metadata, milliseconds
+from tests.clients.requests import TIMEOUT, batch, metadata, milliseconds
 from tests.clients.versions import build_request
 from tests.clients.wire import Wire
 
@@ -82,7 +82,7 @@ def test_produce(wire: Wire, topic: str, topic_id: UUID, version: int) -> None:
     values = {
         "transactional_id": None,
         "acks": -1,
-        "timeout": milliseconds(10_000),
+        "timeout": TIMEOUT,
         "topic_data": ({**data, "partition_data": ({"index": 0, "records": records},)},),
     }
     response = wire.call(build_request(PRODUCE, version, values))
@@ -118,6 +118,6 @@ def _produce_values(topic: str) -> dict[str, Any]:
     return {
         "transactional_id": None,
         "acks": -1,
-        "timeout": milliseconds(10_000),
+        "timeout": TIMEOUT,
         "topic_data": ({"name": topic, "partition_data": (partition,)},),
     }

@@ -29,7 +29,7 @@ from kio.schema.write_txn_markers.v2.request import (
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
-from tests.clients.requests import batch, milliseconds
+from tests.clients.requests import TIMEOUT, batch, milliseconds
 from tests.clients.wire import Wire
 
 from ottla.protocol.errors import ErrorCode
@@ -45,8 +45,8 @@ class TransactionWire:
 
     def find_coordinator(self) -> None:
         request = FindCoordinatorRequest(key_type=1, coordinator_keys=(self.transactional_id,))
-        (found,) = self.wire.call(request).coordinators
-        assert found.error_code is ErrorCode.none
+        while (code := self.wire.call(request).coordinators[0].error_code) is not ErrorCode.none:
+            assert code is ErrorCode.coordinator_not_available
 
     def init(self, **more: Any) -> Any:
         values = {
@@ -78,8 +78,12 @@ class TransactionWire:
         partition: int = 0,
         version: int = 12,
     ) -> Any:
-        self.send_produce(producer, topic, value, sequence, partition, version)
-        return self.receive_produced(version)
+        """Again while the transaction before is being completed, as clients do."""
+        while True:
+            self.send_produce(producer, topic, value, sequence, partition, version)
+            produced = self.receive_produced(version)
+            if produced.error_code is not ErrorCode.concurrent_transactions:
+                return produced
 
     def send_produce(
         self,
@@ -120,7 +124,7 @@ class TransactionWire:
         return module.ProduceRequest(
             transactional_id=self.transactional_id,
             acks=-1,
-            timeout=milliseconds(10_000),
+            timeout=TIMEOUT,
             topic_data=(module.TopicProduceData(name=topic, partition_data=(data,)),),
         )
 
@@ -201,7 +205,10 @@ class TransactionWire:
         return self.wire.call(request)
 
     def committed(self, producer: Producer, *, commit: bool = True) -> Producer:
-        response = self.end(producer, commit=commit)
+        while (
+            response := self.end(producer, commit=commit)
+        ).error_code is ErrorCode.concurrent_transactions:
+            pass  # The one before is being completed.
         assert response.error_code is ErrorCode.none
         return Producer(response.producer_id, response.producer_epoch)
 
@@ -236,6 +243,11 @@ class TransactionWire:
         request = DescribeTransactionsRequest(transactional_ids=(self.transactional_id,))
         (described,) = self.wire.call(request).transaction_states
         return described
+
+    def await_state(self, name: str) -> None:
+        """The end of a transaction is decided before its markers are written."""
+        while self.describe().transaction_state != name:
+            pass
 
     def list(self, **filters: Any) -> Any:
         return self.wire.call(ListTransactionsRequest(**filters))

@@ -8,6 +8,7 @@ from aiokafka import AIOKafkaProducer
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from kafka import KafkaProducer
 from tests.clients.client import TIMEOUT_S
+from tests.clients.kafka_python_client import PATIENCE
 
 
 class TransactionalProducer(Protocol):
@@ -57,6 +58,8 @@ class KafkaPythonProducer:
             bootstrap_servers=bootstrap,
             transactional_id=transactional_id,
             max_block_ms=TIMEOUT_S * 1000,
+            delivery_timeout_ms=TIMEOUT_S * 2000,
+            **PATIENCE,
         )
         self._producer.init_transactions()
         self.begin = self._producer.begin_transaction
@@ -76,7 +79,11 @@ class AiokafkaProducer:
         self._producer = self._run(self._start(bootstrap, transactional_id))
 
     async def _start(self, bootstrap: str, transactional_id: str) -> AIOKafkaProducer:
-        producer = AIOKafkaProducer(bootstrap_servers=bootstrap, transactional_id=transactional_id)
+        producer = AIOKafkaProducer(
+            bootstrap_servers=bootstrap,
+            transactional_id=transactional_id,
+            request_timeout_ms=TIMEOUT_S * 1000,
+        )
         await producer.start()
         return producer
 
@@ -96,8 +103,10 @@ class AiokafkaProducer:
         self._run(self._producer.abort_transaction())
 
     def close(self) -> None:
-        self._run(self._producer.stop())
-        self._loop.close()
+        try:
+            self._run(self._producer.stop())
+        finally:
+            self._loop.close()
 
 
 PRODUCERS: dict[str, type[Any]] = {

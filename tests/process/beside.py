@@ -6,8 +6,9 @@ from types import TracebackType
 from typing import Self
 
 from tests.broker_process import BrokerProcess
-from tests.clients.requests import batch, fetch, fetched, list_offsets, listed, produce, produced
+from tests.clients.requests import batch, fetch, fetched, produce, produced
 from tests.clients.wire import Wire
+from tests.process.stored import find_offset
 from tests.process.topic_churn import create_topic
 
 from ottla.protocol.errors import ErrorCode
@@ -57,7 +58,7 @@ class ClientBeside:
     def _run(self) -> None:
         try:
             with Wire(self._bootstrap) as wire:
-                offset = listed(wire.call(list_offsets(TOPIC, -1))).offset
+                offset = find_offset(wire, TOPIC)
                 while not self._ending.is_set():
                     self._round(wire, offset)
                     offset += 1
@@ -68,9 +69,9 @@ class ClientBeside:
 
     def _round(self, wire: Wire, offset: int) -> None:
         answer = produced(wire.call(produce(TOPIC, batch(b"%d" % offset))))
-        assert (answer.error_code, answer.base_offset) == (ErrorCode.none, offset)
+        assert (answer.error_code, answer.base_offset) == (ErrorCode.none, offset), answer
         found = fetched(wire.call(fetch(TOPIC, offset)))
-        assert found.error_code == ErrorCode.none
+        assert found.error_code == ErrorCode.none, found
         assert read_header(found.records).base_offset == offset
         self.rounds += 1
         if self.rounds >= ROUNDS_MIN:

@@ -31,13 +31,19 @@ class StoredPartition(NamedTuple):
 def read_partition(wire: Wire, topic: str, partition: int = 0) -> StoredPartition:
     """Everything in it; nothing may be appended meanwhile, but retention may run."""
     while True:
-        start, end = (
-            listed(wire.call(list_offsets(topic, time, partition=partition))).offset
-            for time in (EARLIEST, LATEST)
-        )
+        start, end = (find_offset(wire, topic, time, partition) for time in (EARLIEST, LATEST))
         records = _read(wire, topic, partition, start, end)
         if records is not None:
             return StoredPartition(start, end, records)
+
+
+def find_offset(wire: Wire, topic: str, timestamp: int = LATEST, partition: int = 0) -> int:
+    """Asked again while the leader is too new to know."""
+    request = list_offsets(topic, timestamp, partition=partition)
+    while (found := listed(wire.call(request))).error_code == ErrorCode.offset_not_available:
+        pass
+    assert found.error_code == ErrorCode.none, found
+    return int(found.offset)
 
 
 def _read(wire: Wire, topic: str, partition: int, start: int, end: int) -> list[Stored] | None:

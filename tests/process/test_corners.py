@@ -15,6 +15,7 @@ from kio.schema.fetch.v12.request import FetchPartition, FetchRequest, FetchTopi
 from tests.broker_process import BrokerProcess
 from tests.clients.confluent_client import ConfluentClient
 from tests.clients.requests import (
+    TIMEOUT,
     batch,
     fetch,
     fetched,
@@ -113,7 +114,7 @@ def _produce_by_id(wire: Wire, topic_id: UUID) -> Any:
     values = {
         "transactional_id": None,
         "acks": -1,
-        "timeout": milliseconds(10_000),
+        "timeout": TIMEOUT,
         "topic_data": (
             {"topic_id": topic_id, "partition_data": ({"index": 0, "records": batch(b"a")},)},
         ),

@@ -127,7 +127,9 @@ def _fill(broker: BrokerProcess, topic: str) -> None:
 def _await_checkpoint(broker: BrokerProcess) -> None:
     file = broker.data / RECOVERY_POINTS
     with Wire(broker.bootstrap) as wire:
-        while any(f"{topic} 0 {RECORDS}\n" not in file.read_text() for topic in DAMAGES):
+        while not file.exists() or any(
+            f"{topic} 0 {RECORDS}\n" not in file.read_text() for topic in DAMAGES
+        ):
             wire.call(list_offsets("untouched", -1))
 
 

@@ -85,6 +85,9 @@ def _kill_under_load(broker: BrokerProcess, writers: list[NumberWriter], churn: 
             assert all(thread.is_alive() for thread in (*writers, churn)), broker.log_text()
         broker.kill()
         broker.start()
+    while not (churn.created and churn.deleted):  # It may not have got far.
+        churn.join(0.005)
+        assert churn.is_alive(), broker.log_text()
     for thread in (*writers, churn):
         thread.end()
 

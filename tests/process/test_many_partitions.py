@@ -8,9 +8,10 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.broker_process import BrokerProcess
 from tests.clients.client import TIMEOUT_S
-from tests.clients.requests import list_offsets, listed, metadata
+from tests.clients.requests import metadata
 from tests.clients.wire import Wire
 from tests.process.beside import ClientBeside, open_files, resident_bytes
+from tests.process.stored import find_offset
 
 TOPICS, PARTITIONS = 100, 10
 OPEN_FILES_MAX = 256  # As `ulimit -n 256`; the partitions have a thousand files.
@@ -54,20 +55,18 @@ def _write(bootstrap: str) -> None:
 
 def _ends(bootstrap: str) -> set[int]:
     with Wire(bootstrap) as wire:
-        return {
-            listed(wire.call(list_offsets(topic, -1, partition=partition))).offset
-            for topic, partition in PLACES
-        }
+        return {find_offset(wire, topic, partition=partition) for topic, partition in PLACES}
 
 
 def test_files_and_memory_are_bounded(broker: BrokerProcess) -> None:
     assert open_files(broker) < OPEN_FILES_MAX
     assert resident_bytes(broker) < MEMORY_MAX
-    assert _ends(broker.bootstrap) == {1}
+    assert min(_ends(broker.bootstrap)) >= 1
 
 
 def test_connections_never_take_the_files_of_logs(broker: BrokerProcess) -> None:
     """More connections than there are descriptors; the logs go on."""
+    (before,) = _ends(broker.bootstrap)
     with contextlib.ExitStack() as stack:
         with ClientBeside(broker.bootstrap) as beside:
             beside.await_rounds(1)
@@ -76,7 +75,7 @@ def test_connections_never_take_the_files_of_logs(broker: BrokerProcess) -> None
             beside.await_rounds(20)
         assert "goes offline" not in broker.log_text()
     _write_when_admitted(broker.bootstrap)
-    assert _ends(broker.bootstrap) == {2}
+    assert _ends(broker.bootstrap) == {before + 1}
 
 
 def _write_when_admitted(bootstrap: str) -> None:

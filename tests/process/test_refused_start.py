@@ -126,8 +126,8 @@ def test_the_data_of_another_node(tmp_path: Path) -> None:
 
 
 def test_a_refused_start_leaves_the_port_free(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    port = ReservedPort()
+    with socket.create_server(("127.0.0.1", port.number)):
         assert refusal("--data", tmp_path / "data", "--port", str(port))[0] == FAILED
-    with BrokerProcess(tmp_path, port=ReservedPort(port)) as broker, Wire(broker.bootstrap) as wire:
+    with BrokerProcess(tmp_path, port=port) as broker, Wire(broker.bootstrap) as wire:
         assert wire.call(metadata()).brokers

@@ -22,6 +22,7 @@ from ottla.protocol.errors import ErrorCode
 MEGABYTE = 1024 * 1024
 TOPIC = "large"
 CONNECTIONS = 2000
+TIMEOUT_S = 120
 ROUNDS_BESIDE = 20
 PING = bytes.fromhex("0000000a 0012 0000 000000ff ffff")  # ApiVersions v0.
 
@@ -55,7 +56,7 @@ def _fill(bootstrap: str, megabytes: int) -> None:
 
 
 def _connect(port: int) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", port), timeout=30)
+    return socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S)
 
 
 def test_readers_that_never_read(broker: BrokerProcess) -> None:
@@ -119,7 +120,7 @@ def test_ten_thousand_requests_at_once(broker: BrokerProcess) -> None:
         greedy.setblocking(False)
         sent = greedy.send(frames)
         beside.await_rounds(ROUNDS_BESIDE)
-        greedy.settimeout(30)
+        greedy.settimeout(TIMEOUT_S)
         answers = greedy.makefile("rb")
         with sending(greedy, frames[sent:]):
             for number in range(count):

@@ -6,7 +6,7 @@ import threading
 
 from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
 from kio.schema.delete_topics.v6.request import DeleteTopicsRequest, DeleteTopicState
-from tests.clients.requests import batch, milliseconds, produce, produced
+from tests.clients.requests import TIMEOUT, batch, produce, produced
 from tests.clients.wire import Wire
 
 from ottla.protocol.errors import ErrorCode
@@ -56,14 +56,12 @@ def create_topic(wire: Wire, name: str, partitions: int = 1) -> ErrorCode:
     topic = CreatableTopic(
         name=name, num_partitions=partitions, replication_factor=1, assignments=(), configs=()
     )
-    request = CreateTopicsRequest(
-        topics=(topic,), timeout=milliseconds(10_000), validate_only=False
-    )
+    request = CreateTopicsRequest(topics=(topic,), timeout=TIMEOUT, validate_only=False)
     return wire.call(request).topics[0].error_code  # type: ignore[no-any-return]
 
 
 def delete_topic(wire: Wire, name: str) -> ErrorCode:
     request = DeleteTopicsRequest(
-        topics=(DeleteTopicState(name=name, topic_id=None),), timeout=milliseconds(10_000)
+        topics=(DeleteTopicState(name=name, topic_id=None),), timeout=TIMEOUT
     )
     return wire.call(request).responses[0].error_code  # type: ignore[no-any-return]

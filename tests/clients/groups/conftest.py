@@ -8,19 +8,18 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
-from confluent_kafka import ConsumerGroupTopicPartitions
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError
 from tests.broker_process import BrokerProcess, ExternalBroker
-from tests.clients.client import Sent
+from tests.clients.client import Refused, Sent
 from tests.clients.confluent_client import ConfluentClient
 from tests.clients.groups.members import POLLERS, Group, Poller
 from tests.conftest import EXTERNAL_BOOTSTRAP
 
-# Rebalances need not wait for more members, and dead members are missed soon.
+# Rebalances need not wait for more members, and a test may have dead members missed soon.
 FAST_GROUPS = {
     "group.initial.rebalance.delay.ms": 0,
     "group.min.session.timeout.ms": 1_000,
     "group.consumer.min.session.timeout.ms": 1_000,
-    "group.consumer.session.timeout.ms": 3_000,
     "group.consumer.min.heartbeat.interval.ms": 100,
     "group.consumer.heartbeat.interval.ms": 300,
     "offsets.topic.num.partitions": 5,
@@ -72,9 +71,16 @@ def produce(confluent: ConfluentClient, topic: str, count: int, partitions: int 
 
 
 def committed(confluent: ConfluentClient, group_id: str) -> dict[int, tuple[int, str | None]]:
+    """An admin client of librdkafka does not ask again while the coordinator is being loaded."""
     asked = ConsumerGroupTopicPartitions(group_id)
-    answered = confluent.wait(confluent.admin.list_consumer_group_offsets([asked])[group_id])
-    return {place.partition: (place.offset, place.metadata) for place in answered.topic_partitions}
+    while True:
+        try:
+            found = confluent.wait(confluent.admin.list_consumer_group_offsets([asked])[group_id])
+        except Refused as refusal:
+            if refusal.code != KafkaError.COORDINATOR_LOAD_IN_PROGRESS:
+                raise
+        else:
+            return {one.partition: (one.offset, one.metadata) for one in found.topic_partitions}
 
 
 @pytest.fixture

@@ -1,6 +1,8 @@
 """A member of a group in a process of its own, so that it can be killed: prints what it is given.
 
 python -m tests.clients.groups.member_process <client> <bootstrap> <group> <topic>
+
+It is missed soon. With the protocol of KIP-848 that is not for the client to say.
 """
 
 import subprocess
@@ -8,6 +10,14 @@ import sys
 
 from tests.broker_process import REPOSITORY
 from tests.clients.groups.members import POLLERS
+
+SESSION_TIMEOUT_MS = 3_000
+SHORT_SESSION: dict[str, dict[str, int]] = {
+    "confluent": {"session.timeout.ms": SESSION_TIMEOUT_MS},
+    "confluent-consumer-protocol": {},
+    "kafka-python": {"session_timeout_ms": SESSION_TIMEOUT_MS},
+    "aiokafka": {"session_timeout_ms": SESSION_TIMEOUT_MS},
+}
 
 
 def start_member(client: str, bootstrap: str, group: str, topic: str) -> "subprocess.Popen[bytes]":
@@ -18,7 +28,7 @@ def start_member(client: str, bootstrap: str, group: str, topic: str) -> "subpro
 
 
 def main(client: str, bootstrap: str, group: str, topic: str) -> None:
-    poller = POLLERS[client](bootstrap, group, topic)
+    poller = POLLERS[client](bootstrap, group, topic, **SHORT_SESSION[client])
     while True:
         poller.poll()
         if assigned := poller.assignment():

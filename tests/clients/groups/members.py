@@ -10,12 +10,13 @@ import aiokafka
 import kafka
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from kafka.errors import KafkaConnectionError
+from tests.clients.aiokafka_client import stop
 from tests.clients.client import TIMEOUT_S
 
 POLL_MS = 50
 # A poll that ends in the middle of a rebalance makes kafka-python 3.0 forget its assignment.
 KAFKA_PYTHON_POLL_MS = 2_000
-SESSION_TIMEOUT_MS = 3_000
+SESSION_TIMEOUT_MS = 45_000  # Who is only slow is not missed, or it would read again.
 HEARTBEAT_INTERVAL_MS = 300
 
 
@@ -153,8 +154,10 @@ class AiokafkaPoller:
         self._run(self._consumer.commit())
 
     def close(self) -> None:
-        self._run(self._consumer.stop())
-        self._loop.close()
+        try:
+            self._run(stop(self._consumer))
+        finally:
+            self._loop.close()
 
 
 class CommittingPoller:
@@ -226,7 +229,7 @@ class Member(threading.Thread):
         super().__init__(daemon=True)
         self.assigned: set[int] = set()
         self.received: list[Place] = []
-        self.failure: Exception | None = None
+        self.failure: BaseException | None = None
         self.poller: Poller | None = None
         self._make = start
         self._on_progress = on_progress
@@ -242,8 +245,10 @@ class Member(threading.Thread):
                     self._turn(self.poller)
             finally:
                 self.poller.close()
-        except Exception as error:
+        except BaseException as error:
             self.failure = error
+            for done in self._commits:
+                done.set_exception(error)
         self.assigned = set()
         self._on_progress()
 

@@ -12,7 +12,7 @@ from confluent_kafka import (
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import OffsetSpec
+from confluent_kafka.admin import ConsumerGroupDescription, OffsetSpec
 from kafka import KafkaConsumer
 from kafka.admin import KafkaAdminClient
 from kafka.structs import OffsetAndMetadata
@@ -25,6 +25,14 @@ from tests.clients.groups.members import POLLERS, Group
 GROUP_NOT_EMPTY = 68
 GROUP_ID_NOT_FOUND = 69
 INVALID_TOPIC = 17
+
+
+def described(confluent: ConfluentClient, group_id: str, state: str) -> ConsumerGroupDescription:
+    """Once it is in that state: a member may have its partitions before the coordinator says so."""
+    while True:
+        found = confluent.wait(confluent.admin.describe_consumer_groups([group_id])[group_id])
+        if found.state.name == state:
+            return found
 
 
 def commit(bootstrap: str, group_id: str, *places: TopicPartition) -> None:
@@ -44,12 +52,11 @@ def test_a_group_is_listed_and_described(
     [listed] = [one for one in listing.valid if one.group_id == group_id]
     classic = client == "confluent"
     assert listed.type is (ConsumerGroupType.CLASSIC if classic else ConsumerGroupType.CONSUMER)
-    described = confluent.wait(confluent.admin.describe_consumer_groups([group_id])[group_id])
-    assert described.state.name == "STABLE"
-    [seen] = described.members
+    stable = described(confluent, group_id, "STABLE")
+    [seen] = stable.members
     assert (seen.client_id, seen.host) == ("reader", "/127.0.0.1")
     assert {place.partition for place in seen.assignment.topic_partitions} == {0, 1, 2, 3}
-    assert described.coordinator.id == 1
+    assert stable.coordinator.id == 1
 
 
 def test_lag_is_the_end_less_what_is_committed(
@@ -107,8 +114,7 @@ def test_only_a_group_without_members_is_deleted(
         confluent.wait(confluent.admin.delete_consumer_groups([group_id])[group_id])
     assert refusal.value.code == GROUP_NOT_EMPTY
     member.leave()
-    described = confluent.wait(confluent.admin.describe_consumer_groups([group_id])[group_id])
-    assert described.state.name == "EMPTY"
+    assert described(confluent, group_id, "EMPTY").members == []
     confluent.wait(confluent.admin.delete_consumer_groups([group_id])[group_id])
     assert committed(confluent, group_id) == {}
     with pytest.raises(Refused) as refusal:
@@ -149,8 +155,8 @@ def test_aiokafka_administers_groups(bootstrap: str, group_id: str, topic: str) 
         await admin.start()
         try:
             assert group_id in {name for name, _ in await admin.list_consumer_groups()}
-            [described] = await admin.describe_consumer_groups([group_id])
-            assert described.groups[0][0] == 0
+            [response] = await admin.describe_consumer_groups([group_id])
+            assert response.groups[0][0] == 0
             offsets = await admin.list_consumer_group_offsets(group_id)
             assert [(place.partition, one.offset) for place, one in offsets.items()] == [(0, 5)]
         finally:
@@ -164,9 +170,9 @@ def test_the_topic_of_offsets_is_internal_and_the_brokers_own(
 ) -> None:
     commit(bootstrap, group_id, TopicPartition(topic, 0, 5))
     name = "__consumer_offsets"
-    described = confluent.wait(confluent.admin.describe_topics(TopicCollection([name]))[name])
-    assert described.is_internal
-    assert len(described.partitions) == 5
+    internal = confluent.wait(confluent.admin.describe_topics(TopicCollection([name]))[name])
+    assert internal.is_internal
+    assert len(internal.partitions) == 5
     assert confluent.topic_config(name)["cleanup.policy"] == "compact"
     errors = []
     producer = Producer(confluent.config)

@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 from tests.clients.confluent_client import ConfluentClient
 from tests.clients.groups.conftest import committed, produce
-from tests.clients.groups.member_process import start_member
+from tests.clients.groups.member_process import SESSION_TIMEOUT_MS, start_member
 from tests.clients.groups.members import (
     POLLERS,
     CommittingPoller,
@@ -17,6 +17,7 @@ from tests.clients.groups.members import (
     Poller,
     disjoint,
 )
+from tests.clients.test_group_configs import alter
 
 ALL = {0, 1, 2, 3}
 CONFLUENT = ("confluent", "confluent-consumer-protocol")
@@ -67,15 +68,16 @@ def test_more_members_than_partitions(group: Group, start: Callable[[], Poller])
     members = [group.join(start) for _ in range(5)]
 
     def settled() -> bool:
-        return sorted(len(member.assigned) for member in members) == [0, 1, 1, 1, 1]
+        owned = [member.assigned for member in members]
+        return sorted(map(len, owned)) == [0, 1, 1, 1, 1] and set().union(*owned) == ALL
 
     group.wait_for(settled)
-    assert set().union(*(member.assigned for member in members)) == ALL
 
 
 def test_what_a_killed_member_had_goes_to_the_others(
-    group: Group, client: str, bootstrap: str, group_id: str, topic: str
+    group: Group, client: str, bootstrap: str, group_id: str, topic: str, confluent: ConfluentClient
 ) -> None:
+    alter(confluent.admin, group_id, consumer_session_timeout_ms=str(SESSION_TIMEOUT_MS))
     member = group.join(lambda: POLLERS[client](bootstrap, group_id, topic))
     group.wait_for(lambda: member.assigned == ALL)
     process = start_member(client, bootstrap, group_id, topic)

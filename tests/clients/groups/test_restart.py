@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 from tests.broker_process import BrokerProcess
-from tests.clients.client import Sent
+from tests.clients.client import TIMEOUT_S, Sent
 from tests.clients.confluent_client import ConfluentClient
-from tests.clients.groups.conftest import FAST_GROUP_ARGUMENTS
+from tests.clients.groups.conftest import FAST_GROUP_ARGUMENTS, committed
 from tests.clients.groups.members import POLLERS, Group
 
 pytestmark = [
@@ -35,12 +35,9 @@ def fill(bootstrap: str, partitions: int) -> ConfluentClient:
     return client
 
 
-def committed(bootstrap: str, partitions: int) -> list[int]:
-    client = ConfluentClient(bootstrap)
-    asked = ConsumerGroupTopicPartitions(GROUP)
-    answered = client.wait(client.admin.list_consumer_group_offsets([asked])[GROUP])
-    offsets = {place.partition: place.offset for place in answered.topic_partitions}
-    return [offsets.get(partition, 0) for partition in range(partitions)]
+def committed_offsets(bootstrap: str, partitions: int) -> list[int]:
+    found = committed(ConfluentClient(bootstrap), GROUP)
+    return [found[index][0] if index in found else 0 for index in range(partitions)]
 
 
 class Committer(threading.Thread):
@@ -71,11 +68,11 @@ class Committer(threading.Thread):
 def test_an_acknowledged_commit_is_never_lost(restartable: BrokerProcess, ending: str) -> None:
     fill(restartable.bootstrap, 1)
     committer = Committer(restartable.bootstrap)
-    assert committer.many.wait(30)
+    assert committer.many.wait(TIMEOUT_S)
     getattr(restartable, ending)()
     acknowledged = committer.acknowledged
     restartable.start()
-    [found] = committed(restartable.bootstrap, 1)
+    [found] = committed_offsets(restartable.bootstrap, 1)
     assert found >= acknowledged >= 50
 
 
@@ -88,13 +85,13 @@ def test_a_group_goes_on_after_the_broker_was_killed(
     member = group.join(lambda: POLLERS[client](restartable.bootstrap, GROUP, TOPIC))
     group.wait_for(lambda: len(member.received) > 100)
     member.commit()
-    before = committed(restartable.bootstrap, 2)
+    before = committed_offsets(restartable.bootstrap, 2)
     restartable.kill()
     restartable.start()
-    assert committed(restartable.bootstrap, 2) == before
+    assert committed_offsets(restartable.bootstrap, 2) == before
     confluent.produce(TOPIC, [Sent(partition=number % 2) for number in range(100)])
     total = RECORDS + 100
     group.wait_for(lambda: len(set(member.received)) == total)
     member.commit()
-    assert committed(restartable.bootstrap, 2) == [total // 2] * 2
+    assert committed_offsets(restartable.bootstrap, 2) == [total // 2] * 2
     group.leave()
