@@ -10,7 +10,7 @@ import kio.index
 from kio.serial import entity_reader, entity_writer
 
 CLIENT_ID = "wire-test"
-TIMEOUT_S = 90
+TIMEOUT_S = 150
 
 
 class Wire:
