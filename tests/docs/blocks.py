@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-TIMEOUT_S = 300
+TIMEOUT_S = 600
 
 ANY = "[^\n]*"
 ANY_LINES = "(?:[^\n]*\n)*"

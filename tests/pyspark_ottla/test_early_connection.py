@@ -34,7 +34,12 @@ def start(directory: Path, address: Path) -> "subprocess.Popen[bytes]":
         (directory / "pyspark" / f"{name}.py").write_text(text)
     return subprocess.Popen(
         [wrap_python(), "-m", "pyspark.runner", "a b"],
-        env=os.environ | {"PYTHONPATH": str(directory), ADDRESS: str(address)},
+        env=os.environ
+        | {
+            "PYTHONPATH": str(directory),
+            "SPARK_AUTH_SOCKET_TIMEOUT": "7",
+            ADDRESS: str(address),
+        },
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -54,7 +59,7 @@ def test_it_connects_before_it_imports_pyspark_which_then_has_the_connection(
                 output, errors = process.communicate(b"\n")
                 sent = connection.makefile("rb").read()
     assert process.returncode == 0, errors.decode()
-    assert sent == b"__main__ ['a b'] 15.0"
+    assert sent == b"__main__ ['a b'] 7.0"
     assert output.decode() == f"a connection to {address}\n"
 
 

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 _reason = missing_pyspark() or missing_java()
 
+# Of every Java that is started: most of them end before what they compile for speed pays, and two
+# cores have no use for threads that collect garbage.
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
 # Spark's own failures, of a busy machine: a test that meets one runs again, which the report tells.
 _FAULTS_OF_SPARK = ["Python worker failed to connect back", "Task not serializable"]
 

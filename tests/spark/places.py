@@ -23,11 +23,15 @@ from pyspark_ottla.session import session_settings
 
 HOST = "127.0.0.1"
 CORES = 2
-START_TIMEOUT_S = 200
-STOP_TIMEOUT_S = 30
+START_TIMEOUT_S = 400
+RUN_TIMEOUT_S = 800
+STOP_TIMEOUT_S = 60
 POLL_S = 0.05
 LOG_CHARACTERS_SHOWN = 6_000
-SETTINGS = session_settings(CORES) | {"spark.ui.enabled": "false"}
+SETTINGS = session_settings(CORES) | {
+    "spark.python.authenticate.socketTimeout": "120s",  # Of a machine that is very busy.
+    "spark.ui.enabled": "false",
+}
 CONNECT_SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 
@@ -45,12 +49,12 @@ class Place:
         arguments = ["--master", self.address, *_as_arguments(self._settings()), "pyspark-shell"]
         return base_environment() | {"PYSPARK_SUBMIT_ARGS": shlex.join(arguments)}
 
-    def run(self, module: str, *arguments: str, timeout_s: float = 400) -> str:
+    def run(self, module: str, *arguments: str, timeout_s: float = RUN_TIMEOUT_S) -> str:
         """What the program prints; fails with its log if it fails."""
         return self.complete(module, *arguments, timeout_s=timeout_s).stdout
 
     def complete(
-        self, module: str, *arguments: str, timeout_s: float = 400
+        self, module: str, *arguments: str, timeout_s: float = RUN_TIMEOUT_S
     ) -> subprocess.CompletedProcess[str]:
         """With what it, and the processes of its Spark, have logged."""
         done = subprocess.run(

@@ -11,7 +11,7 @@ from tests.spark.places import Place
 from ottla.client.wire.cluster import Cluster
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("place", ["local", "standalone", "connect"], indirect=True)
 def test_a_topic_is_read_and_copied_exactly_once(
     place: Place, cluster: Cluster, bootstrap: str, tmp_path: Path

@@ -40,7 +40,7 @@ class Streams:
 
     def run(self, **options: str) -> Any:
         query = self.start(**options)
-        assert query.awaitTermination(60)
+        query.awaitTermination()
         return query
 
     def rows(self) -> list[bytes]:

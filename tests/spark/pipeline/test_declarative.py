@@ -15,7 +15,7 @@ from tests.spark.places import Place
 from ottla.client.wire.cluster import Cluster, TopicPartition
 
 EXAMPLE = REPOSITORY / "examples" / "declarative" / "spark-pipeline.yml"
-TIMEOUT_S = 280
+TIMEOUT_S = 800
 
 
 @pytest.mark.timeout(2 * TIMEOUT_S + 40)

@@ -29,7 +29,7 @@ def own_bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Any:
         yield broker.bootstrap
 
 
-@pytest.mark.timeout(580)
+@pytest.mark.timeout(1800)
 def test_the_blocks_do_what_they_show(
     spark: Any, own_bootstrap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

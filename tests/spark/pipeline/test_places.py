@@ -31,10 +31,10 @@ from my_helper import twice
 def doubled(orders):
     return orders.select("customer", udf(twice, "int")("amount").alias("amount"))
 """
-TIMEOUT_S = 400
+TIMEOUT_S = 800
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("place", ["standalone", "connect"], indirect=True)
 def test_topics_functions_and_tables(
     place: Place, bootstrap: str, cluster: Cluster, tmp_path: Path

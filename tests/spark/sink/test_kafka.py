@@ -18,7 +18,7 @@ from tests.spark.places import Place
 from ottla.client.wire.cluster import Cluster
 
 CACHE = REPOSITORY / "benchmarks" / ".cache"
-START_TIMEOUT_S = 120
+START_TIMEOUT_S = 240
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def kafka(tmp_path: Path) -> Iterator[str]:
         server.stop()
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_ordinary_transactions_write_each_row_once_and_are_a_warning(
     kafka: str, local: Place, tmp_path: Path
 ) -> None:

@@ -39,7 +39,7 @@ class Input:
         writer = writer.option("kafka.bootstrap.servers", self._bootstrap).options(**options)
         writer = writer.option("checkpointLocation", str(checkpoint))
         query = writer.trigger(availableNow=True).start()
-        assert query.awaitTermination(120)
+        query.awaitTermination()
 
 
 @pytest.fixture
@@ -101,5 +101,5 @@ def test_exactly_once_with_the_numbers_of_foreach_batch(
     writer = lines.frame().writeStream.foreachBatch(write_twice)
     writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
     query = writer.trigger(availableNow=True).start()
-    assert query.awaitTermination(120)
+    query.awaitTermination()
     assert values(cluster, topic) == ["a", "b"]

@@ -12,10 +12,10 @@ from tests.broker_process import REPOSITORY, BrokerProcess
 from tests.cli.command import environment
 from tests.docs import blocks
 
-START_TIMEOUT_S = 280  # Some of the commands start Spark.
+START_TIMEOUT_S = 600  # Some of the commands start Spark.
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_the_blocks_do_what_they_show(
     spark: Any, own_broker: BrokerProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,7 +17,7 @@ from pyspark_ottla.tables.table import open_table
 ROWS = 3  # In each of two partitions.
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     ("place", "option", "kind"),
     [("standalone", "--master", "delta"), ("connect", "--remote", "iceberg")],

@@ -21,7 +21,7 @@ from ottla.client.wire.transactions import list_open_ids
 from pyspark_ottla.sink.identity import pattern_of
 
 POLL_S = 0.02
-DRIVER_TIMEOUT_S = 400
+DRIVER_TIMEOUT_S = 800
 CLUSTER = "local-cluster[2,1,1024]"  # Two executors of one thread, processes of their own.
 
 SHORT = ["driver.in_commits:driver", "task.after_writing:worker", "driver.in_decision:broker"]
@@ -29,7 +29,7 @@ SHORT = ["driver.in_commits:driver", "task.after_writing:worker", "driver.in_dec
 WHOLE = [f"{point}:{action}" for action in ("worker", "broker", "driver") for point in POINTS]
 
 
-@pytest.mark.timeout(1500)
+@pytest.mark.timeout(2400)
 def test_a_row_is_written_once_whoever_dies(tmp_path: Path) -> None:
     run(tmp_path, SHORT)
 
@@ -41,7 +41,7 @@ def test_a_row_is_written_once_whoever_dies_at_any_point(tmp_path: Path) -> None
 
 
 @pytest.mark.kill_matrix
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(2400)
 def test_a_row_is_written_once_when_an_executor_dies(tmp_path: Path) -> None:
     run(tmp_path, [f"{point}:executor" for point in TASK_POINTS], master=CLUSTER)
 
