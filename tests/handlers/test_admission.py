@@ -69,7 +69,7 @@ def produce(node, version, *, sequence=0, epoch=3):
     request = ProduceRequest(
         transactional_id="payments",
         acks=-1,
-        timeout=milliseconds(1000),
+        timeout=milliseconds(60_000),
         topic_data=(TopicProduceData(name="orders", topic_id=None, partition_data=(data,)),),
     )
     (answer,) = node.ask(PRODUCE, version, request).responses[0].partition_responses

@@ -16,7 +16,7 @@ def asking(offset, name="orders"):
     partition = DeleteRecordsPartition(partition_index=0, offset=offset)
     return DeleteRecordsRequest(
         topics=(DeleteRecordsTopic(name=name, partitions=(partition,)),),
-        timeout=milliseconds(1000),
+        timeout=milliseconds(60_000),
     )
 
 

@@ -305,7 +305,7 @@ def test_records_of_an_internal_topic_are_not_deleted_by_clients(coordinator):
                 partitions=(DeleteRecordsPartition(partition_index=0, offset=0),),
             ),
         ),
-        timeout=milliseconds(1000),
+        timeout=milliseconds(60_000),
     )
     response = coordinator.call(handle_delete_records, request)
     code = response.topics[0].partitions[0].error_code

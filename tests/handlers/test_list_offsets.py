@@ -29,7 +29,7 @@ def asking(*timestamps, name="orders", epoch=-1, partition=0, isolation=0):
                 ),
             ),
         ),
-        timeout=milliseconds(1000),
+        timeout=milliseconds(60_000),
     )
 
 

@@ -26,7 +26,7 @@ def produce(node, sequence):
     request = ProduceRequest(
         transactional_id=None,
         acks=-1,
-        timeout=milliseconds(1000),
+        timeout=milliseconds(60_000),
         topic_data=(
             TopicProduceData(
                 name="orders",

@@ -152,7 +152,7 @@ def test_in_another_epoch_of_the_coordinator_every_marker_is_written_again(node)
 def test_a_deleted_topic_does_not_hold_up_the_others(node):
     producer = open_transaction(node, orders=(0,), prices=(0,))
     deletion = DeleteTopicsRequest(
-        topics=(DeleteTopicState(name="prices", topic_id=None),), timeout=milliseconds(1000)
+        topics=(DeleteTopicState(name="prices", topic_id=None),), timeout=milliseconds(60_000)
     )
     node.call(handle_delete_topics, deletion)
     commit(node, producer)

@@ -46,6 +46,10 @@ class Bench:
 def bench():
     bench = Bench().load()
     yield bench
+    for task in asyncio.all_tasks(bench.loop):
+        task.cancel()
+    bench.rounds()
+    bench.loop.run_until_complete(bench.loop.shutdown_asyncgens())
     bench.loop.close()
 
 
