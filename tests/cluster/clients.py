@@ -1,17 +1,20 @@
 """What real clients see of a cluster: who leads and coordinates, and what can be read."""
 
+import itertools
 from collections.abc import Iterable
+from concurrent.futures import Future
 from typing import Any
 
-from confluent_kafka import Consumer, IsolationLevel, KafkaException, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 from kio.schema.find_coordinator.v4.request import FindCoordinatorRequest
 from kio.static.primitive import i8
 from tests.clients.wire import Wire
 from tests.cluster.processes import ClusterProcesses, wait_until
 
-TIMEOUT_S = 60
-LOOK_TIMEOUT_S = 3  # librdkafka asks a broker that died, and does not look for another leader.
+TIMEOUT_S = 120
+# librdkafka asks a broker that died, and does not look for another leader.
+LOOK_TIMEOUTS_S = (3, 6, 12, 24)
 GROUP, TRANSACTION = i8(0), i8(1)
 
 
@@ -36,12 +39,21 @@ def create_on(cluster: ClusterProcesses, name: str, node_id: int) -> None:
 
 def _create(cluster: ClusterProcesses, topic: NewTopic) -> None:
     client = admin(cluster)  # It must outlive the call.
-    client.create_topics([topic])[topic.topic].result(TIMEOUT_S)
+    changed(client.create_topics([topic])[topic.topic], KafkaError.TOPIC_ALREADY_EXISTS)
 
 
 def delete_topic(cluster: ClusterProcesses, name: str) -> None:
     client = admin(cluster)
-    client.delete_topics([name])[name].result(TIMEOUT_S)
+    changed(client.delete_topics([name])[name], KafkaError.UNKNOWN_TOPIC_OR_PART)
+
+
+def changed(outcome: "Future[None]", already: int) -> None:
+    """A change that the next controller is asked for may have been made by the last one."""
+    try:
+        outcome.result(TIMEOUT_S)
+    except KafkaException as error:
+        if error.args[0].code() != already:
+            raise
 
 
 def leaders(cluster: ClusterProcesses, topic: str) -> list[int]:
@@ -73,14 +85,17 @@ def coordinator(
 
 
 def end_offsets(
-    cluster: ClusterProcesses, places: Iterable[tuple[str, int]], isolation: IsolationLevel
+    cluster: ClusterProcesses,
+    places: Iterable[tuple[str, int]],
+    isolation: IsolationLevel,
+    timeout_s: float = LOOK_TIMEOUTS_S[0],
 ) -> dict[tuple[str, int], int]:
     """Where consumers of this isolation level find the end; KafkaException when a leader moves."""
     asked: dict[TopicPartition, Any] = {
         TopicPartition(*place): OffsetSpec.latest() for place in places
     }
     client = admin(cluster)
-    answers = client.list_offsets(asked, isolation_level=isolation, request_timeout=LOOK_TIMEOUT_S)
+    answers = client.list_offsets(asked, isolation_level=isolation, request_timeout=timeout_s)
     return {
         (place.topic, place.partition): answer.result(TIMEOUT_S).offset
         for place, answer in answers.items()
@@ -93,11 +108,13 @@ def stable_ends(
     """The ends of partitions, once no transaction is open in any of them."""
     places = list(places)
     found: dict[tuple[str, int], int] = {}
+    timeouts_s = itertools.chain(LOOK_TIMEOUTS_S, itertools.repeat(LOOK_TIMEOUTS_S[-1]))
 
     def is_stable() -> bool:
+        timeout_s = next(timeouts_s)
         try:
-            found.update(end_offsets(cluster, places, IsolationLevel.READ_COMMITTED))
-            ends = end_offsets(cluster, places, IsolationLevel.READ_UNCOMMITTED)
+            found.update(end_offsets(cluster, places, IsolationLevel.READ_COMMITTED, timeout_s))
+            ends = end_offsets(cluster, places, IsolationLevel.READ_UNCOMMITTED, timeout_s)
         except KafkaException:
             return False  # A leader moves.
         return found == ends and min(ends.values()) >= 0

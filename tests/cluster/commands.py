@@ -16,7 +16,7 @@ def ottla(cluster: ClusterProcesses, *arguments: str) -> "subprocess.CompletedPr
         env=environment(awake),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
 

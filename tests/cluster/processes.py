@@ -17,7 +17,13 @@ from tests.cluster.faults.links import Links
 from tests.cluster.faults.synced_copy import empty, lose_unsynced
 from tests.ports import ReservedPort
 
-WAIT_S = 120
+WAIT_S = 300  # A machine may have other work to do.
+
+# For a cluster that nobody disturbs: who is only slow is not taken for dead, and nothing moves.
+PATIENT = (
+    *("--set", "broker.session.timeout.ms=60000"),
+    *("--set", "controller.quorum.fetch.timeout.ms=60000"),
+)
 METADATA_TOPIC = TopicName("__cluster_metadata")
 _KEEPS_SYNCED = "tests.cluster.faults.synced_copy"
 

@@ -6,6 +6,7 @@ import threading
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.cluster.clients import TIMEOUT_S
 from tests.cluster.conftest import StartCluster
 from tests.cluster.processes import ClusterProcesses, wait_until
 from tests.cluster.test_quorum import EAGER_SNAPSHOTS, topics
@@ -19,7 +20,7 @@ class TopicCreator(threading.Thread):
     """Creates one topic after the other until it is told to stop."""
 
     def __init__(self, cluster: ClusterProcesses) -> None:
-        super().__init__()
+        super().__init__(daemon=True)
         self.acknowledged: set[str] = set()
         self._cluster = cluster
         self._stopping = threading.Event()
@@ -31,7 +32,7 @@ class TopicCreator(threading.Thread):
             name = f"topic-{number}"
             number += 1
             try:
-                admin.create_topics([NewTopic(name, 1, 1)])[name].result(60)
+                admin.create_topics([NewTopic(name, 1, 1)])[name].result(TIMEOUT_S)
             except KafkaException as error:
                 # The first attempt may have been answered by a node that did not live to say so.
                 if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:

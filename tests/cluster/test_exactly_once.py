@@ -1,8 +1,8 @@
 """Consume, process, produce over brokers that are killed one after the other: each record once."""
 
+import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ from tests.clients.client import Sent
 from tests.clients.confluent_client import ConfluentClient
 from tests.clients.test_exactly_once import PARTITIONS, SINK, SOURCE, Worker
 from tests.cluster.clients import (
+    LOOK_TIMEOUTS_S,
     TRANSACTION,
     coordinator,
     create_topic,
@@ -21,7 +22,7 @@ from tests.cluster.clients import (
 from tests.cluster.conftest import StartCluster
 from tests.cluster.processes import ClusterProcesses
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.process
 
 COUNT = 50
 STALLED_S = 30  # Longer than librdkafka needs to find those that took over.
@@ -61,6 +62,7 @@ class Copying:
         self._cluster = cluster
         self._worker = worker
         self._reached = 0
+        self._timeouts_s = itertools.cycle(LOOK_TIMEOUTS_S)
 
     def reach(self, end_offset: int) -> None:
         while self._reached < end_offset:
@@ -68,8 +70,13 @@ class Copying:
 
     def look(self) -> None:
         time.sleep(LOOK_INTERVAL_S)
-        with suppress(KafkaException):  # A leader moves.
-            found = end_offsets(self._cluster, PLACES, IsolationLevel.READ_UNCOMMITTED)
+        try:
+            found = end_offsets(
+                self._cluster, PLACES, IsolationLevel.READ_UNCOMMITTED, next(self._timeouts_s)
+            )
+        except KafkaException:
+            pass  # A leader moves.
+        else:
             self._reached = max(self._reached, sum(found.values()))
         self._worker.keep_running(self._reached)
 

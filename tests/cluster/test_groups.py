@@ -38,7 +38,8 @@ def cluster(start_cluster: StartCluster) -> ClusterProcesses:
 
 
 def produce(cluster: ClusterProcesses, *numbers: int) -> None:
-    producer = Producer({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
+    settings = {"bootstrap.servers": cluster.bootstrap, "enable.idempotence": True, "log_level": 0}
+    producer = Producer(settings)
     failures: list[object] = []
     for number in numbers:
         producer.produce(
@@ -84,30 +85,36 @@ def read(members: list[Consumer], found: Counter[int], count: int) -> None:
     wait_until(is_read, f"{count} records")
 
 
-def commit(member: Consumer) -> None:
-    """As an application does that tries again; who has no partitions has nothing to commit."""
+def commit(cluster: ClusterProcesses, members: list[Consumer], count: int) -> None:
+    """As applications do that try again, until all of these records are committed.
+
+    A partition that changes hands in between is read again by its next owner.
+    """
 
     def is_committed() -> bool:
-        try:
-            positions = [one for one in member.position(member.assignment()) if one.offset >= 0]
-            if positions:
-                member.commit(offsets=positions, asynchronous=False)
-            return True
-        except KafkaException:
-            member.poll(0.05)
-            return False
+        for member in members:
+            try:
+                member.poll(0.05)
+                positions = [one for one in member.position(member.assignment()) if one.offset >= 0]
+                if positions:
+                    member.commit(offsets=positions, asynchronous=False)
+            except KafkaException:
+                continue
+        return committed(cluster) == [count // PARTITIONS] * PARTITIONS
 
-    wait_until(is_committed, "a commit")
+    wait_until(is_committed, f"commits of {count} records")
 
 
-def committed(cluster: ClusterProcesses) -> list[int]:
-    """By partition, as any client sees it."""
+def committed(cluster: ClusterProcesses) -> list[int] | None:
+    """By partition, as any client sees it; None while there is no coordinator."""
     consumer = Consumer(
         {"bootstrap.servers": awake(cluster), "group.id": "readers", "log_level": 0}
     )
     places = [TopicPartition("orders", index) for index in range(PARTITIONS)]
     try:
         return [one.offset for one in consumer.committed(places, timeout=TIMEOUT_S)]
+    except KafkaException:
+        return None
     finally:
         consumer.close()
 
@@ -118,18 +125,17 @@ def test_a_group_outlives_its_coordinators(cluster: ClusterProcesses, protocol: 
     produce(cluster, *range(RECORDS))
     with consumers(cluster, protocol, 2) as members:
         read(members, found, RECORDS)
-        for member in members:
-            commit(member)
+        commit(cluster, members, RECORDS)
         for round_number in (1, 2):
             killed = coordinator(cluster, "readers")
             cluster.kill(killed)
             produce(cluster, *range(round_number * RECORDS, (round_number + 1) * RECORDS))
             read(members, found, (round_number + 1) * RECORDS)
             assert coordinator(cluster, "readers") != killed
-            for member in members:
-                commit(member)
+            commit(cluster, members, (round_number + 1) * RECORDS)
             cluster.restart(killed)
-    assert committed(cluster) == [3 * RECORDS // PARTITIONS] * PARTITIONS
+    wanted = [3 * RECORDS // PARTITIONS] * PARTITIONS
+    wait_until(lambda: committed(cluster) == wanted, "what was committed")
     assert set(found) == set(range(3 * RECORDS))
 
 
@@ -183,7 +189,8 @@ def test_a_cluster_that_grows_keeps_its_coordinators_on_several_nodes(
         wait_until(lambda: sorted(leaders(cluster, "__consumer_offsets")) == [1, 2, 3], "leaders")
         produce(cluster, *range(RECORDS, 2 * RECORDS))
         read(members, found, 2 * RECORDS)
-        commit(members[0])
+        commit(cluster, members, 2 * RECORDS)
     assert replicas(cluster, "orders") == [([1], [1])] * PARTITIONS
     cluster.kill(1)
-    assert committed(cluster) == [2 * RECORDS // PARTITIONS] * PARTITIONS
+    kept = [2 * RECORDS // PARTITIONS] * PARTITIONS
+    wait_until(lambda: committed(cluster) == kept, "what was committed")

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
+from tests.cluster.clients import TIMEOUT_S
 from tests.cluster.commands import done, nodes, ottla
 from tests.cluster.conftest import StartCluster
-from tests.cluster.processes import ClusterProcesses, wait_until
+from tests.cluster.processes import PATIENT, ClusterProcesses, wait_until
 
 pytestmark = pytest.mark.process
 
@@ -50,7 +51,8 @@ def create_and_fill(cluster: ClusterProcesses, replication_factor: int) -> None:
 
 def produce(cluster: ClusterProcesses) -> None:
     failures: list[object] = []
-    producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all", "log_level": 0})
+    settings = {"bootstrap.servers": cluster.bootstrap, "enable.idempotence": True, "log_level": 0}
+    producer = Producer(settings)
     for number in range(RECORDS):
         producer.produce(
             "orders",
@@ -58,7 +60,7 @@ def produce(cluster: ClusterProcesses) -> None:
             partition=number % PARTITIONS,
             on_delivery=lambda error, _: failures.append(error) if error else None,
         )
-    assert producer.flush(60) == 0
+    assert producer.flush(TIMEOUT_S) == 0
     assert failures == []
 
 
@@ -76,10 +78,10 @@ def test_a_node_that_dies_is_replaced_and_leads_again_when_it_is_back(
     cluster = start_cluster(3, *SOON)
     cluster.wait_for_voters(1, 2, 3)
     create_and_fill(cluster, 3)
-    assert leaders(cluster) == {1: 2, 2: 2, 3: 2}
+    wait_until(lambda: leaders(cluster) == {1: 2, 2: 2, 3: 2}, "leaders on all nodes")
     cluster.kill(3)
     wait_until(lambda: nodes(cluster)[3]["state"] == "fenced", "fencing")
-    assert set(leaders(cluster)) == {1, 2}
+    wait_until(lambda: set(leaders(cluster)) == {1, 2}, "leaders on the others")
     produce(cluster)
     cluster.restart(3)
     wait_until(lambda: is_in_sync(cluster), "catching up")
@@ -96,7 +98,7 @@ def test_a_node_that_stops_in_order_hands_its_partitions_over(
     for node_id in (1, 2):  # The first one is the controller too.
         assert cluster.terminate(node_id) == 0
         assert nodes(cluster)[node_id]["state"] == "fenced"
-        assert node_id not in leaders(cluster)
+        wait_until(lambda node_id=node_id: node_id not in leaders(cluster), "other leaders")
         produce(cluster)
         cluster.restart(node_id)
         wait_until(lambda: is_in_sync(cluster), "catching up")
@@ -106,7 +108,7 @@ def test_a_node_that_stops_in_order_hands_its_partitions_over(
 def test_a_node_is_drained_and_removed_and_another_gets_its_share(
     start_cluster: StartCluster,
 ) -> None:
-    cluster = start_cluster(4)
+    cluster = start_cluster(4, *PATIENT)
     wait_until(lambda: len(cluster.voters()) == 3, "three voters")
     create_and_fill(cluster, 2)
     leaving = next(node for node in cluster.voters() if node != cluster.leader())
@@ -137,7 +139,7 @@ def test_a_node_is_drained_and_removed_and_another_gets_its_share(
 
 
 def test_a_topic_gets_more_replicas_and_fewer_again(start_cluster: StartCluster) -> None:
-    cluster = start_cluster(3)
+    cluster = start_cluster(3, *PATIENT)
     create_and_fill(cluster, 1)
     done(cluster, "topics", "reassign", "orders", "--replication-factor", "3")
     assert all(len(one["replicas"]) == 3 for one in partitions(cluster))

@@ -17,9 +17,10 @@ from tests.cluster.clients import (
     delete_topic,
     leaders,
     read_committed,
+    stable_ends,
 )
 from tests.cluster.conftest import StartCluster
-from tests.cluster.processes import ClusterProcesses, wait_until
+from tests.cluster.processes import PATIENT, ClusterProcesses, wait_until
 
 from ottla.protocol.errors import ErrorCode
 
@@ -36,7 +37,8 @@ ORDERS = [("orders", index) for index in range(PARTITIONS)]
 @pytest.fixture(scope="module")
 def calm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterProcesses]:
     """A cluster that no test disturbs; each has a topic of its own."""
-    with ClusterProcesses(tmp_path_factory.mktemp("calm"), 3, *FEW_COORDINATORS) as cluster:
+    directory = tmp_path_factory.mktemp("calm")
+    with ClusterProcesses(directory, 3, *FEW_COORDINATORS, *PATIENT) as cluster:
         cluster.wait_for_voters(1, 2, 3)
         yield cluster
 
@@ -46,7 +48,9 @@ def places(calm: ClusterProcesses, request: pytest.FixtureRequest) -> list[tuple
     """The partitions of a new topic there."""
     topic = request.node.name
     create_topic(calm, topic, PARTITIONS)
-    return [(topic, index) for index in range(PARTITIONS)]
+    places = [(topic, index) for index in range(PARTITIONS)]
+    stable_ends(calm, places)  # Each leader knows that it is one.
+    return places
 
 
 @pytest.fixture
@@ -63,6 +67,7 @@ def new_producer(cluster: ClusterProcesses, transactional_id: str = "payments") 
             "bootstrap.servers": cluster.bootstrap,
             "transactional.id": transactional_id,
             "linger.ms": 0,
+            "transaction.timeout.ms": 600_000,
             "log_level": 0,
         }
     )

@@ -5,9 +5,8 @@ from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.cluster.clients import TIMEOUT_S, admin, awake, changed
 from tests.cluster.processes import ClusterProcesses, wait_until
-
-TIMEOUT_S = 90
 
 
 class PartitionState(NamedTuple):
@@ -18,14 +17,6 @@ class PartitionState(NamedTuple):
     @property
     def is_whole(self) -> bool:
         return self.leader >= 0 and sorted(self.isr) == sorted(self.replicas)
-
-
-def awake(cluster: ClusterProcesses) -> str:
-    return ",".join(cluster.bootstrap_of(node_id) for node_id in cluster.awake)
-
-
-def admin(cluster: ClusterProcesses) -> AdminClient:
-    return AdminClient({"bootstrap.servers": awake(cluster), "log_level": 0})
 
 
 def create(
@@ -43,21 +34,27 @@ def create(
     else:
         topic = NewTopic(name, len(assignment), replica_assignment=assignment, config=values)
     client = admin(cluster)
-    client.create_topics([topic])[name].result(TIMEOUT_S)
+    changed(client.create_topics([topic])[name], KafkaError.TOPIC_ALREADY_EXISTS)
     wait_until(lambda: is_whole(cluster, name), f"{name} in sync")
 
 
-def states(cluster: ClusterProcesses, name: str) -> dict[int, PartitionState]:
-    topic = admin(cluster).list_topics(name, timeout=TIMEOUT_S).topics[name]
+def states(
+    cluster: ClusterProcesses, name: str, node_id: int | None = None
+) -> dict[int, PartitionState]:
+    """As one node sees them, or any."""
+    client = admin(cluster)
+    if node_id is not None:
+        client = AdminClient({"bootstrap.servers": cluster.bootstrap_of(node_id), "log_level": 0})
+    topic = client.list_topics(name, timeout=TIMEOUT_S).topics[name]
     return {
         index: PartitionState(one.leader, tuple(one.replicas), tuple(one.isrs))
         for index, one in topic.partitions.items()
     }
 
 
-def state(cluster: ClusterProcesses, name: str) -> PartitionState:
+def state(cluster: ClusterProcesses, name: str, node_id: int | None = None) -> PartitionState:
     """Of a topic with one partition."""
-    return states(cluster, name)[0]
+    return states(cluster, name, node_id)[0]
 
 
 def is_whole(cluster: ClusterProcesses, *names: str) -> bool:
@@ -67,9 +64,12 @@ def is_whole(cluster: ClusterProcesses, *names: str) -> bool:
 def produce(
     cluster: ClusterProcesses, name: str, *values: str, partition: int = 0, **config: Any
 ) -> list[KafkaError | None]:
-    """Returns the error of each record, in order, once all are answered."""
+    """Returns the error of each record, in order, once all are answered.
+
+    Idempotent: a leader that moves makes a producer write again.
+    """
     outcomes: list[KafkaError | None] = []
-    settings = {"bootstrap.servers": awake(cluster), "acks": "all", "log_level": 0}
+    settings = {"bootstrap.servers": awake(cluster), "enable.idempotence": True, "log_level": 0}
     producer = Producer(settings | {key.replace("_", "."): one for key, one in config.items()})
     for value in values:
         producer.produce(
@@ -102,7 +102,7 @@ class Traffic(threading.Thread):
     """One record after the other to a topic until it is stopped, each to any partition."""
 
     def __init__(self, bootstrap: str, name: str, **config: Any) -> None:
-        super().__init__()
+        super().__init__(daemon=True)
         self.errors: list[KafkaError] = []
         self.count = 0  # Acknowledged.
         self._name = name

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Self
 
 _END = "--- end of the command"
-_STOP_TIMEOUT_S = 30
+_STOP_TIMEOUT_S = 120
 
 
 class Shell:

@@ -13,6 +13,7 @@ from contextlib import closing, contextmanager, suppress
 from typing import cast
 
 CLIENT = 0  # For whoever is not a node.
+TIMEOUT_S = 120
 
 _READ_BYTES = 1 << 16
 _NODE = re.compile(rb"^.{12}\x00.node-(\d+)", re.DOTALL)  # Size, header, length of the client id.
@@ -35,7 +36,9 @@ class Links:
 
     def add(self, node_id: int, port: int) -> int:
         """The port of the proxy before a node that listens on `port`."""
-        return asyncio.run_coroutine_threadsafe(self._serve(node_id, port), self._loop).result(10)
+        return asyncio.run_coroutine_threadsafe(self._serve(node_id, port), self._loop).result(
+            TIMEOUT_S
+        )
 
     def cut(self, source: int, target: int) -> None:
         """Nothing gets from one to the other; the other direction is open."""
@@ -69,7 +72,7 @@ class Links:
             self.heal()
 
     def close(self) -> None:
-        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(TIMEOUT_S)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()

@@ -4,9 +4,11 @@ import socket
 import struct
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
-from tests.cluster.faults.links import CLIENT, Links
+from tests.cluster.faults.links import CLIENT, TIMEOUT_S, Links
+from tests.ports import ReservedPort
 
 
 @pytest.fixture
@@ -29,7 +31,7 @@ def echo_port() -> Iterator[int]:
             threading.Thread(target=echo, args=(connection,), daemon=True).start()
 
     def echo(connection: socket.socket) -> None:
-        with connection:
+        with connection, suppress(OSError):  # A proxy that ends may reset it.
             while data := connection.recv(1000):
                 connection.sendall(data)
 
@@ -45,6 +47,10 @@ def request_of(client_id: bytes) -> bytes:
     return struct.pack(">i", len(header)) + header
 
 
+def connect(port: int) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S)
+
+
 def exchange(connection: socket.socket, data: bytes) -> bytes:
     connection.sendall(data)
     return connection.recv(len(data), socket.MSG_WAITALL)
@@ -57,7 +63,7 @@ def is_silent(connection: socket.socket) -> bool:
     except TimeoutError:
         return True
     finally:
-        connection.settimeout(5)
+        connection.settimeout(TIMEOUT_S)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +75,7 @@ def test_a_cut_stops_one_direction_until_it_is_healed(
 ) -> None:
     port = links.add(1, echo_port)
     data = request_of(client_id)
-    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+    with connect(port) as connection:
         assert exchange(connection, data) == data
         with links.without((1, source) if back else (source, 1)):
             connection.sendall(b"hello")
@@ -80,19 +86,16 @@ def test_a_cut_stops_one_direction_until_it_is_healed(
 
 
 def test_a_connection_ends_with_the_one_behind_it(links: Links) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as nobody:
-        port = links.add(1, nobody.getsockname()[1])
-    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+    nobody = ReservedPort()
+    port = links.add(1, nobody.number)
+    with connect(port) as connection:
         connection.sendall(request_of(b"node-2"))
         assert connection.recv(1) == b""
 
 
 def test_clients_of_a_node_are_disconnected_and_nothing_else(links: Links, echo_port: int) -> None:
     first, second = links.add(1, echo_port), links.add(2, echo_port)
-    client = socket.create_connection(("127.0.0.1", first), timeout=5)
-    node = socket.create_connection(("127.0.0.1", first), timeout=5)
-    elsewhere = socket.create_connection(("127.0.0.1", second), timeout=5)
-    with client, node, elsewhere:
+    with connect(first) as client, connect(first) as node, connect(second) as elsewhere:
         for connection, name in (client, b"rdkafka"), (node, b"node-2"), (elsewhere, b"rdkafka"):
             assert exchange(connection, request_of(name)) == request_of(name)
         links.disconnect_clients(1)

@@ -17,8 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.cluster.clients import changed
 from tests.cluster.faults.checker import Contents, check, check_copies, check_group
 from tests.cluster.faults.contents import Unreadable, read_topic
 from tests.cluster.faults.disks import Disk
@@ -211,7 +212,7 @@ def _create_topics(admin: AdminClient, nodes: int) -> None:
         for name in (RECORDS, COPIES)
     ]
     for created in admin.create_topics(topics).values():
-        created.result(60)
+        changed(created, KafkaError.TOPIC_ALREADY_EXISTS)
 
 
 def wait_for_in_sync(admin: AdminClient) -> None:
