@@ -8,6 +8,7 @@ when it is healed, as those of a real network do. A connection made meanwhile ge
 import asyncio
 import re
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from typing import cast
@@ -28,6 +29,7 @@ class Links:
         self._cut: set[Direction] = set()
         self._changed = asyncio.Event()
         self._servers: dict[int, asyncio.Server] = {}
+        self._transports: weakref.WeakSet[asyncio.WriteTransport] = weakref.WeakSet()
         self._tasks: set[asyncio.Task[None]] = set()
         self._client_tasks: dict[asyncio.Task[None], int] = {}  # And the node they connect to.
         self._loop = asyncio.new_event_loop()
@@ -84,6 +86,7 @@ class Links:
                 self._client_tasks.pop(task, None)
                 writer.transport.abort() if task.cancelled() else writer.close()
 
+            self._transports.add(writer.transport)
             task = asyncio.ensure_future(self._join(node_id, port, reader, writer))
             task.add_done_callback(end)  # Which also comes if it is cancelled before it begins.
             self._tasks.add(task)
@@ -110,6 +113,7 @@ class Links:
                 self._client_tasks[cast("asyncio.Task[None]", asyncio.current_task())] = target
             await self._open(source, target)
             there_reader, there_writer = await asyncio.open_connection("127.0.0.1", port)
+            self._transports.add(there_writer.transport)
             with closing(there_writer):
                 there_writer.write(first)
                 async with asyncio.TaskGroup() as pumps:  # Waits, however often it is cancelled.
@@ -139,3 +143,6 @@ class Links:
             await asyncio.wait(others, return_when=asyncio.FIRST_COMPLETED)
         for server in self._servers.values():
             server.close()
+        for transport in list(self._transports):  # Some may wait to be rid of their last bytes.
+            transport.abort()
+        await asyncio.sleep(0)
