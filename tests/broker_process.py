@@ -70,7 +70,11 @@ class BrokerProcess:
 
     def start(self) -> None:
         self.launch()
-        self.wait_until_ready()
+        try:
+            self.wait_until_ready()
+        except BaseException:
+            self.kill()
+            raise
 
     def launch(self) -> None:
         """Start the process without waiting for it."""

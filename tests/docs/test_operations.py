@@ -11,10 +11,16 @@ from tests.docs.blocks import Step, matches, steps_of
 from tests.docs.shell import Shell
 from tests.ports import ReservedPort
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(1200)]
 
-TIMEOUT_S = 150
+TIMEOUT_S = 300
 PORTS = ("9092", "9093", "9094", "9095")
+
+# Who is only slow is not taken for dead, or the lists would show it.
+PATIENT = {
+    "OTTLA_BROKER_SESSION_TIMEOUT_MS": "10000",
+    "OTTLA_CONTROLLER_QUORUM_FETCH_TIMEOUT_MS": "5000",
+}
 
 # A node that was killed ends with the number of the signal.
 ENDS_BY_SIGNAL = re.compile(r"^kill -9 ")
@@ -28,6 +34,7 @@ def test_the_blocks_do_what_they_show(tmp_path: Path) -> None:
     ottla.chmod(0o755)
     values = environment()
     values["PATH"] = f"{commands}:{values['PATH']}"
+    values |= PATIENT
     ports = {documented: ReservedPort() for documented in PORTS}
     try:
         with Shell(tmp_path, values) as shell:

@@ -8,7 +8,7 @@ from tests.broker_process import REPOSITORY, BrokerProcess
 from tests.cli.command import environment
 from tests.docs.blocks import run, steps_of
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.timeout(1200)]
 
 
 @pytest.mark.parametrize("document", ["README.md", "docs/cli.md"])
