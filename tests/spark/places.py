@@ -94,7 +94,7 @@ def standalone_place(directory: Path) -> Iterator[Place]:
     """A master and a worker, each a process of its own; executors are processes of the worker's."""
     ports = ["--host", HOST, "--port", "0", "--webui-port", "0"]
     master = ["spark-class", "org.apache.spark.deploy.master.Master", *ports]
-    with _running(master, directory / "master.log", r"Starting Spark master at (\S+)") as address:
+    with _running(master, directory / "master.log", r"Starting Spark master at (\S+)\s") as address:
         worker = ["spark-class", "org.apache.spark.deploy.worker.Worker", *ports]
         worker += ["--cores", str(CORES), "--memory", "2g", "--work-dir", str(directory / "work")]
         registered = r"(Successfully registered with master)"
@@ -111,7 +111,7 @@ def connect_place(directory: Path, master: str = f"local[{CORES}]") -> Iterator[
     }
     server = ["spark-submit", "--master", master, "--class", CONNECT_SERVER]
     server += [*_as_arguments(settings), "spark-internal"]
-    started = r"Spark Connect server started at: \S*:(\d+)"
+    started = r"Spark Connect server started at: \S*:(\d+)\s"
     with _running(server, directory / "connect.log", started) as port:
         yield Place("connect", f"sc://{HOST}:{port}", directory)
 

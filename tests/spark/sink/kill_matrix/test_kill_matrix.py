@@ -11,8 +11,9 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.broker_process import REPOSITORY, BrokerProcess
+from tests.broker_process import BrokerProcess
 from tests.pyspark_ottla.sink.written import values
+from tests.spark.places import base_environment
 from tests.spark.sink.kill_matrix.driver import LOCAL, name_of, rows
 from tests.spark.sink.kill_matrix.points import POINTS, TASK_POINTS
 
@@ -74,14 +75,7 @@ def drive(
 ) -> None:
     """Until the driver ends, by itself or killed."""
     command = [sys.executable, "-m", "tests.spark.sink.kill_matrix.driver"]
-    path = [str(REPOSITORY / "src"), str(REPOSITORY)]
-    environment = {
-        **os.environ,
-        "OTTLA_FAULTS": str(faults),
-        "OTTLA_MASTER": master,
-        "PYTHONPATH": os.pathsep.join(path),
-        "PYSPARK_PYTHON": sys.executable,
-    }
+    environment = base_environment() | {"OTTLA_FAULTS": str(faults), "OTTLA_MASTER": master}
     with (directory / "driver.log").open("ab") as log:
         process = subprocess.Popen(
             [*command, broker.bootstrap, str(directory), *cases],
