@@ -29,7 +29,7 @@ for place in $PYTHONPATH; do
     esac
 done
 export PYTHONPATH=${{kept#:}}
-if [ "$1" = -m ] && [ -n "${address}" ]; then
+if [ "$1" = -m ] && [ -n "${address}" ] && [ -f {early_connection} ]; then
     shift
     exec {python} -P {early_connection} "$@"
 fi

@@ -3,6 +3,9 @@ import socket
 import subprocess
 from pathlib import Path
 
+import pytest
+
+from pyspark_ottla import early_connection
 from pyspark_ottla.early_connection import ADDRESS
 from pyspark_ottla.python import wrap_python
 
@@ -27,7 +30,13 @@ except RuntimeError as error:
 """
 
 
-def start(directory: Path, address: Path) -> "subprocess.Popen[bytes]":
+@pytest.fixture(autouse=True)
+def _directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Addresses are relative to it: a whole path may be too long for one."""
+    monkeypatch.chdir(tmp_path)
+
+
+def start(directory: Path, address: str) -> "subprocess.Popen[bytes]":
     """A process as Spark starts it, with a PySpark that waits for a line of input."""
     (directory / "pyspark").mkdir()
     for name, text in (("__init__", SLOW), ("util", UTIL), ("runner", RUNNER)):
@@ -38,7 +47,7 @@ def start(directory: Path, address: Path) -> "subprocess.Popen[bytes]":
         | {
             "PYTHONPATH": str(directory),
             "SPARK_AUTH_SOCKET_TIMEOUT": "7",
-            ADDRESS: str(address),
+            ADDRESS: address,
         },
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -49,22 +58,26 @@ def start(directory: Path, address: Path) -> "subprocess.Popen[bytes]":
 def test_it_connects_before_it_imports_pyspark_which_then_has_the_connection(
     tmp_path: Path,
 ) -> None:
-    address = tmp_path / "socket"
     with socket.socket(socket.AF_UNIX) as server:
-        server.bind(str(address))
+        server.bind("socket")
         server.listen()
-        with start(tmp_path, address) as process:
+        with start(tmp_path, "socket") as process:
             connection, _ = server.accept()
             with connection:
                 output, errors = process.communicate(b"\n")
                 sent = connection.makefile("rb").read()
     assert process.returncode == 0, errors.decode()
     assert sent == b"__main__ ['a b'] 7.0"
-    assert output.decode() == f"a connection to {address}\n"
+    assert output == b"a connection to socket\n"
 
 
-def test_where_nobody_listens_pyspark_says_so(tmp_path: Path) -> None:
-    with start(tmp_path, tmp_path / "nothing") as process:
+@pytest.mark.parametrize("file", [early_connection.__file__, "/nowhere/early_connection.py"])
+def test_where_nobody_listens_or_it_is_not_a_file_pyspark_connects(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str
+) -> None:
+    monkeypatch.setattr(early_connection, "__file__", file)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with start(tmp_path, "nothing") as process:
         _, errors = process.communicate(b"\n")
     assert process.returncode == 1
-    assert f"RuntimeError: a connection to {tmp_path}/nothing" in errors.decode()
+    assert "RuntimeError: a connection to nothing" in errors.decode()
