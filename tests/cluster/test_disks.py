@@ -10,7 +10,15 @@ from pathlib import Path
 
 import pytest
 from tests.cluster.processes import ClusterProcesses, wait_until
-from tests.cluster.topics import awake, consume, create, is_whole, produce, states
+from tests.cluster.topics import (
+    PartitionState,
+    awake,
+    consume,
+    create,
+    is_whole,
+    produce,
+    states,
+)
 
 pytestmark = pytest.mark.process
 
@@ -48,6 +56,12 @@ def in_sync_on(cluster: ClusterProcesses, node_id: int) -> set[int]:
     return {index for index, partition in found if node_id in partition.isr}
 
 
+def led(one: tuple[int, PartitionState], on_disk: set[int]) -> bool:
+    """By the other node if it was on the disk, else as before."""
+    index, partition = one
+    return partition.leader == (3 if index in on_disk else partition.replicas[0])
+
+
 def test_a_disk_fails_and_comes_back_and_another_is_replaced(
     cluster: ClusterProcesses,
 ) -> None:
@@ -60,8 +74,10 @@ def test_a_disk_fails_and_comes_back_and_another_is_replaced(
     disk.rename(disk.with_name("taken away"))
     wait_until(lambda: in_sync_on(cluster, 2) == everything - on_disk, "leaving the disk")
     assert "goes offline" in cluster.node(2).log_text()
-    for index, partition in states(cluster, "orders").items():
-        assert partition.leader == (3 if index in on_disk else partition.replicas[0])
+    wait_until(
+        lambda: all(led(one, on_disk) for one in states(cluster, "orders").items()), "leaders"
+    )
+    for index in everything:
         assert produce(cluster, "orders", f"second {index}", partition=index) == [None]
 
     cluster.terminate(2)

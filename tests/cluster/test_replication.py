@@ -241,7 +241,7 @@ def test_a_node_that_lost_its_disk_copies_everything(cluster: ClusterProcesses) 
     cluster.restart(3)
     wait_until(lambda: is_whole(cluster, "lost"), "a new copy")
     done(cluster, "topics", "reassign", "lost", "--replicas", "3")
-    assert state(cluster, "lost").replicas == (3,)
+    wait_until(lambda: state(cluster, "lost").replicas == (3,), "one replica")
     assert consume(awake(cluster), "lost", len(values)) == values
 
 
@@ -269,7 +269,7 @@ def test_a_reassignment_is_throttled_watched_and_done(cluster: ClusterProcesses)
     finished = ottla(cluster, "reassignments", "watch", "--throttle", "100MB")
     assert finished.returncode == 0, finished.stderr
     assert finished.stderr == "1 of 1 partitions done\n"
-    assert state(cluster, "throttled").replicas == (2, 3)
+    wait_until(lambda: state(cluster, "throttled").replicas == (2, 3), "other replicas")
     assert throttles(cluster) == {}
     assert consume(awake(cluster), "throttled", 31)[-1] == "meanwhile"
 
@@ -285,7 +285,7 @@ def test_a_reassignment_is_cancelled_with_its_throttle(cluster: ClusterProcesses
     done(cluster, "topics", "reassign", "cancelled", "--cancel")
     command.communicate(timeout=TIMEOUT_S)
     assert ongoing(cluster) == []
-    assert state(cluster, "cancelled").replicas == (1,)
+    wait_until(lambda: state(cluster, "cancelled").replicas == (1,), "the replicas of before")
     assert throttles(cluster, "cancelled") == {}
 
 
