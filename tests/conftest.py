@@ -11,7 +11,6 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 from tests.broker_process import (
-    KEEP_OLD_RECORDS,
     LOG_CHARACTERS_SHOWN,
     BrokerProcess,
     ExternalBroker,
@@ -26,7 +25,6 @@ IMPATIENT = (
     "group.initial.rebalance.delay.ms=0",
     "--set",
     "group.share.min.record.lock.duration.ms=1000",
-    *KEEP_OLD_RECORDS,
 )
 
 # A shell starts jobs in the background with ctrl-c ignored, and the commands under test inherit it.

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pyarrow.dataset
 import pytest
-from tests.broker_process import KEEP_OLD_RECORDS, REPOSITORY, BrokerProcess
+from tests.broker_process import REPOSITORY, BrokerProcess
 from tests.cli.command import start_ottla
 from tests.client.topics import create_topic
 from tests.pyspark_ottla.rows import write
@@ -21,7 +21,7 @@ TIMEOUT_S = 800
 @pytest.mark.timeout(2 * TIMEOUT_S + 40)
 def test_two_runs_each_with_what_is_new(tmp_path: Path) -> None:
     with (
-        BrokerProcess(tmp_path, *KEEP_OLD_RECORDS) as broker,
+        BrokerProcess(tmp_path) as broker,
         Cluster(broker.bootstrap) as cluster,
     ):
         for topic in ("orders", "large-orders"):

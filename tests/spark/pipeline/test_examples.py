@@ -10,7 +10,7 @@ from typing import Any
 
 import deltalake
 import pytest
-from tests.broker_process import KEEP_OLD_RECORDS, REPOSITORY, BrokerProcess
+from tests.broker_process import REPOSITORY, BrokerProcess
 from tests.client.topics import create_topic
 from tests.pyspark_ottla.rows import write
 from tests.pyspark_ottla.sink.written import records, values
@@ -75,7 +75,7 @@ def _milliseconds(time: dt.datetime) -> int:
 def shop(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     directory = tmp_path_factory.mktemp("shop")
     with (
-        BrokerProcess(directory, *KEEP_OLD_RECORDS) as broker,
+        BrokerProcess(directory) as broker,
         Cluster(broker.bootstrap) as cluster,
     ):
         yield Shop(spark, broker.bootstrap, cluster, directory)
