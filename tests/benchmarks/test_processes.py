@@ -1,0 +1,16 @@
+import socket
+
+import pytest
+from benchmarks.processes import free_port
+
+HOST = "127.0.0.1"
+
+
+def test_a_free_port_is_kept_for_a_server_that_asks_for_it() -> None:
+    port = free_port()
+    with socket.socket() as other, pytest.raises(OSError, match="in use"):
+        other.bind((HOST, port))
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((HOST, port))
+    with socket.create_server((HOST, port)), socket.create_connection((HOST, port)):
+        pass
