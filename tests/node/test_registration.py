@@ -3,11 +3,13 @@
 import asyncio
 from uuid import UUID
 
+import pytest
 from tests.controller.cluster import CLUSTER_ID, Cluster
 
 from ottla.network.endpoints import Endpoint
 from ottla.node.registration import BrokerIdentity, Registration
 
+TIMEOUT_S = 20
 LISTENERS = (Endpoint("PLAINTEXT", "localhost", 9092),)
 
 
@@ -36,14 +38,14 @@ class Kit:
         self.controller = DirectController(self.cluster)
         self.epochs = []
 
-    def registration(self, broker_id, incarnation=500, previous_epoch=-1):
+    def registration(self, broker_id, incarnation=500, previous_epoch=-1, heartbeat_interval_ms=1):
         return Registration(
             self.controller,
             BrokerIdentity(
                 broker_id, CLUSTER_ID, UUID(int=incarnation), (UUID(int=1),), previous_epoch
             ),
             lambda: len(self.cluster.records),
-            1,
+            heartbeat_interval_ms,
             self.epochs.append,
         )
 
@@ -53,6 +55,11 @@ async def until(condition):
         if condition():
             return
         await asyncio.sleep(0.001)
+
+
+async def turn(times):
+    for _ in range(times):
+        await asyncio.sleep(0)
 
 
 def test_a_broker_registers_with_its_disk_and_what_it_knows():
@@ -101,6 +108,24 @@ def test_a_broker_that_was_forgotten_registers_again():
         assert registration.epoch > first
         assert kit.epochs == [first, registration.epoch]
         alive.cancel()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("turns", range(5))
+def test_heartbeats_end_when_they_are_cancelled_in_a_hurry(turns):
+    kit = Kit(brokers=0)
+
+    async def run():
+        registration = kit.registration(4, heartbeat_interval_ms=3_600_000)
+        await registration.register(LISTENERS, None)
+        alive = asyncio.ensure_future(registration.keep_alive())
+        await turn(5)
+        registration.hurry()
+        await turn(turns)
+        alive.cancel()
+        await asyncio.wait([alive], timeout=TIMEOUT_S)
+        assert alive.cancelled()
 
     asyncio.run(run())
 
