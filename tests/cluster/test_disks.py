@@ -23,7 +23,11 @@ from tests.cluster.topics import (
 pytestmark = pytest.mark.process
 
 PARTITIONS = 6
-SETTINGS = ("--set", "quorum.size=1", "--set", "log.flush.offset.checkpoint.interval.ms=200")
+SETTINGS = (
+    *("--set", "quorum.size=1"),
+    *("--set", "log.flush.offset.checkpoint.interval.ms=200"),
+    *("--set", "leader.imbalance.check.interval.seconds=1"),
+)
 
 
 @pytest.fixture(scope="module")
