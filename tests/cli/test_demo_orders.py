@@ -1,5 +1,6 @@
 import json
 import threading
+from itertools import pairwise
 
 import pytest
 from tests.client.topics import create_topic
@@ -11,20 +12,22 @@ from ottla.client.wire.cluster import Cluster
 pytestmark = pytest.mark.process
 
 
-def test_no_order_is_written_after_those_that_close_all_minutes(
+def test_a_minute_is_written_whole_before_the_next_one_begins_also_after_a_pause(
     bootstrap: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Cluster(bootstrap) as cluster:
         append_time = {"message.timestamp.type": "LogAppendTime"}
         topic = create_topic(cluster, orders.PARTITIONS, **append_time)
         monkeypatch.setattr(orders, "ORDERS", topic)
-        load = orders.Load(bootstrap, rate=2_000, seconds=0.1)
+        monkeypatch.setattr(orders, "_TICK_S", 2.2)  # A pause; then the load makes up for it.
+        load = orders.Load(bootstrap, rate=20_000, seconds=2.3)
         load.run(threading.Event())
         written = [record for batch in records(cluster, topic).values() for record in batch]
-    appended: dict[bool, list[int]] = {False: [], True: []}  # Times, by whether it is a last one.
+    appended: dict[str, list[int]] = {}  # Times, by the minute of the orders.
     for record in written:
-        customer = json.loads(record.value or b"")["customer"]
-        appended[customer == orders.LAST_CUSTOMER].append(record.timestamp)
-    assert len(appended[False]) == load.count > 0
-    assert len(appended[True]) == orders.PARTITIONS
-    assert max(appended[False]) <= min(appended[True])
+        minute = json.loads(record.value or b"")["at"][:16]
+        appended.setdefault(minute, []).append(record.timestamp)
+    assert len(written) == load.count + orders.PARTITIONS
+    times = [appended[minute] for minute in sorted(appended)]
+    assert len(times) > 2  # And the last ones, which close all minutes.
+    assert all(max(earlier) <= min(later) for earlier, later in pairwise(times))

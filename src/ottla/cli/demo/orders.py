@@ -45,10 +45,13 @@ class Load:
         began = time.monotonic()
         while not stopping.is_set() and (passed := time.monotonic() - began) < self._seconds:
             while self.count < passed * self._rate:
+                if not self.count % self._rate:
+                    # A minute begins. Before it is seen in one partition, the last one is complete
+                    # in all, also after a pause: what came later than that would be too late.
+                    self._producer.flush()
                 self._send(self.count / self._rate)
             self._producer.poll(0)
             stopping.wait(_TICK_S)
-        # What comes after the last order of one partition, in the other, would be too late.
         self._producer.flush()
         for partition in range(PARTITIONS):
             late = {"id": -1, "customer": LAST_CUSTOMER, "cents": 1, "at": _time(24 * 60 * 60)}
