@@ -31,7 +31,8 @@ from tests.cluster.topics import (
 
 from ottla.records.batch import iterate_headers
 
-pytestmark = pytest.mark.process
+# One worker, for the cluster of the module takes seconds to start.
+pytestmark = [pytest.mark.process, pytest.mark.xdist_group("replication")]
 
 RACKS = {1: "a", 2: "b", 3: "c"}
 SETTINGS = (

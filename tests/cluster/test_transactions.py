@@ -24,7 +24,8 @@ from tests.cluster.processes import PATIENT, ClusterProcesses, wait_until
 
 from ottla.protocol.errors import ErrorCode
 
-pytestmark = pytest.mark.process
+# One worker, for the cluster of the module takes seconds to start.
+pytestmark = [pytest.mark.process, pytest.mark.xdist_group("transactions of a cluster")]
 
 FEW_COORDINATORS = (
     *("--set", "transaction.state.log.num.partitions=3"),

@@ -26,6 +26,9 @@ from tests.process.producers import (
 from tests.process.stored import StoredPartition, read_partition
 from tests.process.topic_churn import TopicChurn
 
+# One worker, for the kills take longer than all that is asked about them.
+pytestmark = pytest.mark.xdist_group("kills")
+
 KILLS = 6
 ACKS_BETWEEN_KILLS_MAX = 1000
 PARTITIONS = 2

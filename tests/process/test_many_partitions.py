@@ -13,6 +13,9 @@ from tests.clients.wire import Wire
 from tests.process.beside import ClientBeside, open_files, resident_bytes
 from tests.process.stored import find_offset
 
+# One worker, for the partitions take longer to make than to look at.
+pytestmark = pytest.mark.xdist_group("many partitions")
+
 TOPICS, PARTITIONS = 100, 10
 OPEN_FILES_MAX = 256  # As `ulimit -n 256`; the partitions have a thousand files.
 MEMORY_MAX = 250 * 1024 * 1024
