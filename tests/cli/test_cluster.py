@@ -1,11 +1,12 @@
 """Several nodes of one command: `ottla cluster up`, `ottla serve --shards`."""
 
+import os
 import re
 import signal
 import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -103,8 +104,7 @@ def test_shards_are_nodes_of_one_rack_and_come_back(port: int, tmp_path: Path) -
         assert (tmp_path / "d" / "shard-1" / "meta.properties").exists()
         before = children(shards.pid)
         killed = max(before)
-        with suppress(ProcessLookupError):
-            subprocess.run(["kill", "-9", str(killed)], check=True)
+        os.kill(killed, signal.SIGKILL)
         wait_until(lambda: len(children(shards.pid) - before) == 1, "a new process")
         wait_until(lambda: brokers(port + 1) == {4, 5}, "two brokers")
         shards.terminate()
