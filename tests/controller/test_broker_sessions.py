@@ -13,7 +13,8 @@ class Kit:
         self.expired = []
         self.sessions = BrokerSessions(TIMEOUT_MS, self.timers, self.on_expired)
 
-    def on_expired(self, broker_id, now_ms):
+    def on_expired(self, broker_id, now_ms, cause):
+        self.cause = cause
         self.expired.append((broker_id, now_ms))
         return Result(None)
 

@@ -8,6 +8,7 @@ from tests.controller.cluster import CLUSTER_ID, Cluster
 
 from ottla.network.endpoints import Endpoint
 from ottla.node.registration import BrokerIdentity, Registration
+from ottla.protocol.errors import ApiError, ErrorCode
 
 TIMEOUT_S = 20
 LISTENERS = (Endpoint("PLAINTEXT", "localhost", 9092),)
@@ -19,6 +20,7 @@ class DirectController:
     def __init__(self, cluster):
         self.cluster = cluster
         self.heartbeats = []
+        self.error = None
 
     async def register_broker(self, request):
         offset = len(self.cluster.records)
@@ -26,6 +28,8 @@ class DirectController:
 
     async def broker_heartbeat(self, request):
         self.heartbeats.append(request)
+        if self.error is not None:
+            raise self.error
         offset = len(self.cluster.records)
         return self.cluster.apply(
             self.cluster.machine.broker_heartbeat(request, self.cluster.now_ms, offset)
@@ -128,6 +132,36 @@ def test_heartbeats_end_when_they_are_cancelled_in_a_hurry(turns):
         assert alive.cancelled()
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        (ErrorCode.request_timed_out, "a heartbeat of this broker had no answer: nobody there"),
+        (
+            ErrorCode.unsupported_version,
+            "a heartbeat of this broker was refused by the controller: nobody there",
+        ),
+    ],
+)
+def test_heartbeats_in_vain_are_told_once_and_by_their_true_cause(code, line, caplog):
+    kit = Kit(brokers=0)
+
+    async def run():
+        registration = kit.registration(4)
+        await registration.register(LISTENERS, None)
+        await registration.wait_until_unfenced()
+        kit.controller.error = ApiError(code, "nobody there")
+        alive = asyncio.ensure_future(registration.keep_alive())
+        seen = len(kit.controller.heartbeats)
+        await until(lambda: len(kit.controller.heartbeats) > seen + 5)
+        kit.controller.error = None
+        await until(lambda: "the controller answers heartbeats again" in caplog.messages)
+        alive.cancel()
+
+    caplog.set_level("INFO")
+    asyncio.run(run())
+    assert caplog.messages == [line, "the controller answers heartbeats again"]
 
 
 def test_a_broker_leaves_when_it_may():

@@ -17,6 +17,7 @@ from ottla.replication.manager import (
     LeadershipListener,
     ReplicaManager,
     ReplicaSettings,
+    RoleListener,
 )
 from ottla.replication.partition import FlushPolicy
 from ottla.runtime.clock import ManualClock
@@ -57,6 +58,11 @@ class ManagerKit:
                 self._tell("following"), self._tell("following ended"), self._tell("isr change")
             )
         )
+
+    def listen_to_roles(self):
+        """Into `heard` as well."""
+        listener = RoleListener(self._tell("new leader"), self._tell("new isr"))
+        self.replicas.listen_to_roles(listener)
 
     def take_heard(self):
         heard, self.heard = self.heard, []

@@ -71,6 +71,33 @@ def test_leadership_moves_and_comes_back(kit):
     assert partition.leader_epoch == 3
 
 
+def test_operators_are_told_of_new_leaders_once(kit):
+    kit.listen_to_roles()
+    kit.create("topic")
+    kit.change("topic", isr=(1, 3))
+    kit.change("topic", leader=2)
+    kit.change("topic", isr=(2, 3))
+    kit.change("topic", leader=NO_LEADER)
+    told = [heard for heard in kit.take_heard() if heard[0].startswith("new")]
+    assert told == [
+        ("new leader", "topic-0", 1),
+        ("new isr", "topic-0", (1, 2, 3), (1, 3), "the controller has decided it"),
+        ("new leader", "topic-0", 2),
+        ("new leader", "topic-0", NO_LEADER),
+    ]
+
+
+def test_operators_are_told_why_an_in_sync_set_shrank(kit):
+    kit.listen_to_roles()
+    kit.create("topic")
+    append(kit.replicas.find("topic", 0), b"a")
+    kit.clock.advance(LAG_MAX_MS + 1)
+    kit.replicas.shrink_in_sync_sets()
+    kit.change("topic", isr=(1,))
+    reason = "a follower was behind for more than 1 s"
+    assert ("new isr", "topic-0", (1, 2, 3), (1,), reason) in kit.take_heard()
+
+
 def test_a_leader_that_stays_in_a_new_epoch_is_not_elected_again(kit):
     kit.create("topic")
     partition = kit.replicas.find("topic", 0)

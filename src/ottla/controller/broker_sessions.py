@@ -25,12 +25,14 @@ class _Session:
     is_kept_waiting: bool = False
 
 
+# With the broker's id, the time and why it is taken for gone.
+OnExpired = Callable[[int, int, str], Result[None]]
+
+
 class BrokerSessions:
     """`on_expired` is the operation that follows when a broker was silent for too long."""
 
-    def __init__(
-        self, timeout_ms: int, timers: Timers, on_expired: Callable[[int, int], Result[None]]
-    ) -> None:
+    def __init__(self, timeout_ms: int, timers: Timers, on_expired: OnExpired) -> None:
         self._timeout_ms = timeout_ms
         self._timers = timers
         self._on_expired = on_expired
@@ -38,7 +40,9 @@ class BrokerSessions:
 
     def await_first(self, broker_id: int, now_ms: int) -> None:
         """Those that are alive look for a new controller at once."""
-        self._schedule(broker_id, now_ms + self._timeout_ms * 2 // 3)
+        wait_ms = self._timeout_ms * 2 // 3
+        cause = f"not heard from for {_seconds(wait_ms)} since this node is the controller"
+        self._schedule(broker_id, now_ms + wait_ms, cause)
 
     def touch(
         self, broker_id: int, metadata_offset: int, answer: Deferred[object], now_ms: int
@@ -49,14 +53,16 @@ class BrokerSessions:
         session.answer = answer
         session.is_kept_waiting = False
         session.deadline_ms = now_ms + self._timeout_ms
-        self._schedule(broker_id, session.deadline_ms)
+        cause = f"no heartbeat for {_seconds(self._timeout_ms)}"
+        self._schedule(broker_id, session.deadline_ms, cause)
 
     def suspect(self, broker_id: int, now_ms: int) -> None:
         """It has the time of about two heartbeats to be heard from."""
         session = self._sessions.get(broker_id)
         if session is not None:
             session.deadline_ms = min(session.deadline_ms, now_ms + self._timeout_ms * 2 // 5)
-            self._schedule(broker_id, session.deadline_ms)
+            cause = "its connection closed and no heartbeat has come since"
+            self._schedule(broker_id, session.deadline_ms, cause)
 
     def forget(self, broker_id: int) -> None:
         self._sessions.pop(broker_id, None)
@@ -65,9 +71,9 @@ class BrokerSessions:
     def is_alive(self, broker_id: int) -> bool:
         return broker_id in self._sessions
 
-    def expire_again(self, broker_id: int, now_ms: int) -> None:
+    def expire_again(self, broker_id: int, now_ms: int, cause: str) -> None:
         """Its expiry takes more than one operation; a heartbeat in between ends that."""
-        self._schedule(broker_id, now_ms)
+        self._schedule(broker_id, now_ms, cause)
 
     def set_shutdown_offset(self, broker_id: int, offset: int) -> None:
         self._sessions[broker_id].shutdown_offset = offset
@@ -77,25 +83,29 @@ class BrokerSessions:
         wanted = self._sessions[broker_id].shutdown_offset
         return all(self._sessions.get(one, _Session()).metadata_offset >= wanted for one in others)
 
-    def _schedule(self, broker_id: int, deadline_ms: int) -> None:
+    def _schedule(self, broker_id: int, deadline_ms: int, cause: str) -> None:
         self._timers.schedule(
             _key(broker_id),
             deadline_ms,
-            lambda now_ms: self._expire(broker_id, deadline_ms, now_ms),
+            lambda now_ms: self._expire(broker_id, deadline_ms, now_ms, cause),
         )
 
-    def _expire(self, broker_id: int, deadline_ms: int, now_ms: int) -> Result[None]:
+    def _expire(self, broker_id: int, deadline_ms: int, now_ms: int, cause: str) -> Result[None]:
         if now_ms - deadline_ms > self._timeout_ms // 10:
             # This controller itself was held up, and heartbeats may wait to be read.
-            self._schedule(broker_id, now_ms + self._timeout_ms // 4)
+            self._schedule(broker_id, now_ms + self._timeout_ms // 4, cause)
             return Result(None)
         session = self._sessions.get(broker_id)
         if session is not None and (session.is_kept_waiting or not session.answer.settled):
             session.is_kept_waiting = not session.answer.settled
-            self._schedule(broker_id, now_ms + self._timeout_ms)
+            self._schedule(broker_id, now_ms + self._timeout_ms, cause)
             return Result(None)
         self._sessions.pop(broker_id, None)
-        return self._on_expired(broker_id, now_ms)
+        return self._on_expired(broker_id, now_ms, cause)
+
+
+def _seconds(milliseconds: int) -> str:
+    return f"{milliseconds / 1000:.1f} s"
 
 
 def _key(broker_id: int) -> str:

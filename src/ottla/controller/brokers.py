@@ -117,7 +117,8 @@ class BrokerControl:
             error_code=ErrorCode.none,
             broker_epoch=registration.broker_epoch,
         )
-        return Result(response, tuple(records))
+        cause = f"node {request.broker_id} registered as a new process"
+        return Result(response, tuple(records), cause=cause)
 
     def broker_heartbeat(
         self, request: BrokerHeartbeatRequest, now_ms: int, next_offset: int
@@ -142,17 +143,22 @@ class BrokerControl:
             return self._without_directories(broker, request, caught_up=caught_up)
         records: list[MetadataRecord] = []
         should_shut_down = False
+        cause = f"node {broker.broker_id} is stopping"
         if broker.fenced:
             should_shut_down = request.want_shut_down
             wants_back = not request.want_fence and not request.want_shut_down
             if caught_up and wants_back and not broker.in_controlled_shutdown:
                 records = self._unfence(broker, now_ms)
+                cause = f"node {broker.broker_id} is active: it has read the metadata"
         elif request.want_fence:
             records = self._fence(broker)
+            cause = f"node {broker.broker_id} is fenced: it asked for it"
             should_shut_down = request.want_shut_down and _fences(records)
         elif request.want_shut_down:
             records = self._shut_down(broker, next_offset)
             should_shut_down = _fences(records)
+            if should_shut_down:
+                cause = f"node {broker.broker_id} is fenced: it leads nothing and may stop"
         response = BrokerHeartbeatResponse(
             throttle_time=NO_THROTTLE,
             error_code=ErrorCode.none,
@@ -160,7 +166,7 @@ class BrokerControl:
             is_fenced=_fences(records) or (broker.fenced and not records),
             should_shut_down=should_shut_down,
         )
-        return Result(response, tuple(records))
+        return Result(response, tuple(records), cause=cause)
 
     def _without_directories(
         self, broker: RegisterBrokerRecord, request: BrokerHeartbeatRequest, *, caught_up: bool
@@ -192,7 +198,8 @@ class BrokerControl:
             is_fenced=broker.fenced or _fences(records),
             should_shut_down=False,
         )
-        return Result(response, tuple(records))
+        cause = f"node {broker.broker_id} has lost a log directory"
+        return Result(response, tuple(records), cause=cause)
 
     def suspect_broker(self, broker_id: int, now_ms: int) -> Result[None]:
         """Its connection has ended: unless it is heard from soon it is taken for dead."""
@@ -205,7 +212,7 @@ class BrokerControl:
         if broker is None or broker.broker_epoch != broker_epoch:
             return Result(None)
         self._sessions.forget(broker_id)
-        return self._expire_session(broker_id, now_ms)
+        return self._expire_session(broker_id, now_ms, "its process has ended")
 
     def unregister_broker(
         self, request: UnregisterBrokerRequest
@@ -233,6 +240,7 @@ class BrokerControl:
                     broker_id=broker.broker_id, broker_epoch=broker.broker_epoch
                 ),
             ),
+            cause=f"node {broker.broker_id} was unregistered",
         )
 
     def _replace(
@@ -250,14 +258,14 @@ class BrokerControl:
         self._leadership.leaving.discard(present.broker_id)
         return self._moves(present.broker_id, _departure(present, request))
 
-    def _expire_session(self, broker_id: int, now_ms: int) -> Result[None]:
+    def _expire_session(self, broker_id: int, now_ms: int, cause: str) -> Result[None]:
         broker = self._image.brokers.get(broker_id)
         if broker is None or broker.fenced:
             return Result(None)
         records = self._fence(broker)
         if not _fences(records):
-            self._sessions.expire_again(broker_id, now_ms)
-        return Result(None, tuple(records))
+            self._sessions.expire_again(broker_id, now_ms, cause)
+        return Result(None, tuple(records), cause=f"node {broker_id} is fenced: {cause}")
 
     def _fence(self, broker: RegisterBrokerRecord) -> list[MetadataRecord]:
         """It is fenced with the last step, and before its partitions are changed.

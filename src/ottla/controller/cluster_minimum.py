@@ -46,4 +46,4 @@ class ClusterMinimum:
             name=key.name,
             value=str(ConfigValues(self._static)[key]),
         )
-        return Result(None, self._with_effects([record]))
+        return Result(None, self._with_effects([record]), cause="min.insync.replicas was set")

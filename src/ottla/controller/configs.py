@@ -74,14 +74,16 @@ class ConfigControl:
     ) -> Result[IncrementalAlterConfigsResponse]:
         records, results = self._alter(request.resources, self._increments, IncrementalResult)
         response = IncrementalAlterConfigsResponse(throttle_time=NO_THROTTLE, responses=results)
-        return Result(response, () if request.validate_only else self.with_effects(records))
+        effects = () if request.validate_only else self.with_effects(records)
+        return Result(response, effects, cause="a config was changed")
 
     def alter_configs(
         self, request: replacement.AlterConfigsRequest
     ) -> Result[AlterConfigsResponse]:
         records, results = self._alter(request.resources, _replacements, ReplacementResult)
         response = AlterConfigsResponse(throttle_time=NO_THROTTLE, responses=results)
-        return Result(response, () if request.validate_only else self.with_effects(records))
+        effects = () if request.validate_only else self.with_effects(records)
+        return Result(response, effects, cause="a config was changed")
 
     def _alter(
         self,

@@ -45,7 +45,8 @@ class DirectoryAssignments:
                         codes[place] = ErrorCode.none
                     except ApiError as error:
                         codes[place] = error.code
-        return Result(_response(request, codes), tuple(records.values()))
+        cause = f"node {request.broker_id} says which log directories its replicas are in"
+        return Result(_response(request, codes), tuple(records.values()), cause=cause)
 
     def _assign(
         self,

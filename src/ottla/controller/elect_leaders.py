@@ -62,7 +62,7 @@ class ElectionRequests:
             error_code=ErrorCode.none,
             replica_election_results=tuple(results),
         )
-        return Result(response, tuple(records.values()))
+        return Result(response, tuple(records.values()), cause="leaders were asked for")
 
     def _elect_everywhere(
         self, election: Election, records: dict[PartitionKey, PartitionChangeRecord]

@@ -63,7 +63,7 @@ class ElectionControl:
         is_more = len(records) == ELECTIONS_PER_STEP
         deadline_ms = now_ms if is_more else now_ms + self._interval_ms
         self._timers.schedule(_TIMER, deadline_ms, self._elect_in_turn)
-        return Result(None, records)
+        return Result(None, records, cause="a better leader is back in sync")
 
     def _pending(self) -> Iterator[PartitionChangeRecord]:
         leaderless = ((partition, None) for partition in self._index.leaderless())

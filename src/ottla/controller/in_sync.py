@@ -48,7 +48,8 @@ class InSyncControl:
         response = AlterPartitionResponse(
             throttle_time=NO_THROTTLE, error_code=ErrorCode.none, topics=tuple(topics)
         )
-        return Result(response, tuple(records.values()))
+        cause = f"node {request.broker_id} says who is in sync"
+        return Result(response, tuple(records.values()), cause=cause)
 
     def _alter(
         self,

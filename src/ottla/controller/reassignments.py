@@ -67,7 +67,7 @@ class ReassignmentControl:
             error_message=None,
             responses=responses,
         )
-        return Result(response, tuple(records.values()))
+        return Result(response, tuple(records.values()), cause="partitions were reassigned")
 
     def list_partition_reassignments(
         self, request: ListPartitionReassignmentsRequest

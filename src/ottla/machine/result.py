@@ -59,3 +59,4 @@ class Result(NamedTuple, Generic[R]):
     response: R | Deferred[R]
     records: tuple[object, ...] = ()  # Appended as one atomic batch, in this order.
     completions: tuple[Completion[object], ...] = ()
+    cause: str = ""  # Why the records are written, for the log that operators read.

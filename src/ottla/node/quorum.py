@@ -36,6 +36,7 @@ from ottla.raft.voters import Voter, VoterSet
 from ottla.runtime.active_controller import ActiveController
 from ottla.runtime.broker_connections import BrokerConnections
 from ottla.runtime.config import QUORUM_SIZE, SNAPSHOT_BYTES
+from ottla.runtime.controller_reports import ControllerReports
 from ottla.runtime.ended_brokers import EndedBrokers
 from ottla.runtime.fenced_brokers import FencedBrokers
 from ottla.runtime.forwarding import Forwarding
@@ -151,6 +152,7 @@ class MetadataQuorum:
         )
         self.connections = BrokerConnections(lambda: self.controller.runtime, self._ended.look_at)
         self.fenced = FencedBrokers(clock)
+        self._reports = ControllerReports(self._loop)
         self._supervisor = supervisor
         self.driver.listen(
             DriverListener(
@@ -255,6 +257,7 @@ class MetadataQuorum:
             name="the metadata",
             on_failure=self._on_failure,
             not_ready=ErrorCode.not_controller,
+            observe=self._reports.observe,
         )
 
 

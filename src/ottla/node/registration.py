@@ -78,6 +78,7 @@ class Registration:
         self._offline_log_dirs = offline_log_dirs
         self._hurry = asyncio.Event()
         self._in_touch_at_s = -math.inf
+        self._told: str | None = None  # Why the last heartbeat had no effect; None if it had.
         self.epoch = i64(-1)  # Before it is registered.
 
     async def register(
@@ -140,16 +141,28 @@ class Registration:
         """Whether the broker is fenced, as far as it knows."""
         try:
             try:
-                return (await self._heartbeat()).is_fenced
+                is_fenced = (await self._heartbeat()).is_fenced
             except ApiError as error:
                 if error.code not in _FORGOTTEN or self._request is None or self._leaves:
                     raise
                 logger.warning("registering again: %s", error.message or error.code.name)
                 await self._register(self._request)
+                is_fenced = True
         except ApiError as error:
+            self._tell(error)
+            return True
+        if self._told is not None:
+            self._told = None
+            logger.info("the controller answers heartbeats again")
+        return is_fenced
+
+    def _tell(self, error: ApiError) -> None:
+        """Once for each kind of failure, however often it is met in a row."""
+        kind = "had no answer" if error.code in _NO_CONTROLLER else "was refused by the controller"
+        if kind != self._told:
+            self._told = kind
             reason = error.message or error.code.name
-            logger.warning("the controller refused this broker: %s", reason)
-        return True
+            logger.warning("a heartbeat of this broker %s: %s", kind, reason)
 
     async def leave(self) -> None:
         """Returns when this broker leads nothing any more and the others know it."""

@@ -7,6 +7,7 @@ from typing import Any, Final
 from ottla.controller.image import MetadataImage
 from ottla.network.peers import Address, Peers, PeerUnreachable
 from ottla.node.parts import Parts
+from ottla.node.role_reports import role_reports
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.replication.config import (
     REPLICA_FETCH_BACKOFF_MS,
@@ -62,6 +63,7 @@ def start_replication(
         parts.environment.clock,
         supervisor,
     )
+    replicas.listen_to_roles(role_reports(parts.node_id, parts.loop))
     replicas.listen_to_following(
         FollowingListener(fetchers.follow, fetchers.unfollow, changes.submit)
     )

@@ -39,6 +39,7 @@ class Elections:
                 self._on_fetch_timeout(state)
         elif isinstance(state, Unattached):
             if now_ms >= state.election_deadline_ms and self._may_stand():
+                quorum.reason = quorum.reason or "no leader was found"
                 self._stand()
         elif isinstance(state, Prospective):
             if now_ms >= state.election_deadline_ms:
@@ -58,6 +59,13 @@ class Elections:
         return None
 
     def _on_fetch_timeout(self, state: Follower) -> None:
+        quorum = self._quorum
+        quorum.reason = (
+            f"node {state.leader_id} has given up epoch {state.epoch}"
+            if state.has_ended
+            else f"node {state.leader_id} did not answer a fetch for "
+            f"{quorum.config.fetch_timeout_ms} ms"
+        )
         if self._quorum.can_stand:
             self._stand()
         else:
@@ -148,6 +156,7 @@ class Elections:
         if request.replica_epoch < quorum.epoch:
             return quorum.answer(request, ErrorCode.fenced_leader_epoch)
         if request.replica_epoch > quorum.epoch:
+            quorum.reason = f"node {request.replica.id} stands in epoch {request.replica_epoch}"
             quorum.become_unattached(request.replica_epoch)
         granted = self._grant(request)
         return VoteResponse(
@@ -204,6 +213,7 @@ class Elections:
         state = quorum.state
         if isinstance(state, Follower) and state.leader_id == request.leader_id:
             state.has_fetched = False
+            state.has_ended = True
             state.fetch_deadline_ms = quorum.now_ms + self._turn_ms(request)
         return quorum.answer(request)
 

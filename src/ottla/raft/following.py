@@ -129,7 +129,7 @@ class Following:
         ):
             quorum.requests.back_off(message.source, quorum.now_ms)
             return None
-        state.has_fetched = True
+        state.has_fetched, state.has_ended = True, False
         state.fetch_deadline_ms = quorum.now_ms + quorum.config.fetch_timeout_ms
         return state
 

@@ -83,9 +83,10 @@ class Leadership:
         self._await_majority(state)
         return self.append(control_batch([voters_record(voters)], self._quorum.now_ms))
 
-    def resign(self) -> None:
+    def resign(self, reason: str) -> None:
         state = self.state
         assert state is not None
+        self._quorum.reason = reason
         others = self._quorum.voters.latest.others(self._quorum.local.id)
         others.sort(key=lambda voter: -self._fetch_offset(state, voter))
         self._quorum.become_resigned(tuple(others))
@@ -99,7 +100,8 @@ class Leadership:
         config = self._quorum.config
         if now_ms >= state.check_quorum_deadline_ms:
             if self._voters_to_hear(state) > 0:
-                self.resign()
+                timeout_ms = config.check_quorum_timeout_ms
+                self.resign(f"no majority of the voters has fetched for {timeout_ms} ms")
                 return
             self._await_majority(state)
         if now_ms >= state.begin_epoch_deadline_ms:

@@ -162,7 +162,7 @@ class RaftNode:
         """Stop leading, for example before a shutdown; nothing happens if it does not lead."""
         self._quorum.log.settle()
         if self._leadership.state is not None:
-            self._leadership.resign()
+            self._leadership.resign("it was told to")
         self._go_on()
 
     def on_synced(self, offset: int) -> None:

@@ -104,6 +104,7 @@ class Quorum:
         self.synced_offset = log.end_offset  # Invariant: <= log.end_offset.
         # While a snapshot takes the log's place nothing is fetched and no election is begun.
         self.installing: OffsetAndEpoch | None = None
+        self.reason = ""  # Why this replica left the leader that it had, or stopped leading.
         self._saved = saved
         self.state = self._initial_state(saved)
 
@@ -173,6 +174,7 @@ class Quorum:
         """A peer says who leads, or only that there is a higher epoch."""
         is_other = leader_id not in (NOBODY, self.local.id)
         if epoch > self.epoch:
+            self.reason = f"another node has seen epoch {epoch}"
             if is_other:
                 self.become_follower(epoch, leader_id, endpoints)
             else:
@@ -310,6 +312,7 @@ class Quorum:
                 state.epoch,
                 state.leader_id,
                 state.epoch_start_offset if isinstance(state, Leader) else None,
+                self.reason,
             )
 
     def _initial_state(self, saved: QuorumState) -> State:

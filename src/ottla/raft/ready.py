@@ -26,6 +26,7 @@ class RoleChange:
     epoch: int
     leader_id: int | None
     epoch_start_offset: int | None = None  # Of a leader: it may act once this is committed.
+    reason: str = ""  # For operators: why it stands, leads or leads no longer, if it knows.
 
 
 @dataclass(slots=True)

@@ -159,6 +159,7 @@ class Follower:
     fetch_deadline_ms: int
     voted: ReplicaKey | None = None
     has_fetched: bool = False  # From this leader, and it has not ended its epoch.
+    has_ended: bool = False  # The leader has said that it ends its epoch.
     download: Download | None = None
 
 

@@ -136,7 +136,7 @@ class VoterChanges:
             else:
                 self._advance(state, change)
         if state is not None and self._is_removed():
-            self._leadership.resign()
+            self._leadership.resign("it is no voter any more")
 
     def _advance(self, state: Leader, change: _Change) -> None:
         request = change.request

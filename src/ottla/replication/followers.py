@@ -89,6 +89,7 @@ class Followers:
         "_lag_max_ms",
         "_node_id",
         "_propose_from_ms",
+        "_proposed_because",
         "epoch_start_offset",
         "established_count",
         "isr",
@@ -113,6 +114,7 @@ class Followers:
         self._followers: dict[int, Follower] = {}
         self._assumed: frozenset[int] = frozenset()  # In sync or joining.
         self._propose_from_ms = _NEVER
+        self._proposed_because = ""
 
     def update(
         self,
@@ -137,6 +139,11 @@ class Followers:
         }
         self._set_pending(None)
         return True
+
+    def reason_for(self, isr: Sequence[int]) -> str:
+        """Why the controller has committed this in-sync set, as far as is known here."""
+        proposed = self.pending is not None and self.pending.isr == tuple(isr)
+        return self._proposed_because if proposed else "the controller has decided it"
 
     def __iter__(self) -> Iterator[Follower]:
         return iter(self._followers.values())
@@ -197,7 +204,10 @@ class Followers:
                 late.add(follower.replica_id)
         if self.pending is not None or not late.intersection(self.isr):
             return False
-        self._propose(set(self.isr) - late)
+        self._propose(
+            set(self.isr) - late,
+            f"a follower was behind for more than {self._lag_max_ms / 1000:.0f} s",
+        )
         return True
 
     def maybe_expand(self, high_watermark: int, now_ms: float) -> bool:
@@ -230,7 +240,10 @@ class Followers:
     def _maybe_add(self, joining: set[Follower], now_ms: float) -> bool:
         if self.pending is not None or now_ms < self._propose_from_ms:
             return False
-        self._propose({*self.isr, *(follower.replica_id for follower in joining)})
+        self._propose(
+            {*self.isr, *(follower.replica_id for follower in joining)},
+            "a follower has caught up",
+        )
         return True
 
     def _exclude(self, follower: Follower) -> bool:
@@ -238,11 +251,14 @@ class Followers:
         follower.is_near = False
         if self.pending is not None:
             return False
-        self._propose(set(self.isr) - {follower.replica_id})
+        self._propose(
+            set(self.isr) - {follower.replica_id}, "a follower has lost records that it had"
+        )
         return True
 
-    def _propose(self, isr: set[int]) -> None:
+    def _propose(self, isr: set[int], because: str) -> None:
         ordered = tuple(replica for replica in self.replicas if replica in isr)
+        self._proposed_because = because
         self._set_pending(IsrChange(ordered, self.partition_epoch))
 
     def _set_pending(self, change: IsrChange | None) -> None:

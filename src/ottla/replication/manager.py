@@ -53,6 +53,14 @@ class FollowingListener(NamedTuple):
     on_isr_change: Callable[[Partition], None]  # `partition.followers` has a new pending change.
 
 
+class RoleListener(NamedTuple):
+    """Who tells operators what becomes of the partitions here."""
+
+    on_new_leader: Callable[[Partition, int], None]  # Of a new epoch; it may be this node, or none.
+    # Of a partition that this broker leads: before, after and why.
+    on_new_isr: Callable[[Partition, tuple[int, ...], tuple[int, ...], str], None]
+
+
 class ReplicaSettings(NamedTuple):
     node_id: int
     flush_policy: FlushPolicy
@@ -91,6 +99,7 @@ class ReplicaManager:
         self._names: dict[UUID, str] = {}
         self._listeners: list[LeadershipListener] = []
         self._following_listeners: list[FollowingListener] = []
+        self._role_listeners: list[RoleListener] = []
         self._refused: dict[tuple[str | UUID, int], _Refused] = {}  # Whose log cannot be had.
 
     def listen(self, listener: LeadershipListener) -> None:
@@ -100,6 +109,10 @@ class ReplicaManager:
     def listen_to_following(self, listener: FollowingListener) -> None:
         """Before `load`."""
         self._following_listeners.append(listener)
+
+    def listen_to_roles(self, listener: RoleListener) -> None:
+        """Before `load`."""
+        self._role_listeners.append(listener)
 
     def find(self, topic: str | UUID, index: int) -> Partition:
         """A partition that this broker leads."""
@@ -249,10 +262,14 @@ class ReplicaManager:
             self._forget_refusal(topic.name, topic.topic_id, index)
         if partition.is_being_cut:
             return  # `on_cut` comes back here.
+        is_new = state.leader_epoch > partition.leader_epoch
         if state.leader == self._node_id:
             self._lead(partition, state)
         else:
             self._follow(partition, state)
+        if is_new:
+            for listener in self._role_listeners:
+                listener.on_new_leader(partition, state.leader)
 
     def _lead(self, partition: Partition, state: PartitionRecord) -> None:
         if partition.is_leader and state.leader_epoch > partition.leader_epoch + 1:
@@ -283,13 +300,17 @@ class ReplicaManager:
                 partial(self._may_be_in_sync, partition),
                 self._settings.lag_time_max_ms,
             )
-        followers.update(
+        before, reason = followers.isr, followers.reason_for(state.isr)
+        is_new = followers.update(
             state.replicas,
             state.isr,
             state.partition_epoch,
             self._clock.monotonic_ms(),
             adding=state.adding_replicas,
         )
+        if is_new and before and before != followers.isr:
+            for listener in self._role_listeners:
+                listener.on_new_isr(partition, before, followers.isr, reason)
         return followers
 
     def _may_be_in_sync(self, partition: Partition, broker_id: int, broker_epoch: int) -> bool:

@@ -6,7 +6,6 @@ connections has ended; from any other silence nothing follows, and its session d
 """
 
 import asyncio
-import logging
 from collections.abc import Callable
 from typing import Final
 
@@ -17,8 +16,6 @@ from ottla.protocol.codec import newest_request_type
 from ottla.runtime.leadership import Leadership
 from ottla.runtime.machine_runtime import MachineRuntime
 from ottla.runtime.supervisor import Supervisor
-
-logger = logging.getLogger(__name__)
 
 _PURPOSE: Final = "looking for ended brokers"
 _API_VERSIONS_KEY: Final = 18
@@ -68,7 +65,6 @@ class EndedBrokers:
             return
         runtime = self._runtime()
         if runtime is not None:
-            logger.info("broker %d has ended", broker_id)
             ending = runtime.submit(
                 lambda machine, now_ms: machine.end_broker(broker_id, broker_epoch, now_ms)
             )

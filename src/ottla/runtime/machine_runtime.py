@@ -52,6 +52,9 @@ M = TypeVar("M", bound=Machine)
 R = TypeVar("R")
 
 Operation = Callable[[M, int], Result[R]]  # Called with the machine and now_ms.
+# Sees what an operation would change before it does; completions that it adds are settled when the
+# change is committed.
+Observe = Callable[[M, Result[Any]], Result[Any]]
 
 
 class _Parked(NamedTuple):
@@ -79,6 +82,7 @@ class MachineRuntime(Generic[M]):
         name: str,
         on_failure: Callable[[BaseException], object],
         not_ready: ErrorCode = ErrorCode.coordinator_load_in_progress,
+        observe: Observe[M] | None = None,
     ) -> None:
         self._create_machine = create_machine
         self._codec = codec
@@ -88,6 +92,7 @@ class MachineRuntime(Generic[M]):
         self._name = name
         self._on_failure = on_failure
         self._not_ready = not_ready
+        self._observe = observe
         self._machine: M | None = None  # None while it is not loaded.
         self._timers = LoopTimers(loop, clock, self._expire)
         self._parked: deque[_Parked] = deque()  # Invariant: offsets do not fall.
@@ -130,6 +135,8 @@ class MachineRuntime(Generic[M]):
         now_ms = self._clock.now_ms()
         result = operation(machine, now_ms)
         if result.records:
+            if self._observe is not None:
+                result = self._observe(machine, result)
             self._append(machine, result.records, now_ms)
         offset = self._log.next_offset
         if offset > self._log.committed_offset:

@@ -103,7 +103,10 @@ class RaftDriver:
         self._held: Ready | None = None  # It waits for its quorum state to be synced.
         self._running = False
         self._ended_epoch = -1  # Whose leader was found to have ended.
-        self._logged: tuple[int | None, int] | None = None  # The leader and epoch, last.
+        # Of the last lines in the log.
+        self._leads = False
+        self._logged_leader: tuple[int | None, int] | None = None
+        self._logged_standing = -1
         self._timer: TimerHandle | None = None
         self._stopped = False
 
@@ -288,19 +291,33 @@ class RaftDriver:
 
     def _on_role_change(self, change: RoleChange) -> None:
         assert self._listener is not None
-        if change.role in (Role.LEADER, Role.FOLLOWER):
-            self._log_leader(change)
-        else:
-            logger.debug("the node is %s in epoch %d", change.role.value, change.epoch)
+        self._log_role(change)
         self._listener.on_role_change(change)
 
-    def _log_leader(self, change: RoleChange) -> None:
+    def _log_role(self, change: RoleChange) -> None:
         """Once: a node that cannot reach the leader finds the same one again and again."""
-        leads = change.role is Role.LEADER
-        leader = (self.identity.key.id if leads else change.leader_id, change.epoch)
-        if leader != self._logged:
-            self._logged = leader
-            logger.info("node %s leads the quorum in epoch %d", *leader)
+        own_id, led = self.identity.key.id, self._leads
+        self._leads = change.role is Role.LEADER
+        if led and not self._leads:
+            logger.warning("this node leads the quorum no longer: %s", change.reason)
+        if change.role is Role.LEADER:
+            reason = f": {change.reason}" if change.reason else ""
+            logger.info("node %d leads the quorum in epoch %d%s", own_id, change.epoch, reason)
+        elif change.role is Role.FOLLOWER:
+            leader = (change.leader_id, change.epoch)
+            if leader != self._logged_leader:
+                self._logged_leader = leader
+                logger.info("node %s leads the quorum in epoch %d", *leader)
+        elif change.role is Role.PROSPECTIVE and self._asks_others_after(change.epoch):
+            logger.info("asks for votes after epoch %d: %s", change.epoch, change.reason)
+        else:
+            logger.debug("the node is %s in epoch %d", change.role.value, change.epoch)
+
+    def _asks_others_after(self, epoch: int) -> bool:
+        """Whether it has not said so yet."""
+        is_new = epoch != self._logged_standing
+        self._logged_standing = epoch
+        return is_new and self._core is not None and len(self._core.voters.latest) > 1
 
     # Messages.
 
@@ -334,6 +351,7 @@ class RaftDriver:
         if not isinstance(state, Follower) or self._ended_epoch == state.epoch:
             return
         self._ended_epoch = state.epoch
+        logger.info("node %d, which leads the quorum, does not listen any more", state.leader_id)
         others = core.voters.latest.others(state.leader_id)
         message, _ = self._exchange.receive(
             EndQuorumEpochRequest(

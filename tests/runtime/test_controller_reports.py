@@ -1,0 +1,153 @@
+"""What the controller's log says of brokers and partitions, and how much of it."""
+
+import asyncio
+from uuid import UUID
+
+import pytest
+from kio.schema.alter_partition.v3.request import (
+    AlterPartitionRequest,
+    BrokerState,
+    PartitionData,
+    TopicData,
+)
+from tests.controller.cluster import Cluster
+from tests.controller.test_topics import creation, topic
+
+from ottla.runtime import log_summaries
+from ottla.runtime.controller_reports import ControllerReports
+
+SESSION_MS = 1500
+
+
+class ReportedCluster(Cluster):
+    """Whose results are observed, as the runtime of the active controller does."""
+
+    def __init__(self, *arguments, **static):
+        self.loop = asyncio.new_event_loop()
+        self.reports = ControllerReports(self.loop)
+        super().__init__(*arguments, broker_session_timeout_ms=SESSION_MS, **static)
+
+    def apply(self, result):
+        return super().apply(self.reports.observe(self.machine, result))
+
+    def lines(self, caplog):
+        """Since the last time."""
+        for _ in range(3):
+            self.loop.call_soon(self.loop.stop)
+            self.loop.run_forever()
+        lines = [(one.levelname, one.message) for one in caplog.records]
+        caplog.clear()
+        return lines
+
+
+@pytest.fixture
+def cluster(caplog, monkeypatch):
+    monkeypatch.setattr(log_summaries, "INTERVAL_S", 0)
+    caplog.set_level("INFO")
+    cluster = ReportedCluster(brokers=3)
+    cluster.lines(caplog)
+    yield cluster
+    cluster.loop.close()
+
+
+def create(cluster, name, **replicas):
+    cluster.apply(cluster.machine.create_topics(creation(topic(name, **replicas))))
+
+
+def alter_isr(cluster, leader, isr):
+    state = cluster.image.partition("orders", 0)
+    brokers = tuple(BrokerState(broker_id=one, broker_epoch=-1) for one in isr)
+    partition = PartitionData(
+        partition_index=0,
+        leader_epoch=state.leader_epoch,
+        new_isr_with_epochs=brokers,
+        partition_epoch=state.partition_epoch,
+    )
+    request = AlterPartitionRequest(
+        broker_id=leader,
+        broker_epoch=cluster.image.brokers[leader].broker_epoch,
+        topics=(TopicData(topic_id=UUID(int=1), partitions=(partition,)),),
+    )
+    cluster.apply(cluster.machine.alter_partition(request))
+
+
+def test_thousands_of_partitions_of_a_dead_broker_are_told_in_a_few_lines(cluster, caplog):
+    create(cluster, "orders", partitions=3000, replication=3)
+    assert cluster.lines(caplog) == []
+    epoch = cluster.image.brokers[2].broker_epoch
+    cluster.apply(cluster.machine.end_broker(2, epoch, cluster.now_ms))
+    cluster.advance(0)
+    assert cluster.image.brokers[2].fenced
+    assert cluster.lines(caplog) == [
+        (
+            "WARNING",
+            "node 2 is fenced: its process has ended; new leader of 1000 partitions "
+            "(2 -> 3: 500, 2 -> 1: 500), first orders-1; in-sync replicas of 3000 partitions "
+            "(without 2: 3000), first orders-0",
+        )
+    ]
+
+
+def test_a_silent_broker_is_fenced_for_its_silence(cluster, caplog):
+    create(cluster, "orders", assignments={0: (1, 2, 3)})
+    cluster.lines(caplog)
+    for _ in range(3):
+        cluster.advance(SESSION_MS // 2)
+        for broker_id in (2, 3):
+            cluster.heartbeat(broker_id)
+    assert cluster.lines(caplog) == [
+        (
+            "WARNING",
+            "node 1 is fenced: no heartbeat for 1.5 s; new leader of orders-0 (1 -> 2); "
+            "in-sync replicas of orders-0 (without 1)",
+        )
+    ]
+
+
+def test_a_partition_without_a_leader_is_a_warning(cluster, caplog):
+    create(cluster, "orders", assignments={0: (1,)})
+    cluster.lines(caplog)
+    cluster.heartbeat(1, want_shut_down=True)
+    assert cluster.lines(caplog) == [
+        (
+            "WARNING",
+            "node 1 is stopping; new leader of orders-0 (1 -> none); "
+            "in-sync replicas of orders-0 (without 1)",
+        )
+    ]
+
+
+def test_a_controlled_shutdown_and_the_way_back(cluster, caplog):
+    create(cluster, "orders", assignments={0: (1, 2)})
+    cluster.lines(caplog)
+    cluster.heartbeat(1, want_shut_down=True)
+    for broker_id in (2, 3):
+        cluster.heartbeat(broker_id)
+    assert cluster.heartbeat(1, want_shut_down=True).should_shut_down
+    cluster.register(1, incarnation=9)
+    cluster.heartbeat(1)
+    assert cluster.lines(caplog) == [
+        (
+            "INFO",
+            "node 1 is stopping; new leader of orders-0 (1 -> 2); "
+            "in-sync replicas of orders-0 (without 1)",
+        ),
+        ("INFO", "node 1 is fenced: it leads nothing and may stop"),
+        ("INFO", "node 1 registered as a new process"),
+        ("INFO", "node 1 is active: it has read the metadata"),
+    ]
+
+
+def test_in_sync_sets_that_shrink_and_grow(cluster, caplog):
+    create(cluster, "orders", assignments={0: (1, 2, 3)})
+    cluster.lines(caplog)
+    alter_isr(cluster, 1, (1, 2))
+    assert cluster.lines(caplog) == [
+        ("INFO", "node 1 says who is in sync; in-sync replicas of orders-0 (without 3)")
+    ]
+
+
+def test_heartbeats_that_change_nothing_say_nothing(cluster, caplog):
+    for _ in range(10):
+        cluster.heartbeat(1)
+    assert cluster.lines(caplog) == []
