@@ -166,12 +166,16 @@ class FakeSession:
         self.client_id = None
         self.client_software_name = None
         self.client_software_version = None
+        self.attachment = None
 
     def send_now(self, data):
         self.send((data,))
 
-    def reply(self):
+    def reply(self, _overtakers=None):
         return self
+
+    def let_pass(self, _overtakers):
+        pass
 
     def call_on_close(self, callback):
         pass

@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 import pytest
-from tests.network.peer import Peer, Run, frame, peer_of, serving, until
+from tests.network.peer import ANYBODY, Peer, Run, frame, peer_of, serving, until
 from tests.network.some_file import Piece, SomeFile
 
 from ottla.network.answers import Reply
@@ -37,10 +37,10 @@ class Mixed:
             case b"now":
                 session.send_now(self.answer(int(size)))
             case b"later":
-                self.waiting.append((session.reply(), int(size)))
+                self.waiting.append((session.reply(ANYBODY), int(size)))
             case b"file":
                 piece = Piece(self.chance.choice(self.files), 0, int(size))
-                session.reply().send([int(size).to_bytes(4), piece])
+                session.reply(ANYBODY).send([int(size).to_bytes(4), piece])
 
     def answer(self, size: int) -> bytes:
         return frame(self.content[:size])

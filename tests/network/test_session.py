@@ -6,7 +6,18 @@ import pytest
 import uvloop
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.network.peer import Answers, Peer, Run, echo, frame, peer_of, serving, session_of, until
+from tests.network.peer import (
+    ANYBODY,
+    Answers,
+    Peer,
+    Run,
+    echo,
+    frame,
+    peer_of,
+    serving,
+    session_of,
+    until,
+)
 
 from ottla.network.hub import RECEIVE_BUFFER_BYTES
 from ottla.network.session import Session
@@ -140,7 +151,7 @@ def test_answers_leave_in_the_order_of_the_requests(run: Run, seed: int) -> None
             case 0:
                 session.send_now(frame(bytes(body)))
             case 1:
-                session.reply().send([b"", frame(bytes(body))[:6], frame(bytes(body))[6:]])
+                session.reply(ANYBODY).send([b"", frame(bytes(body))[:6], frame(bytes(body))[6:]])
             case _:
                 answers(session, body)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.network.session import Session
+from ottla.network.session import NOBODY, Overtakers, Session
 from ottla.protocol.errors import ApiError
 from ottla.protocol.frames import RequestHeader
 
@@ -13,7 +13,7 @@ from ottla.protocol.frames import RequestHeader
 Handler = Callable[[Broker, RequestContext, Any], object | Awaitable[object]]
 # The response that says that all of a request was refused.
 ErrorResponse = Callable[[Any, ApiError], object]
-# Parses the frame and answers the session by itself.
+# Parses the frame and answers the session by itself; it names the overtakers with its reply.
 HotHandler = Callable[[Broker, Session, RequestHeader, memoryview], None]
 
 
@@ -25,6 +25,8 @@ class ColdApi:
     high: int
     handle: Handler
     error_response: ErrorResponse
+    # What may be handled before this is answered, where it is not answered at once.
+    overtakers: Overtakers = NOBODY
 
 
 @dataclass(frozen=True, slots=True)

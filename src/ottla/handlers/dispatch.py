@@ -2,10 +2,10 @@
 
 Hot APIs get the frame as it is. For the others the request is read, the handler called, and its
 response written: at once if it is there, otherwise when its future has it; a coroutine gets a task
-that waits for it. A handler that
-raises ApiError has refused the request; any other exception is a bug, which is logged and answered
-with UNKNOWN_SERVER_ERROR. An API or version that is not in the table ends the connection, as in
-Kafka, except for ApiVersions.
+that waits for it, and what comes next on the connection waits as well, unless the table lets it
+overtake. A handler that raises ApiError has refused the request; any other exception is a bug,
+which is logged and answered with UNKNOWN_SERVER_ERROR. An API or version that is not in the table
+ends the connection, as in Kafka, except for ApiVersions.
 """
 
 import logging
@@ -104,12 +104,13 @@ def _handle(broker: Broker, call: _Call) -> None:
     except Exception as error:
         outcome = error
     if isinstance(outcome, Future):
-        reply = session.reply()
+        reply = session.reply(call.api.overtakers)
         outcome.add_done_callback(
             lambda done: _answer(call, reply, done.exception() or done.result())
         )
     elif isinstance(outcome, CoroutineType):
-        broker.supervisor.start(call.api.name, _answer_later(call, session.reply(), outcome))
+        reply = session.reply(call.api.overtakers)
+        broker.supervisor.start(call.api.name, _answer_later(call, reply, outcome))
     else:
         session.send_now(call.frame_of(outcome))
 

@@ -8,6 +8,7 @@ log leaves the leader's (KIP-595).
 from typing import cast
 
 from ottla.handlers.broker import Broker
+from ottla.handlers.metadata_fetch import REPLICA_OVERTAKERS
 from ottla.network.file_part import Part
 from ottla.network.session import Session
 from ottla.protocol.errors import ApiError
@@ -24,7 +25,7 @@ from ottla.replication.follower_sessions import FollowerAnswer
 def handle_follower_fetch(
     broker: Broker, session: Session, header: RequestHeader, request: FetchRequest
 ) -> None:
-    reply = session.reply()
+    reply = session.reply(REPLICA_OVERTAKERS)
 
     def respond(answer: FollowerAnswer) -> None:
         if not answer.session_id:

@@ -9,6 +9,8 @@ v17  directory ids (KIP-853)
 v18  the high watermark that the replica knows (KIP-1166)
 """
 
+from typing import Final
+
 from ottla.handlers.broker import Broker
 from ottla.network.session import Reply, Session
 from ottla.protocol.codec import newest_response_type, read_request, write_response
@@ -17,6 +19,9 @@ from ottla.protocol.frames import RequestHeader
 from ottla.protocol.hot_fetch import FetchRequest, parse_fetch
 from ottla.protocol.times import NO_THROTTLE
 from ottla.protocol.topics import CLUSTER_METADATA_TOPIC_ID
+
+# Of a fetch by another node: that node's next one, on the same connection.
+REPLICA_OVERTAKERS: Final = frozenset({1})
 
 
 def is_of_metadata(request: FetchRequest) -> bool:
@@ -27,7 +32,8 @@ def handle_metadata_fetch(
     broker: Broker, session: Session, header: RequestHeader, frame: memoryview
 ) -> None:
     request = read_request(header, frame)
-    broker.supervisor.start("metadata fetch", _answer(broker, session.reply(), header, request))
+    reply = session.reply(REPLICA_OVERTAKERS)
+    broker.supervisor.start("metadata fetch", _answer(broker, reply, header, request))
 
 
 def handle_only_metadata_fetch(

@@ -12,6 +12,7 @@ v10  topic ids for names (KIP-516)
 """
 
 from asyncio import Future
+from typing import Final
 
 from ottla.handlers.broker import Broker
 from ottla.network.session import Reply, Session
@@ -24,6 +25,9 @@ from ottla.protocol.hot_offset_commit import (
     encode_offset_commit_response,
     parse_offset_commit,
 )
+
+# The coordinator has it when the handler returns: one commit behind another finds it there.
+_OVERTAKERS: Final = frozenset({8})
 
 
 def handle_offset_commit(
@@ -39,7 +43,7 @@ def handle_offset_commit(
     except ApiError as error:
         results = _refusal(broker, request, error)
     if isinstance(results, Future):
-        reply = session.reply()
+        reply = session.reply(_OVERTAKERS)
         results.add_done_callback(lambda done: _answer(broker, reply, header, request, done))
     else:
         session.send_now(encode_offset_commit_response(version, header.correlation_id, results))

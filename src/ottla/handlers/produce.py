@@ -14,12 +14,13 @@ v13  topic ids for names (KIP-516)
 """
 
 from functools import partial
+from typing import Final
 from uuid import UUID
 
 from ottla.handlers.admission import Admission
 from ottla.handlers.broker import Broker
 from ottla.handlers.current_leaders import current_leader, leader_endpoints
-from ottla.network.session import Reply, Session
+from ottla.network.session import NOBODY, Reply, Session
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.frames import RequestHeader
 from ottla.protocol.hot_produce import (
@@ -44,12 +45,17 @@ from ottla.records.errors import (
 from ottla.records.validation import validate_keys, validate_produced
 from ottla.replication.delayed_produce import DelayedProduce
 from ottla.replication.partition import ACKS_ALL, Partition
+from ottla.replication.unsynced_writes import Unsynced, UnsyncedWrites
 from ottla.storage.log import Appended
 
 # On a compacted topic: what one request may cost those that wait behind it.
 DECOMPRESSED_RATIO_MAX = 10
 
 _ACKS = frozenset({0, 1, ACKS_ALL})
+
+# The records are in the log when the handler returns: the next go behind them, whatever is waited
+# for. All else waits: it could tell.
+_OVERTAKERS: Final = frozenset({0})
 
 _ADMIN_CLIENT = "__admin_client"  # Who calls itself so may write to internal topics, as in Kafka.
 
@@ -69,16 +75,19 @@ def handle_produce(
     request = parse_produce(frame, header.body_position, version)
     acks = request.acks
     if acks not in _ACKS:
-        topics, delayed, failed = _refuse(request), None, False
+        topics, delayed, unsynced, failed = _refuse(request), None, None, False
     elif request.transactional_id is None:
-        topics, delayed, failed = _append_all(broker, request, header.client_id, None)
+        topics, delayed, unsynced, failed = _append_all(broker, request, header.client_id, None)
     else:
         _produce_in_transaction(broker, session, header, request, request.transactional_id)
         return
     if acks == 0:
+        if unsynced is not None:
+            _writes_without_answer(session).add_all(unsynced)
         _close_on_failure(session, topics)
     elif delayed is not None:
-        _answer_later(broker, session, session.reply(), header, request, topics, delayed)
+        reply = session.reply(_OVERTAKERS)
+        _answer_later(broker, session, reply, header, request, topics, delayed)
     elif failed:
         session.send_now(_encode_with_leaders(broker, session, header, topics))
     else:
@@ -130,8 +139,8 @@ def _produce_in_transaction(
     transactional_id: str,
 ) -> None:
     admission = Admission(broker, transactional_id, header.api_version)
-    reply = session.reply()
     waiting = admission.writes_to_ask_for(request)
+    reply = session.reply(_OVERTAKERS if waiting is None else NOBODY)
     if waiting is None:
         _append_and_answer(broker, session, reply, header, request, admission)
     else:
@@ -144,6 +153,7 @@ def _produce_in_transaction(
                 await admission.ask(waiting)
                 _append_and_answer(broker, session, reply, header, kept, admission)
                 admission.end()
+                reply.let_pass(_OVERTAKERS)
 
         broker.supervisor.start("Produce", append_when_admitted())
 
@@ -156,14 +166,24 @@ def _append_and_answer(
     request: ProduceRequest,
     admission: Admission,
 ) -> None:
-    topics, delayed, _ = _append_all(broker, request, header.client_id, admission)
+    topics, delayed, unsynced, _ = _append_all(broker, request, header.client_id, admission)
     if request.acks == 0:
-        reply.skip()
+        if unsynced is None:
+            reply.skip()
+        else:
+            UnsyncedWrites(reply).add_all(unsynced)
         _close_on_failure(session, topics)
     elif delayed is None:
         reply.send((_encode_with_leaders(broker, session, header, topics),))
     else:
         _answer_later(broker, session, reply, header, request, topics, delayed)
+
+
+def _writes_without_answer(session: Session) -> UnsyncedWrites:
+    writes = session.attachment
+    if not isinstance(writes, UnsyncedWrites) or not writes.reply.is_newest:
+        writes = session.attachment = UnsyncedWrites(session.reply(_OVERTAKERS))
+    return writes
 
 
 def _kept(topic: ProducedTopic) -> ProducedTopic:
@@ -176,12 +196,14 @@ def _kept(topic: ProducedTopic) -> ProducedTopic:
 
 def _append_all(
     broker: Broker, request: ProduceRequest, client_id: str | None, admission: Admission | None
-) -> tuple[list[TopicResult], DelayedProduce | None, bool]:
-    """The results; what some of them wait for; whether some of them have failed already."""
+) -> tuple[list[TopicResult], DelayedProduce | None, list[Unsynced] | None, bool]:
+    """The results; what some of them wait for; with acks=0, what readers wait for; whether some of
+    them have failed already."""
     acks = request.acks
     find = broker.replicas.find
     now_ms = broker.clock.now_ms()
     delayed: DelayedProduce | None = None
+    unsynced: list[Unsynced] | None = None
     topics: list[TopicResult] = []
     failed = False
     for topic, topic_id, produced in request.topics:
@@ -206,13 +228,18 @@ def _append_all(
                     partition.log.log_start_offset,
                 )
             )
-            if acks and not partition.acknowledged(appended, acks):
+            if partition.acknowledged(appended, acks):
+                continue
+            if acks == 0:
+                unsynced = unsynced or []
+                unsynced.append((partition, appended.last_offset + 1))
+            else:
                 delayed = delayed or DelayedProduce()
                 fail = partial(_fail, broker, topic_id or topic, results, len(results) - 1)
                 partition.wait_for_acknowledgement(appended, acks, delayed.expect(fail))
     if failed and delayed is not None:
         delayed.has_failed = True
-    return topics, delayed, failed
+    return topics, delayed, unsynced, failed
 
 
 def _append(

@@ -1,5 +1,10 @@
 """The APIs that are served; ApiVersions answers from this table.
 
+Requests of one connection are handled in their order. Where a handler does not answer at once, what
+comes next waits until it has, unless the two cannot be told apart by their order: a produce behind
+a produce, a commit of offsets behind another. `Fetch`, which waits for data, holds up what is
+behind it, as in Kafka.
+
 A handler module is imported when its API is first called: a broker starts in the time that it takes
 to import everything, and most brokers never see most APIs.
 """
@@ -14,10 +19,17 @@ from ottla.handlers.fetch import handle_fetch
 from ottla.handlers.metadata_fetch import handle_only_metadata_fetch
 from ottla.handlers.offset_commit import handle_offset_commit
 from ottla.handlers.produce import handle_produce
+from ottla.network.session import NOBODY, Overtakers
 from ottla.protocol.errors import ApiError
 
+# Requests of other nodes, which share a connection and do not wait for each other. What a client
+# asked for is in order already on the node that it asked.
+_QUORUM_KEYS: Final = frozenset({52, 53, 54, 59, 82})
+_ENVELOPE_KEYS: Final = frozenset({58})
+_SHARE_STATE_KEYS: Final = frozenset({83, 84, 85, 86, 87})
 
-def _cold(key: int, module: str, low: int, high: int) -> ColdApi:
+
+def _cold(key: int, module: str, low: int, high: int, overtakers: Overtakers = NOBODY) -> ColdApi:
     """The API of `ottla.handlers.<module>`, with its functions handle_<module> and error_response.
 
     The name is the module's in Kafka's spelling: `list_offsets` is ListOffsets.
@@ -33,7 +45,8 @@ def _cold(key: int, module: str, low: int, high: int) -> ColdApi:
     def error_response(request: object, error: ApiError) -> object:
         return function("error_response")(request, error)
 
-    return ColdApi(key, module.title().replace("_", ""), low, high, handle, error_response)
+    name = module.title().replace("_", "")
+    return ColdApi(key, name, low, high, handle, error_response, overtakers)
 
 
 _APIS: Final[tuple[Api, ...]] = (
@@ -71,14 +84,14 @@ _APIS: Final[tuple[Api, ...]] = (
     _cold(45, "alter_partition_reassignments", 0, 1),
     _cold(46, "list_partition_reassignments", 0, 0),
     _cold(47, "offset_delete", 0, 0),
-    _cold(52, "vote", 0, 2),
-    _cold(53, "begin_quorum_epoch", 0, 1),
-    _cold(54, "end_quorum_epoch", 0, 1),
+    _cold(52, "vote", 0, 2, _QUORUM_KEYS),
+    _cold(53, "begin_quorum_epoch", 0, 1, _QUORUM_KEYS),
+    _cold(54, "end_quorum_epoch", 0, 1, _QUORUM_KEYS),
     _cold(55, "describe_quorum", 0, 2),
     _cold(56, "alter_partition", 2, 3),
     _cold(57, "update_features", 0, 2),
-    _cold(58, "envelope", 0, 0),
-    _cold(59, "fetch_snapshot", 0, 1),
+    _cold(58, "envelope", 0, 0, _ENVELOPE_KEYS),
+    _cold(59, "fetch_snapshot", 0, 1, _QUORUM_KEYS),
     _cold(60, "describe_cluster", 0, 2),
     _cold(61, "describe_producers", 0, 0),
     _cold(62, "broker_registration", 0, 4),
@@ -96,14 +109,14 @@ _APIS: Final[tuple[Api, ...]] = (
     _cold(77, "share_group_describe", 1, 1),
     _cold(78, "share_fetch", 1, 2),
     _cold(79, "share_acknowledge", 1, 2),
-    _cold(83, "initialize_share_group_state", 0, 0),
-    _cold(84, "read_share_group_state", 0, 0),
-    _cold(85, "write_share_group_state", 0, 1),
-    _cold(86, "delete_share_group_state", 0, 0),
-    _cold(87, "read_share_group_state_summary", 0, 1),
+    _cold(83, "initialize_share_group_state", 0, 0, _SHARE_STATE_KEYS),
+    _cold(84, "read_share_group_state", 0, 0, _SHARE_STATE_KEYS),
+    _cold(85, "write_share_group_state", 0, 1, _SHARE_STATE_KEYS),
+    _cold(86, "delete_share_group_state", 0, 0, _SHARE_STATE_KEYS),
+    _cold(87, "read_share_group_state_summary", 0, 1, _SHARE_STATE_KEYS),
     _cold(80, "add_raft_voter", 0, 1),
     _cold(81, "remove_raft_voter", 0, 0),
-    _cold(82, "update_raft_voter", 0, 0),
+    _cold(82, "update_raft_voter", 0, 0, _QUORUM_KEYS),
     _cold(90, "describe_share_group_offsets", 0, 1),
     _cold(91, "alter_share_group_offsets", 0, 0),
     _cold(92, "delete_share_group_offsets", 0, 0),

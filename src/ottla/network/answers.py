@@ -7,7 +7,8 @@ gathered, and what was gathered in one turn leaves in one write.
 import asyncio
 import socket
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
+from typing import Final
 
 from ottla.network.file_part import FILE_PART_MEMORY_BYTES, Part, memory_size
 from ottla.network.hub import Hub
@@ -15,6 +16,10 @@ from ottla.network.outbox import Outbox
 
 GATHERED_BYTES_MAX = 262_144
 JOINED_BYTES_MAX = 65_536  # Above, several buffers are cheaper to write than to join.
+
+# The API keys of requests that may be dispatched while an earlier one has no answer yet.
+Overtakers = Container[int]
+NOBODY: Final[Overtakers] = frozenset()
 
 
 class Reply:
@@ -43,6 +48,19 @@ class Reply:
         """This request has no answer; those behind it may leave."""
         self.send(())
 
+    def let_pass(self, overtakers: Overtakers) -> None:
+        """The effect is there and only the answer is not. Nothing has overtaken it so far; what it
+        has overtaken itself lets the same requests pass."""
+        answers = self._answers
+        if not answers.closed and self.parts is None:
+            answers.let_pass(overtakers)
+
+    @property
+    def is_newest(self) -> bool:
+        """It waits for its answer, and no other has begun to since."""
+        pending = self._answers.pending
+        return self.parts is None and bool(pending) and pending[-1] is self
+
 
 class Answers:
     __slots__ = (
@@ -59,6 +77,7 @@ class Answers:
         "closed",
         "gathering",
         "outbox",
+        "overtakers",
         "pending",
         "pending_size",
     )
@@ -86,6 +105,7 @@ class Answers:
         self.gathering = False  # Whoever sets it calls `flush` when it ends.
         self.pending: deque[Reply] = deque()
         self.pending_size = 0  # Bytes of the requests that have no answer yet.
+        self.overtakers = NOBODY  # Those that all pending ones let pass; means nothing without any.
 
     @property
     def unsent_bytes(self) -> int:
@@ -102,14 +122,22 @@ class Answers:
         """Every answer has been handed to the transport."""
         return not (self.pending or self._gathered or self.outbox.parts)
 
-    def reply(self, request_size: int) -> Reply:
+    def reply(self, request_size: int, overtakers: Overtakers) -> Reply:
         reply = Reply(self, request_size)
         pending = self.pending
+        if not pending:
+            self.overtakers = overtakers
+        elif overtakers is not self.overtakers:
+            self.overtakers = NOBODY
         pending.append(reply)
         self.pending_size += request_size
         if len(pending) >= self._pending_max or self.pending_size > self._pending_size_max:
             self._on_change()
         return reply
+
+    def let_pass(self, overtakers: Overtakers) -> None:
+        self.overtakers = overtakers
+        self._on_change()
 
     def send_now(self, data: bytes) -> None:
         """An answer that takes the next place and is complete. Only when nothing is pending."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ottla.network.session import Session
 
 RECEIVE_BUFFER_BYTES = 262_144
+KEY_BYTES = 2  # A frame begins with the key of its API.
 SPARE_BYTES_MAX = 2_097_152
 SCARCE_RECEIVE_BYTES = 4_096  # What a session may receive at a time while memory is short.
 
@@ -56,8 +57,9 @@ class Hub:
         self.empty = asyncio.Event()  # There is no session.
         self.empty.set()
         self.budget = MemoryBudget(config.queued_bytes_max, self._on_budget)
-        self.buffer = bytearray(RECEIVE_BUFFER_BYTES)
-        self.view = memoryview(self.buffer)
+        # A frame that ends with the view may be too short for a key, which is looked for anyway.
+        self.buffer = bytearray(RECEIVE_BUFFER_BYTES + KEY_BYTES)
+        self.view = memoryview(self.buffer)[:RECEIVE_BUFFER_BYTES]
         self._spare: bytearray | None = None  # Of a large frame that has been dispatched.
         self.offered = self.view  # What a session that holds nothing receives into.
 

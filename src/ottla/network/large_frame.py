@@ -26,6 +26,10 @@ class LargeFrame:
         """The memory it takes."""
         return len(self.buffer)
 
+    @property
+    def is_complete(self) -> bool:
+        return self._end == self.total
+
     def space(self) -> memoryview:
         """Where the next bytes go. Never empty, and never past the end of the frame."""
         if self._end == len(self.view):
@@ -35,7 +39,7 @@ class LargeFrame:
     def received(self, size: int) -> bool:
         """Whether the frame is complete now."""
         self._end += size
-        return self._end == self.total
+        return self.is_complete
 
     def _grow(self, content: memoryview) -> None:
         capacity = max(CAPACITY_MIN, GROWTH_FACTOR * len(content))

@@ -10,9 +10,13 @@ There is no task, queue or future per request. While it handles a frame, dispatc
 
 Answers of one receive callback, or of one turn of the event loop, leave in one write.
 
+Requests take effect in their order, as in Kafka. One that has no answer yet holds back those behind
+it, but for the APIs that it lets overtake it (`reply(overtakers)`): the first two bytes of a frame
+are its API key. Only requests whose effects cannot be told apart may overtake each other.
+
 Reading pauses when one of the connection's bounds is passed (requests without an answer, their
-bytes, unsent bytes) or the bound of all connections together, and resumes at half of it. Frames
-that were received already are then kept, not dispatched.
+bytes, unsent bytes) or the bound of all connections together, and resumes at half of it. It also
+pauses while a frame is held back. Frames that were received already are then kept, not dispatched.
 """
 
 import asyncio
@@ -21,18 +25,19 @@ import struct
 from collections.abc import Callable
 from typing import cast
 
-from ottla.network.answers import Answers, Reply
-from ottla.network.hub import Hub, logger
+from ottla.network.answers import NOBODY, Answers, Overtakers, Reply
+from ottla.network.hub import KEY_BYTES, Hub, logger
 from ottla.network.large_frame import LargeFrame
 from ottla.protocol.errors import ProtocolError
 
-__all__ = ["Reply", "Session"]
+__all__ = ["NOBODY", "Overtakers", "Reply", "Session"]
 
 SIZE_BYTES = 4
 REST_BYTES_MAX = 16_384  # Up to here a part of a frame is copied rather than given a buffer.
 TLS_HIGH_WATER_BYTES = 65_536
 
 _unpack_size = struct.Struct(">I").unpack_from
+_unpack_key = struct.Struct(">h").unpack_from
 
 
 class Session(asyncio.BufferedProtocol):
@@ -44,6 +49,7 @@ class Session(asyncio.BufferedProtocol):
         "_eof",
         "_frame_size",
         "_halted",
+        "_held_key",
         "_hub",
         "_on_close",
         "_partial",
@@ -95,20 +101,24 @@ class Session(asyncio.BufferedProtocol):
         self._partial: bytes | LargeFrame | None = None
         self._frame_size = 0  # Of the frame that is being dispatched.
         self._halted = False  # Invariant: while it is true, nothing is dispatched.
+        self._held_key: int | None = None  # Of the frame that is held back. It is halted then.
         self._eof = False
         self._charge = 0  # What the budget knows that this session holds.
 
     # For the handlers.
 
-    def reply(self) -> Reply:
-        """Take the next place in the order of answers, for the frame that is being dispatched."""
-        return self._answers.reply(self._frame_size)
+    def reply(self, overtakers: Overtakers = NOBODY) -> Reply:
+        """Take the next place in the order of answers, for the frame that is being dispatched.
+
+        Until the answer is sent, only frames of the APIs in `overtakers` are dispatched.
+        """
+        return self._answers.reply(self._frame_size, overtakers)
 
     def send_now(self, data: bytes) -> None:
         """Answer the frame that is being dispatched: the same as `reply().send([data])`."""
         answers = self._answers
         if answers.pending:
-            answers.reply(self._frame_size).send((data,))
+            answers.reply(self._frame_size, answers.overtakers).send((data,))
         else:
             answers.send_now(data)
 
@@ -233,6 +243,8 @@ class Session(asyncio.BufferedProtocol):
         hub = self._hub
         buffer, view, dispatch = hub.buffer, hub.view, hub.dispatch
         size_max = hub.config.request_bytes_max
+        answers = self._answers
+        pending = answers.pending
         position = count = 0
         self._partial = None
         try:
@@ -240,6 +252,9 @@ class Session(asyncio.BufferedProtocol):
                 (size,) = _unpack_size(buffer, position)
                 start = position + SIZE_BYTES
                 if size > size_max or start + size > end:
+                    break
+                if pending and _unpack_key(buffer, start)[0] not in answers.overtakers:
+                    self._hold_back(_unpack_key(buffer, start)[0])
                     break
                 position = start + size
                 self._frame_size = size
@@ -255,6 +270,10 @@ class Session(asyncio.BufferedProtocol):
         self._keep(position, end)
 
     def _take_large_frame(self, frame: LargeFrame) -> None:
+        key = int.from_bytes(frame.view[SIZE_BYTES : SIZE_BYTES + KEY_BYTES], "big", signed=True)
+        if self._answers.pending and key not in self._answers.overtakers:
+            self._hold_back(key)
+            return
         self._partial = None
         self._frame_size = frame.total - SIZE_BYTES
         self._hub.counters.frames += 1
@@ -342,9 +361,12 @@ class Session(asyncio.BufferedProtocol):
         if change:
             self._charge = held
             budget.charge(change)
-        mid_request = self._partial is not None
+        is_held_back = self._is_held_back()
+        mid_request = self._partial is not None and not is_held_back
         if not mid_request:
             budget.release(self)
+        if is_held_back:
+            return
         if self._halted:
             if self._within(2) and budget.may_receive(self, mid_request=mid_request):
                 self._resume()
@@ -363,6 +385,20 @@ class Session(asyncio.BufferedProtocol):
             and answers.unsent_bytes <= config.unsent_bytes_max // divisor
         )
 
+    def _hold_back(self, key: int) -> None:
+        """The next frame, which is complete, may not overtake what is pending."""
+        self._held_key = key
+        self._halt()
+
+    def _is_held_back(self) -> bool:
+        answers = self._answers
+        if self._held_key is None:
+            return False
+        if answers.pending and self._held_key not in answers.overtakers:
+            return True
+        self._held_key = None
+        return False
+
     def _halt(self) -> None:
         self._halted = True
         self._hub.counters.pauses += 1
@@ -379,10 +415,13 @@ class Session(asyncio.BufferedProtocol):
         if self._halted:
             return
         partial = self._partial
-        if isinstance(partial, bytes):
-            self._hub.space_after(partial)
+        if isinstance(partial, bytes) or (partial is not None and partial.is_complete):
             self._answers.gathering = True
-            self._take_frames(len(partial))
+            if isinstance(partial, bytes):
+                self._hub.space_after(partial)
+                self._take_frames(len(partial))
+            else:
+                self._take_large_frame(partial)
             self._answers.gathering = False
             self._answers.flush()
             self._settle()

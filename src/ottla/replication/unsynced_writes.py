@@ -1,0 +1,42 @@
+"""Writes without an acknowledgement (acks=0) that no reader sees before the disk has them.
+
+The producer hears nothing of them. What comes next on its connection, other than writes, waits
+until they can be seen, as it would behind writes that are answered.
+"""
+
+from functools import partial
+
+from ottla.network.answers import Reply
+from ottla.protocol.errors import ApiError
+from ottla.replication.partition import Partition
+
+Unsynced = tuple[Partition, int]  # And the offset behind the write.
+
+
+class UnsyncedWrites:
+    """Skips `reply` when all that was added is synced, or cannot be. Writes are added to it as long
+    as its reply is the newest; so a stream of them costs one waiter for each sync."""
+
+    __slots__ = ("_ends", "reply")
+
+    def __init__(self, reply: Reply) -> None:
+        self.reply = reply
+        self._ends: dict[Partition, int] = {}  # The offsets behind the last writes.
+
+    def add_all(self, writes: list[Unsynced]) -> None:
+        for partition, end_offset in writes:
+            is_new = partition not in self._ends
+            self._ends[partition] = end_offset
+            if is_new:
+                self._wait(partition)
+
+    def _wait(self, partition: Partition) -> None:
+        partition.flushed_waiters.add(self._ends[partition], partial(self._on_synced, partition))
+
+    def _on_synced(self, partition: Partition, error: ApiError | None) -> None:
+        if error is None and partition.log.flushed_offset < self._ends[partition]:
+            self._wait(partition)
+            return
+        del self._ends[partition]
+        if not self._ends:
+            self.reply.skip()
