@@ -11,7 +11,7 @@ def test_it_is_written_as_kafka_does() -> None:
 
     assert state.to_json() == (
         '{"leaderId":-1,"leaderEpoch":7,"votedId":2,'
-        '"votedDirectoryId":"CgsMDQ4PEBESExQVFhcYGQ","data_version":1}'
+        '"votedDirectoryId":"CgsMDQ4PEBESExQVFhcYGQ","data_version":1,"crc32c":"453ac01c"}'
     )
 
 

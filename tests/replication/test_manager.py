@@ -260,6 +260,25 @@ def test_a_topic_that_was_made_anew_begins_with_an_empty_log(kit):
     assert code_of(kit, topic_id("topic")) is ErrorCode.unknown_topic_id
 
 
+def test_after_a_start_what_was_deleted_goes_and_what_nobody_knows_is_set_aside():
+    kit = ManagerKit()
+    for name in ("deleted", "unknown", "again"):
+        kit.create(name, replicas=(1,))
+        append(kit.replicas.find(name, 0), name.encode())
+    kit.logs.flush()
+    kit.disk.kill()
+    new = ManagerKit(kit.disk)
+    image = MetadataImage()
+    image.replay(TopicRecord(name="again", topic_id=topic_id("other")))
+    image.replay(replace(kit.image.partition("again", 0), topic_id=topic_id("other")))
+    new.replicas.load(image, {topic_id("deleted")})
+    names = new.disk.list("/data")
+    assert [name.partition(".")[0] for name in names if name.endswith("-delete")] == ["deleted-0"]
+    strays = [name.partition(".")[0] for name in names if name.endswith("-stray")]
+    assert strays == ["again-0", "unknown-0"]
+    assert new.replicas.find("again", 0).log.log_end_offset == 0
+
+
 def test_leadership_that_others_had_meanwhile_is_taken_up_anew(kit):
     """A whole image does not tell who led in the epochs between."""
     kit.create("topic")

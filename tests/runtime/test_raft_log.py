@@ -31,7 +31,15 @@ class Bench:
         return self.log
 
     def append(self, epoch, *words):
-        batch = build_batch([Record(timestamp=1000, value=word.encode()) for word in words])
+        """The first batch of an epoch is its leader's."""
+        begins = epoch > self.log.epoch_of(self.log.end_offset - 1)
+        batch = build_batch(
+            [
+                Record(timestamp=1000, key=b"\0\0\0\2" if begins else None, value=word.encode())
+                for word in words
+            ],
+            control=begins,
+        )
         self.append_batch(batch, epoch)
 
     def append_batch(self, batch, epoch):
@@ -57,7 +65,7 @@ class Bench:
         snapshot_id = OffsetAndEpoch(offset, log.epoch_of(offset - 1))
         size = log.snapshots.write(snapshot_id, voter_set, ["state"], TextCodec(), 0)
         log.roll()
-        log.save_recovery_point(offset)
+        log.sync_recovery_point()
         log.on_snapshot_written(snapshot_id, size)
         log.remove_passed()
         return snapshot_id
@@ -212,6 +220,7 @@ def test_a_crash_right_after_the_snapshot_got_its_name_leaves_it_in_place(bench,
     bench.append(1, *"abc"[:end_offset])
     bench.log.flush()
     snapshot_id = OffsetAndEpoch(2, 4)
+    bench.log.expect_snapshot(snapshot_id)
     bench.log.snapshots.write(snapshot_id, voters(1), ["state"], TextCodec(), 0)
     bench.disk.crash()
     bench.open()
@@ -270,7 +279,6 @@ def test_a_log_that_lost_what_was_committed_is_refused(bench):
     bench.append(1, "a", "b")
     bench.append(1, "c")
     bench.log.flush()
-    bench.log.save_recovery_point(3)
     path = f"{DIRECTORY}/{0:020d}.log"
     content = bench.disk.read_bytes(path)
     bench.disk.write_atomically(path, content[: read_header(content).size])

@@ -53,10 +53,26 @@ def test_meta_properties(filesystem: FaultyFilesystem) -> None:
     meta = MetaProperties("4L6g3nShT-eMCtK--X86sw", 3, "WGX1yWxjTEuwNvAV2WSlvA")
     write_meta_properties(filesystem, "/data", meta)
     assert filesystem.read_bytes("/data/meta.properties") == (
-        b"#\ncluster.id=4L6g3nShT-eMCtK--X86sw\ndirectory.id=WGX1yWxjTEuwNvAV2WSlvA\n"
+        b"#crc32c=a10c65ff\ncluster.id=4L6g3nShT-eMCtK--X86sw\ndirectory.id=WGX1yWxjTEuwNvAV2WSlvA\n"
         b"node.id=3\nversion=1\n"
     )
     assert read_meta_properties(filesystem, "/data") == meta
+
+
+def test_a_flipped_bit_of_meta_properties_is_refused_or_changes_nothing(
+    filesystem: FaultyFilesystem,
+) -> None:
+    meta = MetaProperties("4L6g3nShT-eMCtK--X86sw", 3, "WGX1yWxjTEuwNvAV2WSlvA")
+    write_meta_properties(filesystem, "/data", meta)
+    refused = 0
+    for bit in range(8 * filesystem.size("/data/meta.properties")):
+        filesystem.flip_bit("/data/meta.properties", *divmod(bit, 8))
+        try:
+            assert read_meta_properties(filesystem, "/data") == meta
+        except CorruptCheckpoint:
+            refused += 1
+        filesystem.flip_bit("/data/meta.properties", *divmod(bit, 8))
+    assert refused > 0
 
 
 def test_meta_properties_written_by_kafka(filesystem: FaultyFilesystem) -> None:
@@ -70,7 +86,7 @@ def test_meta_properties_written_by_kafka(filesystem: FaultyFilesystem) -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"", "version None"),
+        (b"", "no version"),
         (b"version=0\nbroker.id=1\n", "version 0"),
         (b"version=1\nnode.id=1\n", r"no cluster\.id"),
         (b"version=1\nnode.id=one\ncluster.id=x\n", "'one'"),
@@ -102,8 +118,14 @@ def test_partition_metadata(filesystem: FaultyFilesystem) -> None:
     topic_id = UUID("e0bea0de-7485-4fe7-8c0a-d2bef97f3ab3")
     write_partition_metadata(filesystem, "/data", topic_id)
     assert filesystem.read_bytes("/data/partition.metadata") == (
-        b"version: 0\ntopic_id: 4L6g3nSFT-eMCtK--X86sw"
+        b"version: 0\ntopic_id: 4L6g3nSFT-eMCtK--X86sw\ncrc32c: 737e1d01"
     )
+    assert read_partition_metadata(filesystem, "/data") == topic_id
+    filesystem.flip_bit("/data/partition.metadata", 25)
+    with pytest.raises(CorruptCheckpoint, match="checksum"):
+        read_partition_metadata(filesystem, "/data")
+    kafkas = b"version: 0\ntopic_id: 4L6g3nSFT-eMCtK--X86sw"
+    filesystem.write_atomically("/data/partition.metadata", kafkas)
     assert read_partition_metadata(filesystem, "/data") == topic_id
     filesystem.write_atomically("/data/partition.metadata", b"version: 0\n")
     with pytest.raises(CorruptCheckpoint, match="no topic id"):

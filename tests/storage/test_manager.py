@@ -242,6 +242,25 @@ def test_a_topic_made_anew_does_not_see_the_records_of_the_old_one():
     assert broker.logs.get(ORDERS).topic_id == OTHER_ID
 
 
+def test_a_log_of_another_topic_of_the_name_is_set_aside_and_never_removed(caplog):
+    broker = Broker()
+    append(broker.create(topic_id=TOPIC_ID), b"old")
+    broker.logs.flush()
+    broker.create(topic_id=OTHER_ID)
+    for _ in range(2):
+        broker.restart()
+        broker.now_ms += 10**9
+        broker.logs.remove_discarded()
+    [stray] = [name for name in broker.filesystem.list("/data") if name.endswith("-stray")]
+    assert stray.startswith("orders-0.")
+    assert b"old" in broker.filesystem.read_bytes(f"/data/{stray}/{0:020d}.log")
+    assert "is set aside as" in caplog.text
+    assert (
+        f"/data: 1 set aside under a name that ends in -stray, to be removed by hand: {stray}"
+        in (caplog.text)
+    )
+
+
 def test_a_failed_directory_goes_offline_and_the_other_goes_on():
     broker = Broker("/a", "/b")
     first = broker.create(TopicPartition("orders", 0))

@@ -3,7 +3,13 @@ from uuid import uuid4
 import pytest
 
 from ottla.protocol.topics import TopicPartition
-from ottla.storage.partition_names import is_deleted, name_for_deletion, parse_partition
+from ottla.storage.partition_names import (
+    is_deleted,
+    is_stray,
+    name_for_deletion,
+    name_for_stray,
+    parse_partition,
+)
 
 
 @pytest.mark.parametrize(
@@ -30,3 +36,11 @@ def test_names_for_deletion(topic):
     assert is_deleted(name)
     assert parse_partition(name) is None
     assert not is_deleted("orders-delete")
+
+
+def test_what_is_set_aside_is_neither_a_partition_nor_deleted():
+    name = name_for_stray(TopicPartition("x" * 249, 1), uuid4())
+    assert len(name) <= 255
+    assert is_stray(name)
+    assert parse_partition(name) is None
+    assert not is_deleted(name)

@@ -228,9 +228,7 @@ class MetadataQuorum:
 
     def close(self) -> None:
         """For a thread, at last."""
-        log = self.driver.log
-        log.close()
-        log.save_recovery_point(self.applier.applied_offset)
+        self.driver.log.close()
 
     def _new_runtime(self, log: RaftCommitLog) -> MachineRuntime[ControllerMachine]:
         environment = self._environment

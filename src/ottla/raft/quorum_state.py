@@ -1,17 +1,22 @@
 """The file `quorum-state`: what a replica must not forget about elections.
 
-Kafka's format, JSON of version 1; version 0, which also has the voters, is read.
+Kafka's format, JSON of version 1; version 0, which also has the voters, is read. A checksum is
+added, which Kafka ignores: a vote or an epoch that is not what was saved elects two leaders.
 """
 
 import base64
 import json
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
+
+from crc32c import crc32c
 
 from ottla.raft.voters import ReplicaKey
 
 _VERSIONS_READ = (0, 1)
 _NOBODY = -1
+_CHECKSUM = "crc32c"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +34,16 @@ class QuorumState:
             "votedDirectoryId": _uuid_text(voted.directory_id),
             "data_version": 1,
         }
-        return json.dumps(content, separators=(",", ":"))
+        return _dump({**content, _CHECKSUM: _checksum(content)})
 
     @classmethod
     def from_json(cls, text: str) -> "QuorumState":
         """Raises ValueError with what is wrong."""
         try:
             content = json.loads(text)
+            checksum = content.pop(_CHECKSUM, None)
+            if checksum is not None and checksum != _checksum(content):
+                raise ValueError("its checksum is wrong")
             version = content["data_version"]
             if version not in _VERSIONS_READ:
                 raise ValueError(f"unknown version {version}")
@@ -47,8 +55,16 @@ class QuorumState:
                 leader_id=None if leader_id == _NOBODY else leader_id,
                 voted=None if voted_id == _NOBODY else voted,
             )
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ValueError(f"not a quorum-state file: {error}") from error
+
+
+def _dump(content: dict[str, Any]) -> str:
+    return json.dumps(content, separators=(",", ":"))
+
+
+def _checksum(content: dict[str, Any]) -> str:
+    return f"{crc32c(_dump(content).encode()):08x}"
 
 
 def _uuid_text(value: UUID | None) -> str:

@@ -157,10 +157,13 @@ class ReplicaManager:
         """Take up everything that an image gives to this broker, and nothing else.
 
         The image is current, or this broker could remove what it has been given since. A crash may
-        have left the logs of topics that were deleted. Logs that nobody knows are left alone:
-        better to waste space than to remove what somebody wants back.
+        have left the logs of topics that were deleted. Logs of topics that nobody knows are set
+        aside: better to waste space than to remove what somebody wants back.
         """
         self._image = image
+        for log in list(self._logs.logs()):
+            if log.topic_id in removed_topic_ids:
+                self._logs.delete(log.topic_partition)
         refused_ids = {refused.topic.topic_id for refused in self._refused.values()}
         for topic_id in (self._names.keys() | refused_ids) - image.topics_by_id.keys():
             self._remove_topic(topic_id)
@@ -168,10 +171,8 @@ class ReplicaManager:
             for state in topic.partitions.values():
                 self._apply_partition(topic, state)
         for log in list(self._logs.logs()):
-            if log.topic_id in removed_topic_ids:
-                self._logs.delete(log.topic_partition)
-            elif log.topic_id not in self._names:
-                logger.warning("%s is not in the cluster; it is left alone", log.directory)
+            if log.topic_id not in image.topics_by_id:
+                self._logs.set_aside(log.topic_partition)
 
     def on_record(self, record: object, image: MetadataImage) -> None:
         """A record has been committed and is in the image."""

@@ -92,7 +92,7 @@ class MetadataSnapshots:
     ) -> int:
         size = log.snapshots.write(snapshot_id, voters, records, self._codec, self._now_ms())
         log.roll()
-        log.save_recovery_point(snapshot_id.offset)
+        log.sync_recovery_point()
         return size
 
     def _on_written(

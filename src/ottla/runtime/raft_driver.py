@@ -387,6 +387,7 @@ class RaftDriver:
         if content.voters is None:
             raise ValueError(f"snapshot {snapshot_id} does not say who votes")
         prepared = self._listener.prepare_snapshot(content)
+        self.log.expect_snapshot(snapshot_id)
         return content.voters, prepared, self.log.snapshots.finish_part(snapshot_id)
 
     def _put_in_place(

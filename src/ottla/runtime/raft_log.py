@@ -7,10 +7,15 @@ ends, which then tells the epoch of what is gone.
 A snapshot that was fetched takes the log's place when its file has its name: the old log is removed
 after that, or by the next `open`.
 
+Every batch is checked when the log is opened. What had been synced and is damaged stops the start:
+a voter that forgets what it has acknowledged can undo what a majority has decided, and topics that
+are forgotten take their records along. Only what is past the recovery point may be torn.
+
 It belongs to the loop's thread, except for what is said to be for threads.
 """
 
 import logging
+import threading
 from bisect import bisect_right
 from collections.abc import Iterator
 from operator import attrgetter
@@ -20,15 +25,15 @@ from ottla.protocol.topics import CLUSTER_METADATA_TOPIC, TopicPartition
 from ottla.raft.control_records import voters_in
 from ottla.raft.log import OffsetAndEpoch
 from ottla.raft.voters import VoterHistory, VoterSet
-from ottla.records.batch import iterate_headers
+from ottla.records.batch import BatchHeader, iterate_headers
+from ottla.runtime.recovery_point import RecoveryPoint
 from ottla.runtime.snapshots import SnapshotStore
-from ottla.storage.checkpoints import RECOVERY_POINT_CHECKPOINT, read_offsets, write_offsets
 from ottla.storage.config import LogConfig
-from ottla.storage.errors import NotCached, StorageError
+from ottla.storage.errors import CorruptLog, NotCached, StorageError
 from ottla.storage.filesystem import Filesystem
+from ottla.storage.leader_epochs import UNDEFINED_EPOCH
 from ottla.storage.log import PartitionLog
 from ottla.storage.reading import LogSlice
-from ottla.storage.text_checkpoint import CorruptCheckpoint
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +42,12 @@ READ_BYTES: Final = 1 << 16
 
 _LOG_CONFIG: Final = LogConfig(cleanup_policy=(), message_timestamp_after_max_ms=2**63 - 1)
 _BEGINNING: Final = OffsetAndEpoch(0, 0)
+_UNKNOWN_OFFSET: Final = 2**63 - 1
+_DAMAGED: Final = (
+    "This had been synced, so it is not cut off, and nothing was changed. If other nodes of the "
+    "cluster run, move the log directory away and start the node with --join HOST:PORT of one of "
+    "them; otherwise restore the directory from a backup"
+)
 
 
 class ReadBatches(NamedTuple):
@@ -49,10 +60,14 @@ class ReadBatches(NamedTuple):
 class RaftLog:
     """Implements `ottla.raft.log.ReplicatedLog`."""
 
-    def __init__(self, log: PartitionLog, snapshots: SnapshotStore) -> None:
+    def __init__(
+        self, log: PartitionLog, snapshots: SnapshotStore, recovery_point: RecoveryPoint
+    ) -> None:
         """Made by `open`."""
         self.snapshots = snapshots
         self._log = log
+        self._recovery_point = recovery_point
+        self._recovery_point_guard = threading.Lock()  # It is never ahead of a truncation.
         self._sizes = snapshots.list()  # The oldest first.
         self._start = self._find_start()
 
@@ -63,27 +78,34 @@ class RaftLog:
         filesystem.make_directory(directory)
         snapshots = SnapshotStore(filesystem, directory)
         snapshots.remove_parts()
-        recovery_point = _read_recovery_point(filesystem, directory)
-        log = PartitionLog.open(
-            directory,
-            METADATA_PARTITION,
-            None,
-            _LOG_CONFIG,
-            filesystem,
-            now_ms,
-            recovery_point=recovery_point,
-        )
-        _complete_epochs(log)
-        newest = max(snapshots.list(), default=None)
-        if newest is not None and not _continues(log, newest):
-            _restart(log, newest.offset)
-        if log.log_end_offset < recovery_point:
-            raise StorageError(
+        recovery_point = RecoveryPoint(filesystem, directory)
+        reached = recovery_point.reached
+        try:
+            log = PartitionLog.open(
                 directory,
-                f"the log ends at offset {log.log_end_offset}, and it had reached {recovery_point}",
+                METADATA_PARTITION,
+                None,
+                _LOG_CONFIG,
+                filesystem,
+                now_ms,
+                recovery_point=_UNKNOWN_OFFSET if reached is None else reached.offset,
+                checks_all=True,
             )
-        log.flush()
-        return cls(log, snapshots)
+            _validate_history(log)
+        except CorruptLog as error:
+            raise StorageError(data_directory, f"{error}. {_DAMAGED}") from error
+        newest = max(snapshots.list(), default=None)
+        if (
+            newest is not None
+            and newest.offset >= (reached or _BEGINNING).offset
+            and not _continues(log, newest)
+        ):
+            _restart(log, newest.offset)
+        opened = cls(log, snapshots, recovery_point)
+        if reached is not None:
+            opened._validate_reached(data_directory, reached)
+        opened.flush()
+        return opened
 
     # What the core asks.
 
@@ -126,13 +148,16 @@ class RaftLog:
         self._log.append_as_follower(memoryview(batch))
 
     def truncate_to(self, offset: int) -> None:
-        self._log.truncate_to(offset)
+        with self._recovery_point_guard:
+            self._take_back(self._place_before(offset))
+            self._log.truncate_to(offset)
 
     def restart_at(self, snapshot_id: OffsetAndEpoch, size: int) -> None:
         """The snapshot, whose file has its name, takes the place of everything."""
-        self._sizes = {snapshot_id: size}
-        self._start = snapshot_id
-        _restart(self._log, snapshot_id.offset)
+        with self._recovery_point_guard:
+            self._sizes = {snapshot_id: size}
+            self._start = snapshot_id
+            _restart(self._log, snapshot_id.offset)
 
     def on_snapshot_written(self, snapshot_id: OffsetAndEpoch, size: int) -> None:
         """The log now starts at the snapshot before; `remove_passed` removes what is older."""
@@ -158,7 +183,20 @@ class RaftLog:
         return self._log.truncations_count
 
     def flush(self) -> int:
-        return self._log.flush()
+        truncations_count = self._log.truncations_count
+        flushed_offset = self._log.flush()
+        with self._recovery_point_guard:
+            if truncations_count == self._log.truncations_count:
+                try:
+                    self._note_synced()
+                except OSError as error:
+                    raise self._log.home.fail(error, while_syncing=True) from error
+        return flushed_offset
+
+    def expect_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
+        """Before a snapshot that was fetched gets its name: the log may be longer, and wrong."""
+        with self._recovery_point_guard:
+            self._take_back(snapshot_id)
 
     @property
     def flushed_offset(self) -> int:
@@ -208,18 +246,43 @@ class RaftLog:
         """Begin a segment, so that what is before can be removed one day."""
         self._log.roll()
 
-    def save_recovery_point(self, committed_offset: int) -> None:
-        """From here on, damage before it is not taken for the end of a log that was torn.
-
-        What is committed is never cut, so it never has to go back.
-        """
-        path = f"{self._log.directory}/{RECOVERY_POINT_CHECKPOINT}"
-        offset = min(committed_offset, self._log.flushed_offset)
-        self._log.flush_leader_epochs()
-        write_offsets(self._log.home.filesystem, path, {METADATA_PARTITION: offset})
+    def sync_recovery_point(self) -> None:
+        """It moves with each flush; from here on it also survives a loss of power."""
+        with self._recovery_point_guard:
+            self._recovery_point.sync()
 
     def close(self) -> None:
         self._log.close()
+        with self._recovery_point_guard:
+            self._note_synced()
+            self._recovery_point.close()
+
+    def _take_back(self, place: OffsetAndEpoch) -> None:
+        reached = self._recovery_point.reached
+        if reached is None or reached.offset > place.offset:
+            self._recovery_point.go_back(place)
+
+    def _note_synced(self) -> None:
+        self._recovery_point.note(self._place_before(self._log.flushed_offset))
+
+    def _place_before(self, offset: int) -> OffsetAndEpoch:
+        """With the epoch of the record before it, as far as the log has it."""
+        if offset <= self._start.offset:
+            return OffsetAndEpoch(offset, self._start.epoch)
+        return OffsetAndEpoch(offset, self._log.leader_epochs.epoch_for_offset(offset - 1))
+
+    def _validate_reached(self, data_directory: str, reached: OffsetAndEpoch) -> None:
+        log = self._log
+        problem = None
+        if log.log_end_offset < reached.offset:
+            problem = (
+                f"the metadata log ends at offset {log.log_end_offset}, "
+                f"and it had reached {reached.offset}"
+            )
+        elif self._start.offset < reached.offset and self._place_before(reached.offset) != reached:
+            problem = f"the metadata log has another epoch than {reached} says"
+        if problem is not None:
+            raise StorageError(data_directory, f"{problem}. {_DAMAGED}")
 
     def _find(
         self, offset: int, size_max: int, offset_limit: int, *, cached_only: bool
@@ -254,30 +317,34 @@ def metadata_directory(data_directory: str) -> str:
     return f"{data_directory}/{METADATA_PARTITION}"
 
 
-def _read_recovery_point(filesystem: Filesystem, directory: str) -> int:
-    """Without one, all of the log is checked."""
-    try:
-        offsets = read_offsets(filesystem, f"{directory}/{RECOVERY_POINT_CHECKPOINT}")
-    except CorruptCheckpoint as error:
-        logger.warning("the whole log of the metadata is checked: %s", error)
-        return 0
-    return offsets.get(METADATA_PARTITION, 0)
+def _validate_history(log: PartitionLog) -> None:
+    """Of what no checksum covers: offsets without a gap, epochs that begin with their leader.
 
-
-def _complete_epochs(log: PartitionLog) -> None:
-    """The file of the epochs may be missing or damaged; the batches have them too."""
+    The epochs are read from the batches; their file may be missing or damaged.
+    """
     offset, end_offset = log.log_start_offset, log.log_end_offset
-    entries = log.leader_epochs.entries
-    if offset == end_offset or (entries and entries[0].start_offset <= offset):
-        return
     log.leader_epochs.clear()
     while offset < end_offset:
         found = log.read(offset, READ_BYTES, end_offset)
         assert found is not None, "there is something before the end"
-        for _, header in iterate_headers(found.read()):
+        for position, header in iterate_headers(found.read()):
+            problem = _problem(header, offset, log.leader_epochs.latest_epoch)
+            if problem is not None:
+                raise CorruptLog(found.file.path, found.position + position, offset, problem)
             if header.partition_leader_epoch > log.leader_epochs.latest_epoch:
                 log.leader_epochs.assign(header.partition_leader_epoch, header.base_offset)
-        offset = found.next_offset
+            offset = header.next_offset
+
+
+def _problem(header: BatchHeader, offset: int, epoch: int) -> str | None:
+    if header.base_offset != offset:
+        return f"a batch of offset {header.base_offset} is where {offset} should be"
+    if header.partition_leader_epoch < max(epoch, 0):
+        return f"epoch {header.partition_leader_epoch} comes after {epoch}"
+    begins = header.partition_leader_epoch > epoch and epoch != UNDEFINED_EPOCH
+    if begins and not header.is_control:
+        return f"no leader begins epoch {header.partition_leader_epoch}"
+    return None
 
 
 def _continues(log: PartitionLog, snapshot_id: OffsetAndEpoch) -> bool:

@@ -16,6 +16,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
+from crc32c import crc32c
+
 from ottla.protocol.topics import TopicPartition
 from ottla.storage.filesystem import Filesystem
 from ottla.storage.text_checkpoint import CorruptCheckpoint, read_entries, write_entries
@@ -30,6 +32,8 @@ BROKER_EPOCH = ".ottla_broker_epoch"
 PARTITION_METADATA = "partition.metadata"
 
 META_PROPERTIES_VERSION = 1
+_CHECKSUM = "crc32c"
+_CHECKSUM_COMMENT = f"#{_CHECKSUM}="
 
 
 def write_offsets(filesystem: Filesystem, path: str, offsets: Mapping[TopicPartition, int]) -> None:
@@ -56,25 +60,32 @@ class MetaProperties:
 
 
 def write_meta_properties(filesystem: Filesystem, directory: str, meta: MetaProperties) -> None:
+    """With a checksum in a comment, which Kafka skips."""
     text = (
-        "#\n"
         f"cluster.id={meta.cluster_id}\n"
         f"directory.id={meta.directory_id}\n"
         f"node.id={meta.node_id}\n"
         f"version={META_PROPERTIES_VERSION}\n"
     )
-    filesystem.write_atomically(f"{directory}/{META_PROPERTIES}", text.encode())
+    content = f"{_CHECKSUM_COMMENT}{_checksum(text)}\n{text}".encode()
+    filesystem.write_atomically(f"{directory}/{META_PROPERTIES}", content)
 
 
 def read_meta_properties(filesystem: Filesystem, directory: str) -> MetaProperties | None:
-    """None when the directory is new."""
+    """None when the directory is new. CorruptCheckpoint if it is damaged."""
     path = f"{directory}/{META_PROPERTIES}"
     if not filesystem.exists(path):
         return None
-    values = _parse_pairs(filesystem.read_bytes(path).decode(errors="replace"), "=")
+    text = filesystem.read_bytes(path).decode(errors="replace")
+    first, _, rest = text.partition("\n")
+    if first.startswith(_CHECKSUM_COMMENT) and first != _CHECKSUM_COMMENT + _checksum(rest):
+        raise CorruptCheckpoint(path, f"its checksum is wrong (the line {first!r})")
+    values = _parse_pairs(text, "=")
     version = values.get("version")
     if version != str(META_PROPERTIES_VERSION):
-        raise CorruptCheckpoint(path, f"version {version} is not known")
+        raise CorruptCheckpoint(
+            path, f"version {version} is not known" if version else "no version"
+        )
     try:
         return MetaProperties(
             values["cluster.id"], int(values["node.id"]), values.get("directory.id", "")
@@ -129,9 +140,10 @@ def remove_clean_shutdown(filesystem: Filesystem, directory: str) -> None:
 def write_partition_metadata(
     filesystem: Filesystem, directory: str, topic_id: UUID, *, sync: bool = True
 ) -> None:
-    """Without `sync` a crash may lose or tear it."""
+    """Without `sync` a crash may lose or tear it. Kafka reads two lines, and not the checksum."""
     encoded = base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
-    data = f"version: 0\ntopic_id: {encoded}".encode()
+    text = f"version: 0\ntopic_id: {encoded}"
+    data = f"{text}\n{_CHECKSUM}: {_checksum(encoded)}".encode()
     path = f"{directory}/{PARTITION_METADATA}"
     if sync:
         filesystem.write_atomically(path, data)
@@ -156,10 +168,16 @@ def read_partition_metadata(filesystem: Filesystem, directory: str) -> UUID | No
     if not filesystem.exists(path):
         return None
     values = _parse_pairs(filesystem.read_bytes(path).decode(errors="replace"), ":")
+    if values.get(_CHECKSUM) not in (None, _checksum(values.get("topic_id", ""))):
+        raise CorruptCheckpoint(path, "its checksum is wrong")
     try:
         return UUID(bytes=base64.urlsafe_b64decode(values["topic_id"] + "=="))
     except (KeyError, ValueError):
         raise CorruptCheckpoint(path, "it has no topic id") from None
+
+
+def _checksum(text: str) -> str:
+    return f"{crc32c(text.encode()):08x}"
 
 
 def _parse_pairs(text: str, separator: str) -> dict[str, str]:

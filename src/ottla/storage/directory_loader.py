@@ -20,10 +20,12 @@ from ottla.storage.config import LogConfig
 from ottla.storage.errors import CorruptLog
 from ottla.storage.log import PartitionLog
 from ottla.storage.log_directory import LogDirectory
-from ottla.storage.partition_names import is_deleted, parse_partition
+from ottla.storage.partition_names import is_deleted, is_stray, parse_partition
 from ottla.storage.text_checkpoint import CorruptCheckpoint
 
 _logger = logging.getLogger(__name__)
+
+STRAYS_NAMED = 5
 
 
 class LoadedDirectory(NamedTuple):
@@ -74,6 +76,7 @@ class DirectoryLoader:
                 home.path,
                 len(logs),
             )
+        self._report_strays()
         epochs = (epoch for epoch in (clean_epoch, crash_epoch) if epoch is not None)
         return LoadedDirectory(logs, corrupt, -1 if corrupt else max(epochs, default=-1))
 
@@ -85,6 +88,18 @@ class DirectoryLoader:
                 self._home.discard([path], 0)
             elif topic_partition and topic_partition.topic != CLUSTER_METADATA_TOPIC:
                 yield topic_partition
+
+    def _report_strays(self) -> None:
+        strays = [name for name in self._home.filesystem.list(self._home.path) if is_stray(name)]
+        if strays:
+            more = f" and {len(strays) - STRAYS_NAMED} more" if len(strays) > STRAYS_NAMED else ""
+            _logger.warning(
+                "%s: %d set aside under a name that ends in -stray, to be removed by hand: %s%s",
+                self._home.path,
+                len(strays),
+                ", ".join(strays[:STRAYS_NAMED]),
+                more,
+            )
 
     def _load_partition(
         self, topic_partition: TopicPartition

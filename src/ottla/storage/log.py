@@ -126,12 +126,13 @@ class PartitionLog:
         clean_shutdown: bool = False,
         producer_expiration_ms: int = EXPIRATION_MS,
         home: LogDirectory | None = None,
+        checks_all: bool = False,
     ) -> Self:
         """Load the log that is in `directory`, or begin an empty one there.
 
         After a clean shutdown nothing is checked. Otherwise the batches from the segment of the
-        recovery point on are: a tail that is damaged past the recovery point is cut off, damage
-        before it raises CorruptLog.
+        recovery point on are, or those of all segments if `checks_all`: a tail that is damaged past
+        the recovery point is cut off, damage before it raises CorruptLog.
         """
         home = home or LogDirectory(parent_of(directory), filesystem)
         request = LoadRequest(
@@ -143,6 +144,7 @@ class PartitionLog:
             log_start_offset=log_start_offset,
             clean_shutdown=clean_shutdown,
             producer_expiration_ms=producer_expiration_ms,
+            checks_all=checks_all,
         )
         loaded = load_log(home, request)
         log = cls(home, directory, topic_partition, topic_id, config, loaded)

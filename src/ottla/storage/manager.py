@@ -47,7 +47,7 @@ from ottla.storage.errors import CorruptLog, StorageError
 from ottla.storage.filesystem import Filesystem, Lock, parent_of
 from ottla.storage.log import PartitionLog
 from ottla.storage.log_directory import LogDirectory
-from ottla.storage.partition_names import name_for_deletion
+from ottla.storage.partition_names import name_for_deletion, name_for_stray
 from ottla.storage.throttle import Throttle
 
 _logger = logging.getLogger(__name__)
@@ -197,8 +197,8 @@ class LogManager:
     ) -> PartitionLog:
         """Make the log of a partition, in the directory with the fewest.
 
-        A log of an earlier topic of that name makes room for it. Nothing is synced: the first
-        flush does that for all partitions that were made before.
+        A log of another topic of that name is set aside. Nothing is synced: the first flush does
+        that for all partitions that were made before.
         """
         corrupt = self._corrupt.get(topic_partition)
         if corrupt is not None:
@@ -209,7 +209,7 @@ class LogManager:
                 existing.home.check_online()
                 existing.config = config
                 return existing
-            self.delete(topic_partition)
+            self.set_aside(topic_partition)
         log = self._strangers.pop(topic_partition, None)
         if log is None:
             log = self._make(topic_partition, config)
@@ -227,11 +227,37 @@ class LogManager:
         if log is None:
             return
         if log.home.failure is None:
-            self._cleaner.on_deleted(log.directory, topic_partition)
             path = self._path_for_deletion(log.home, topic_partition)
-            self._guarded(log, lambda log: log.rename_for_deletion(path))
+            self._rename(log, path)
             log.home.discard([path], log.config.file_delete_delay_ms)
-        del self._logs[topic_partition]
+        self._forget(log)
+
+    def set_aside(self, topic_partition: TopicPartition) -> None:
+        """Take a log out of use whose topic the cluster does not have.
+
+        Perhaps the metadata is what is wrong, so nothing is removed: the directory gets a name that
+        ends in `-stray`, and is a person's to remove or to rename.
+        """
+        log = self._logs[topic_partition]
+        if log.home.failure is None:
+            before = log.directory
+            path = f"{log.home.path}/{name_for_stray(topic_partition, self._new_id())}"
+            if self._rename(log, path):
+                _logger.warning(
+                    "the cluster has no topic with the id %s of %s; the directory is set aside as "
+                    "%s and is removed by nobody but you",
+                    log.topic_id,
+                    before,
+                    path,
+                )
+        self._forget(log)
+
+    def _rename(self, log: PartitionLog, path: str) -> bool:
+        self._cleaner.on_deleted(log.directory, log.topic_partition)
+        return self._guarded(log, lambda log: log.rename_for_deletion(path))
+
+    def _forget(self, log: PartitionLog) -> None:
+        del self._logs[log.topic_partition]
         self._counts[log.home] -= 1
 
     def set_corrupt_aside(self, topic_partition: TopicPartition) -> None:
@@ -241,9 +267,8 @@ class LogManager:
         """
         corrupt = self._corrupt.pop(topic_partition, None)
         if corrupt is not None:
-            self._filesystem.rename(
-                corrupt.directory, f"{corrupt.directory}.{self._new_id().hex}-stray"
-            )
+            name = name_for_stray(topic_partition, self._new_id())
+            self._filesystem.rename(corrupt.directory, f"{parent_of(corrupt.directory)}/{name}")
 
     @property
     def corrupt(self) -> Mapping[TopicPartition, CorruptLog]:

@@ -8,6 +8,7 @@ from ottla.protocol.topics import TopicPartition
 _NAME_LENGTH_MAX = 255
 _PARTITION = re.compile(r"([a-zA-Z0-9._-]+)-(\d+)")
 _DELETED = re.compile(r".+\.[0-9a-f]{32}-delete")
+_STRAY = re.compile(r".+\.[0-9a-f]{32}-stray")
 
 
 def parse_partition(name: str) -> TopicPartition | None:
@@ -18,9 +19,21 @@ def parse_partition(name: str) -> TopicPartition | None:
 
 def name_for_deletion(topic_partition: TopicPartition, unique: UUID) -> str:
     """So that the partition may be made again while its old directory waits for removal."""
-    suffix = f".{unique.hex}-delete"
-    return str(topic_partition)[: _NAME_LENGTH_MAX - len(suffix)] + suffix
+    return _renamed(topic_partition, f".{unique.hex}-delete")
+
+
+def name_for_stray(topic_partition: TopicPartition, unique: UUID) -> str:
+    """Of a directory that is set aside: nothing removes it but a person."""
+    return _renamed(topic_partition, f".{unique.hex}-stray")
+
+
+def is_stray(name: str) -> bool:
+    return _STRAY.fullmatch(name) is not None
 
 
 def is_deleted(name: str) -> bool:
     return _DELETED.fullmatch(name) is not None
+
+
+def _renamed(topic_partition: TopicPartition, suffix: str) -> str:
+    return str(topic_partition)[: _NAME_LENGTH_MAX - len(suffix)] + suffix

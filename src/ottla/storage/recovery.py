@@ -65,6 +65,7 @@ class LoadRequest:
     log_start_offset: int
     clean_shutdown: bool
     producer_expiration_ms: int
+    checks_all: bool = False  # Also the segments before that of the recovery point.
 
 
 class LoadedLog(NamedTuple):
@@ -204,6 +205,8 @@ class _Recovery:
 
     def _first_to_check(self) -> int:
         """The segment of the recovery point, or one before it whose indexes are not sound."""
+        if self._request.checks_all:
+            return 0
         first = index_of(self.segments, self._request.recovery_point)
         for index in range(first):
             try:
