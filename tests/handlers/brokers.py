@@ -388,11 +388,20 @@ class Node:
             GroupConfigs(configs, self.image).share,
             self.controller,
             self._share_coordinator_at,
+            self._produce_at,
             self._clock,
+            First(),
             self._supervisor,
             self.loop,
             self.executor,
         )
+
+    async def _produce_at(self, broker_id, request):
+        return await self.produce_at(broker_id, request)
+
+    async def produce_at(self, broker_id, _):
+        """What another broker answers to a Produce; tests replace it."""
+        raise ApiError(ErrorCode.coordinator_not_available, f"there is no broker {broker_id}")
 
     def _share_coordinator_at(self, broker_id):
         raise ApiError(ErrorCode.coordinator_not_available, f"there is no broker {broker_id}")

@@ -1,6 +1,7 @@
 """DescribeShareGroupOffsets (90): v0-v1.
 
 How far share groups have come: the offset up to which all records are done, and how many are left.
+A partition without an error has a message if dead letters of the group wait there.
 
 v1  lag (KIP-1226)
 """
@@ -25,6 +26,7 @@ from ottla.groups.partitions import TopicIdPartition, by_topic
 from ottla.groups.share.group import ShareGroup
 from ottla.groups.share.state_coordinator import NO_OFFSET, SharePartitionKey, ShareState
 from ottla.handlers.broker import Broker, RequestContext
+from ottla.handlers.dead_letter_notes import dead_letter_note
 from ottla.handlers.share_state import find_share_group
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
@@ -112,12 +114,14 @@ async def _topic(
 async def _read(
     broker: Broker, group_id: str, place: TopicIdPartition
 ) -> DescribeShareGroupOffsetsResponsePartition:
-    state = await broker.share.persister.read_summary(SharePartitionKey(group_id, *place))
+    key = SharePartitionKey(group_id, *place)
+    state = await broker.share.persister.read_summary(key)
     return _partition(
         place.partition,
         start_offset=state.start_offset,
         leader_epoch=max(0, state.leader_epoch),
         lag=_lag(broker, place, state),
+        note=await dead_letter_note(broker, key, state),
     )
 
 
@@ -140,6 +144,7 @@ def _partition(
     start_offset: int = NO_OFFSET,
     leader_epoch: int = 0,
     lag: int = _UNKNOWN_LAG,
+    note: str | None = None,
     error: ApiError | None = None,
 ) -> DescribeShareGroupOffsetsResponsePartition:
     return DescribeShareGroupOffsetsResponsePartition(
@@ -148,5 +153,5 @@ def _partition(
         leader_epoch=i32(leader_epoch),
         lag=i64(lag),
         error_code=ErrorCode.none if error is None else error.code,
-        error_message=None if error is None else error.message,
+        error_message=note if error is None else error.message,
     )

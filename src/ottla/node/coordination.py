@@ -44,12 +44,13 @@ def start_coordination(
         parts.group_configs.share,
         controller,
         lambda broker_id: share_coordinator_on(broker_id, address_of, peers, loop),
+        partial(ask_broker, peers, address_of, "dead letters"),
         clock,
+        parts.environment.random,
         supervisor,
         loop,
         executor,
     )
-    supervisor.start("dead letters", share.partitions.send_dead_letters())
     supervisor.start("share state pruning", share.pruning.run())
     groups = group_coordinators(
         GroupConfig.of(values), parts.group_configs, image, parts.environment, supervisor

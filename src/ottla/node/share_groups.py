@@ -3,6 +3,7 @@
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from concurrent.futures import Executor
+from random import Random
 
 from ottla.controller.image import MetadataImage
 from ottla.groups.share.config import (
@@ -20,7 +21,8 @@ from ottla.protocol.config import ConfigValues
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.topics import SHARE_GROUP_STATE_TOPIC
 from ottla.replication.coordinators import Coordinators
-from ottla.replication.dead_letters import DeadLetters
+from ottla.replication.dead_letter_office import DeadLetterOffice
+from ottla.replication.dead_letter_routes import AskBroker, DeadLetterRoutes
 from ottla.replication.manager import ReplicaManager
 from ottla.replication.share_coordinator import LocalShareCoordinator, ShareCoordinator
 from ottla.replication.share_groups import ShareGroups
@@ -40,7 +42,9 @@ def make_share_groups(
     config: Callable[[str], ShareConfig],
     controller: ControllerClient,
     coordinator_at: Callable[[int], ShareCoordinator],
+    ask_to_produce: AskBroker,
     clock: Clock,
+    random: Random,
     supervisor: Supervisor,
     loop: AbstractEventLoop,
     executor: Executor,
@@ -48,7 +52,7 @@ def make_share_groups(
     """Each share coordinator begins when the partition that it lives on is taken up.
 
     `values` are those of the broker, `config` what holds for a group, `coordinator_at` is asked for
-    what other brokers coordinate.
+    what other brokers coordinate, `ask_to_produce` sends dead letters to them.
     """
     coordinators = Coordinators(
         SHARE_GROUP_STATE_TOPIC,
@@ -73,8 +77,11 @@ def make_share_groups(
         return coordinator_at(state.leader)
 
     persister = SharePersister(find)
-    dead_letters = DeadLetters(replicas, image, controller, clock, loop, executor)
-    partitions = SharePartitions(replicas, persister, dead_letters, config, clock, loop)
+    routes = DeadLetterRoutes(
+        node_id, replicas, image, controller, ask_to_produce, clock, loop, executor
+    )
+    office = DeadLetterOffice(routes, config, clock, random, supervisor)
+    partitions = SharePartitions(replicas, persister, office, config, clock, loop)
     replicas.listen(coordinators.leadership_listener)
     replicas.listen(partitions.leadership_listener)
     sessions = ShareSessions(values[GROUP_SHARE_MAX_SHARE_SESSIONS])

@@ -14,6 +14,7 @@ from ottla.groups.partitions import TopicIdPartition
 from ottla.groups.share.config import ShareConfig, reset_duration_ms
 from ottla.groups.share.delivery import Acknowledgement, DeadLetter
 from ottla.groups.share.partition import Change, SharePartition
+from ottla.groups.share.rules import delivery_rules
 from ottla.groups.share.state_coordinator import (
     NO_OFFSET,
     SharePartitionKey,
@@ -22,7 +23,7 @@ from ottla.groups.share.state_coordinator import (
 )
 from ottla.groups.share.taking import AcquiredRange, DeliveryRules, LogBatch
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.replication.dead_letters import DEAD_LETTER_PREFIX, DeadLetters
+from ottla.replication.dead_letter_office import DeadLetterOffice
 from ottla.replication.manager import LeadershipListener, ReplicaManager
 from ottla.replication.partition import Partition
 from ottla.replication.share_persister import SharePersister
@@ -31,13 +32,11 @@ from ottla.storage.errors import StorageError
 
 logger = logging.getLogger(__name__)
 
-_DEAD_LETTER_RETRY_S = 5.0
-
 _DROPPED = ApiError(ErrorCode.not_leader_or_follower, "the share-partition is loaded anew")
 
 
 class LedSharePartition:
-    """Drives one share-partition: writes its changes, ends its locks, sends its dead letters."""
+    """Drives one share-partition: writes its changes, ends its locks, has its dead letters sent."""
 
     def __init__(
         self,
@@ -60,19 +59,11 @@ class LedSharePartition:
         self._dropped = False
         if persisted.start_offset == NO_OFFSET:
             self._apply(Change(start_offset))
-        self._send(self._state.archiving())
+        if self._state.archiving():
+            self._send()
 
     def _rules(self, config: ShareConfig) -> DeliveryRules:
-        """A dead letter that fails again is not sent to yet another topic."""
-        topic = self.partition.log.topic_partition.topic
-        wanted = bool(config.dead_letter_topic) and not topic.startswith(DEAD_LETTER_PREFIX)
-        return DeliveryRules(
-            lock_duration_ms=config.record_lock_duration_ms,
-            delivery_count_limit=config.delivery_count_limit,
-            record_locks_max=config.partition_max_record_locks,
-            dead_letters=wanted,
-            dead_letters_of_rejected=wanted and config.dead_letter_rejected,
-        )
+        return delivery_rules(config, self.partition.log.topic_partition.topic)
 
     # For consumers.
 
@@ -149,7 +140,8 @@ class LedSharePartition:
 
     def _apply(self, change: Change) -> "Future[None]":
         self._schedule()
-        self._send(change.dead_letters)
+        if change.dead_letters:
+            self._send()
         if not change.is_written:
             done: Future[None] = self._owner.loop.create_future()
             done.set_result(None)
@@ -203,30 +195,24 @@ class LedSharePartition:
 
     # Dead letters.
 
-    def _send(self, letters: Sequence[DeadLetter]) -> None:
-        for letter in letters:
-            self._owner.letters.put_nowait((self, letter))
+    def _send(self) -> None:
+        self._owner.office.notice(self)
 
-    async def send(self, letter: DeadLetter) -> None:
-        """Not if this share-partition was dropped: another leader does it then."""
+    @property
+    def waits_for_dead_letters(self) -> bool:
+        return not self._dropped and self._state.waits_for_dead_letters
+
+    def dead_letters(self) -> Sequence[DeadLetter]:
+        """None if this share-partition was dropped: its next leader sends them then."""
+        return () if self._dropped else self._state.archiving()
+
+    def on_dead_letters_written(self, letters: Sequence[DeadLetter]) -> None:
         if self._dropped:
-            return
-        owner, group_id = self._owner, self.key.group_id
+            return  # They will be written once more.
         try:
-            await owner.dead_letters.write(letter, self.partition, group_id, owner.config(group_id))
-        except ApiError as error:
-            place = f"{self.partition.log.topic_partition} offset {letter.first_offset}"
-            logger.warning("a dead letter of %s, %s, waits: %s", group_id, place, error)
-            owner.loop.call_later(_DEAD_LETTER_RETRY_S, self._send, (letter,))
-            return
-        if not self._dropped:
-            self._on_sent(letter)
-
-    def _on_sent(self, letter: DeadLetter) -> None:
-        try:
-            self._apply(self._state.on_dead_letter_written(letter))
+            self._apply(self._state.on_dead_letters_written(letters))
         except ApiError:
-            return  # Dropped; the letter will be written once more.
+            return  # Dropped.
         self._wake()
 
 
@@ -245,18 +231,17 @@ class SharePartitions:
         self,
         replicas: ReplicaManager,
         persister: SharePersister,
-        dead_letters: DeadLetters,
+        office: DeadLetterOffice,
         config: Callable[[str], ShareConfig],
         clock: Clock,
         loop: AbstractEventLoop,
     ) -> None:
         """`config` gives the configuration in force for a share group."""
         self.persister = persister
-        self.dead_letters = dead_letters
+        self.office = office
         self.config = config
         self.clock = clock
         self.loop = loop
-        self.letters: asyncio.Queue[tuple[LedSharePartition, DeadLetter]] = asyncio.Queue()
         self._replicas = replicas
         self._led: dict[SharePartitionKey, LedSharePartition] = {}
         self._loading: dict[SharePartitionKey, Future[LedSharePartition]] = {}
@@ -285,12 +270,6 @@ class SharePartitions:
                 led.release(member_id)
             except ApiError:
                 continue  # Dropped, and its locks with it.
-
-    async def send_dead_letters(self) -> None:
-        """One after the other, for as long as the node runs."""
-        while True:
-            led, letter = await self.letters.get()
-            await led.send(letter)
 
     def drop(self, key: SharePartitionKey) -> None:
         led = self._led.pop(key, None)

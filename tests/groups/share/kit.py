@@ -111,7 +111,7 @@ class Leader:
     def write_dead_letters(self) -> None:
         letters, self.dead_letters = self.dead_letters, []
         for letter in letters:
-            self.write(self.partition.on_dead_letter_written(letter))
+            self.write(self.partition.on_dead_letters_written([letter]))
 
     def write(self, change: Change) -> None:
         self.dead_letters.extend(change.dead_letters)

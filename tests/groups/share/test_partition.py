@@ -209,6 +209,54 @@ def test_rejected_records_are_dead_letters_if_that_is_wanted() -> None:
     assert leader.dead_letters == [DeadLetter(0, 1, 1, DeadLetterReason.REJECTED)]
 
 
+def test_a_rejection_of_the_last_delivery_is_told_as_one() -> None:
+    leader = Leader(delivery_count_limit=1, dead_letters=True, dead_letters_of_rejected=True)
+    leader.append(2)
+    leader.acquire("a")
+    leader.acknowledge("a", (0, 0, REJECT), (1, 1, RELEASE))
+
+    assert [letter.reason for letter in leader.partition.archiving()] == [
+        DeadLetterReason.REJECTED,
+        DeadLetterReason.DELIVERY_COUNT,
+    ]
+
+
+def test_delivery_goes_on_while_dead_letters_wait_up_to_a_bound() -> None:
+    leader = Leader(
+        record_locks_max=2, left_behind_max=4, dead_letters=True, dead_letters_of_rejected=True
+    )
+    for _ in range(9):
+        leader.append(1)
+    for offset in range(6):
+        assert leader.acquire("a", records_max=1) == (AcquiredRange(offset, offset, 1),)
+        assert not leader.partition.waits_for_dead_letters
+        leader.acknowledge("a", (offset, offset, ACCEPT if offset % 2 else REJECT))
+
+    assert leader.partition.fetch_offset() is None
+    assert leader.partition.waits_for_dead_letters
+    leader.load()
+    assert leader.partition.waits_for_dead_letters
+
+    leader.write_dead_letters()
+
+    assert not leader.partition.waits_for_dead_letters
+    assert leader.acquire("a", records_max=1) == (AcquiredRange(6, 6, 1),)
+
+
+def test_records_in_flight_are_bounded_before_dead_letters_too() -> None:
+    leader = Leader(record_locks_max=2, dead_letters=True, dead_letters_of_rejected=True)
+    for _ in range(5):
+        leader.append(1)
+    leader.acquire("a", records_max=1)
+    leader.acquire("a", records_max=1)
+    leader.acknowledge("a", (1, 1, REJECT))
+
+    assert leader.partition.fetch_offset() is None
+    assert not leader.partition.waits_for_dead_letters
+    leader.acknowledge("a", (0, 0, ACCEPT))
+    assert leader.acquire("a", records_max=1) == (AcquiredRange(2, 2, 1),)
+
+
 def test_a_limit_that_was_lowered_holds_for_records_that_wait() -> None:
     leader = Leader(delivery_count_limit=3)
     leader.append(2)

@@ -46,6 +46,9 @@ def describe(
     shared = document["protocol"] == "share"
     print_line(f"{group}  protocol {document['protocol']}  state {document['state']}")
     print_rows(SHARE_COLUMNS if shared else COLUMNS, document["partitions"])
+    for row in document["partitions"]:
+        if row.get("note"):
+            print_line(f"{row['topic']}-{row['partition']}: {row['note']}")
     if document["members"]:
         print_line("")
         print_rows(MEMBER_COLUMNS, document["members"])
@@ -138,6 +141,7 @@ def _share_rows(
             "start_offset": begun[place].start_offset if place in begun else None,
             "end_offset": ends[place],
             "lag": _share_lag(begun[place], ends[place]) if place in begun else None,
+            "note": begun[place].note if place in begun else None,
         }
         for place in places
     ]

@@ -15,6 +15,7 @@ from ottla.protocol.config import ConfigKey, ConfigType, ConfigValues, Validator
 T = TypeVar("T")
 
 TOPIC_PLACEHOLDER = "{topic}"
+DEAD_LETTER_PREFIX = "dlq."
 _BY_DURATION = re.compile(
     r"by_duration:P(?=.)(?:(\d+)D)?(?:T(?=.)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?"
 )
@@ -114,15 +115,25 @@ SHARE_RENEW_ACKNOWLEDGE_ENABLE = _group_key(
 SHARE_DEAD_LETTER_TOPIC_NAME = _group_key(
     "errors.deadletterqueue.topic.name",
     ConfigType.STRING,
-    f"dlq.{TOPIC_PLACEHOLDER}",
+    f"{DEAD_LETTER_PREFIX}{TOPIC_PLACEHOLDER}",
     f"The topic that gets the records which a share group gave up; {TOPIC_PLACEHOLDER} stands for"
-    " the name of their topic. With an empty value they are dropped.",
+    " the name of their topic. It is created when it is first needed, with as many partitions and"
+    " replicas as their topic has. With an empty value they are dropped.",
 )
 SHARE_DEAD_LETTER_REJECTED = _group_key(
     "errors.deadletterqueue.rejected.enable",
     ConfigType.BOOLEAN,
     True,
     "Whether records that a consumer rejected go to the dead-letter topic as well.",
+)
+SHARE_DEAD_LETTER_PENDING_MAX = _group_key(
+    "errors.deadletterqueue.pending.max.records",
+    ConfigType.INT,
+    10_000,
+    "How many records of a partition a share group may leave behind, beside those in flight, while"
+    " dead letters among them cannot be written. When there are more it gets nothing new from the"
+    " partition until the dead letters are written, or not wanted any more.",
+    between(0, 20_000),
 )
 SHARE_DEAD_LETTER_COPY_RECORD = _group_key(
     "errors.deadletterqueue.copy.record.enable",
@@ -147,6 +158,7 @@ _UNBOUNDED_KEYS: tuple[ConfigKey[Any], ...] = (
     SHARE_DEAD_LETTER_TOPIC_NAME,
     SHARE_DEAD_LETTER_REJECTED,
     SHARE_DEAD_LETTER_COPY_RECORD,
+    SHARE_DEAD_LETTER_PENDING_MAX,
 )
 GROUP_KEYS: tuple[ConfigKey[Any], ...] = (
     *(key.group_key for key in BOUNDED_KEYS),
@@ -264,6 +276,7 @@ class ShareConfig:
     dead_letter_topic: str = SHARE_DEAD_LETTER_TOPIC_NAME.default
     dead_letter_rejected: bool = SHARE_DEAD_LETTER_REJECTED.default
     dead_letter_copy_record: bool = SHARE_DEAD_LETTER_COPY_RECORD.default
+    dead_letter_pending_max: int = SHARE_DEAD_LETTER_PENDING_MAX.default
 
     @classmethod
     def of(cls, group: ConfigValues, broker: ConfigValues) -> "ShareConfig":
@@ -281,4 +294,5 @@ class ShareConfig:
             dead_letter_topic=group[SHARE_DEAD_LETTER_TOPIC_NAME],
             dead_letter_rejected=group[SHARE_DEAD_LETTER_REJECTED],
             dead_letter_copy_record=group[SHARE_DEAD_LETTER_COPY_RECORD],
+            dead_letter_pending_max=group[SHARE_DEAD_LETTER_PENDING_MAX],
         )

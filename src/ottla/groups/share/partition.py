@@ -78,7 +78,13 @@ class SharePartition:
         for run in self._runs:
             if run.state is DeliveryState.AVAILABLE:
                 return run.first_offset
-        return self.end_offset if self._runs.span < self.rules.record_locks_max else None
+        return self.end_offset if self.rules.room(self._runs) > 0 else None
+
+    @property
+    def waits_for_dead_letters(self) -> bool:
+        """Nothing can be handed out, now or later, before some dead letters are written."""
+        runs = self._runs
+        return runs.span > 0 and runs.left_behind == runs.span and self.rules.room(runs) <= 0
 
     def next_timeout_ms(self) -> int | None:
         """When the first lock ends."""
@@ -94,6 +100,8 @@ class SharePartition:
         )
 
     def _reason(self, run: Run) -> DeadLetterReason:
+        if run.reason is not None:
+            return run.reason
         if run.delivery_count >= self.rules.delivery_count_limit:
             return DeadLetterReason.DELIVERY_COUNT
         return DeadLetterReason.REJECTED
@@ -223,18 +231,22 @@ class SharePartition:
     def _archive(
         self, run: Run, reason: DeadLetterReason, dead_letters: list[DeadLetter], *, wanted: bool
     ) -> None:
-        run.leave_to(DeliveryState.ARCHIVING if wanted else DeliveryState.ARCHIVED)
-        if wanted:
+        if not wanted:
+            run.leave_to(DeliveryState.ARCHIVED)
+        else:
+            run.leave_to(DeliveryState.ARCHIVING, reason)
             letter = DeadLetter(run.first_offset, run.last_offset, run.delivery_count, reason)
             dead_letters.append(letter)
 
     # What happens outside.
 
-    def on_dead_letter_written(self, letter: DeadLetter) -> Change:
-        for run in self._runs.cut(letter.first_offset, letter.last_offset):
-            if run.state is DeliveryState.ARCHIVING:
-                run.leave_to(DeliveryState.ARCHIVED)
-        return self._changed(letter.first_offset, letter.last_offset)
+    def on_dead_letters_written(self, letters: Sequence[DeadLetter]) -> Change:
+        touched = [(letter.first_offset, letter.last_offset) for letter in letters]
+        for first, last in touched:
+            for run in self._runs.cut(first, last):
+                if run.state is DeliveryState.ARCHIVING:
+                    run.leave_to(DeliveryState.ARCHIVED)
+        return self._changed_ranges(touched, ()) if touched else self._unchanged()
 
     def on_log_start(self, log_start_offset: int) -> Change:
         """Retention or DeleteRecords took the records before this offset away."""

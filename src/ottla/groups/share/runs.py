@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from operator import attrgetter
 
-from ottla.groups.share.delivery import DeliveryState
+from ottla.groups.share.delivery import DeadLetterReason, DeliveryState
 
 _first_offset = attrgetter("first_offset")
 
@@ -21,6 +21,7 @@ class Run:
         "last_offset",
         "lock_until_ms",
         "member_id",
+        "reason",
         "state",
     )
 
@@ -40,6 +41,7 @@ class Run:
         self.delivery_count = delivery_count
         self.member_id = member_id  # Of the member that has acquired it.
         self.lock_until_ms = lock_until_ms
+        self.reason: DeadLetterReason | None = None  # Of Archiving; unknown when it was loaded.
 
     @property
     def count(self) -> int:
@@ -52,10 +54,11 @@ class Run:
         self.member_id = member_id
         self.lock_until_ms = lock_until_ms
 
-    def leave_to(self, state: DeliveryState) -> None:
+    def leave_to(self, state: DeliveryState, reason: DeadLetterReason | None = None) -> None:
         """Nobody has it any more."""
         assert not self.state.is_final
         self.state = state
+        self.reason = reason
         self.member_id = None
         self.lock_until_ms = 0
 
@@ -65,6 +68,7 @@ class Run:
             and self.delivery_count == other.delivery_count
             and self.member_id == other.member_id
             and self.lock_until_ms == other.lock_until_ms
+            and self.reason is other.reason
         )
 
 
@@ -83,6 +87,14 @@ class Runs:
     @property
     def span(self) -> int:
         return self.end_offset - self.start_offset
+
+    @property
+    def left_behind(self) -> int:
+        """Offsets at the start that nobody will get again: they wait for dead letters alone."""
+        for run in self._runs:
+            if run.state is not DeliveryState.ARCHIVING and not run.state.is_final:
+                return run.first_offset - self.start_offset
+        return self.span
 
     def append(self, run: Run) -> None:
         assert run.first_offset == self.end_offset, "runs leave no holes"
@@ -159,5 +171,6 @@ class Runs:
             run.member_id,
             run.lock_until_ms,
         )
+        rest.reason = run.reason
         run.last_offset = offset - 1
         self._runs.insert(place + 1, rest)

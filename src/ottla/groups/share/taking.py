@@ -16,6 +16,11 @@ class DeliveryRules:
     record_locks_max: int = 2_000  # In flight at a time; a batch may go past it.
     dead_letters: bool = False  # Of records past the limit.
     dead_letters_of_rejected: bool = False
+    left_behind_max: int = 10_000  # Records that only wait for dead letters, beside the locks.
+
+    def room(self, runs: Runs) -> int:
+        """How many more records may be handed out for the first time."""
+        return self.record_locks_max + min(runs.left_behind, self.left_behind_max) - runs.span
 
 
 class LogBatch(NamedTuple):
@@ -88,7 +93,7 @@ class Taking:
     def _take_new(self, last_offset: int, left: int, *, whole: bool) -> None:
         runs = self._runs
         runs.drop_final()
-        room = self._rules.record_locks_max - runs.span
+        room = self._rules.room(runs)
         if room <= 0:
             return
         first_offset = runs.end_offset

@@ -1,0 +1,22 @@
+"""What the configuration of a share group says about one of its topics."""
+
+from ottla.groups.share.config import DEAD_LETTER_PREFIX, TOPIC_PLACEHOLDER, ShareConfig
+from ottla.groups.share.taking import DeliveryRules
+
+
+def dead_letter_topic(config: ShareConfig, topic: str) -> str:
+    """Empty when dead letters are not wanted; one that fails again is not sent to yet another."""
+    name = config.dead_letter_topic.replace(TOPIC_PLACEHOLDER, topic)
+    return "" if name == topic or topic.startswith(DEAD_LETTER_PREFIX) else name
+
+
+def delivery_rules(config: ShareConfig, topic: str) -> DeliveryRules:
+    wanted = bool(dead_letter_topic(config, topic))
+    return DeliveryRules(
+        lock_duration_ms=config.record_lock_duration_ms,
+        delivery_count_limit=config.delivery_count_limit,
+        record_locks_max=config.partition_max_record_locks,
+        dead_letters=wanted,
+        dead_letters_of_rejected=wanted and config.dead_letter_rejected,
+        left_behind_max=config.dead_letter_pending_max,
+    )

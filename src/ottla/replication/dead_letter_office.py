@@ -1,0 +1,113 @@
+"""Sends the dead letters of the share-partitions on this broker, a batch at a time.
+
+What waits is what the share-partition has in the state Archiving; nothing else is kept. A letter
+leaves that state when it is written, so one may be written twice but none is lost. While that
+fails, each share-partition tries again on its own, after a time that grows and varies.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Final, Protocol
+
+from ottla.groups.share.config import ShareConfig
+from ottla.groups.share.delivery import DeadLetter
+from ottla.groups.share.rules import dead_letter_topic
+from ottla.groups.share.state_coordinator import SharePartitionKey
+from ottla.protocol.errors import ApiError
+from ottla.replication.dead_letter_reports import DeadLetterReports, Waiting
+from ottla.replication.dead_letter_routes import DeadLetterRoutes
+from ottla.replication.partition import Partition
+from ottla.runtime.clock import Clock
+from ottla.runtime.supervisor import Supervisor
+
+BACKOFF_MS: Final = 250.0
+BACKOFF_MAX_MS: Final = 30_000.0
+
+
+class Sender(Protocol):
+    """A share-partition that has dead letters."""
+
+    key: SharePartitionKey
+    partition: Partition
+
+    @property
+    def waits_for_dead_letters(self) -> bool:
+        """Nothing more is delivered before some are written."""
+
+    def dead_letters(self) -> Sequence[DeadLetter]:
+        """In the order of their offsets; none when this broker leads it no longer."""
+
+    def on_dead_letters_written(self, letters: Sequence[DeadLetter]) -> None: ...
+
+
+class DeadLetterOffice:
+    def __init__(
+        self,
+        routes: DeadLetterRoutes,
+        config: Callable[[str], ShareConfig],
+        clock: Clock,
+        random: Random,
+        supervisor: Supervisor,
+    ) -> None:
+        """`config` gives the configuration in force for a share group."""
+        self._routes = routes
+        self._config = config
+        self._clock = clock
+        self._random = random
+        self._supervisor = supervisor
+        self._reports = DeadLetterReports()
+        self._sending: set[Sender] = set()
+
+    def notice(self, sender: Sender) -> None:
+        """It has letters."""
+        if sender not in self._sending and not self._supervisor.stopped:
+            self._sending.add(sender)
+            self._supervisor.start("dead letters", self._send_all(sender))
+
+    async def _send_all(self, sender: Sender) -> None:
+        """Between the last look at what waits and the end of the task nothing can come in."""
+        failures = 0
+        try:
+            while letters := sender.dead_letters():
+                try:
+                    await self._send_some(sender, letters)
+                    failures = 0
+                except ApiError as error:
+                    self._report(sender, error)
+                    await asyncio.sleep(self._delay_ms(failures) / 1000)
+                    failures += 1
+        finally:
+            self._sending.discard(sender)
+            self._reports.forget(sender)
+
+    async def _send_some(self, sender: Sender, letters: Sequence[DeadLetter]) -> None:
+        """Those that are not wanted any more are dropped."""
+        group_id, config = sender.key.group_id, self._config(sender.key.group_id)
+        topic = dead_letter_topic(config, sender.partition.log.topic_partition.topic)
+        if topic:
+            copy = config.dead_letter_copy_record
+            letters = await self._routes.write(
+                letters, sender.partition, group_id, topic, copy_record=copy
+            )
+            self._reports.on_written(sender, group_id, topic, self._clock.monotonic_ms())
+        sender.on_dead_letters_written(letters)
+
+    def _report(self, sender: Sender, error: ApiError) -> None:
+        """Not of one that was given up while it was waited for."""
+        letters = sender.dead_letters()
+        if not letters:
+            return
+        group_id, source = sender.key.group_id, sender.partition.log.topic_partition
+        waiting = Waiting(
+            group_id,
+            source,
+            dead_letter_topic(self._config(group_id), source.topic),
+            sum(letter.last_offset - letter.first_offset + 1 for letter in letters),
+            sender.waits_for_dead_letters,
+        )
+        self._reports.on_failed(sender, waiting, error, self._clock.monotonic_ms())
+
+    def _delay_ms(self, failures: int) -> float:
+        longest = min(BACKOFF_MS * (1 << min(failures, 16)), BACKOFF_MAX_MS)
+        return longest * (0.5 + self._random.random() / 2)

@@ -1,0 +1,203 @@
+"""Dead letters are written by whoever leads their partition, in batches, and never lost."""
+
+import asyncio
+import dataclasses
+import logging
+
+import pytest
+from kio.schema.produce.v13 import response as produce
+from kio.static.primitive import i32, i64
+from tests.controller.test_topics import creation, topic
+from tests.handlers.brokers import Node
+
+from ottla.groups.partitions import TopicIdPartition
+from ottla.groups.share.delivery import Acknowledgement, DeadLetter, DeadLetterReason
+from ottla.groups.share.state_coordinator import SharePartitionKey
+from ottla.groups.share.taking import LogBatch
+from ottla.handlers.create_topics import handle_create_topics
+from ottla.handlers.dead_letter_notes import dead_letter_note
+from ottla.handlers.internal_topics import create_internal_topic
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.topics import SHARE_GROUP_STATE_TOPIC
+from ottla.records.batch import iterate_headers, read_header
+from ottla.records.builder import Record, build_batch
+from ottla.records.decoder import iterate_records
+from ottla.replication import dead_letter_office
+from ottla.replication.dead_letters import BATCH_BYTES, read_letters
+
+GROUP = "g"
+REJECT = (3,)
+COUNT = 50
+
+
+@pytest.fixture
+def node(monkeypatch):
+    monkeypatch.setattr(dead_letter_office, "BACKOFF_MAX_MS", 1)
+    node = Node(share_coordinator_state_topic_num_partitions=1)
+    node.call(handle_create_topics, creation(topic("orders", 1, 1), topic("dlq.orders", 1, 1)))
+    append(node, *(str(number).encode() for number in range(COUNT)))
+    node.run(create_internal_topic(node.broker, SHARE_GROUP_STATE_TOPIC))
+    node.run(node.share.persister.initialize(key(node), 1, 0))
+    yield node
+    node.close()
+
+
+def append(node, *values):
+    """In one batch."""
+    log = node.replicas.find("orders", 0).log
+    batch = build_batch([Record(timestamp=1, key=b"k", value=value) for value in values])
+    log.append_as_leader(memoryview(batch), read_header(batch), 0, 1)
+    log.flush()
+    log.high_watermark = log.log_end_offset
+    return log
+
+
+def key(node):
+    return SharePartitionKey(GROUP, node.image.topic_id("orders"), 0)
+
+
+def lead_elsewhere(node):
+    """Broker 2 leads the partition of the dead letters."""
+    partitions = node.image.topics["dlq.orders"].partitions
+    partitions[0] = dataclasses.replace(partitions[0], leader=2)
+
+
+def reject(node, *offsets):
+    async def run():
+        led = await node.share.partitions.find(GROUP, TopicIdPartition(*key(node)[1:]))
+        batches = [LogBatch(offset, offset) for offset in range(COUNT)]
+        led.acquire("a", 0, batches, records_max=COUNT, batch_size=COUNT)
+        await led.acknowledge(
+            "a", [Acknowledgement(offset, offset, REJECT) for offset in sorted(offsets)]
+        )
+        return led
+
+    return node.run(run())
+
+
+def wait_until_sent(node, led):
+    while led.dead_letters():
+        node.run(asyncio.sleep(0.001))
+
+
+def contents(log):
+    part = log.read(0, 1 << 24, log.log_end_offset)
+    content = part.read()
+    return [
+        record
+        for position, _ in iterate_headers(content)
+        for record in iterate_records(content, position)
+    ]
+
+
+class OtherBroker:
+    """Answers Produce with these codes in turn, then with none."""
+
+    def __init__(self, *codes):
+        self.codes = list(codes)
+        self.batches = []
+
+    async def __call__(self, broker_id, request):
+        assert broker_id == 2
+        (data,) = request.topic_data[0].partition_data
+        code = self.codes.pop(0) if self.codes else ErrorCode.none
+        if code is ErrorCode.none:
+            self.batches.append(list(iterate_records(data.records)))
+        answer = produce.PartitionProduceResponse(
+            index=i32(0), error_code=code, base_offset=i64(0), record_errors=()
+        )
+        topic = produce.TopicProduceResponse(topic_id=None, partition_responses=(answer,))
+        return produce.ProduceResponse(responses=(topic,))
+
+
+def test_letters_are_sent_to_the_leader_in_one_batch(node):
+    node.produce_at = OtherBroker()
+    lead_elsewhere(node)
+
+    led = reject(node, *range(0, COUNT, 2))
+    wait_until_sent(node, led)
+
+    (batch,) = node.produce_at.batches
+    assert [record.value for record in batch] == [b"%d" % offset for offset in range(0, COUNT, 2)]
+    assert node.run(node.share.persister.read_summary(key(node))).start_offset == 1
+
+
+def test_letters_are_appended_where_this_broker_leads(node):
+    wait_until_sent(node, reject(node, 3, 4))
+
+    assert [record.value for record in contents(node.replicas.find("dlq.orders", 0).log)] == [
+        b"3",
+        b"4",
+    ]
+
+
+def test_failing_letters_are_told_once_and_written_in_the_end(node, caplog):
+    caplog.set_level(logging.INFO)
+    node.produce_at = OtherBroker(*[ErrorCode.not_leader_or_follower] * 20)
+    lead_elsewhere(node)
+
+    led = reject(node, *range(COUNT))
+    wait_until_sent(node, led)
+
+    (batch,) = node.produce_at.batches
+    assert len(batch) == COUNT
+    lines = [record.getMessage() for record in caplog.records if "dead letters" in record.message]
+    assert len(lines) == 2
+    assert "cannot write dead letters to dlq.orders" in lines[0]
+    assert "writes dead letters to dlq.orders again" in lines[1]
+
+
+def test_letters_wait_in_the_state_of_the_share_partition(node):
+    lead_elsewhere(node)
+    led = reject(node, 0, 1)
+    summary = node.run(node.share.persister.read_summary(key(node)))
+
+    note = node.run(dead_letter_note(node.broker, key(node), summary))
+
+    assert note is not None
+    assert note.startswith("2 dead letters wait to be written; dlq.orders-0 is led by node 2")
+    node.share.partitions.drop(key(node))
+    assert led.dead_letters() == ()
+
+    node.produce_at = OtherBroker()
+    again = node.run(node.share.partitions.find(GROUP, TopicIdPartition(*key(node)[1:])))
+    wait_until_sent(node, again)
+    sent = {tuple(record.value for record in batch) for batch in node.produce_at.batches}
+    assert sent == {(b"0", b"1")}  # Perhaps twice: one may have been under way.
+    summary = node.run(node.share.persister.read_summary(key(node)))
+    assert node.run(dead_letter_note(node.broker, key(node), summary)) is None
+
+
+def test_a_letter_too_large_for_its_topic_says_where_the_record_is(node):
+    node.produce_at = OtherBroker(*[ErrorCode.message_too_large] * 2)
+    lead_elsewhere(node)
+
+    wait_until_sent(node, reject(node, 0, 1))
+
+    bare, whole = [record for batch in node.produce_at.batches for record in batch]
+    assert (bare.key, bare.value, whole.value) == (None, None, b"1")
+    assert dict(bare.headers)["__dlq.errors.offset"] == b"0"
+
+
+def test_letters_are_read_a_batch_at_a_time(node):
+    value = bytes(BATCH_BYTES // 4)
+    log = append(node, *[value] * 10)
+    source = node.replicas.find("orders", 0)
+    letters = [DeadLetter(COUNT, COUNT + 9, 5, DeadLetterReason.DELIVERY_COUNT)]
+
+    found = read_letters(source, letters, GROUP, copy_record=True)
+
+    assert [record.value for record in found.records] == [value] * 4
+    assert [letter[:2] for letter in found.written] == [(COUNT, COUNT + 3)]
+    assert log.log_end_offset == COUNT + 10
+
+
+def test_letters_of_deleted_records_count_as_written(node):
+    source = node.replicas.find("orders", 0)
+    source.log.log_start_offset = COUNT - 1
+    letters = [DeadLetter(offset, offset, 1, DeadLetterReason.REJECTED) for offset in (3, 7)]
+
+    found = read_letters(source, letters, GROUP, copy_record=True)
+
+    assert found.records == []
+    assert found.written == tuple(letters)
