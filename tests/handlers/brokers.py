@@ -267,7 +267,7 @@ class Node:
             ),
             open_replica(disk, "/data", self._clock.now_ms()),
             feed,
-            Peers(self.loop, "node-1"),
+            Peers(self.loop, "node-1", lambda: 0.5),
             dataclasses.replace(
                 Environment.real(),
                 filesystem=disk,

@@ -28,7 +28,7 @@ def address_of(server: Server) -> Address:
 
 @contextlib.asynccontextmanager
 async def calling() -> AsyncIterator[Peers]:
-    peers = Peers(asyncio.get_running_loop(), "node-1")
+    peers = Peers(asyncio.get_running_loop(), "node-1", lambda: 0.5)
     try:
         yield peers
     finally:

@@ -202,6 +202,9 @@ class NetworkPeers:
             raise PeerUnreachable(f"{address} is slow") from None
         return read_response(api_key, api_version, memoryview(response)[4:])[1]
 
+    def expect(self, address):
+        pass
+
 
 async def answer(node, frame):
     header = parse_request_header(memoryview(frame))

@@ -57,7 +57,7 @@ def run(bootstrap: str) -> Run[Any]:
 
     def run(use: Callable[[Remote], Awaitable[R]]) -> R:
         async def main() -> R:
-            peers = Peers(asyncio.get_running_loop(), "node-2")
+            peers = Peers(asyncio.get_running_loop(), "node-2", lambda: 0.5)
             try:
                 return await use(Remote(peers, Address(host, int(port))))
             finally:
@@ -123,7 +123,7 @@ def test_writes_take_effect_in_the_order_of_the_calls(run: Run[None]) -> None:
 
 def test_a_broker_that_is_gone_is_a_coordinator_that_is_not_available() -> None:
     async def main() -> None:
-        peers = Peers(asyncio.get_running_loop(), "node-2")
+        peers = Peers(asyncio.get_running_loop(), "node-2", lambda: 0.5)
         nowhere = RemoteShareCoordinator(
             exchange_with(peers, Address("127.0.0.1", 1)), asyncio.get_running_loop()
         )

@@ -32,7 +32,7 @@ def run(test):
         loop = asyncio.get_running_loop()
         failures = []
         supervisor = Supervisor(loop, failures.append)
-        peers = Peers(loop, "node-1")
+        peers = Peers(loop, "node-1", lambda: 0.5)
         runtime = DirectRuntime(cluster)
         ended = EndedBrokers(1, lambda: runtime, cluster.image, addresses.get, peers, supervisor)
         try:

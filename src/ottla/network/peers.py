@@ -2,13 +2,22 @@
 
 There is one connection for each address and purpose, opened by the first call and pipelined. A
 response belongs to the oldest request that waits; one that comes too late, is not what the protocol
-allows or belongs to another request ends the connection, and all calls on it fail. The next call
-connects again at once: waiting between attempts is the caller's.
+allows or belongs to another request ends the connection, and all calls on it fail.
+
+A peer that does not answer is tried again by the next call, after a wait that doubles with each
+attempt up to a second. The call waits with it, so whoever retries is slowed down by this. The wait
+ends at once when the peer answers on another connection or is known to be back (`expect`). An
+absence is logged twice: when it has lasted for a while, and when it is over.
+
+Nothing is left of an attempt that failed: a frame in the traceback of an exception never holds
+that exception, so no attempt waits for the collector of cycles, and only a connection that is open
+has a buffer.
 """
 
 import errno
+import logging
 import re
-from asyncio import AbstractEventLoop, BaseTransport, BufferedProtocol, Future, TimerHandle
+from asyncio import AbstractEventLoop, BaseTransport, BufferedProtocol, Future, Task, TimerHandle
 from asyncio import Transport as StreamTransport
 from collections import deque
 from collections.abc import Callable
@@ -17,7 +26,12 @@ from typing import Any, Final, NamedTuple, cast
 from ottla.protocol.codec import read_response, write_request
 from ottla.protocol.errors import ProtocolError
 
+logger = logging.getLogger(__name__)
+
 RESPONSE_BYTES_MAX: Final = 1 << 28
+BACKOFF_FIRST_S: Final = 0.02
+BACKOFF_MAX_S: Final = 1.0
+TOLD_AFTER_S: Final = 3.0  # A restart takes less.
 _BUFFER_BYTES: Final = 1 << 16
 _SIZE_BYTES: Final = 4
 _CORRELATION_ID_BYTES: Final = 4
@@ -43,13 +57,37 @@ class PeerRefused(PeerUnreachable):
     """Nobody listens at the address: the peer's process has ended, or is about to begin."""
 
 
+class PeerSilent(PeerUnreachable):
+    """The time for an answer has passed."""
+
+
+_Key = tuple[Address, str]  # With the purpose.
+
+
+class _Absence:
+    """Of a peer, since the first attempt that it did not answer."""
+
+    __slots__ = ("attempts", "attempts_count", "since_s", "told")
+
+    def __init__(self, since_s: float) -> None:
+        self.since_s = since_s
+        self.attempts: dict[str, tuple[int, float]] = {}  # By purpose: how many, when to retry.
+        self.attempts_count = 0
+        self.told = False
+
+
 class Peers:
     """It belongs to the loop's thread."""
 
-    def __init__(self, loop: AbstractEventLoop, client_id: str) -> None:
+    def __init__(
+        self, loop: AbstractEventLoop, client_id: str, random: Callable[[], float]
+    ) -> None:
+        """`random` gives numbers from 0 to 1, for the waits."""
         self.client_id = client_id
         self._loop = loop
-        self._connections: dict[tuple[Address, str], _Connection] = {}
+        self._random = random
+        self._connections: dict[_Key, _Connection] = {}
+        self._absences: dict[Address, _Absence] = {}
         self._closed = False
 
     async def call(
@@ -83,14 +121,22 @@ class Peers:
         key = (address, purpose)
         connection = self._connections.get(key)
         if connection is None:
-            connection = _Connection(self._loop, address, lambda lost: self._forget(key, lost))
+            connection = _Connection(self._loop, key, self._on_answered, self._on_failed)
             self._connections[key] = connection
+            connection.open_in(self._wait_s(key))
         return await connection.send(build, timeout_ms)
 
+    def expect(self, address: Address) -> None:
+        """The peer gives signs of life, so nobody waits to try it again."""
+        if self._absences and (absence := self._absences.get(address)) is not None:
+            absence.attempts.clear()
+            self._open_waiting(address)
+
     def drop(self, address: Address, purpose: str, reason: str) -> None:
-        """End a connection whose peer did what it must not."""
+        """End a connection whose peer did what it must not, or that is not needed."""
         connection = self._connections.get((address, purpose))
         if connection is not None:
+            connection.is_answered = True  # Whatever is wrong, it is not absent.
             connection.fail(reason)
 
     def close(self) -> None:
@@ -98,9 +144,54 @@ class Peers:
         for connection in list(self._connections.values()):
             connection.fail("the node stops")
 
-    def _forget(self, key: tuple[Address, str], lost: "_Connection") -> None:
-        if self._connections.get(key) is lost:
+    # Absences.
+
+    def _wait_s(self, key: _Key) -> float:
+        absence = self._absences.get(key[0])
+        _, retry_at_s = (0, 0.0) if absence is None else absence.attempts.get(key[1], (0, 0.0))
+        return max(0.0, retry_at_s - self._loop.time())
+
+    def _open_waiting(self, address: Address) -> None:
+        for (other, _), connection in list(self._connections.items()):
+            if other == address:
+                connection.open_now()
+
+    def _on_answered(self, key: _Key) -> None:
+        """For the first time on a connection."""
+        absence = self._absences.pop(key[0], None)
+        if absence is None:
+            return
+        self._open_waiting(key[0])
+        if absence.told:
+            logger.info(
+                "%s answers again after %.0f s and %d attempts",
+                key[0],
+                self._loop.time() - absence.since_s,
+                absence.attempts_count,
+            )
+
+    def _on_failed(self, failed: "_Connection", reason: str) -> None:
+        address, purpose = key = failed.key
+        if self._connections.get(key) is failed:
             del self._connections[key]
+        if failed.is_answered or self._closed:
+            return
+        now_s = self._loop.time()
+        absence = self._absences.get(address)
+        if absence is None:
+            absence = self._absences[address] = _Absence(now_s)
+        count, _ = absence.attempts.get(purpose, (0, 0.0))
+        longest_s = min(BACKOFF_FIRST_S * 2 ** min(count, 16), BACKOFF_MAX_S)
+        absence.attempts[purpose] = (count + 1, now_s + longest_s * (1 + self._random()) / 2)
+        absence.attempts_count += 1
+        if not absence.told and now_s - absence.since_s >= TOLD_AFTER_S:
+            absence.told = True
+            logger.warning(
+                "%s %s; it has not answered for %.0f s and is tried again until it does",
+                address,
+                reason,
+                now_s - absence.since_s,
+            )
 
 
 class _Waiting(NamedTuple):
@@ -113,56 +204,85 @@ class _Connection(BufferedProtocol):
     def __init__(
         self,
         loop: AbstractEventLoop,
-        address: Address,
-        on_failed: Callable[["_Connection"], None],
+        key: _Key,
+        on_answered: Callable[[_Key], None],
+        on_failed: Callable[["_Connection", str], None],
     ) -> None:
+        self.key = key
+        self.is_answered = False  # Something was, on this connection.
         self._loop = loop
-        self._address = address
+        self._on_answered = on_answered
         self._on_failed = on_failed
+        self._opening: TimerHandle | Task[None] | None = None
         self._transport: StreamTransport | None = None
         self._unsent: list[bytes] = []  # Until it is connected.
         self._waiting: deque[_Waiting] = deque()
         self._next_correlation_id = 1
         self._failed = False
-        self._buffer = bytearray(_BUFFER_BYTES)
+        self._buffer = bytearray()  # While it is connected.
         self._received = 0  # Invariant: less than the buffer's size, which the next frame fits in.
-        self._connecting = loop.create_task(self._connect())
+
+    def open_in(self, wait_s: float) -> None:
+        if wait_s:
+            self._opening = self._loop.call_later(wait_s, self._open)
+        else:
+            self._open()
+
+    def open_now(self) -> None:
+        """If it waits for its time."""
+        if isinstance(self._opening, Task) or self._opening is None:
+            return
+        self._opening.cancel()
+        self._open()
 
     async def send(self, build: BuildFrame, timeout_ms: float) -> memoryview:
         correlation_id = self._next_correlation_id
         frame = build(correlation_id)
         self._next_correlation_id = (correlation_id + 1) % _CORRELATION_IDS
         response: Future[memoryview] = self._loop.create_future()
-        late = f"did not answer within {timeout_ms:.0f} ms"
-        timeout = self._loop.call_later(timeout_ms / 1000, self.fail, late)
+        timeout = self._loop.call_later(timeout_ms / 1000, self._on_late, timeout_ms)
         self._waiting.append(_Waiting(correlation_id, response, timeout))
         if self._transport is None:
             self._unsent.append(frame)
         else:
             self._transport.write(frame)
-        return await response
+        try:
+            return await response
+        finally:
+            del response  # It holds the exception whose traceback has this frame.
 
     def fail(self, reason: str, error: type[PeerUnreachable] = PeerUnreachable) -> None:
         """Every call on the connection fails."""
         if self._failed:
             return
         self._failed = True
-        self._on_failed(self)
-        self._connecting.cancel()
+        if self._opening is not None:
+            self._opening.cancel()
+            self._opening = None
+        self._on_failed(self, reason)
         if self._transport is not None:
             self._transport.abort()
         for _, response, timeout in self._waiting:
             timeout.cancel()
             if not response.done():
-                response.set_exception(error(f"{self._address} {reason}"))
+                response.set_exception(error(f"{self.key[0]} {reason}"))
         self._waiting.clear()
+        self._unsent.clear()
+
+    def _on_late(self, timeout_ms: float) -> None:
+        self.fail(f"did not answer within {timeout_ms:.0f} ms", PeerSilent)
+
+    def _open(self) -> None:
+        self._opening = self._loop.create_task(self._connect())
 
     async def _connect(self) -> None:
         try:
-            await self._loop.create_connection(lambda: self, *self._address)
+            await self._loop.create_connection(lambda: self, *self.key[0])
         except (OSError, ValueError) as error:
+            self._opening = None
             kind = PeerRefused if _is_refusal(error) else PeerUnreachable
             self.fail(f"cannot be reached: {error}", kind)
+        self._opening = None
 
     # The transport's calls.
 
@@ -171,11 +291,14 @@ class _Connection(BufferedProtocol):
         if self._failed:
             self._transport.abort()
             return
+        self._buffer = bytearray(_BUFFER_BYTES)
         self._transport.write(b"".join(self._unsent))
         self._unsent.clear()
 
     def connection_lost(self, error: Exception | None) -> None:
         self.fail(f"closed the connection{f': {error}' if error else ''}")
+        self._transport = None
+        self._buffer = bytearray()
 
     def get_buffer(self, _: int) -> memoryview:
         return memoryview(self._buffer)[self._received :]
@@ -223,6 +346,9 @@ class _Connection(BufferedProtocol):
         timeout.cancel()
         if not response.done():
             response.set_result(frame)
+        if not self.is_answered:
+            self.is_answered = True
+            self._on_answered(self.key)
 
 
 def _is_refusal(error: Exception) -> bool:

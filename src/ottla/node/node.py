@@ -35,7 +35,7 @@ from ottla.node.metadata_feed import Listener
 from ottla.node.parts import make_parts
 from ottla.node.quorum import MetadataQuorum, QuorumSettings, open_replica
 from ottla.node.registration import SESSIONS_WAITED, BrokerIdentity, Registration
-from ottla.node.replication import broker_address, start_replication
+from ottla.node.replication import broker_address, expect_brokers, start_replication
 from ottla.node.serving import make_broker
 from ottla.node.voting import Voting
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -325,6 +325,8 @@ class Node:
         quorum.fenced.load(image)
         self._dynamic.load()
         self._replicas.load(image, self._feed.take_removed_topic_ids())
+        expect = expect_brokers(self._peers, self._address_of)
+        self._feed.listen(Listener(expect, lambda _: None))
         self._feed.listen(Listener(quorum.fenced.on_record, quorum.fenced.load))
         self._feed.listen(Listener(deleted.on_record, deleted.load))
         self._feed.listen(Listener(self._dynamic.on_record, self._dynamic.load))

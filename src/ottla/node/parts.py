@@ -110,7 +110,7 @@ def make_parts(
         shares=shares,
         logs=logs,
         replicas=_make_replicas(values, logs, log_config, environment, loop),
-        peers=Peers(loop, f"node-{node_id}"),
+        peers=Peers(loop, f"node-{node_id}", environment.random.random),
     )
 
 

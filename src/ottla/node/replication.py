@@ -5,6 +5,11 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ottla.controller.image import MetadataImage
+from ottla.controller.records import (
+    FENCE,
+    BrokerRegistrationChangeRecord,
+    RegisterBrokerRecord,
+)
 from ottla.network.peers import Address, Peers, PeerUnreachable
 from ottla.node.parts import Parts
 from ottla.node.role_reports import role_reports
@@ -77,6 +82,22 @@ def broker_address(image: MetadataImage, broker_id: int, listener_name: str) -> 
     named = [one for one in broker.end_points if one.name == listener_name]
     end_point = (named or broker.end_points)[0]
     return Address(end_point.host, int(end_point.port))
+
+
+def expect_brokers(
+    peers: Peers, address_of: Callable[[int], Address | None]
+) -> Callable[[object, MetadataImage], None]:
+    """A listener of the metadata: a broker that comes back is asked at once."""
+
+    def on_record(record: object, _: MetadataImage) -> None:
+        if not isinstance(record, RegisterBrokerRecord | BrokerRegistrationChangeRecord):
+            return
+        goes = isinstance(record, BrokerRegistrationChangeRecord) and record.fenced == FENCE
+        address = None if goes else address_of(record.broker_id)
+        if address is not None:
+            peers.expect(address)
+
+    return on_record
 
 
 async def ask_broker(

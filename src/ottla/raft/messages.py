@@ -191,3 +191,10 @@ class Message(NamedTuple):
     destination: int
     correlation_id: int
     body: Request | Response
+
+
+def sender_of(request: Request) -> int:
+    """The replica that sent it, as far as it says so and goes on after it."""
+    if isinstance(request, VoteRequest | FetchRequest | FetchSnapshotRequest):
+        return request.replica.id
+    return request.leader_id if isinstance(request, BeginQuorumEpochRequest) else NOBODY

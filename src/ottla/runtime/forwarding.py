@@ -10,7 +10,7 @@ from asyncio import AbstractEventLoop
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from ottla.network.peers import Address, Peers, PeerUnreachable
+from ottla.network.peers import Address, Peers, PeerSilent, PeerUnreachable
 from ottla.protocol.codec import newest_request_type, read_response, write_request
 from ottla.protocol.errors import ApiError, ErrorCode, ProtocolError
 from ottla.protocol.times import in_milliseconds
@@ -62,12 +62,18 @@ class Forwarding:
             except ApiError as error:
                 if error.code not in _NOT_LEADER:
                     raise
-                refusal = error
+                refusal = error.with_traceback(None)  # Which has this frame.
+            except PeerSilent:  # For what was left of the time.
+                message = f"the controller did not answer within {timeout_ms:.0f} ms"
+                refusal = ApiError(ErrorCode.request_timed_out, message)
             except PeerUnreachable as error:
                 refusal = ApiError(ErrorCode.request_timed_out, f"the controller, {error}")
             left_s = deadline - self._loop.time()
             if left_s <= 0:
-                raise refusal
+                try:
+                    raise refusal
+                finally:
+                    del refusal  # This frame is in its traceback.
             await asyncio.wait([changed], timeout=min(left_s, backoff_ms / 1000))
             backoff_ms = min(2 * backoff_ms, _BACKOFF_MS_MAX)
 
@@ -78,14 +84,15 @@ class Forwarding:
         if address is None:
             raise ApiError(ErrorCode.not_controller, "no node is known to be the controller")
         sending = self._loop.create_task(self._send(address, request, deadline))
+        either: list[asyncio.Future[Any]] = [sending, changed]
         try:
-            either: list[asyncio.Future[Any]] = [sending, changed]
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             if not sending.done():
                 raise ApiError(ErrorCode.not_controller, "another node is the controller now")
             envelope = sending.result()
         finally:
             sending.cancel()
+            del sending, either  # The task holds an exception whose traceback has this frame.
         response = _unpack(request, envelope)
         if request.__api_key__ not in _INTERNAL_KEYS:
             await self._applier.reached(envelope.metadata_offset, deadline - self._loop.time())

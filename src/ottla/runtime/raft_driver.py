@@ -25,7 +25,7 @@ from ottla.network.peers import Address
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.raft.config import RaftConfig
 from ottla.raft.log import OffsetAndEpoch
-from ottla.raft.messages import EndQuorumEpochRequest, Message, Request
+from ottla.raft.messages import NOBODY, EndQuorumEpochRequest, Message, Request, sender_of
 from ottla.raft.node import RaftNode
 from ottla.raft.quorum import Identity
 from ottla.raft.quorum_state import QuorumState
@@ -148,6 +148,10 @@ class RaftDriver:
 
     def handle(self, request: Request) -> "Future[Any]":
         """The response to a request of another replica or of a client."""
+        sender = sender_of(request)
+        address = None if sender == NOBODY else self.address_of(sender)
+        if address is not None:
+            self._exchange.expect(address)
         message, reply = self._exchange.receive(request)
         if self._core is None:
             self._exchange.fail_replies("the quorum is not ready here")

@@ -82,6 +82,10 @@ class RaftExchange:
 
     # Requests to others.
 
+    def expect(self, address: Address) -> None:
+        """Who asks is there, and can be asked."""
+        self._peers.expect(address)
+
     def address_of(self, node_id: int, endpoints: tuple[Endpoint, ...]) -> Address | None:
         if endpoints:
             return Address(endpoints[0].host, endpoints[0].port)

@@ -72,7 +72,7 @@ class Client:
         self.topic_names: dict[UUID, str] = {}
         self.deleted_topic_ids: set[UUID] = set()  # Brokers that still know them are not believed.
         self.replicas: dict[TopicPartition, tuple[int, ...]] = {}  # As was last heard.
-        self._peers = Peers(self.process, self.name)
+        self._peers = Peers(self.process, self.name, self.chance.random)
         self._bootstrap = bootstrap
         self._leaders: dict[TopicPartition, Leader] = {}
         self._leader_epochs: dict[TopicPartition, int] = {}  # The newest that was heard of.

@@ -1,0 +1,175 @@
+"""What a peer that does not answer costs, and how soon one that is back is asked again."""
+
+import asyncio
+import gc
+import logging
+
+import pytest
+from tests.network.peer import Answers, Run, serving, until
+from tests.network.test_peers import address_of, ask, calling
+from tests.ports import HOST, ReservedPort
+
+from ottla.network import peers as peers_module
+from ottla.network.endpoints import Endpoint
+from ottla.network.peers import Address, PeerRefused, Peers, PeerSilent, PeerUnreachable
+
+ATTEMPTS = 40
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many attempts in little time."""
+    monkeypatch.setattr(peers_module, "BACKOFF_FIRST_S", 0.0)
+
+
+@pytest.mark.usefixtures("quick")
+def test_an_attempt_that_failed_leaves_nothing_behind(run: Run) -> None:
+    async def attempt(peers: Peers, address: Address) -> None:
+        with pytest.raises(PeerRefused):
+            await ask(peers, address, b"a")
+
+    async def main() -> int:
+        nobody_listens = ReservedPort()
+        async with calling() as peers:
+            address = Address(HOST, nobody_listens.number)
+            await attempt(peers, address)
+            gc.collect()
+            gc.disable()
+            try:
+                before = len(gc.get_objects())
+                for _ in range(ATTEMPTS):
+                    await attempt(peers, address)
+                return len(gc.get_objects()) - before
+            finally:
+                gc.enable()
+
+    assert run(main()) < ATTEMPTS
+
+
+def test_a_connection_has_no_buffer_before_it_is_open(run: Run) -> None:
+    async def main() -> None:
+        async with serving() as server, calling() as peers:
+            address = address_of(server)
+            call = asyncio.ensure_future(ask(peers, address, b"a"))
+            await asyncio.sleep(0)
+            connection = peers._connections[address, "test"]
+            assert not connection._buffer
+            assert await call == b"a"
+            assert connection._buffer
+            peers.close()
+            await until(lambda: not connection._buffer)
+
+    run(main())
+
+
+def test_waits_between_attempts_double_up_to_a_bound(run: Run) -> None:
+    async def main() -> None:
+        nobody_listens = ReservedPort()
+        address = Address(HOST, nobody_listens.number)
+        async with calling() as peers:
+            waits_s = []
+            for _ in range(12):
+                with pytest.raises(PeerRefused):
+                    await ask(peers, address, b"a")
+                waits_s.append(round(peers._absences[address].attempts["test"][1] - now(), 3))
+                peers._absences[address].attempts["test"] = (len(waits_s), 0.0)  # It has passed.
+        # `calling` draws the middle of what chance allows, and time has gone on a little.
+        full_s = [min(0.02 * 2**count, 1.0) * 0.75 for count in range(12)]
+        assert all(wait <= full for wait, full in zip(waits_s, full_s, strict=True))
+
+    def now() -> float:
+        return asyncio.get_running_loop().time()
+
+    run(main())
+
+
+def test_each_purpose_is_refused_at_once(run: Run) -> None:
+    """So whoever has to know that a process has ended does not wait for what others tried."""
+
+    async def main() -> None:
+        nobody_listens = ReservedPort()
+        address = Address(HOST, nobody_listens.number)
+        async with calling() as peers:
+            for purpose in ("a", "b", "c"):
+                with pytest.raises(PeerRefused):
+                    await ask(peers, address, b"a", purpose=purpose)
+                assert peers._absences[address].attempts[purpose][0] == 1
+
+    run(main())
+
+
+def test_a_peer_that_is_back_is_asked_without_waiting(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peers_module, "BACKOFF_FIRST_S", 3600.0)
+    monkeypatch.setattr(peers_module, "BACKOFF_MAX_S", 3600.0)
+
+    async def main() -> None:
+        nobody_listens = ReservedPort()
+        address = Address(HOST, nobody_listens.number)
+        async with calling() as peers:
+            for purpose in ("a", "b"):
+                with pytest.raises(PeerRefused):
+                    await ask(peers, address, b"", purpose=purpose)
+            async with serving(
+                listeners=(Endpoint("PLAINTEXT", HOST, nobody_listens.number),)
+            ) as server:
+                assert address_of(server) == address
+                waiting = asyncio.ensure_future(ask(peers, address, b"waits", purpose="a"))
+                await asyncio.sleep(0)
+                assert not waiting.done()
+                peers.expect(address)
+                assert await waiting == b"waits"
+                # An answer on one connection is enough for all.
+                assert await ask(peers, address, b"other", purpose="b") == b"other"
+                assert not peers._absences
+
+    run(main())
+
+
+@pytest.mark.usefixtures("quick")
+def test_an_absence_is_logged_when_it_lasts_and_when_it_ends(
+    run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(peers_module, "TOLD_AFTER_S", 0.0)
+    caplog.set_level(logging.INFO)
+
+    async def main() -> None:
+        nobody_listens = ReservedPort()
+        address = Address(HOST, nobody_listens.number)
+        async with calling() as peers:
+            for _ in range(5):
+                with pytest.raises(PeerRefused):
+                    await ask(peers, address, b"")
+            async with serving(listeners=(Endpoint("PLAINTEXT", HOST, nobody_listens.number),)):
+                await ask(peers, address, b"")
+                await ask(peers, address, b"")
+
+    run(main())
+    lines = [record.getMessage() for record in caplog.records if "answer" in record.getMessage()]
+    assert len(lines) == 2
+    assert "is tried again until it does" in lines[0]
+    assert lines[1].endswith("and 5 attempts")
+
+
+def test_a_call_that_was_too_late_says_so(run: Run) -> None:
+    async def main() -> None:
+        async with serving(Answers()) as server, calling() as peers:
+            with pytest.raises(PeerSilent, match="did not answer within 10 ms"):
+                await ask(peers, address_of(server), b"a", timeout_ms=10)
+
+    run(main())
+
+
+def test_a_peer_that_closes_every_connection_counts_as_absent(run: Run) -> None:
+    """As behind a proxy whose backend is gone."""
+
+    async def main() -> None:
+        async with serving(lambda session, _: session.abort("test")) as server, calling() as peers:
+            address = address_of(server)
+            for _ in range(3):
+                with pytest.raises(PeerUnreachable):
+                    await ask(peers, address, b"a")
+            assert peers._absences[address].attempts["test"][0] == 3
+
+    run(main())
