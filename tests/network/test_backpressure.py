@@ -156,7 +156,7 @@ def test_all_connections_together_stay_bounded(run: Run) -> None:
 def test_half_received_requests_do_not_wait_for_each_other_for_ever(run: Run) -> None:
     async def main() -> None:
         async with (
-            serving(queued_bytes_max=100_000) as server,
+            serving(queued_bytes_max=100_000, request_bytes_max=1_000_000) as server,
             peer_of(server) as one,
             peer_of(server) as two,
             peer_of(server) as three,

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.network.session import NOBODY, Overtakers, Session
@@ -15,6 +15,11 @@ Handler = Callable[[Broker, RequestContext, Any], object | Awaitable[object]]
 ErrorResponse = Callable[[Any, ApiError], object]
 # Parses the frame and answers the session by itself; it names the overtakers with its reply.
 HotHandler = Callable[[Broker, Session, RequestHeader, memoryview], None]
+
+# What only brokers ask for; together with the fetches of followers and of the quorum's replicas.
+BETWEEN_BROKERS: Final = frozenset(
+    {27, 52, 53, 54, 56, 58, 59, 62, 63, 67, 73, 82, 83, 84, 85, 86, 87}
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from types import CoroutineType
 from typing import Any, NamedTuple
 
-from ottla.handlers.api import Api, ColdApi, HotApi
+from ottla.handlers.api import BETWEEN_BROKERS, Api, ColdApi, HotApi
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.network.session import Reply, Session
 from ottla.protocol.codec import read_request, write_response
@@ -98,6 +98,8 @@ def _refuse(session: Session, header: RequestHeader, api: Api | None) -> None:
 def _handle(broker: Broker, call: _Call) -> None:
     session, header = call.session, call.header
     session.client_id = header.client_id
+    if header.api_key in BETWEEN_BROKERS:
+        session.become_peer()
     context = RequestContext(header.api_version, header.client_id, session.listener_name, session)
     try:
         outcome = call.api.handle(broker, context, call.request)

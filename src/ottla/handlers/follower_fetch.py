@@ -25,6 +25,7 @@ from ottla.replication.follower_sessions import FollowerAnswer
 def handle_follower_fetch(
     broker: Broker, session: Session, header: RequestHeader, request: FetchRequest
 ) -> None:
+    session.become_peer()
     reply = session.reply(REPLICA_OVERTAKERS)
 
     def respond(answer: FollowerAnswer) -> None:

@@ -31,6 +31,7 @@ def is_of_metadata(request: FetchRequest) -> bool:
 def handle_metadata_fetch(
     broker: Broker, session: Session, header: RequestHeader, frame: memoryview
 ) -> None:
+    session.become_peer()
     request = read_request(header, frame)
     reply = session.reply(REPLICA_OVERTAKERS)
     broker.supervisor.start("metadata fetch", _answer(broker, reply, header, request))

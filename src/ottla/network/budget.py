@@ -1,63 +1,156 @@
-"""The memory that all connections may hold together.
+"""The memory that all connections may hold together, and who is read on when it is short.
 
-When it is exceeded, a session that has received something is read no further until the sum has
-fallen. So that sessions which all hold half a request cannot wait for each other for ever, one
-session at a time has the overdraft: it is read on, and may exceed the sum by one request.
+A session is read on while it holds no more than is left. One alone can take half of the memory; n
+that take all they can leave an equal part free, and every session that holds less than that part
+is served as if they were not there. A session that holds next to nothing is always served.
+
+Sessions of other brokers have a share of the memory that nobody else can take.
+
+Requests that are half here and cannot grow would wait for each other for ever. They get overdrafts,
+first come, first served: what they hold beyond the limit is counted apart, and all overdrafts
+together are at most one request of the largest size.
 """
 
 from collections.abc import Callable
 from typing import Protocol
 
-LOW_NUMERATOR, LOW_DENOMINATOR = 3, 4  # Reading resumes when the sum falls to this share.
+PEERS_SHARE = 8  # One part in so many is for other brokers.
+SMALL_BYTES = 4_096  # Who holds no more is always read.
+SCARCE_BYTES = 2_097_152  # When less is left, or a quarter, sessions receive little at a time.
+SCARCE_SHARE = 4
+WAKE_SHARE = 8  # A session that waits is read again when this part of what it holds is left over.
 
 
 class Debtor(Protocol):
+    is_peer: bool
+
     def on_memory_free(self) -> None: ...
 
 
 class MemoryBudget:
-    def __init__(self, limit: int, on_change: Callable[[bool], None]) -> None:
-        self._limit = limit if limit >= 0 else 1 << 62
-        self._low = self._limit * LOW_NUMERATOR // LOW_DENOMINATOR
-        self._on_change = on_change
-        self._waiting: dict[Debtor, None] = {}
-        self._overdraft: Debtor | None = None
+    """`on_scarce` hears when little is left and when that is over, `on_wait` of each that waits."""
+
+    def __init__(
+        self,
+        limit: int,
+        overdraft_limit: int,
+        on_scarce: Callable[[bool], None] = lambda _: None,
+        on_wait: Callable[[], None] = lambda: None,
+    ) -> None:
+        total = limit if limit >= 0 else 1 << 62
+        self.limit = total
+        self._peers_limit = total // PEERS_SHARE
+        self._common_limit = total - self._peers_limit
+        self._scarce_at = min(SCARCE_BYTES, total // SCARCE_SHARE)
+        self._overdraft_limit = overdraft_limit
+        self._on_scarce = on_scarce
+        self._on_wait = on_wait
+        self._common = self._peers = 0  # What sessions of clients and of brokers hold.
+        self._overdrafts: dict[Debtor, list[int]] = {}  # What each was granted, and holds of it.
+        self._granted = 0  # Invariant: the sum of what the overdrafts were granted.
+        # What they hold, and what is missing of their requests; in the order of their coming.
+        self._waiting: dict[Debtor, tuple[int, int]] = {}
+        self._wake_at = 0  # Nobody who waits needs less than this to be left.
+        self._scarce = False
         self.used = 0  # Invariant: the sum of what the sessions charged.
-        self.exceeded = False
 
-    def charge(self, change: int) -> None:
+    @property
+    def short(self) -> bool:
+        """Little is left, somebody waits, or could not go on without an overdraft."""
+        return bool(self._scarce or self._waiting or self._overdrafts)
+
+    @property
+    def waiting_count(self) -> int:
+        return len(self._waiting)
+
+    def charge(self, session: Debtor, change: int) -> None:
         self.used += change
-        if self.exceeded:
-            if self.used <= self._low:
-                self.exceeded = False
-                self._on_change(False)
-                self._wake_all()
-        elif self.used > self._limit:
-            self.exceeded = True
-            self._on_change(True)
+        overdraft = self._overdrafts.get(session)
+        if overdraft is not None:
+            overdraft[1] += change
+        else:
+            self._count(session, change)
 
-    def may_receive(self, session: Debtor, *, mid_request: bool) -> bool:
-        """If not, `session.on_memory_free()` is called when it may be worth asking again."""
-        if not self.exceeded:
+    def has_room(self, session: Debtor, held: int) -> bool:
+        """Whether a session that holds so much may be read on."""
+        if (
+            held <= SMALL_BYTES
+            or held <= self._common_limit - self._common
+            or session in self._overdrafts
+            or (session.is_peer and self._peers <= self._peers_limit)
+        ):
+            if self._waiting:
+                self._waiting.pop(session, None)
             return True
-        if mid_request and self._overdraft in (None, session):
-            self._overdraft = session
-            self._waiting.pop(session, None)
-            return True
-        self._waiting[session] = None
         return False
+
+    def overdraw(self, session: Debtor, missing: int) -> bool:
+        """Whether it may be read on beyond the limit, to the end of the request that it is in."""
+        if self._overdrafts and self._granted + missing > self._overdraft_limit:
+            return False
+        self._overdrafts[session] = [missing, 0]
+        self._granted += missing
+        self._waiting.pop(session, None)
+        return True
+
+    def wait(self, session: Debtor, held: int, missing: int) -> None:
+        """`session.on_memory_free()` is called, once, when it may be worth asking again."""
+        is_new = session not in self._waiting
+        self._waiting[session] = (held, missing)
+        needed = held + held // WAKE_SHARE
+        self._wake_at = min(self._wake_at, needed) if len(self._waiting) > 1 else needed
+        if is_new:
+            self._on_wait()
+
+    def is_waiting(self, session: Debtor) -> bool:
+        return session in self._waiting
 
     def release(self, session: Debtor) -> None:
         """The session is no longer in the middle of a request, or it has ended."""
-        if self._overdraft is session:
-            self._overdraft = None
-            self._wake_all()
+        overdraft = self._overdrafts.pop(session, None)
+        if overdraft is not None:
+            granted, taken = overdraft
+            self._granted -= granted
+            self._count(session, taken)
+            self._wake()
 
     def forget(self, session: Debtor) -> None:
         self._waiting.pop(session, None)
         self.release(session)
 
-    def _wake_all(self) -> None:
-        waiting, self._waiting = self._waiting, {}
-        for session in waiting:
+    def _count(self, session: Debtor, change: int) -> None:
+        if session.is_peer:
+            self._peers += change
+            if change < 0 and self._waiting:
+                self._wake()
+            return
+        self._common += change
+        left = self._common_limit - self._common
+        if (left < self._scarce_at) is not self._scarce:
+            self._scarce = not self._scarce
+            self._on_scarce(self._scarce)
+        if change < 0 and self._waiting and left >= self._wake_at:
+            self._wake()
+
+    def _wake(self) -> None:
+        """As many of those that wait as there is memory for, or room for overdrafts."""
+        left = self._common_limit - self._common
+        room = self._overdraft_limit - self._granted
+        overdrawn = bool(self._overdrafts)
+        woken = []
+        wake_at = self.limit
+        for session, (held, missing) in self._waiting.items():
+            needed = held + held // WAKE_SHARE
+            if needed <= left:
+                left -= max(held // WAKE_SHARE, SMALL_BYTES)
+            elif missing and (missing <= room or not overdrawn):
+                room -= missing
+                overdrawn = True
+            elif not session.is_peer:
+                wake_at = min(wake_at, needed)
+                continue
+            woken.append(session)
+        self._wake_at = wake_at
+        for session in woken:
+            del self._waiting[session]
             session.on_memory_free()

@@ -129,9 +129,37 @@ QUEUED_MAX_REQUEST_BYTES = ConfigKey(
     "queued.max.request.bytes",
     ConfigType.LONG,
     268_435_456,
-    "When the requests and responses that the broker holds for all connections pass this many "
-    "bytes, no connection is read until they fall; -1 for no bound (Kafka's default).",
+    "How many bytes the requests and responses of all connections may take. A connection that "
+    "holds more than is left is read no further; an eighth is for other brokers only. Requests "
+    "that could not be completed otherwise may exceed the bound, together by "
+    "socket.request.max.bytes. "
+    "-1 for no bound (Kafka's default).",
     at_least(-1),
+)
+REQUEST_RECEIVE_TIMEOUT_MS = ConfigKey(
+    "request.receive.timeout.ms",
+    ConfigType.LONG,
+    600_000,
+    "How long a request may take to arrive once it has begun; then its connection is closed. -1 "
+    "for no limit.",
+    at_least(-1),
+)
+REQUEST_RECEIVE_RATE_MIN = ConfigKey(
+    "request.receive.bytes.per.second.min",
+    ConfigType.INT,
+    1_024,
+    "The lowest rate at which a request may arrive, once it has taken longer than "
+    "request.receive.grace.ms.",
+    at_least(0),
+)
+REQUEST_RECEIVE_GRACE_MS = ConfigKey(
+    "request.receive.grace.ms",
+    ConfigType.LONG,
+    60_000,
+    "How long a request may arrive more slowly than request.receive.bytes.per.second.min before "
+    "its connection is closed. While memory is short (queued.max.request.bytes) it is a tenth, and "
+    "holds as well for connections whose answers are not read.",
+    at_least(1),
 )
 CONNECTION_PENDING_REQUESTS_MAX = ConfigKey(
     "connection.pending.requests.max",
@@ -171,6 +199,9 @@ BROKER_KEYS: tuple[ConfigKey[object], ...] = cast(
         MAX_CONNECTIONS_PER_IP_OVERRIDES,
         CONNECTIONS_MAX_IDLE_MS,
         QUEUED_MAX_REQUEST_BYTES,
+        REQUEST_RECEIVE_TIMEOUT_MS,
+        REQUEST_RECEIVE_RATE_MIN,
+        REQUEST_RECEIVE_GRACE_MS,
         CONNECTION_PENDING_REQUESTS_MAX,
         CONNECTION_PENDING_REQUEST_BYTES_MAX,
         CONNECTION_UNSENT_BYTES_MAX,
@@ -191,6 +222,9 @@ class NetworkConfig:
     connections_per_ip_overrides: Mapping[str, int] = field(default_factory=dict)
     idle_ms_max: int = CONNECTIONS_MAX_IDLE_MS.default
     queued_bytes_max: int = QUEUED_MAX_REQUEST_BYTES.default
+    receive_timeout_ms: int = REQUEST_RECEIVE_TIMEOUT_MS.default
+    receive_rate_min: int = REQUEST_RECEIVE_RATE_MIN.default
+    receive_grace_ms: int = REQUEST_RECEIVE_GRACE_MS.default
     pending_requests_max: int = CONNECTION_PENDING_REQUESTS_MAX.default
     pending_request_bytes_max: int = CONNECTION_PENDING_REQUEST_BYTES_MAX.default
     unsent_bytes_max: int = CONNECTION_UNSENT_BYTES_MAX.default
@@ -211,6 +245,9 @@ class NetworkConfig:
             connections_per_ip_overrides=parse_overrides(values[MAX_CONNECTIONS_PER_IP_OVERRIDES]),
             idle_ms_max=values[CONNECTIONS_MAX_IDLE_MS],
             queued_bytes_max=values[QUEUED_MAX_REQUEST_BYTES],
+            receive_timeout_ms=values[REQUEST_RECEIVE_TIMEOUT_MS],
+            receive_rate_min=values[REQUEST_RECEIVE_RATE_MIN],
+            receive_grace_ms=values[REQUEST_RECEIVE_GRACE_MS],
             pending_requests_max=values[CONNECTION_PENDING_REQUESTS_MAX],
             pending_request_bytes_max=values[CONNECTION_PENDING_REQUEST_BYTES_MAX],
             unsent_bytes_max=values[CONNECTION_UNSENT_BYTES_MAX],

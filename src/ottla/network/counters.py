@@ -11,6 +11,7 @@ class NetworkCounters:
     connections_accepted: int = 0
     connections_refused: dict[str, int] = field(default_factory=dict)  # By reason.
     connections_closed_idle: int = 0
+    connections_closed_stalled: int = 0  # Half a request, or unread answers, and no progress.
     frames: int = 0
     frames_malformed: int = 0
     dispatch_failures: int = 0
@@ -20,6 +21,7 @@ class NetworkCounters:
     file_reads_in_thread: int = 0
     sessions_paused: int = 0  # Read no further at this moment, for one of their bounds is passed.
     pauses: int = 0
+    memory_waits: int = 0  # Pauses because memory for requests was short.
 
     def refuse(self, reason: str) -> None:
         self.connections_refused[reason] = self.connections_refused.get(reason, 0) + 1

@@ -11,19 +11,21 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import TYPE_CHECKING
 
-from ottla.network.budget import MemoryBudget
+from ottla.network.budget import SMALL_BYTES, MemoryBudget
 from ottla.network.config import NetworkConfig
 from ottla.network.counters import NetworkCounters
 from ottla.network.limits import ConnectionLimits
+from ottla.network.partial import KEY_BYTES
 from ottla.network.quiet_log import QuietLog
+from ottla.network.stalls import SweepClock
 
 if TYPE_CHECKING:
     from ottla.network.session import Session
 
 RECEIVE_BUFFER_BYTES = 262_144
-KEY_BYTES = 2  # A frame begins with the key of its API.
 SPARE_BYTES_MAX = 2_097_152
-SCARCE_RECEIVE_BYTES = 4_096  # What a session may receive at a time while memory is short.
+SPARE_FACTOR_MAX = 4  # A frame does not take a spare buffer that is larger by more than this.
+MEMORY_LINES_MS = 10_000.0  # Between log lines that say that memory is short.
 
 Dispatch = Callable[["Session", memoryview], None]
 
@@ -56,7 +58,11 @@ class Hub:
         self.sessions: dict[Session, None] = {}  # In the order of their coming.
         self.empty = asyncio.Event()  # There is no session.
         self.empty.set()
-        self.budget = MemoryBudget(config.queued_bytes_max, self._on_budget)
+        self.budget = MemoryBudget(
+            config.queued_bytes_max, config.request_bytes_max, self._on_scarce, self._on_wait
+        )
+        self.sweep_clock = SweepClock(config)
+        self._short_since_ms: float | None = None  # Invariant: set while a shortage was logged.
         # A frame that ends with the view may be too short for a key, which is looked for anyway.
         self.buffer = bytearray(RECEIVE_BUFFER_BYTES + KEY_BYTES)
         self.view = memoryview(self.buffer)[:RECEIVE_BUFFER_BYTES]
@@ -75,8 +81,24 @@ class Hub:
         if not self.sessions:
             self.empty.set()
 
-    def _on_budget(self, exceeded: bool) -> None:
-        self.offered = self.view[:SCARCE_RECEIVE_BYTES] if exceeded else self.view
+    def _on_scarce(self, scarce: bool) -> None:
+        self.offered = self.view[:SMALL_BYTES] if scarce else self.view
+
+    def _on_wait(self) -> None:
+        self.counters.memory_waits += 1
+        if not self.quiet_log.is_due("memory", MEMORY_LINES_MS):
+            return
+        largest = max(self.sessions, key=lambda session: session.held_bytes)
+        logger.warning(
+            "memory for requests is short: %d of %d bytes are taken (queued.max.request.bytes), "
+            "most by %s with %d; connections that want more wait",
+            self.budget.used,
+            self.budget.limit,
+            largest,
+            largest.held_bytes,
+        )
+        if self._short_since_ms is None:
+            self._short_since_ms = self.monotonic_ms()
 
     def space_after(self, rest: bytes) -> memoryview:
         """Put the rest of an earlier receive at the start, and offer what is behind it."""
@@ -85,9 +107,9 @@ class Hub:
         return self.view[size : size + len(self.offered)]
 
     def take_spare(self, size: int) -> bytearray | None:
-        """The buffer of an earlier large frame, if there is one and it is large enough."""
+        """The buffer of an earlier large frame, if there is one of about the size."""
         spare = self._spare
-        if spare is not None and len(spare) >= size:
+        if spare is not None and size <= len(spare) <= SPARE_FACTOR_MAX * size:
             self._spare = None
             return spare
         return None
@@ -95,7 +117,27 @@ class Hub:
     def give_spare(self, buffer: bytearray) -> None:
         """Keep the buffer of a large frame for the next one."""
         if len(buffer) <= SPARE_BYTES_MAX:
-            self._spare = buffer
+            spare = self._spare
+            self._spare = buffer if spare is None or len(spare) < len(buffer) else spare
+
+    def close_stalled_sessions(self) -> None:
+        """Those that hold memory and do not go on."""
+        now = self.monotonic_ms()
+        patience = self.sweep_clock.patience(now, short=self.budget.short)
+        for session in list(self.sessions):
+            problem = session.stall(patience)
+            if problem:
+                self.counters.connections_closed_stalled += 1
+                self.quiet_log.warn_rarely(
+                    "stalled", "closing the connection of %s: %s", session, problem
+                )
+                session.abort(problem)
+        if self._short_since_ms is not None and not self.budget.short:
+            logger.info(
+                "memory for requests suffices again, after %.0f s",
+                (now - self._short_since_ms) / 1000,
+            )
+            self._short_since_ms = None
 
     def close_idle_sessions(self) -> None:
         limit = self.config.idle_ms_max

@@ -1,26 +1,25 @@
 """A frame that is too large for the shared receive buffer, while it arrives.
 
-Its buffer grows with what has arrived, so that a peer cannot make us allocate by announcing a size.
-A frame that fits the spare buffer of an earlier one takes that and need not grow.
+It takes as much memory as has arrived of it, whatever size it announced. What arrives is appended
+to a bytearray, which grows by a part of its size and by moving pages where the system can, so that
+all the copying is linear. A frame that fits the spare buffer of an earlier one is received there,
+without a copy.
 """
-
-GROWTH_FACTOR = 4
-CAPACITY_MIN = 65_536
 
 
 class LargeFrame:
-    __slots__ = ("_end", "buffer", "total", "view")
+    __slots__ = ("_in_place", "arrived", "buffer", "total")
 
     def __init__(self, start: memoryview, total: int, spare: bytearray | None = None) -> None:
         self.total = total  # With the four bytes of the size.
-        self._end = 0
-        self.buffer = bytearray()
-        self.view = memoryview(self.buffer)
+        self.arrived = len(start)
+        self._in_place = spare is not None
         if spare is None:
-            self._grow(start)
+            self.buffer = bytearray(start)
         else:
             assert len(spare) >= total
-            self._take(spare, start)
+            self.buffer = spare
+            spare[: self.arrived] = start
 
     def __len__(self) -> int:
         """The memory it takes."""
@@ -28,25 +27,22 @@ class LargeFrame:
 
     @property
     def is_complete(self) -> bool:
-        return self._end == self.total
+        return self.arrived == self.total
 
-    def space(self) -> memoryview:
+    @property
+    def view(self) -> memoryview:
+        """The frame, when it is complete."""
+        return memoryview(self.buffer)[: self.total]
+
+    def space(self, shared: memoryview) -> memoryview:
         """Where the next bytes go. Never empty, and never past the end of the frame."""
-        if self._end == len(self.view):
-            self._grow(self.view)
-        return self.view[self._end :]
+        if self._in_place:
+            return memoryview(self.buffer)[self.arrived : self.total]
+        return shared[: self.total - self.arrived]
 
-    def received(self, size: int) -> bool:
-        """Whether the frame is complete now."""
-        self._end += size
+    def take(self, size: int, shared: memoryview) -> bool:
+        """So many bytes have come to `space`; whether the frame is complete now."""
+        if not self._in_place:
+            self.buffer += shared[:size]
+        self.arrived += size
         return self.is_complete
-
-    def _grow(self, content: memoryview) -> None:
-        capacity = max(CAPACITY_MIN, GROWTH_FACTOR * len(content))
-        self._take(bytearray(min(self.total, capacity)), content)
-
-    def _take(self, buffer: bytearray, content: memoryview) -> None:
-        self._end = len(content)
-        self.buffer = buffer
-        self.view = memoryview(buffer)[: self.total]
-        self.view[: self._end] = content

@@ -15,12 +15,23 @@ class QuietLog:
         self._kinds: dict[str, tuple[float, int]] = {}  # When a kind may speak again; left out.
 
     def warn_rarely(self, kind: str, message: str, *arguments: object) -> None:
+        left_out = self._left_out(kind, INTERVAL_MS)
+        if left_out is None:
+            return
+        if left_out:
+            message += f" ({left_out} more like this)"
+        self._logger.warning(message, *arguments)
+
+    def is_due(self, kind: str, interval_ms: float) -> bool:
+        """Whether a line of this kind, which is costly to make, may be written now."""
+        return self._left_out(kind, interval_ms) is not None
+
+    def _left_out(self, kind: str, interval_ms: float) -> int | None:
+        """How many were left out since the last one; None if this one is to be as well."""
         now = self._monotonic_ms()
         quiet_until, left_out = self._kinds.get(kind, (now, 0))
         if now < quiet_until:
             self._kinds[kind] = (quiet_until, left_out + 1)
-            return
-        self._kinds[kind] = (now + INTERVAL_MS, 0)
-        if left_out:
-            message += f" ({left_out} more like this)"
-        self._logger.warning(message, *arguments)
+            return None
+        self._kinds[kind] = (now + interval_ms, 0)
+        return left_out

@@ -1,4 +1,4 @@
-"""All listeners of a broker, and the sweep that closes idle connections."""
+"""All listeners of a broker, and the sweeps that close idle and stalled connections."""
 
 import asyncio
 import socket
@@ -46,6 +46,7 @@ class Server:
             for endpoint in config.listeners
         ]
         self._sweep: asyncio.TimerHandle | None = None
+        self._stall_sweep: asyncio.TimerHandle | None = None
 
     @property
     def counters(self) -> NetworkCounters:
@@ -85,6 +86,7 @@ class Server:
         for listener in self._listeners:
             listener.start()
         self._schedule_sweep()
+        self._on_stall_sweep()
 
     async def stop_accepting(self) -> None:
         for listener in self._listeners:
@@ -93,8 +95,9 @@ class Server:
     async def stop(self, grace_s: float = 1.0) -> None:
         """Close every connection when its transport is empty, at the latest after `grace_s`."""
         await self.stop_accepting()
-        if self._sweep is not None:
-            self._sweep.cancel()
+        for sweep in (self._sweep, self._stall_sweep):
+            if sweep is not None:
+                sweep.cancel()
         for session in self.sessions:
             session.close("the broker stops")
         try:
@@ -107,6 +110,9 @@ class Server:
     def close_idle_sessions(self) -> None:
         self._hub.close_idle_sessions()
 
+    def close_stalled_sessions(self) -> None:
+        self._hub.close_stalled_sessions()
+
     def _schedule_sweep(self) -> None:
         idle_ms_max = self._hub.config.idle_ms_max
         if idle_ms_max >= 0:
@@ -116,3 +122,8 @@ class Server:
     def _on_sweep(self) -> None:
         self._hub.close_idle_sessions()
         self._schedule_sweep()
+
+    def _on_stall_sweep(self) -> None:
+        self._hub.close_stalled_sessions()
+        interval_s = self._hub.sweep_clock.interval_s
+        self._stall_sweep = self._loop.call_later(interval_s, self._on_stall_sweep)

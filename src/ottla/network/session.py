@@ -15,29 +15,37 @@ it, but for the APIs that it lets overtake it (`reply(overtakers)`): the first t
 are its API key. Only requests whose effects cannot be told apart may overtake each other.
 
 Reading pauses when one of the connection's bounds is passed (requests without an answer, their
-bytes, unsent bytes) or the bound of all connections together, and resumes at half of it. It also
-pauses while a frame is held back. Frames that were received already are then kept, not dispatched.
+bytes, unsent bytes), and resumes at half of it; while it holds more than its part of the memory for
+all connections (budget.py); and while a frame is held back. Frames that were received already are
+then kept, not dispatched. A connection that holds memory and does not go on is closed (stalls.py).
 """
 
 import asyncio
 import socket
-import struct
 from collections.abc import Callable
 from typing import cast
 
 from ottla.network.answers import NOBODY, Answers, Overtakers, Reply
-from ottla.network.hub import KEY_BYTES, Hub, logger
+from ottla.network.budget import SMALL_BYTES
+from ottla.network.hub import Hub, logger
 from ottla.network.large_frame import LargeFrame
+from ottla.network.partial import (
+    KEY_BYTES,
+    SIZE_BYTES,
+    Partial,
+    api_key,
+    arrived_bytes,
+    missing_bytes,
+    unpack_key,
+    unpack_size,
+)
+from ottla.network.stalls import Patience, Transfer
 from ottla.protocol.errors import ProtocolError
 
 __all__ = ["NOBODY", "Overtakers", "Reply", "Session"]
 
-SIZE_BYTES = 4
 REST_BYTES_MAX = 16_384  # Up to here a part of a frame is copied rather than given a buffer.
 TLS_HIGH_WATER_BYTES = 65_536
-
-_unpack_size = struct.Struct(">I").unpack_from
-_unpack_key = struct.Struct(">h").unpack_from
 
 
 class Session(asyncio.BufferedProtocol):
@@ -53,6 +61,8 @@ class Session(asyncio.BufferedProtocol):
         "_hub",
         "_on_close",
         "_partial",
+        "_receiving",
+        "_sending",
         "_socket",
         "_tls",
         "_transport",
@@ -62,6 +72,7 @@ class Session(asyncio.BufferedProtocol):
         "client_software_version",
         "closed",
         "connected",
+        "is_peer",
         "listener_name",
         "peer_address",
         "peer_port",
@@ -81,6 +92,7 @@ class Session(asyncio.BufferedProtocol):
         self.peer_address, self.peer_port = peer
         self.closed = False  # Nothing is received or sent any more.
         self.connected = False  # It was, at some time.
+        self.is_peer = False  # It is another broker.
         # For the handlers; the session does not look at them.
         self.client_id: str | None = None
         self.client_software_name: str | None = None
@@ -98,12 +110,14 @@ class Session(asyncio.BufferedProtocol):
         self._active_at_ms = 0.0
 
         # Receiving.
-        self._partial: bytes | LargeFrame | None = None
+        self._partial: Partial | None = None
         self._frame_size = 0  # Of the frame that is being dispatched.
         self._halted = False  # Invariant: while it is true, nothing is dispatched.
         self._held_key: int | None = None  # Of the frame that is held back. It is halted then.
         self._eof = False
         self._charge = 0  # What the budget knows that this session holds.
+        self._receiving: Transfer | None = None  # Of the request that is half here.
+        self._sending: Transfer | None = None  # Of what the transport holds.
 
     # For the handlers.
 
@@ -121,6 +135,15 @@ class Session(asyncio.BufferedProtocol):
             answers.reply(self._frame_size, answers.overtakers).send((data,))
         else:
             answers.send_now(data)
+
+    def become_peer(self) -> None:
+        """It has sent what only brokers send."""
+        if self.is_peer or self.closed:
+            return
+        budget = self._hub.budget
+        budget.charge(self, -self._charge)
+        self.is_peer = True
+        budget.charge(self, self._charge)
 
     def close(self, reason: str) -> None:
         """Close when the transport has sent what it has; what waits behind a slow peer is lost."""
@@ -194,7 +217,7 @@ class Session(asyncio.BufferedProtocol):
             return self._hub.offered
         if isinstance(partial, bytes):
             return self._hub.space_after(partial)
-        return partial.space()
+        return partial.space(self._hub.offered)
 
     def buffer_updated(self, size: int) -> None:
         hub = self._hub
@@ -206,17 +229,11 @@ class Session(asyncio.BufferedProtocol):
             self._take_frames(size)
         elif isinstance(partial, bytes):
             self._take_frames(len(partial) + size)
-        elif partial.received(size):
+        elif partial.take(size, hub.view):
             self._take_large_frame(partial)
         answers.gathering = False
         answers.flush()
-        if (
-            self._partial is not None
-            or self._charge
-            or answers.pending
-            or answers.outbox.paused
-            or hub.budget.exceeded
-        ):
+        if self._partial is not None or self._charge or answers.pending or answers.outbox.paused:
             self._settle()
 
     def eof_received(self) -> bool:
@@ -232,6 +249,7 @@ class Session(asyncio.BufferedProtocol):
     def resume_writing(self) -> None:
         outbox = self._answers.outbox
         outbox.paused = False
+        self._sending = None
         if not self.closed:
             outbox.pump()
             self._on_change()
@@ -249,12 +267,12 @@ class Session(asyncio.BufferedProtocol):
         self._partial = None
         try:
             while not self._halted and end - position >= SIZE_BYTES:
-                (size,) = _unpack_size(buffer, position)
+                (size,) = unpack_size(buffer, position)
                 start = position + SIZE_BYTES
                 if size > size_max or start + size > end:
                     break
-                if pending and _unpack_key(buffer, start)[0] not in answers.overtakers:
-                    self._hold_back(_unpack_key(buffer, start)[0])
+                if pending and unpack_key(buffer, start)[0] not in answers.overtakers:
+                    self._hold_back(unpack_key(buffer, start)[0])
                     break
                 position = start + size
                 self._frame_size = size
@@ -267,6 +285,7 @@ class Session(asyncio.BufferedProtocol):
         if count:
             hub.counters.frames += count
             self._active = True
+            self._receiving = None
         self._keep(position, end)
 
     def _take_large_frame(self, frame: LargeFrame) -> None:
@@ -278,6 +297,7 @@ class Session(asyncio.BufferedProtocol):
         self._frame_size = frame.total - SIZE_BYTES
         self._hub.counters.frames += 1
         self._active = True
+        self._receiving = None
         try:
             self._hub.dispatch(self, frame.view[SIZE_BYTES:])
         except ProtocolError as error:
@@ -297,11 +317,11 @@ class Session(asyncio.BufferedProtocol):
         if self._halted or size < SIZE_BYTES:
             self._partial = bytes(rest)
             return
-        (body_size,) = _unpack_size(rest)
+        (body_size,) = unpack_size(rest)
         total = body_size + SIZE_BYTES
         if body_size > hub.config.request_bytes_max:
             self._refuse_size(body_size)
-        elif size <= REST_BYTES_MAX and total <= len(hub.view) and not hub.budget.exceeded:
+        elif size <= REST_BYTES_MAX and total <= len(hub.view) and not hub.budget.short:
             self._partial = bytes(rest)
         else:
             # Also when memory is short, for then nothing is received past the end of the frame.
@@ -339,13 +359,13 @@ class Session(asyncio.BufferedProtocol):
         self._partial = None
         self._answers.discard()
         charge, self._charge = self._charge, 0
-        self._hub.budget.charge(-charge)
+        self._hub.budget.charge(self, -charge)
         self._hub.budget.forget(self)
 
     # Bounds.
 
     def on_memory_free(self) -> None:
-        self._answers.flush_later()
+        self._hub.loop.call_soon(self._settle)
 
     def _on_change(self) -> None:
         self._active = True
@@ -360,20 +380,36 @@ class Session(asyncio.BufferedProtocol):
         change = held - self._charge
         if change:
             self._charge = held
-            budget.charge(change)
+            budget.charge(self, change)
         is_held_back = self._is_held_back()
-        mid_request = self._partial is not None and not is_held_back
+        mid_request = self._partial is not None
         if not mid_request:
             budget.release(self)
         if is_held_back:
             return
         if self._halted:
-            if self._within(2) and budget.may_receive(self, mid_request=mid_request):
+            if self._within(2) and self._has_memory(held):
                 self._resume()
-        elif not self._within(1) or not budget.may_receive(self, mid_request=mid_request):
+        elif not self._within(1) or not self._has_memory(held):
             self._halt()
         if self._eof and not mid_request and self._answers.all_left:
             self.close("the peer has closed its half")
+
+    def _has_memory(self, held: int) -> bool:
+        budget = self._hub.budget
+        if budget.has_room(self, held):
+            return True
+        partial = self._partial
+        missing = 0 if partial is None or not self._may_follow(partial) else missing_bytes(partial)
+        if missing and budget.overdraw(self, missing):
+            return True
+        budget.wait(self, held, missing)
+        return False
+
+    def _may_follow(self, partial: Partial) -> bool:
+        """Whether the request could be dispatched now if it were whole."""
+        key = api_key(partial)
+        return key is None or not self._answers.pending or key in self._answers.overtakers
 
     def _within(self, divisor: int) -> bool:
         """Whether this connection's own bounds, divided, hold."""
@@ -398,6 +434,55 @@ class Session(asyncio.BufferedProtocol):
             return True
         self._held_key = None
         return False
+
+    # Stalls.
+
+    def stall(self, patience: Patience) -> str | None:
+        """What this connection does not get on with, if it has had patience enough."""
+        if self._partial is not None:
+            problem = self._receive_stall(patience, self._partial)
+            if problem:
+                return problem
+        if self.closed or (patience.short and self._answers.outbox.paused):
+            return self._send_stall(patience)
+        return None
+
+    def _receive_stall(self, patience: Patience, partial: Partial) -> str | None:
+        arrived = arrived_bytes(partial)
+        transfer = self._receiving
+        if transfer is None:
+            self._receiving = Transfer(patience.now_ms, arrived)
+            return None
+        if self._halted and not self._hub.budget.is_waiting(self):
+            self._receiving = None  # We owe answers, so it is us who do not go on.
+            return None
+        is_over = transfer.is_late(patience)
+        if not is_over and transfer.is_slow(patience, arrived):
+            if self._has_more():
+                transfer.go_on(patience, arrived)
+            else:
+                is_over = not patience.short or self.held_bytes > SMALL_BYTES
+        if is_over:
+            total = arrived + missing_bytes(partial)
+            return f"{arrived} of {total} bytes of a request have come, and no more in time"
+        return None
+
+    def _send_stall(self, patience: Patience) -> str | None:
+        """While the transport holds something it is given nothing more, so that only shrinks."""
+        unsent = self._transport.get_write_buffer_size()
+        transfer = self._sending
+        if transfer is None:
+            self._sending = Transfer(patience.now_ms, -unsent)
+        elif transfer.is_slow(patience, -unsent):
+            return f"its peer does not read; {unsent} bytes are unsent"
+        return None
+
+    def _has_more(self) -> bool:
+        """The kernel has bytes of the peer that we have not read."""
+        try:
+            return bool(self._socket.recv(1, socket.MSG_PEEK))
+        except OSError:
+            return False
 
     def _halt(self) -> None:
         self._halted = True

@@ -43,6 +43,9 @@ class SimulatedSocket:
     def send(self, _data: bytes, _flags: int = 0) -> int:
         raise BlockingIOError(errno.EAGAIN, "write to the transport")
 
+    def recv(self, _size: int, _flags: int = 0) -> bytes:
+        raise BlockingIOError(errno.EAGAIN, "read from the transport")
+
     def getsockname(self) -> tuple[str, int]:
         return self.address
 
