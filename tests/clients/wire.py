@@ -35,7 +35,11 @@ class Wire:
         self.send(request)
         return self.receive(request)
 
-    def send(self, request: Any) -> None:
+    def send(self, *requests: Any) -> None:
+        """All of them in one write."""
+        self.send_bytes(b"".join(self._frame(request) for request in requests))
+
+    def _frame(self, request: Any) -> bytes:
         self._correlation_id += 1
         body = io.BytesIO()
         header_type = request.__header_schema__
@@ -47,7 +51,7 @@ class Wire:
         )
         entity_writer(header_type)(body, header)
         entity_writer(type(request))(body, request)
-        self.send_frame(body.getvalue())
+        return _with_size(body.getvalue())
 
     def receive(self, request: Any) -> Any:
         frame = self.receive_frame()
@@ -58,7 +62,7 @@ class Wire:
         return response
 
     def send_frame(self, body: bytes) -> None:
-        self.send_bytes(struct.pack(">i", len(body)) + body)
+        self.send_bytes(_with_size(body))
 
     def send_bytes(self, data: bytes) -> None:
         self._socket.sendall(data)
@@ -82,3 +86,7 @@ class Wire:
                 raise EOFError(f"the broker closed the connection after {len(data)} bytes")
             data += chunk
         return bytes(data)
+
+
+def _with_size(body: bytes) -> bytes:
+    return struct.pack(">i", len(body)) + body

@@ -1,0 +1,184 @@
+"""Two requests that are sent at once, and what must be seen if they are handled in their order."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from tests.clients.requests import TIMEOUT, batch, milliseconds
+from tests.clients.versions import build_request
+from tests.clients.wire import Wire
+
+from ottla.protocol.errors import ErrorCode
+
+PRODUCE, FETCH, LIST_OFFSETS, METADATA = 0, 1, 2, 3
+FIND_COORDINATOR, DESCRIBE_GROUPS, END_TXN = 10, 15, 26
+
+# While a coordinator is made.
+_PASSING = {
+    ErrorCode.coordinator_not_available,
+    ErrorCode.coordinator_load_in_progress,
+    ErrorCode.not_coordinator,
+}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """`see` gets both responses; what it makes of them must be `expected`."""
+
+    first: Any
+    second: Any
+    see: Callable[[Any, Any], object]
+    expected: object
+    first_is_answered: bool = True
+    after: Callable[[], object] = lambda: None  # Takes back what concerns other rounds.
+
+
+@dataclass
+class World:
+    """A connection to the broker, and topics and groups that no other round uses."""
+
+    wire: Wire
+    new_name: Callable[[], str]
+    create_topic: Callable[..., str]
+
+    def topic(self, *values: bytes, partitions: int = 1) -> str:
+        """A new one, that has these records in its first partition."""
+        topic = self.create_topic(partitions)
+        if values:
+            self.call(produce(topic, *values))
+        return topic
+
+    def topic_id(self, topic: str) -> UUID:
+        (found,) = self.call(metadata(topic)).topics
+        assert isinstance(found.topic_id, UUID)
+        return found.topic_id
+
+    def group(self) -> str:
+        """A new group whose coordinator is ready."""
+        group = self._find_coordinator(0)
+        values = {"groups": (group,), "include_authorized_operations": False}
+        self._wait_for(build_request(DESCRIBE_GROUPS, 5, values))
+        return group
+
+    def transactional_id(self) -> str:
+        """A new one whose coordinator is ready."""
+        transactional_id = self._find_coordinator(1)
+        values = {"producer_id": 0, "producer_epoch": 0, "committed": True}
+        self._wait_for(build_request(END_TXN, 3, {"transactional_id": transactional_id, **values}))
+        return transactional_id
+
+    def _find_coordinator(self, kind: int) -> str:
+        name = self.new_name()
+        values = {"key_type": kind, "coordinator_keys": (name,)}
+        self._wait_for(build_request(FIND_COORDINATOR, 4, values))
+        return name
+
+    def _wait_for(self, request: Any) -> None:
+        while _PASSING & set(error_codes(self.wire.call(request))):
+            pass
+
+    def call(self, request: Any) -> Any:
+        """Before the pair, without an error."""
+        response = self.wire.call(request)
+        assert only_code(response) is ErrorCode.none, (request, response)
+        return response
+
+
+PAIRS: dict[str, Callable[[World], Pair]] = {}  # By name, from all modules that have some.
+
+
+def pair(make: Callable[[World], Pair]) -> Callable[[World], Pair]:
+    """Add what makes a pair, for one round, to the table."""
+    PAIRS[make.__name__] = make
+    return make
+
+
+def error_codes(entity: Any) -> Iterator[ErrorCode]:
+    """All of a response, at whatever depth."""
+    if isinstance(entity, tuple):
+        for item in entity:
+            yield from error_codes(item)
+    elif hasattr(entity, "__dataclass_fields__"):
+        for name in entity.__dataclass_fields__:
+            value = getattr(entity, name)
+            if name.endswith("error_code"):
+                yield value
+            else:
+                yield from error_codes(value)
+
+
+def only_code(response: Any) -> ErrorCode:
+    """The one error code of a response that is not none, or none."""
+    codes = set(error_codes(response)) - {ErrorCode.none}
+    assert len(codes) <= 1, response
+    return codes.pop() if codes else ErrorCode.none
+
+
+def code_of_second(_: Any, second: Any) -> ErrorCode:
+    return only_code(second)
+
+
+def produce(
+    topic: str, *values: bytes, partition: int = 0, acks: int = -1, version: int = 9, **more: Any
+) -> Any:
+    """`more` is of the batch: a producer id and so on; a transactional id stands for itself."""
+    transactional_id = more.pop("transactional_id", None)
+    if transactional_id is not None:
+        more["transactional"] = True
+    records = batch(*(values or (b"value",)), **more)
+    request = {
+        "transactional_id": transactional_id,
+        "acks": acks,
+        "timeout": TIMEOUT,
+        "topic_data": (
+            {"name": topic, "partition_data": ({"index": partition, "records": records},)},
+        ),
+    }
+    return build_request(PRODUCE, version, request)
+
+
+def fetch(topic: str, offset: int = 0, *, wait_ms: int = 0, isolation_level: int = 0) -> Any:
+    partition = {"partition": 0, "fetch_offset": offset, "partition_max_bytes": 1 << 20}
+    request = {
+        "replica_id": -1,
+        "max_wait": milliseconds(wait_ms),
+        "min_bytes": 1,
+        "max_bytes": 1 << 20,
+        "isolation_level": isolation_level,
+        "session_epoch": -1,
+        "topics": ({"topic": topic, "partitions": (partition,)},),
+        "forgotten_topics_data": (),
+    }
+    return build_request(FETCH, 12, request)
+
+
+def list_offsets(
+    topic: str, timestamp: int = -1, *, partition: int = 0, isolation_level: int = 0
+) -> Any:
+    asked = {"partition_index": partition, "timestamp": timestamp}
+    request = {
+        "replica_id": -1,
+        "isolation_level": isolation_level,
+        "topics": ({"name": topic, "partitions": (asked,)},),
+    }
+    return build_request(LIST_OFFSETS, 7, request)
+
+
+def metadata(*topics: str) -> Any:
+    request = {
+        "topics": tuple({"topic_id": None, "name": topic} for topic in topics),
+        "allow_auto_topic_creation": False,
+        "include_topic_authorized_operations": False,
+    }
+    return build_request(METADATA, 12, request)
+
+
+def offset(response: Any) -> int:
+    """The one that ListOffsets found."""
+    found: int = response.topics[0].partitions[0].offset
+    return found
+
+
+def end_seen_by_second(_: Any, second: Any) -> int:
+    return offset(second)
