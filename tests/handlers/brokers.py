@@ -220,6 +220,7 @@ class Node:
         self.loop = asyncio.new_event_loop()
         self.executor = ThreadPoolExecutor(1)
         self.failures = []
+        self.claims = []
         self.session = FakeSession()
         self.coordinator_epoch = 0
         self.is_in_touch = True
@@ -277,6 +278,7 @@ class Node:
             ),
             self._supervisor,
             self.failures.append,
+            self.claims.append,
         )
 
     def _make_coordinators(self, topic, new_machine, codec):

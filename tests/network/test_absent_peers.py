@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import logging
+from collections.abc import Awaitable, Callable
 
 import pytest
 from tests.network.peer import Answers, Run, serving, until
@@ -12,6 +13,8 @@ from tests.ports import HOST, ReservedPort
 from ottla.network import peers as peers_module
 from ottla.network.endpoints import Endpoint
 from ottla.network.peers import Address, PeerRefused, Peers, PeerSilent, PeerUnreachable
+from ottla.protocol.codec import newest_request_type
+from ottla.protocol.frames import API_VERSIONS_KEY
 
 ATTEMPTS = 40
 
@@ -22,8 +25,18 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peers_module, "BACKOFF_FIRST_S", 0.0)
 
 
+async def _ask_once(peers: Peers, address: Address, _: bytes) -> None:
+    request = newest_request_type(API_VERSIONS_KEY)(
+        client_software_name="test", client_software_version="1"
+    )
+    await peers.call_once(address, API_VERSIONS_KEY, 3, request, timeout_ms=60_000)
+
+
 @pytest.mark.usefixtures("quick")
-def test_an_attempt_that_failed_leaves_nothing_behind(run: Run) -> None:
+@pytest.mark.parametrize("ask", [ask, _ask_once])
+def test_an_attempt_that_failed_leaves_nothing_behind(
+    run: Run, ask: Callable[[Peers, Address, bytes], Awaitable[object]]
+) -> None:
     async def attempt(peers: Peers, address: Address) -> None:
         with pytest.raises(PeerRefused):
             await ask(peers, address, b"a")

@@ -68,6 +68,7 @@ class QuorumNode:
         self.id = node_id
         self.disk = disk
         self.failures = []
+        self.claims = []
         self.network = network
         self.loop = asyncio.get_running_loop()
         self.executor = ThreadPoolExecutor(2)
@@ -102,6 +103,7 @@ class QuorumNode:
             ),
             self.supervisor,
             self.failures.append,
+            self.claims.append,
         )
 
     @property
@@ -204,6 +206,8 @@ class NetworkPeers:
 
     def expect(self, address):
         pass
+
+    call_once = call
 
 
 async def answer(node, frame):

@@ -7,6 +7,7 @@ from cyclopts import Parameter
 
 from ottla.cli.assignments import parse_assignments
 from ottla.cli.errors import UsageError
+from ottla.cli.parameters import Flag
 from ottla.node.settings import LogFormat, ServeSettings
 
 
@@ -19,6 +20,7 @@ def serve(
     config: Path | None = None,
     set_: Annotated[list[str] | None, Parameter(name="--set")] = None,
     join: list[str] | None = None,
+    new_cluster: Flag = False,
     shards: int = 1,
     advertised: str | None = None,
     listener: list[str] | None = None,
@@ -34,6 +36,7 @@ def serve(
         config: YAML file with Kafka's configuration keys.
         set_: One configuration key as KEY=VALUE, stronger than the file; may be repeated.
         join: HOST:PORT of a node whose cluster this one is to join; may be repeated.
+        new_cluster: Begin a cluster if the directory is new; said once, and not needed on loopback.
         shards: Nodes to start, one process each, with ids, ports and directories in a row.
         advertised: HOST:PORT that clients are told to connect to.
         listener: NAME://HOST:PORT to listen on, instead of --host and --port; may be repeated.
@@ -45,6 +48,8 @@ def serve(
         raise UsageError("--listener says where to listen; leave out --host and --port")
     if config is not None and not config.is_file():
         raise UsageError(f"--config {config} is not a file")
+    if new_cluster and join:
+        raise UsageError("--new-cluster begins a cluster and --join joins one; say one of them")
     settings = ServeSettings(
         id=id,
         host=host,
@@ -53,6 +58,7 @@ def serve(
         config_file=config,
         overrides=parse_assignments("--set", set_ or []),
         join=tuple(address for text in join or () for address in text.split(",")),
+        new_cluster=new_cluster,
         advertised=advertised,
         listeners=tuple(listener or ()),
         log_format=log_format,

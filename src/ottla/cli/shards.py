@@ -55,6 +55,8 @@ def _shard(settings: ServeSettings, values: ConfigValues, index: int) -> ChildNo
         arguments += ["--listener", str(listener)]
     for directory in values[LOG_DIRS]:
         arguments += ["--data", f"{directory}/shard-{index}"]
+    if settings.new_cluster and not index:
+        arguments.append("--new-cluster")
     for address in values[QUORUM_BOOTSTRAP_SERVERS] or ((_address(first),) if index else ()):
         arguments += ["--join", address]
     if values[ADVERTISED_LISTENERS]:

@@ -132,6 +132,30 @@ class Peers:
             absence.attempts.clear()
             self._open_waiting(address)
 
+    async def call_once(
+        self,
+        address: Address,
+        api_key: int,
+        api_version: int,
+        request: object,
+        *,
+        timeout_ms: float,
+    ) -> Any:
+        """As `call`, at once and on a connection of its own: the caller sees to the waits."""
+
+        def build(correlation_id: int) -> bytes:
+            return write_request(api_key, api_version, correlation_id, self.client_id, request)
+
+        if self._closed:
+            raise PeerUnreachable("the node stops")
+        connection = _Connection(self._loop, (address, ""), self._on_answered, lambda *_: None)
+        connection.open_in(0)
+        try:
+            frame = await connection.send(build, timeout_ms)
+            return read_response(api_key, api_version, frame)[1]
+        finally:
+            connection.fail("is not needed any more")
+
     def drop(self, address: Address, purpose: str, reason: str) -> None:
         """End a connection whose peer did what it must not, or that is not needed."""
         connection = self._connections.get((address, purpose))

@@ -85,8 +85,9 @@ class Server:
     def start(self) -> None:
         for listener in self._listeners:
             listener.start()
-        self._schedule_sweep()
-        self._on_stall_sweep()
+        if self._stall_sweep is None:
+            self._schedule_sweep()
+            self._on_stall_sweep()
 
     async def stop_accepting(self) -> None:
         for listener in self._listeners:

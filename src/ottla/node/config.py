@@ -59,7 +59,8 @@ QUORUM_BOOTSTRAP_SERVERS: ConfigKey[tuple[str, ...]] = ConfigKey(
     ConfigType.LIST,
     (),
     "Nodes of the cluster to join, as HOST:PORT; one that answers is enough. Without any, a node "
-    "with a new directory begins a cluster. A node that has joined finds the others by itself.",
+    "with a new directory begins a cluster, beyond loopback only with --new-cluster. A node that "
+    "has joined finds the others by itself.",
     addresses_problem,
 )
 

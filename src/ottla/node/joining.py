@@ -14,11 +14,13 @@ from typing import Final, NamedTuple
 
 from ottla.network.endpoints import parse_endpoint
 from ottla.network.peers import Address, Peers, PeerUnreachable
+from ottla.node.beginning import read_claim
 from ottla.protocol.codec import newest_request_type
 from ottla.raft.quorum_state import QuorumState
 from ottla.runtime.quorum_state_file import QuorumStateFile
 from ottla.runtime.raft_log import metadata_directory
-from ottla.storage.directory_identity import read_identity
+from ottla.storage.checkpoints import META_PROPERTIES
+from ottla.storage.directory_identity import REPAIR, read_identity
 from ottla.storage.filesystem import Filesystem
 
 logger = logging.getLogger(__name__)
@@ -66,7 +68,7 @@ class Joining:
         addresses: Sequence[Address],
         node_id: int,
         filesystem: Filesystem,
-        data_directory: str,
+        directories: Sequence[str],
         loop: AbstractEventLoop,
         executor: Executor,
         *,
@@ -77,26 +79,23 @@ class Joining:
         self._addresses = addresses
         self._node_id = node_id
         self._filesystem = filesystem
-        self._data_directory = data_directory
+        self._directories = directories
         self._loop = loop
         self._executor = executor
         self._patience_s = patience_s
 
     async def cluster_id(self) -> str | None:
         """Of the cluster that this node is in or joins; None if it is to begin one. CannotJoin."""
-        run, directory = self._loop.run_in_executor, self._data_directory
-        identity = await run(self._executor, read_identity, self._filesystem, directory)
-        if identity is not None:
+        run = self._loop.run_in_executor
+        cluster_id = await run(self._executor, self._stored_cluster_id)
+        if cluster_id is not None:
             if self._addresses:
-                await self._validate_same(identity.cluster_id)
-            return identity.cluster_id
+                await self._validate_same(cluster_id)
+            return cluster_id
         if self._addresses:
             cluster_id = await self._find_place()
-            await run(self._executor, self._mark)
-            return cluster_id
-        if await run(self._executor, self._is_marked):
-            raise CannotJoin(f"{directory} is to join a cluster; say which with --join")
-        return None
+            await run(self._executor, self.mark, QuorumState())
+        return cluster_id
 
     async def _validate_same(self, cluster_id: str) -> None:
         try:
@@ -105,7 +104,7 @@ class Joining:
             return  # It knows others from its own log, or is itself the first to be asked.
         if found.cluster_id != cluster_id:
             raise CannotJoin(
-                f"log directory {self._data_directory} belongs to cluster {cluster_id}, and the "
+                f"log directory {self._directories[0]} belongs to cluster {cluster_id}, and the "
                 f"nodes to join are of cluster {found.cluster_id}; give it a new directory"
             )
 
@@ -162,14 +161,57 @@ class Joining:
             response.cluster_id, frozenset(broker.broker_id for broker in response.brokers)
         )
 
-    # In a thread: the mark is made before the directory gets its cluster's id, so that a start
-    # that is cut short never begins a cluster of its own.
+    # In threads.
 
-    def _mark(self) -> None:
-        directory = metadata_directory(self._data_directory)
+    def mark(self, state: QuorumState) -> None:
+        """Before the directory gets its cluster's id: whether it is to join one, or begins it.
+
+        A start that is cut short goes on as it began, and a directory with an id and without this
+        is one whose metadata is gone.
+        """
+        directory = metadata_directory(self._directories[0])
         self._filesystem.make_directory(directory)
-        QuorumStateFile(self._filesystem, directory).save(QuorumState())
+        QuorumStateFile(self._filesystem, directory).save(state)
 
-    def _is_marked(self) -> bool:
-        directory = metadata_directory(self._data_directory)
-        return QuorumStateFile(self._filesystem, directory).load() is not None
+    def _stored_cluster_id(self) -> str | None:
+        """None if the directory is new."""
+        first, *others = self._directories
+        claim = read_claim(self._filesystem, first)
+        if claim is not None:
+            raise CannotJoin(claim)
+        identity = read_identity(self._filesystem, first)
+        state = QuorumStateFile(self._filesystem, metadata_directory(first)).load()
+        if identity is not None:
+            if state is None:
+                raise CannotJoin(_metadata_gone(first, identity.cluster_id))
+            return identity.cluster_id
+        if state is not None and state.leader_epoch > 0:
+            raise CannotJoin(
+                f"{first}/{META_PROPERTIES} is missing, and {first} has the metadata of a cluster. "
+                f"{REPAIR}"
+            )
+        if self._addresses:
+            return None
+        if state is not None and state.voted is None:
+            raise CannotJoin(f"{first} is to join a cluster; say which with --join")
+        for other in others:
+            identity = read_identity(self._filesystem, other)
+            if identity is not None:
+                raise CannotJoin(
+                    f"{first} is new, and {other} is of cluster {identity.cluster_id}, whose "
+                    f"metadata was in the first directory. {_METADATA_REPAIR}"
+                )
+        return None
+
+
+_METADATA_REPAIR: Final = (
+    "If its disk is missing, mount it. If it is lost, move all the directories of the node away "
+    "and start it with --join HOST:PORT of another node of the cluster"
+)
+
+
+def _metadata_gone(directory: str, cluster_id: str) -> str:
+    return (
+        f"{directory} is of cluster {cluster_id}, and the cluster's metadata is gone from "
+        f"{metadata_directory(directory)}. {_METADATA_REPAIR}"
+    )

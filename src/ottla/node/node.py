@@ -21,6 +21,14 @@ from ottla.handlers.table import API_TABLE, EARLY_API_TABLE
 from ottla.network.endpoints import Endpoint, advertised_endpoints
 from ottla.network.peers import Address
 from ottla.network.server import Server
+from ottla.network.session import Session
+from ottla.node.beginning import (
+    claim_text,
+    is_loopback,
+    listen_for_members,
+    listening_s,
+    save_claim,
+)
 from ottla.node.cluster_minimum import warn_of_other_minimum
 from ottla.node.config import BROKER_RACK, QUORUM_BOOTSTRAP_SERVERS
 from ottla.node.coordination import Coordination, start_coordination
@@ -40,10 +48,12 @@ from ottla.node.serving import make_broker
 from ottla.node.voting import Voting
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.raft.quorum import Identity
+from ottla.raft.quorum_state import QuorumState
 from ottla.raft.voters import Endpoint as QuorumEndpoint
 from ottla.raft.voters import ReplicaKey
 from ottla.replication.manager import ReplicaManager
 from ottla.replication.partition import FlushPolicy
+from ottla.runtime.claims import Claim
 from ottla.runtime.config import QUORUM_SIZE
 from ottla.runtime.controller_client import ControllerClient
 from ottla.storage.broker_config import FLUSH_POLICY
@@ -53,6 +63,10 @@ from ottla.storage.errors import CorruptLog, StorageError
 logger = logging.getLogger(__name__)
 
 
+def _refuse_early(session: Session, _: memoryview) -> None:
+    session.close("the node starts")
+
+
 class StartError(Exception):
     """The node cannot start; the message is for the person who started it."""
 
@@ -60,12 +74,18 @@ class StartError(Exception):
 class Node:
     """`values` are the checked configuration values that were set; see `node.config`.
 
-    It belongs to the event loop in which it is made.
+    With `new_cluster` it may begin a cluster, wherever it listens. It belongs to the event loop in
+    which it is made.
     """
 
     def __init__(
-        self, values: Mapping[str, object], environment: Environment | None = None
+        self,
+        values: Mapping[str, object],
+        environment: Environment | None = None,
+        *,
+        new_cluster: bool = False,
     ) -> None:
+        self._new_cluster = new_cluster
         self.failed = asyncio.Event()
         self._parts = parts = make_parts(
             values,
@@ -89,6 +109,7 @@ class Node:
         self._server: Server | None = None
         self._quorum: MetadataQuorum | None = None
         self._registration: Registration | None = None
+        self._claims: set[Claim] = set()  # Those that were told of.
 
     @property
     def directories(self) -> list[str]:
@@ -98,8 +119,12 @@ class Node:
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
         """Where it listens, with the ports that were bound."""
+        return self._bound.endpoints
+
+    @property
+    def _bound(self) -> Server:
         assert self._server is not None
-        return self._server.endpoints
+        return self._server
 
     @property
     def replicas(self) -> ReplicaManager:
@@ -123,12 +148,16 @@ class Node:
         """
         loading = None
         try:
-            cluster_id = await self._joining().cluster_id()
+            joining = self._joining()
+            cluster_id = await joining.cluster_id()
+            if cluster_id is None:
+                await self._begin_cluster(joining)
             loading = self._loop.run_in_executor(
                 self._executor, self._logs.start, self._node_id, cluster_id
             )
             await asyncio.shield(loading)
         except (StorageError, WrongDirectory, CannotJoin, OSError) as error:
+            await self._stop_server()
             raise StartError(str(error)) from error
         except asyncio.CancelledError:
             await self._give_up(loading)
@@ -142,8 +171,32 @@ class Node:
             await self.stop()
             raise
 
+    async def _begin_cluster(self, joining: Joining) -> None:
+        """Nothing is written when this raises CannotJoin."""
+        directory, listeners = self.directories[0], self._parts.network.listeners
+        if not (self._new_cluster or is_loopback(listeners)):
+            raise CannotJoin(
+                f"{directory} is new. If it should have data, mount its disk. Otherwise say "
+                "--join HOST:PORT of a node of the cluster, or, once, --new-cluster to begin one"
+            )
+        time_s = listening_s(listeners)
+        if time_s:
+            await self._bind()
+            claim = await listen_for_members(self._bound, self._node_id, time_s)
+            if claim is not None:
+                raise CannotJoin(self._claim_text(claim))
+            self._bound.use(_refuse_early)
+        state = QuorumState(voted=ReplicaKey(self._node_id))
+        await self._loop.run_in_executor(self._executor, joining.mark, state)
+
+    async def _bind(self) -> None:
+        if self._server is None:
+            self._server = self._make_server()
+            await self._server.bind()
+
     async def _give_up(self, loading: "asyncio.Future[None] | None") -> None:
         self._peers.close()
+        await self._stop_server()
         if loading is not None:
             await asyncio.wait([loading])
             if loading.exception() is None:
@@ -156,15 +209,15 @@ class Node:
             self._bootstrap,
             self._node_id,
             self._environment.filesystem,
-            self.directories[0],
+            self.directories,
             self._loop,
             self._executor,
             patience_s=self._patience_s,
         )
 
     async def _start_on_storage(self) -> None:
-        self._server = server = self._make_server()
-        await server.bind()
+        await self._bind()
+        server = self._bound
         self._quorum = quorum = await self._open_quorum()
         controller = ControllerClient(quorum.forwarding.call)
         self._registration = registration = self._make_registration(controller)
@@ -213,13 +266,16 @@ class Node:
         self._replicas.fail(ApiError(ErrorCode.not_leader_or_follower, "the broker stops"))
         if self._quorum is not None:
             await self._quorum.stop()
-        if self._server is not None:
-            await self._server.stop()
+        await self._stop_server()
         self._peers.close()
         await self._supervisor.stop()
         await self._loop.run_in_executor(self._executor, self._close_storage)
         self._executor.shutdown()
         logger.info("node %d has stopped", self._node_id)
+
+    async def _stop_server(self) -> None:
+        if self._server is not None:
+            await self._server.stop()
 
     async def _leave(self) -> None:
         registration, quorum = self._registration, self._quorum
@@ -268,7 +324,7 @@ class Node:
         parts = self._parts
         return Server(
             dataclasses.replace(parts.network, connections_max=parts.shares.connections),
-            lambda session, _: session.close("the node starts"),
+            _refuse_early,
             monotonic_ms=self._environment.clock.monotonic_ms,
             executor=self._executor,
             new_socket=self._environment.new_socket,
@@ -306,6 +362,7 @@ class Node:
             self._environment,
             self._supervisor,
             self._on_failure,
+            self._on_claim,
         )
 
     def _advertised(self) -> tuple[Endpoint, ...]:
@@ -354,6 +411,28 @@ class Node:
         """We are wrong somewhere: stop rather than go on with wrong state."""
         logger.critical("the node stops: %s", error)
         self.failed.set()
+
+    def _on_claim(self, claim: Claim) -> None:
+        """Nothing more is acknowledged by a node that another cluster takes for its own."""
+        quorum, text = self._quorum, self._claim_text(claim)
+        if self.failed.is_set() or quorum is None:
+            return
+        if not quorum.is_alone or set(self._feed.image.brokers) - {self._node_id}:
+            if claim not in self._claims:
+                self._claims.add(claim)
+                logger.error("this node's cluster has other nodes, so it goes on, but %s", text)
+            return
+        self._on_failure(CannotJoin(text))
+        self._bound.use(_refuse_early)
+        for session in self._bound.sessions:
+            session.abort("the node stops")
+        filesystem = self._environment.filesystem
+        self._executor.submit(save_claim, filesystem, self.directories[0], text)
+
+    def _claim_text(self, claim: Claim) -> str:
+        endpoint = self._advertised()[0]
+        address = Address(endpoint.host, endpoint.port)
+        return claim_text(claim, self._node_id, address, self.directories[0])
 
     def _on_directory_failure(self, error: StorageError) -> None:
         self._loop.call_soon_threadsafe(self._give_up_directory, error)

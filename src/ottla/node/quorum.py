@@ -33,8 +33,10 @@ from ottla.raft.node import RaftNode
 from ottla.raft.quorum import Identity
 from ottla.raft.quorum_state import QuorumState
 from ottla.raft.voters import Voter, VoterSet
+from ottla.runtime.absent_brokers import AbsentBrokers
 from ottla.runtime.active_controller import ActiveController
 from ottla.runtime.broker_connections import BrokerConnections
+from ottla.runtime.claims import Claim
 from ottla.runtime.config import QUORUM_SIZE, SNAPSHOT_BYTES
 from ottla.runtime.controller_reports import ControllerReports
 from ottla.runtime.ended_brokers import EndedBrokers
@@ -109,6 +111,7 @@ class MetadataQuorum:
         environment: Environment,
         supervisor: Supervisor,
         on_failure: Callable[[BaseException], object],
+        on_claim: Callable[[Claim], object],
     ) -> None:
         self._settings = settings
         self._feed = feed
@@ -136,21 +139,37 @@ class MetadataQuorum:
             bytes_max=values[SNAPSHOT_BYTES],
         )
         self.controller = ActiveController(self.driver, self.applier, self._new_runtime, supervisor)
-        self.requests = QuorumRequests(self.driver, config.request_timeout_ms, values[QUORUM_SIZE])
+        self.requests = QuorumRequests(
+            self.driver, config.request_timeout_ms, values[QUORUM_SIZE], on_claim
+        )
         self.leadership = Leadership(self.driver, self.controller)
         self.forwarding = Forwarding(
             self.call_here, self.leadership, self.applier, peers, self._loop
         )
         self._local = LocalController(lambda: self.controller.runtime)
+
+        def address_of(broker_id: int) -> Address | None:
+            return broker_address(feed.image, broker_id, settings.listener_name)
+
         self._ended = EndedBrokers(
             settings.identity.key.id,
             lambda: self.controller.runtime,
             feed.image,
-            lambda broker_id: broker_address(feed.image, broker_id, settings.listener_name),
+            address_of,
             peers,
             supervisor,
         )
         self.connections = BrokerConnections(lambda: self.controller.runtime, self._ended.look_at)
+        self._absent = AbsentBrokers(
+            settings.identity,
+            settings.listener_name,
+            feed.image,
+            lambda: self.connections.broker_ids,
+            address_of,
+            peers,
+            supervisor,
+            environment.random.random,
+        )
         self.fenced = FencedBrokers(clock)
         self._reports = ControllerReports(self._loop)
         self._supervisor = supervisor
@@ -210,6 +229,7 @@ class MetadataQuorum:
         await self.applier.load()
         await self.driver.start()
         self._supervisor.start("ended brokers", self._ended.watch(self.leadership))
+        self._supervisor.start("absent brokers", self._absent.watch(self.leadership))
 
     async def report_no_leader(self) -> None:
         """For as long as the node runs: an operator should know why nothing goes on."""

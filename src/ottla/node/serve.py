@@ -44,7 +44,7 @@ def serve(settings: ServeSettings) -> int:
 
 
 async def _run(values: Mapping[str, object], settings: ServeSettings) -> int:
-    node = Node(values)
+    node = Node(values, new_cluster=settings.new_cluster)
     stop_asked = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -4,7 +4,7 @@ A process that died is gone at once, and others should not wait for its session 
 connection may also have broken for another reason; then the next heartbeat comes by a new one.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 
 from ottla.controller.machine import ControllerMachine
 from ottla.network.session import Session
@@ -23,6 +23,11 @@ class BrokerConnections:
         self._runtime = runtime
         self._look_at = look_at
         self._sessions: dict[int, Session] = {}  # The newest of each broker.
+
+    @property
+    def broker_ids(self) -> Container[int]:
+        """Whose connections are open."""
+        return self._sessions.keys()
 
     def on_heartbeat(self, broker_id: int, session: Session) -> None:
         if self._sessions.get(broker_id) is not session:

@@ -3,11 +3,13 @@
 The entities of the wire are imported when they are needed, which a single node rarely does.
 """
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from ottla.protocol.errors import ApiError, ErrorCode, ProtocolError
 from ottla.raft.messages import AddRaftVoterRequest, FetchRequest, Request
 from ottla.raft.states import Leader
+from ottla.runtime.claims import Claim, claim_in
 from ottla.runtime.raft_driver import RaftDriver
 
 _ADD_RAFT_VOTER_KEY: Final = 80
@@ -20,8 +22,15 @@ _ADD_REQUEST_TIMEOUTS: Final = 15  # So many times may a new voter take to catch
 
 
 class QuorumRequests:
-    def __init__(self, driver: RaftDriver, request_timeout_ms: int, quorum_size: int) -> None:
+    def __init__(
+        self,
+        driver: RaftDriver,
+        request_timeout_ms: int,
+        quorum_size: int,
+        on_claim: Callable[[Claim], object],
+    ) -> None:
         """A node that adds itself becomes a voter only as long as there are too few."""
+        self._on_claim = on_claim
         self._driver = driver
         self._request_timeout_ms = request_timeout_ms
         self._quorum_size = quorum_size
@@ -35,6 +44,10 @@ class QuorumRequests:
             message = request_from_wire(request)
         except ProtocolError as error:
             raise ApiError(ErrorCode.invalid_request, str(error)) from error
+        identity = self._driver.identity
+        claim = claim_in(message, identity.key.id, identity.cluster_id)
+        if claim is not None:
+            self._on_claim(claim)
         self._validate_needed(message)
         return response_to_wire(await self._driver.handle(self._bounded(message)))
 

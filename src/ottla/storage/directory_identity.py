@@ -13,7 +13,7 @@ from ottla.storage.text_checkpoint import CorruptCheckpoint
 
 LOCK_FILE = ".lock"
 
-_REPAIR = (
+REPAIR = (
     "It says whose directory this is, and nothing is served without it. Put it back from a backup: "
     "it has the lines cluster.id, which is the same on every node, directory.id, node.id and "
     "version; the line with the checksum may be left out. If other nodes have all the data, you "
@@ -41,7 +41,7 @@ def read_identity(filesystem: Filesystem, directory: str) -> MetaProperties | No
     try:
         return read_meta_properties(filesystem, directory)
     except CorruptCheckpoint as error:
-        raise WrongDirectory(f"{error}. {_REPAIR}") from None
+        raise WrongDirectory(f"{error}. {REPAIR}") from None
 
 
 def identify_directory(

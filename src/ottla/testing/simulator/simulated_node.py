@@ -92,6 +92,7 @@ class SimulatedNode:
             self.host.process.resume()
 
     async def _live(self, process: "Process") -> None:
+        join = self._join()
         values = load_config(
             ServeSettings(
                 id=self.node_id,
@@ -99,11 +100,11 @@ class SimulatedNode:
                 port=PORT,
                 data=(Path(DATA),),
                 overrides=self._overrides,
-                join=self._join(),
+                join=join,
             ),
             {},
         )
-        self.node = node = Node(values, self._environment(process))
+        self.node = node = Node(values, self._environment(process), new_cluster=not join)
         try:
             await node.start()
         except StartError as error:

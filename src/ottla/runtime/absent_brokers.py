@@ -1,0 +1,108 @@
+"""Calls on brokers that are gone, so that one that comes up without its disk hears whose it is.
+
+A node that begins a cluster listens for members of another one first, for less than half a second
+on loopback (`node.beginning`); so these calls are more frequent than that, without the back-off of
+other connections. They come from the controller, or from every node while there is none, at each
+broker that is registered and sends no heartbeats. There is at most one attempt at a time and it
+leaves nothing behind.
+
+The call is a pre-vote of epoch 0. A node of this cluster refuses it, and nothing changes there.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Container
+from typing import Any, Final
+
+from ottla.controller.image import MetadataImage
+from ottla.network.peers import Address, Peers, PeerUnreachable
+from ottla.protocol.errors import ErrorCode, ProtocolError
+from ottla.raft.messages import VoteRequest
+from ottla.raft.quorum import Identity
+from ottla.raft.voters import ReplicaKey
+from ottla.runtime.leadership import Leadership
+from ottla.runtime.supervisor import Supervisor
+
+logger = logging.getLogger(__name__)
+
+CALL_INTERVAL_S: Final = 0.08
+_LOOK_INTERVAL_S: Final = 0.25  # While nobody is absent.
+_JITTER: Final = 0.25
+_TIMEOUT_MS: Final = 500
+
+
+class AbsentBrokers:
+    """`connected` are the brokers whose heartbeats come here."""
+
+    def __init__(
+        self,
+        identity: Identity,
+        listener_name: str,
+        image: MetadataImage,
+        connected: Callable[[], Container[int]],
+        address_of: Callable[[int], Address | None],
+        peers: Peers,
+        supervisor: Supervisor,
+        random: Callable[[], float],
+    ) -> None:
+        self._identity = identity
+        self._listener_name = listener_name
+        self._image = image
+        self._connected = connected
+        self._address_of = address_of
+        self._peers = peers
+        self._supervisor = supervisor
+        self._random = random
+        self._called: set[int] = set()  # Those that have not answered yet.
+        self._strangers: set[Address] = set()  # Where nodes of another cluster answered.
+
+    async def watch(self, leadership: Leadership) -> None:
+        """For as long as the node runs."""
+        while True:
+            if leadership.leader_id is not None and not leadership.is_here:
+                await asyncio.wait([leadership.changed])
+                continue
+            absent = self._absent(leadership.is_here)
+            for broker_id in absent - self._called:
+                self._supervisor.start(f"call broker {broker_id}", self._call(broker_id))
+            interval_s = CALL_INTERVAL_S if absent else _LOOK_INTERVAL_S
+            await asyncio.sleep(interval_s * (1 + _JITTER * self._random()))
+
+    def _absent(self, is_controller: bool) -> set[int]:
+        others = set(self._image.brokers) - {self._identity.key.id}
+        if not is_controller:
+            return others
+        connected = self._connected()
+        return {broker_id for broker_id in others if broker_id not in connected}
+
+    async def _call(self, broker_id: int) -> None:
+        from ottla.raft.wire_requests import request_to_wire
+        from ottla.raft.wire_responses import response_from_wire
+
+        address = self._address_of(broker_id)
+        if address is None:
+            return
+        entity: Any = request_to_wire(
+            VoteRequest(
+                cluster_id=self._identity.cluster_id,
+                voter=ReplicaKey(broker_id),
+                replica=self._identity.key,
+                replica_epoch=0,
+                last_offset_epoch=0,
+                last_offset=0,
+                pre_vote=True,
+            )
+        )
+        self._called.add(broker_id)
+        try:
+            response = await self._peers.call_once(
+                address, entity.__api_key__, entity.__version__, entity, timeout_ms=_TIMEOUT_MS
+            )
+            error_code = response_from_wire(response, self._listener_name).error_code
+        except (PeerUnreachable, ProtocolError):
+            return
+        finally:
+            self._called.discard(broker_id)
+        if error_code is ErrorCode.inconsistent_cluster_id and address not in self._strangers:
+            self._strangers.add(address)
+            logger.error("%s, the address of node %d, is of another cluster", address, broker_id)
