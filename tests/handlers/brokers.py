@@ -51,6 +51,7 @@ from ottla.replication.follower_sessions import FollowerSessions
 from ottla.replication.partition import FlushPolicy, Partition
 from ottla.replication.pending_writes import PendingWrites
 from ottla.replication.remote_transactions import RemoteTransactions
+from ottla.replication.serving_coordinators import ServingCoordinators
 from ottla.replication.transaction_completion import TransactionCompletion
 from ottla.replication.transaction_markers import TransactionMarkers
 from ottla.runtime.clock import SystemClock
@@ -294,6 +295,9 @@ class Node:
             self.executor,
         )
 
+    async def _ask_broker(self, broker_id, _):
+        raise ApiError(ErrorCode.coordinator_not_available, f"broker {broker_id} is not there")
+
     def _make_broker(self, configs, markers, api_versions):
         return Broker(
             node_id=1,
@@ -315,6 +319,7 @@ class Node:
             ),
             groups=self.groups,
             transactions=self.transactions,
+            coordinators_elsewhere=ServingCoordinators(self._ask_broker, self._supervisor),
             completion=self.completion,
             markers=markers,
             remote_transactions=RemoteTransactions(

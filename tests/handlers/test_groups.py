@@ -1,5 +1,6 @@
 """The group APIs on a broker of one: one member, its offsets, and what admins see of it."""
 
+import dataclasses
 from uuid import UUID
 
 import pytest
@@ -24,6 +25,7 @@ from kio.schema.offset_delete.v0.request import (
     OffsetDeleteRequestTopic,
 )
 from kio.schema.sync_group.v5.request import SyncGroupRequest, SyncGroupRequestAssignment
+from kio.schema.types import BrokerId
 from tests.controller.test_topics import creation, topic
 
 from ottla.handlers.consumer_group_describe import handle_consumer_group_describe
@@ -180,6 +182,27 @@ def test_the_coordinator_is_told_by_the_listener_that_the_client_uses(node):
 
 def test_a_listener_that_the_coordinator_lacks_leads_nowhere(node):
     (found,) = find(node, "g", listener_name="OTHER")
+    assert (found.error_code, found.node_id) == (ErrorCode.coordinator_not_available, -1)
+
+
+def test_a_coordinator_that_does_not_serve_is_not_named(coordinator):
+    (found,) = find(coordinator, "g")
+    assert found.error_code is ErrorCode.none
+    partition = coordinator.groups.partition_of("g")
+    coordinator.groups.leadership_listener.on_resigning(
+        coordinator.replicas.find(CONSUMER_OFFSETS_TOPIC, partition)
+    )
+    (found,) = find(coordinator, "g")
+    assert (found.error_code, found.node_id) == (ErrorCode.coordinator_not_available, -1)
+
+
+def test_a_coordinator_elsewhere_is_asked_before_it_is_named(coordinator):
+    partition = coordinator.groups.partition_of("g")
+    state = coordinator.image.partition(CONSUMER_OFFSETS_TOPIC, partition)
+    coordinator.image.topics[CONSUMER_OFFSETS_TOPIC].partitions[partition] = dataclasses.replace(
+        state, leader=BrokerId(2)
+    )
+    (found,) = find(coordinator, "g")
     assert (found.error_code, found.node_id) == (ErrorCode.coordinator_not_available, -1)
 
 

@@ -17,6 +17,7 @@ from ottla.replication.follower_sessions import FollowerSessions
 from ottla.replication.manager import ReplicaManager
 from ottla.replication.pending_writes import PendingWrites
 from ottla.replication.remote_transactions import RemoteTransactions
+from ottla.replication.serving_coordinators import ServingCoordinators
 from ottla.replication.share_groups import ShareGroups
 from ottla.replication.transaction_completion import TransactionCompletion
 from ottla.replication.transaction_markers import TransactionMarkers
@@ -55,6 +56,7 @@ class Broker:
     follower_sessions: FollowerSessions
     groups: "Coordinators[GroupMachine]"
     transactions: "Coordinators[TransactionMachine]"
+    coordinators_elsewhere: ServingCoordinators
     completion: TransactionCompletion
     markers: TransactionMarkers
     remote_transactions: RemoteTransactions  # What other brokers coordinate.

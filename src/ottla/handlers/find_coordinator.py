@@ -3,7 +3,7 @@
 Names the broker that coordinates a group, a transactional id or the state of a share-partition
 (group:topic-id:partition): the leader of the partition of `__consumer_offsets`,
 `__transaction_state` or `__share_group_state` that the key falls on. The first one to ask has that
-topic created.
+topic created. A leader that does not know yet that it is one is not named, for it would refuse.
 
 v1  key types: group, transaction
 v3  flexible
@@ -18,6 +18,7 @@ from kio.schema.find_coordinator.v6.response import Coordinator, FindCoordinator
 from kio.schema.types import BrokerId
 from kio.static.primitive import i32
 
+from ottla.controller.records import NO_LEADER
 from ottla.groups.coordinator import GroupMachine
 from ottla.groups.share.state_coordinator import ShareStateMachine, parse_coordinator_key
 from ottla.handlers.broker import Broker, RequestContext
@@ -25,7 +26,9 @@ from ottla.handlers.cluster_view import addresses
 from ottla.handlers.internal_topics import create_internal_topic
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
+from ottla.protocol.topics import TopicPartition
 from ottla.replication.coordinators import Coordinators
+from ottla.replication.serving_coordinators import PartitionLeadership
 from ottla.transactions.coordinator import TransactionMachine
 
 AnyCoordinators = (
@@ -37,9 +40,9 @@ def handle_find_coordinator(
     broker: Broker, context: RequestContext, request: FindCoordinatorRequest
 ) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
     coordinators = _coordinators(broker, request)
-    if broker.image.partition_count(coordinators.topic) is None:
-        return _create_and_answer(broker, context, coordinators, request)
-    return _answer(broker, context, coordinators, request)
+    if all(_is_settled(broker, coordinators, key) for key in request.coordinator_keys):
+        return _answer(broker, context, coordinators, request)
+    return _settle_and_answer(broker, context, coordinators, request)
 
 
 def error_response(request: FindCoordinatorRequest, error: ApiError) -> FindCoordinatorResponse:
@@ -64,14 +67,40 @@ def _coordinators(broker: Broker, request: FindCoordinatorRequest) -> AnyCoordin
     )
 
 
-async def _create_and_answer(
+async def _settle_and_answer(
     broker: Broker,
     context: RequestContext,
     coordinators: AnyCoordinators,
     request: FindCoordinatorRequest,
 ) -> FindCoordinatorResponse:
-    await create_internal_topic(broker, coordinators.topic)
+    if broker.image.partition_count(coordinators.topic) is None:
+        await create_internal_topic(broker, coordinators.topic)
+    leaderships = [_leadership(broker, coordinators, key) for key in request.coordinator_keys]
+    await broker.coordinators_elsewhere.learn(
+        one for one in leaderships if one is not None and one.leader != broker.node_id
+    )
     return _answer(broker, context, coordinators, request)
+
+
+def _is_settled(broker: Broker, coordinators: AnyCoordinators, key: str) -> bool:
+    """It is known whether the coordinator serves."""
+    leadership = _leadership(broker, coordinators, key)
+    return leadership is not None and (
+        leadership.leader in (broker.node_id, NO_LEADER)
+        or broker.coordinators_elsewhere.is_known(leadership)
+    )
+
+
+def _leadership(
+    broker: Broker, coordinators: AnyCoordinators, key: str
+) -> PartitionLeadership | None:
+    """Of the partition that the key falls on; None while there is none."""
+    index = coordinators.partition_of(key)
+    state = None if index is None else broker.image.partition(coordinators.topic, index)
+    if index is None or state is None:
+        return None
+    partition = TopicPartition(coordinators.topic, index)
+    return PartitionLeadership(partition, state.leader, state.leader_epoch)
 
 
 def _answer(
@@ -91,10 +120,17 @@ def _answer(
 def _find(
     broker: Broker, context: RequestContext, coordinators: AnyCoordinators, key: str
 ) -> Coordinator:
-    partition = coordinators.partition_of(key)
-    state = None if partition is None else broker.image.partition(coordinators.topic, partition)
+    leadership = _leadership(broker, coordinators, key)
+    if leadership is None or leadership.leader == NO_LEADER:
+        return _failed(key, _NO_LEADER)
+    if leadership.leader == broker.node_id:
+        is_served = coordinators.is_served(leadership.partition.partition)
+    else:
+        is_served = broker.coordinators_elsewhere.is_known(leadership)
+    if not is_served:
+        return _failed(key, _NOT_SERVED)
     for address in addresses(broker.image, context.listener_name):
-        if state is not None and address.broker.broker_id == state.leader:
+        if address.broker.broker_id == leadership.leader:
             return Coordinator(
                 key=key,
                 node_id=address.broker.broker_id,
@@ -103,9 +139,13 @@ def _find(
                 error_code=ErrorCode.none,
                 error_message=None,
             )
-    return _failed(
-        key, ApiError(ErrorCode.coordinator_not_available, "the coordinator has no leader now")
-    )
+    return _failed(key, _NO_LEADER)
+
+
+_NO_LEADER = ApiError(ErrorCode.coordinator_not_available, "the coordinator has no leader now")
+_NOT_SERVED = ApiError(
+    ErrorCode.coordinator_not_available, "the coordinator is not ready yet; try again"
+)
 
 
 def _failed(key: str, error: ApiError) -> Coordinator:

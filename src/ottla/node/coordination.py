@@ -15,6 +15,7 @@ from ottla.node.replication import ask_broker
 from ottla.node.share_groups import make_share_groups, share_coordinator_on
 from ottla.node.transaction_drivers import TransactionDrivers, transaction_drivers
 from ottla.replication.coordinators import Coordinators
+from ottla.replication.serving_coordinators import ServingCoordinators
 from ottla.replication.share_groups import ShareGroups
 from ottla.runtime.controller_client import ControllerClient
 from ottla.transactions.config import TransactionConfig
@@ -22,11 +23,14 @@ from ottla.transactions.config import TransactionConfig
 if TYPE_CHECKING:
     from ottla.groups.coordinator import GroupMachine
 
+_ASK_TIMEOUT_MS = 1_000  # A client waits for it, and tries again.
+
 
 class Coordination(NamedTuple):
     groups: "Coordinators[GroupMachine]"
     transactions: TransactionDrivers
     share: ShareGroups
+    elsewhere: ServingCoordinators
 
 
 def start_coordination(
@@ -68,4 +72,5 @@ def start_coordination(
         executor,
     )
     replicas.listen(transactions.coordinators.leadership_listener)
-    return Coordination(groups, transactions, share)
+    ask = partial(ask_broker, peers, address_of, "coordinators", timeout_ms=_ASK_TIMEOUT_MS)
+    return Coordination(groups, transactions, share, ServingCoordinators(ask, supervisor))

@@ -106,6 +106,7 @@ async def ask_broker(
     purpose: str,
     broker_id: int,
     request: Any,
+    timeout_ms: float = ASK_TIMEOUT_MS,
 ) -> Any:
     """In the newest version of the request; ApiError when no answer came."""
     address = address_of(broker_id)
@@ -117,7 +118,7 @@ async def ask_broker(
             request.__api_key__,
             request.__version__,
             request,
-            timeout_ms=ASK_TIMEOUT_MS,
+            timeout_ms=timeout_ms,
             purpose=purpose,
         )
     except PeerUnreachable as error:

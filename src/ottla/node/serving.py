@@ -45,6 +45,7 @@ def make_broker(
         ),
         groups=coordination.groups,
         transactions=transactions.coordinators,
+        coordinators_elsewhere=coordination.elsewhere,
         completion=transactions.completion,
         markers=transactions.markers,
         remote_transactions=transactions.remote,

@@ -91,6 +91,11 @@ class Coordinators(Generic[M]):
             raise coordinator.failure
         return coordinator.runtime
 
+    def is_served(self, partition: int) -> bool:
+        """The coordinator that lives on a partition is here; it may still be loading."""
+        coordinator = self._led.get(partition)
+        return coordinator is not None and coordinator.failure is None
+
     def all(self) -> Iterator[MachineRuntime[M]]:
         """Those that can be had, loading or loaded."""
         for coordinator in list(self._led.values()):

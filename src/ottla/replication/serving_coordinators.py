@@ -1,0 +1,90 @@
+"""Which coordinators on other brokers are known to serve.
+
+A broker learns from the metadata that it leads a partition of an internal topic, and others may
+learn that sooner. A client that is sent there meanwhile is answered NOT_COORDINATOR. So the broker
+is asked, once for each of its leaderships: who leads a partition in an epoch coordinates there.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, NamedTuple
+
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.topics import TopicPartition
+from ottla.runtime.supervisor import Supervisor
+
+# Sends a request to a broker; ApiError when no answer came.
+AskBroker = Callable[[int, Any], Awaitable[Any]]
+
+_CONSUMER = -1
+_EARLIEST = -2
+
+
+class PartitionLeadership(NamedTuple):
+    partition: TopicPartition
+    leader: int
+    leader_epoch: int
+
+
+class ServingCoordinators:
+    def __init__(self, ask: AskBroker, supervisor: Supervisor) -> None:
+        self._ask = ask
+        self._supervisor = supervisor
+        self._known: dict[TopicPartition, PartitionLeadership] = {}
+        self._asking: dict[PartitionLeadership, asyncio.Task[None]] = {}
+
+    def is_known(self, leadership: PartitionLeadership) -> bool:
+        return self._known.get(leadership.partition) == leadership
+
+    async def learn(self, leaderships: Iterable[PartitionLeadership]) -> None:
+        """Ask about those that are not known; without an answer they stay that."""
+        unknown = {one: None for one in leaderships if not self.is_known(one)}
+        if unknown:
+            await asyncio.wait([self._asked(one) for one in unknown])
+
+    def _asked(self, leadership: PartitionLeadership) -> "asyncio.Task[None]":
+        """Many clients ask at once, as when a broker has died."""
+        asking = self._asking.get(leadership)
+        if asking is None:
+            asking = self._supervisor.start(
+                f"ask broker {leadership.leader} for {leadership.partition}",
+                self._ask_leader(leadership),
+            )
+            self._asking[leadership] = asking
+            asking.add_done_callback(lambda _: self._asking.pop(leadership, None))
+        return asking
+
+    async def _ask_leader(self, leadership: PartitionLeadership) -> None:
+        try:
+            response = await self._ask(leadership.leader, _request(leadership))
+        except ApiError:
+            return
+        ((found,),) = (topic.partitions for topic in response.topics)
+        if found.error_code is ErrorCode.none:
+            self._known[leadership.partition] = leadership
+
+
+def _request(leadership: PartitionLeadership) -> Any:
+    """Refused by a broker that does not lead the partition, or in another epoch."""
+    from kio.schema.list_offsets.v11.request import (
+        ListOffsetsPartition,
+        ListOffsetsRequest,
+        ListOffsetsTopic,
+    )
+    from kio.schema.types import BrokerId, TopicName
+    from kio.static.primitive import i8, i32, i64
+
+    from ottla.protocol.times import milliseconds
+
+    asked = ListOffsetsPartition(
+        partition_index=i32(leadership.partition.partition),
+        current_leader_epoch=i32(leadership.leader_epoch),
+        timestamp=i64(_EARLIEST),
+    )
+    topic = ListOffsetsTopic(name=TopicName(leadership.partition.topic), partitions=(asked,))
+    return ListOffsetsRequest(
+        replica_id=BrokerId(_CONSUMER),
+        isolation_level=i8(0),
+        topics=(topic,),
+        timeout=milliseconds(0),
+    )
