@@ -290,3 +290,14 @@ def test_a_snapshot_that_was_being_fetched_is_forgotten(bench):
     bench.log.snapshots.write_part(OffsetAndEpoch(9, 1), 0, b"half")
     bench.open()
     assert not [name for name in bench.disk.list(DIRECTORY) if "part" in name]
+
+
+def test_nothing_counts_as_synced_in_a_directory_that_is_gone(bench):
+    bench.append(1, "a")
+    bench.log.watch_directory(lambda: True)
+    assert bench.log.flush() == 1
+    bench.log.watch_directory(lambda: False)
+    bench.append(1, "b")
+    with pytest.raises(StorageError, match="removed or replaced"):
+        bench.log.flush()
+    assert not bench.log.is_online

@@ -185,6 +185,19 @@ def test_write_atomically_leaves_no_temporary_file(filesystem: Filesystem, direc
     assert filesystem.read_bytes(f"{directory}/a") == b"second"
 
 
+def test_a_lock_knows_whether_its_file_is_the_one_at_its_path(
+    filesystem: Filesystem, directory: str
+) -> None:
+    path = f"{directory}/.lock"
+    lock = filesystem.lock(path)
+    assert lock.is_in_place()
+    filesystem.remove(path)
+    assert not lock.is_in_place()
+    filesystem.open(path, create=True).close()
+    assert not lock.is_in_place()
+    lock.release()
+
+
 def test_a_lock_excludes_until_it_is_released(filesystem: Filesystem, directory: str) -> None:
     lock = filesystem.lock(f"{directory}/.lock")
     with pytest.raises(BlockingIOError) as raised:

@@ -261,6 +261,51 @@ def test_a_log_of_another_topic_of_the_name_is_set_aside_and_never_removed(caplo
     )
 
 
+def _move_away(filesystem):
+    filesystem.rename("/data", "/moved")
+    filesystem.make_directory("/data")
+
+
+def _replace(filesystem):
+    _move_away(filesystem)
+    filesystem.lock("/data/.lock.new")
+    filesystem.rename("/data/.lock.new", "/data/.lock")
+    filesystem.write_atomically("/data/meta.properties", b"another's")
+
+
+@pytest.mark.parametrize(
+    "lose",
+    [
+        lambda filesystem: filesystem.remove_tree("/data"),
+        lambda filesystem: filesystem.remove("/data/meta.properties"),  # As `rm -r data/*` does.
+        _move_away,
+        _replace,
+    ],
+)
+def test_a_directory_that_is_lost_while_it_is_in_use_goes_offline(lose):
+    """Its files are open, and writes and syncs go on as if nothing was."""
+    broker = Broker()
+    log = broker.create()
+    append(log, b"kept")
+    assert log.flush() == 1
+    lose(broker.filesystem)
+    append(log, b"lost")
+    with pytest.raises(StorageError, match="removed or replaced while the node uses it: '/data'"):
+        log.flush()
+    assert len(broker.failures) == 1
+    assert broker.logs.is_offline
+
+
+def test_a_lost_directory_is_missed_though_nobody_writes():
+    broker = Broker()
+    broker.create()
+    broker.logs.check_directories()
+    assert broker.failures == []
+    broker.filesystem.remove_tree("/data")
+    broker.logs.check_directories()
+    assert len(broker.failures) == 1
+
+
 def test_a_failed_directory_goes_offline_and_the_other_goes_on():
     broker = Broker("/a", "/b")
     first = broker.create(TopicPartition("orders", 0))

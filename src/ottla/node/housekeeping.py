@@ -23,6 +23,7 @@ from ottla.storage.manager import LogManager
 LATE_REQUESTS_INTERVAL_MS = 250
 OVERDUE_FLUSHES_INTERVAL_MS = 1_000
 REMOVAL_INTERVAL_MS = 1_000
+DIRECTORIES_INTERVAL_MS = 1_000
 REFUSED_PARTITIONS_INTERVAL_MS = 1_000
 
 
@@ -67,6 +68,7 @@ class Housekeeping:
         )
         self._every_in_thread(supervisor, values[LOG_RETENTION_CHECK_INTERVAL_MS], logs.retain)
         self._every_in_thread(supervisor, REMOVAL_INTERVAL_MS, logs.remove_discarded)
+        self._every_in_thread(supervisor, DIRECTORIES_INTERVAL_MS, logs.check_directories)
         self._every_in_thread(
             supervisor, values[LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS], logs.checkpoint
         )

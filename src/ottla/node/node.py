@@ -338,6 +338,7 @@ class Node:
             self.directories[0],
             self._environment.clock.now_ms(),
         )
+        replica.log.watch_directory(lambda: self._logs.is_in_place(self.directories[0]))
         if not (replica.voters or self._bootstrap or replica.is_alone(self._node_id)):
             raise CannotJoin(f"{self.directories[0]} is to join a cluster; say which with --join")
         advertised = self._advertised()

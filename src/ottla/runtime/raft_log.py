@@ -17,7 +17,7 @@ It belongs to the loop's thread, except for what is said to be for threads.
 import logging
 import threading
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from operator import attrgetter
 from typing import Final, NamedTuple
 
@@ -201,6 +201,10 @@ class RaftLog:
     @property
     def flushed_offset(self) -> int:
         return self._log.flushed_offset
+
+    def watch_directory(self, is_in_place: Callable[[], bool]) -> None:
+        """From here on a flush fails if the log directory is not there any more."""
+        self._log.home.is_in_place = is_in_place
 
     @property
     def is_online(self) -> bool:

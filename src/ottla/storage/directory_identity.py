@@ -4,6 +4,7 @@ import base64
 from uuid import UUID
 
 from ottla.storage.checkpoints import (
+    META_PROPERTIES,
     MetaProperties,
     read_meta_properties,
     write_meta_properties,
@@ -34,6 +35,11 @@ def lock_directory(filesystem: Filesystem, directory: str) -> Lock:
             f"log directory {directory} is in use by another process;"
             " stop it, or give this one a directory of its own"
         ) from None
+
+
+def is_in_place(filesystem: Filesystem, directory: str, lock: Lock) -> bool:
+    """Whether the directory is the one that was locked, and has not been emptied since."""
+    return lock.is_in_place() and filesystem.exists(f"{directory}/{META_PROPERTIES}")
 
 
 def read_identity(filesystem: Filesystem, directory: str) -> MetaProperties | None:

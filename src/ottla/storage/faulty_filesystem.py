@@ -342,7 +342,7 @@ class FaultyFilesystem:
                 raise BlockingIOError(errno.EAGAIN, "locked", path)
             self.open(path, create=True)
             self._locked.add(path)
-            return FaultyLock(path, self._locked)
+            return FaultyLock(path, self._locked, self._find)
 
     def crash(self) -> None:
         """Lose what a power loss may lose, then start again: locks are free, files are closed."""
@@ -445,11 +445,16 @@ class FaultyFilesystem:
 
 
 class FaultyLock:
-    __slots__ = ("_locked", "_path")
+    __slots__ = ("_file", "_find", "_locked", "_path")
 
-    def __init__(self, path: str, locked: set[str]) -> None:
+    def __init__(self, path: str, locked: set[str], find: "Callable[[str], _Node | None]") -> None:
         self._path = path
         self._locked = locked
+        self._find = find
+        self._file = find(path)
+
+    def is_in_place(self) -> bool:
+        return self._find(self._path) is self._file
 
     def release(self) -> None:
         self._locked.discard(self._path)

@@ -100,6 +100,9 @@ class Filesystem(Protocol):
 
 
 class Lock(Protocol):
+    def is_in_place(self) -> bool:
+        """Whether the file that was locked is still the one at its path."""
+
     def release(self) -> None: ...
 
 

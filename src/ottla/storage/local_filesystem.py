@@ -238,14 +238,23 @@ class LocalFilesystem:
         except OSError:
             os.close(descriptor)
             raise
-        return LocalLock(descriptor)
+        return LocalLock(path, descriptor)
 
 
 class LocalLock:
-    __slots__ = ("_descriptor",)
+    __slots__ = ("_descriptor", "_path", "_status")
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, path: str, descriptor: int) -> None:
+        self._path = path
         self._descriptor = descriptor
+        self._status = os.fstat(descriptor)
+
+    def is_in_place(self) -> bool:
+        """As long as the file is open, no other gets its number."""
+        try:
+            return os.path.samestat(os.stat(self._path), self._status)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
 
     def release(self) -> None:
         """The system also releases it when the process ends, however it ends."""

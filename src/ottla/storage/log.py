@@ -356,6 +356,7 @@ class PartitionLog:
                     self._identity_unsynced = False
                 self._local.sync(work)
                 self.home.sync_partitions()
+                self.home.check_in_place()
             with self._lock:
                 self._local.end_flush(work)
         return self._local.flushed_offset

@@ -23,6 +23,10 @@ _SHORT_OF_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
 OPEN_FILES_MAX = 2000
 
 
+def _always() -> bool:
+    return True
+
+
 class Discarded(NamedTuple):
     """A file that is no longer part of a log; a start of the broker removes it too."""
 
@@ -40,6 +44,7 @@ class LogDirectory:
         "failure",
         "filesystem",
         "is_cordoned",
+        "is_in_place",
         "open_files",
         "path",
     )
@@ -58,6 +63,7 @@ class LogDirectory:
         self.discarded: deque[Discarded] = deque()  # Files to remove, by whoever has the time.
         self.failure: StorageError | None = None
         self.is_cordoned = False
+        self.is_in_place: Callable[[], bool] = _always  # Set once the directory is locked.
         self._on_failure = on_failure
         # Partitions that were made, renamed or removed: by this process, and perhaps by one before
         # that was killed before it could sync them.
@@ -68,6 +74,16 @@ class LogDirectory:
     def check_online(self) -> None:
         if self.failure is not None:
             raise self.failure
+
+    def check_in_place(self) -> None:
+        """OSError when somebody has removed or replaced the directory under the running node.
+
+        Files that are open go on taking writes then, which nobody will ever find.
+        """
+        if not self.is_in_place():
+            raise FileNotFoundError(
+                errno.ENOENT, "it was removed or replaced while the node uses it", self.path
+            )
 
     def on_partitions_changed(self) -> None:
         """The names are synced by the next flush of any log here: one sync for many partitions."""

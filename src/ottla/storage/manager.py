@@ -1,8 +1,8 @@
 """All partition logs of a broker, in one or several log directories.
 
 The event loop creates, finds and deletes logs. Threads run what waits for the disk: `start`,
-`flush`, `retain`, `clean`, `checkpoint`, `truncate`, `write_broker_epoch` and `stop`; they may run
-beside each other and beside the event loop.
+`flush`, `retain`, `clean`, `checkpoint`, `check_directories`, `truncate`, `write_broker_epoch` and
+`stop`; they may run beside each other and beside the event loop.
 
 A directory whose disk fails goes offline with its logs; the others go on.
 """
@@ -37,6 +37,7 @@ from ottla.storage.cleaner import LogCleaner
 from ottla.storage.config import LogConfig
 from ottla.storage.directory_identity import (
     identify_directory,
+    is_in_place,
     lock_directory,
     parse_directory_id,
     read_identity,
@@ -313,6 +314,14 @@ class LogManager:
             if home.failure is None:
                 self._attempt(home, partial(self._remove, path))
 
+    def check_directories(self) -> None:
+        """Put directories offline that are not there any more."""
+        for home in self._homes:
+            self._attempt(home, LogDirectory.check_in_place)
+
+    def is_in_place(self, directory: str) -> bool:
+        return next(home for home in self._homes if home.path == directory).is_in_place()
+
     def checkpoint(self) -> None:
         """Write down how far each log is synced and committed, and where it starts."""
         for log in self.logs():
@@ -400,6 +409,7 @@ class LogManager:
             self._filesystem, home.path, node_id, self.cluster_id, self._new_id()
         )
         self.directory_ids[home.path] = parse_directory_id(meta.directory_id)
+        home.is_in_place = partial(is_in_place, self._filesystem, home.path, self._locks[home])
 
     def _load(self, home: LogDirectory) -> None:
         loader = DirectoryLoader(
