@@ -22,6 +22,8 @@ LOG_CHARACTERS_SHOWN = 8_000
 # Tests write records of 1970, which the next look of retention would remove; on a machine that is
 # slow enough it comes before they are read. A test of retention says --set, which goes before.
 KEEP_OLD_RECORDS = {"OTTLA_LOG_RETENTION_CHECK_INTERVAL_MS": "3600000"}
+# The node to join may be slow to answer on a busy machine.
+PATIENT = {"OTTLA_QUORUM_JOIN_TIMEOUT_MS": "240000"}
 
 # Metadata v1 of no topics, with correlation id 1 and without a client id.
 METADATA_REQUEST = bytes.fromhex("0000000e 0003 0001 00000001 ffff 00000000")
@@ -85,7 +87,7 @@ class BrokerProcess:
         if "--listener" not in self.arguments:
             command += ["--port", str(self.port)]
         environment = {**os.environ, "PYTHONPATH": f"{REPOSITORY / 'src'}:{REPOSITORY}"}
-        environment |= KEEP_OLD_RECORDS
+        environment |= KEEP_OLD_RECORDS | PATIENT
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 command, stdout=log, stderr=log, env=environment, preexec_fn=self._limit_open_files

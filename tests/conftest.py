@@ -27,6 +27,9 @@ IMPATIENT = (
     "group.share.min.record.lock.duration.ms=1000",
 )
 
+# Commands give up on a broker that is silent for seconds, and on a busy machine a good one may be.
+os.environ.setdefault("OTTLA_CONNECT_TIMEOUT", "240")
+
 # A shell starts jobs in the background with ctrl-c ignored, and the commands under test inherit it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

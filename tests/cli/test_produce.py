@@ -1,7 +1,11 @@
 import json
+import os
+import pty
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
+from tests.cli.command import start_ottla
 from tests.cli.conftest import Ottla, Outcome
 
 pytestmark = pytest.mark.process
@@ -94,3 +98,36 @@ def test_a_partition_that_is_not_there(produce: Callable[..., Outcome]) -> None:
 
 def test_no_input_writes_nothing(produce: Callable[..., Outcome]) -> None:
     assert produce() == (0, f"wrote 0 records to {TOPIC}\n", "")
+
+
+def test_lines_of_a_file(produce: Callable[..., Outcome], records: Records, tmp_path: Path) -> None:
+    (tmp_path / "lines").write_bytes(b"one\ntwo\n")
+    assert produce("--file", tmp_path / "lines").exit_code == 0
+    assert [record["value"] for record in records()] == ["one", "two"]
+
+
+def test_a_topic_that_was_created_is_told(ottla: Ottla, bootstrap: str) -> None:
+    outcome = ottla("produce", "cli-produce-new", "hello", bootstrap=bootstrap)
+    assert outcome.exit_code == 0
+    assert outcome.errors == "created topic cli-produce-new\n"
+    outcome = ottla("produce", "cli-produce-new", "hello", bootstrap=bootstrap)
+    assert outcome.errors == ""
+    ottla("topics", "delete", "cli-produce-new", bootstrap=bootstrap)
+
+
+def test_a_person_is_asked_before_a_topic_is_created(ottla: Ottla, bootstrap: str) -> None:
+    """Whoever types at a terminal may have mistyped the name."""
+    keyboard, terminal = pty.openpty()
+    try:
+        typed = ("produce", "cli-produce-typed", "hello")
+        with start_ottla(*typed, bootstrap=bootstrap, stdin=terminal) as process:
+            _, errors = process.communicate()
+        assert process.returncode == 1
+        assert b"there is no topic cli-produce-typed; create it with" in errors
+        with start_ottla(*typed, "--create", bootstrap=bootstrap, stdin=terminal) as process:
+            _, errors = process.communicate()
+        assert (process.returncode, errors) == (0, b"created topic cli-produce-typed\n")
+    finally:
+        os.close(keyboard)
+        os.close(terminal)
+    ottla("topics", "delete", "cli-produce-typed", bootstrap=bootstrap)

@@ -57,7 +57,7 @@ def ports_of_voters(cluster):
 def test_nobody_to_join_is_said_at_once_and_the_node_can_be_stopped(tmp_path: Path) -> None:
     node = process(tmp_path / "a", "--id", "2", "--join", "127.0.0.1:1")
     node.launch()
-    wait_until(lambda: "no node to join was found yet: 127.0.0.1:1" in node.log_text())
+    wait_until(lambda: "no node to join answers yet: 127.0.0.1:1" in node.log_text())
     assert node.stop() == 0
     assert not (node.data / "meta.properties").exists()
 

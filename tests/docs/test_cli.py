@@ -10,7 +10,7 @@ from cyclopts import App
 from ottla.cli.main import app
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "cli.md"
-COMMON_OPTIONS = {"--bootstrap-server", "--json", "--help", "--version"}
+COMMON_OPTIONS = {"--bootstrap-server", "--connect-timeout", "--json", "--help", "--version"}
 
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 

@@ -2,13 +2,15 @@
 
 import socket
 import struct
+from collections.abc import Iterator
 from typing import Any, Self
 
 from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
 from kio.static.primitive import i8
 
-from ottla.cli.connection import TIMEOUT_S, Connection, parse_address
+from ottla.cli.connection import TIMEOUT_S, Connection, node_unreachable
 from ottla.cli.errors import CommandError
+from ottla.cli.reach import Address, describe_problem
 from ottla.protocol.codec import read_response, write_request
 from ottla.protocol.errors import ErrorCode
 
@@ -25,11 +27,15 @@ class BrokerCall:
 
     def __init__(self, connection: Connection, node_id: int, host: str, port: int) -> None:
         self.node_id = node_id
-        try:
-            self._socket = socket.create_connection((host, port), timeout=TIMEOUT_S)
-        except OSError as error:
-            raise connection.unreachable(f"{host}:{port} does not answer ({error})") from None
         self._connection = connection
+        self._address = Address(host, port)
+        try:
+            self._socket = socket.create_connection(
+                self._address, timeout=connection.connect_timeout
+            )
+        except OSError as error:
+            raise self._unreachable(error, connection.connect_timeout) from None
+        self._socket.settimeout(TIMEOUT_S)
 
     def __enter__(self) -> Self:
         return self
@@ -49,8 +55,14 @@ class BrokerCall:
             (size,) = _SIZE.unpack(self._receive(_SIZE.size))
             frame = self._receive(size)
         except OSError as error:
-            raise self._connection.unreachable(f"it does not answer ({error})") from None
+            raise self._unreachable(error, TIMEOUT_S) from None
         return read_response(api_key, api_version, memoryview(frame))[1]
+
+    def _unreachable(self, error: OSError, timeout_s: float) -> CommandError:
+        problem = describe_problem(error, timeout_s)
+        if self.node_id == UNKNOWN_NODE:
+            return self._connection.unreachable(problem)
+        return node_unreachable(self.node_id, self._address, problem)
 
     def _receive(self, size: int) -> bytes:
         data = bytearray()
@@ -64,21 +76,18 @@ class BrokerCall:
 
 def bootstrap_broker(connection: Connection) -> BrokerCall:
     """The first of the brokers that were named which answers; it knows the whole cluster."""
-    addresses = connection.bootstrap_server.split(",")
-    for address in addresses[:-1]:
-        try:
-            return BrokerCall(connection, UNKNOWN_NODE, *parse_address(address))
-        except CommandError:
-            continue
-    return BrokerCall(connection, UNKNOWN_NODE, *parse_address(addresses[-1]))
+    return BrokerCall(connection, UNKNOWN_NODE, *connection.reach())
 
 
-def every_broker(connection: Connection) -> list[BrokerCall]:
-    brokers = connection.metadata().brokers
-    return [
-        BrokerCall(connection, node_id, str(node.host), node.port)
-        for node_id, node in sorted(brokers.items())
-    ]
+def every_broker(connection: Connection) -> Iterator[BrokerCall]:
+    """All that run; a node that is gone leads nothing any more."""
+    from ottla.cli.cluster_reader import ClusterReader
+
+    with bootstrap_broker(connection) as broker:
+        nodes = ClusterReader(broker).nodes()
+    for node in nodes:
+        if not node.fenced:
+            yield BrokerCall(connection, node.node_id, node.host, node.port)
 
 
 def transaction_coordinator(connection: Connection, transactional_id: str) -> BrokerCall:

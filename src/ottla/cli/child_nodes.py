@@ -20,6 +20,8 @@ from ottla.cli.errors import ExitCode
 from ottla.protocol.codec import read_response, write_request
 from ottla.protocol.errors import ProtocolError
 
+# All nodes are started at once, and the first has to begin the cluster before others join it.
+PATIENT: Final = ("--set", "quorum.join.timeout.ms=120000")
 RESTART_DELAY_S: Final = 1.0
 STOP_TIMEOUT_S: Final = 30.0
 _POLL_S: Final = 0.05

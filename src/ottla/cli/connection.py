@@ -2,8 +2,7 @@
 
 import contextlib
 import signal
-import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
@@ -13,11 +12,13 @@ from confluent_kafka.admin import AdminClient, ClusterMetadata
 from cyclopts import Parameter
 
 from ottla.cli.errors import CommandError, ExitCode, UsageError
+from ottla.cli.reach import Address, ask
 
 T = TypeVar("T")
 
 DEFAULT_PORT = 9092
-TIMEOUT_S = 10.0
+TIMEOUT_S = 10.0  # For what a broker that answers is asked to do.
+LOOK_AFTER_S = 2.0  # Then it is time to see whether all nodes answer.
 
 _UNREACHABLE_CODES = {
     KafkaError._TRANSPORT,
@@ -51,10 +52,18 @@ class Connection:
             help="Broker to connect to first, as HOST:PORT; more than one separated by commas.",
         ),
     ] = f"localhost:{DEFAULT_PORT}"
+    connect_timeout: Annotated[
+        float,
+        Parameter(
+            name="--connect-timeout",
+            env_var="OTTLA_CONNECT_TIMEOUT",
+            help="Seconds to wait for a broker to answer.",
+        ),
+    ] = 4.0
 
     def client_config(self, **more: object) -> dict[str, Any]:
-        """The configuration of a librdkafka client, once a broker was seen to listen."""
-        self._check_reachable()
+        """The configuration of a librdkafka client, once a broker has answered."""
+        self.reach()
         return {
             "bootstrap.servers": self.bootstrap_server,
             "client.id": "ottla-cli",
@@ -68,6 +77,22 @@ class Connection:
         """The caller keeps it until the futures that it made are done."""
         return AdminClient(self.client_config())
 
+    def reach(self) -> Address:
+        """The first broker that answers; librdkafka would try again until a timeout."""
+        if self.connect_timeout <= 0:
+            raise UsageError(f"--connect-timeout {self.connect_timeout:g} is not more than 0")
+        addresses = [parse_address(text) for text in self.bootstrap_server.split(",")]
+        problems = {}
+        for answer in ask(addresses, self.connect_timeout):
+            if answer.problem is None:
+                return answer.address
+            problems[answer.address] = answer.problem
+        if len(set(problems.values())) == 1:
+            raise self.unreachable(problems.popitem()[1])
+        raise self.unreachable(
+            "; ".join(f"{address}: {problem}" for address, problem in sorted(problems.items()))
+        )
+
     def unreachable(self, reason: str) -> CommandError:
         return CommandError(
             f"no broker at {self.bootstrap_server}: {reason}; "
@@ -75,18 +100,26 @@ class Connection:
             ExitCode.UNREACHABLE,
         )
 
-    def _check_reachable(self) -> None:
-        """librdkafka tries again until a timeout; a refused connection is worth saying at once."""
-        reason = "no address given"
-        for address in self.bootstrap_server.split(","):
-            host, port = parse_address(address)
-            try:
-                socket.create_connection((host, port), timeout=TIMEOUT_S).close()
-            except OSError as error:
-                reason = (error.strerror or str(error)).lower()
-            else:
-                return
-        raise self.unreachable(reason)
+    def silent(self, reason: str) -> CommandError:
+        """Why an operation does not end although a broker has answered before."""
+        self.check_nodes()
+        return CommandError(
+            f"the cluster at {self.bootstrap_server} does not answer: {reason}; "
+            "`ottla node list` shows the state of its nodes",
+            ExitCode.UNREACHABLE,
+        )
+
+    def check_nodes(self) -> None:
+        """Clients connect to the addresses that nodes advertise, and these can be wrong."""
+        from ottla.cli.broker_call import bootstrap_broker
+        from ottla.cli.cluster_reader import ClusterReader
+
+        with bootstrap_broker(self) as broker:
+            nodes = [node for node in ClusterReader(broker).nodes() if not node.fenced]
+        ids = {Address(node.host, node.port): node.node_id for node in nodes}
+        for address, problem in ask(list(ids), self.connect_timeout / 2):
+            if problem is not None:
+                raise node_unreachable(ids[address], address, problem)
 
     @contextlib.contextmanager
     def errors(self, of: str = "") -> Iterator[None]:
@@ -96,21 +129,32 @@ class Connection:
         except KafkaException as failure:
             error = failure.args[0]
             if error.code() in _UNREACHABLE_CODES:
-                raise self.unreachable(f"it does not answer ({error.str()})") from None
+                raise self.silent(error.str()) from None
             raise CommandError(describe_error(error, of)) from None
 
     def metadata(self) -> ClusterMetadata:
         admin = self.admin()
         with self.errors(), interruptible():
-            return admin.list_topics(timeout=TIMEOUT_S)
+            return self.patiently(lambda timeout_s: admin.list_topics(timeout=timeout_s))
 
     def partitions(self, consumer: Consumer, topic: str) -> list[int]:
         """The partitions of a topic; a consumer that asks does not create what is not there."""
         with self.errors(topic), interruptible():
-            metadata = consumer.list_topics(topic, timeout=TIMEOUT_S).topics[topic]
+            found = self.patiently(lambda timeout_s: consumer.list_topics(topic, timeout=timeout_s))
+            metadata = found.topics[topic]
             if metadata.error is not None:
                 raise KafkaException(metadata.error)
             return sorted(metadata.partitions)
+
+    def patiently(self, call: Callable[[float], T]) -> T:
+        """Call again with a long timeout where nothing explains why the short one has passed."""
+        try:
+            return call(LOOK_AFTER_S)
+        except KafkaException as failure:
+            if failure.args[0].code() not in _UNREACHABLE_CODES:
+                raise
+        self.check_nodes()
+        return call(TIMEOUT_S)
 
     def result(self, future: "Future[T]", of: str = "") -> T:
         with self.errors(of):
@@ -128,10 +172,13 @@ class Connection:
             return True
 
     def _wait(self, future: "Future[T]") -> T:
+        with contextlib.suppress(TimeoutError):
+            return future.result(LOOK_AFTER_S)
+        self.check_nodes()
         try:
             return future.result(TIMEOUT_S * 2)
         except TimeoutError:
-            raise self.unreachable("it does not answer in time") from None
+            raise self.silent("it takes too long") from None
 
 
 @contextlib.contextmanager
@@ -160,10 +207,18 @@ def describe_error(error: KafkaError, of: str = "") -> str:
     return f"{text}; {hint}" if hint else text
 
 
-def parse_address(address: str) -> tuple[str, int]:
+def node_unreachable(node_id: int, address: Address, problem: str) -> CommandError:
+    return CommandError(
+        f"node {node_id} does not answer at {address}, where it tells clients to connect "
+        f"({problem}); start it, or correct its --advertised",
+        ExitCode.UNREACHABLE,
+    )
+
+
+def parse_address(address: str) -> Address:
     host, colon, port = address.strip().rpartition(":")
     if not colon or address.endswith("]"):
         host, port = address.strip(), str(DEFAULT_PORT)
     if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
         raise UsageError(f"{address!r} is not an address of the form HOST:PORT")
-    return host.strip("[]"), int(port)
+    return Address(host.strip("[]"), int(port))

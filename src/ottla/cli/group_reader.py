@@ -1,11 +1,12 @@
 """Reads a topic as a member of a group: from where the group is, committing what was printed."""
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
-from ottla.cli.connection import Connection, describe_error
+from ottla.cli.connection import LOOK_AFTER_S, Connection, describe_error
 from ottla.cli.errors import CommandError
 
 POLL_S = 0.5
@@ -19,6 +20,7 @@ class GroupReader:
         self._topic = topic
         self._follow = follow
         self._assigned = False
+        self._look_at_nodes_at = time.monotonic() + LOOK_AFTER_S
         self._unread: set[int] = set()  # Of this member, and not read to the end.
         self._consumer = Consumer(
             connection.client_config(
@@ -41,6 +43,9 @@ class GroupReader:
     def poll(self, count: int) -> "list[Message[Any, Any]]":
         """At most so many records, as soon as there are some."""
         polled = self._consumer.consume(count, POLL_S)
+        if not self._assigned and time.monotonic() > self._look_at_nodes_at:
+            self._look_at_nodes_at = float("inf")
+            self._connection.check_nodes()
         return [message for message in polled if self._is_record(message)]
 
     def done_with(self, messages: "Sequence[Message[Any, Any]]") -> None:

@@ -149,6 +149,9 @@ def run(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         _forget_stdout()
         return ExitCode.BROKEN_PIPE
+    except OSError as error:  # Of a path that was given.
+        where = "" if error.filename is None else f"{error.filename}: "
+        return _fail(f"{where}{(error.strerror or str(error)).lower()}", ExitCode.FAILED)
     return result if isinstance(result, int) else ExitCode.OK
 
 

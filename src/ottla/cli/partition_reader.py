@@ -6,7 +6,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
-from ottla.cli.connection import TIMEOUT_S, Connection, describe_error, interruptible
+from ottla.cli.connection import Connection, describe_error, interruptible
 from ottla.cli.errors import CommandError
 from ottla.cli.output import print_line
 from ottla.cli.start_position import OffsetRange, StartPosition
@@ -76,7 +76,11 @@ class PartitionReader:
         return sorted(set(wanted)) if wanted else existing
 
     def _range_of(self, place: TopicPartition) -> OffsetRange:
-        return OffsetRange(*self._consumer.get_watermark_offsets(place, timeout=TIMEOUT_S))
+        return OffsetRange(
+            *self._connection.patiently(
+                lambda timeout_s: self._consumer.get_watermark_offsets(place, timeout=timeout_s)
+            )
+        )
 
     def _is_record(self, message: "Message[Any, Any]") -> bool:
         error, partition = message.error(), message.partition() or 0

@@ -1,20 +1,27 @@
-"""`ottla produce`: write records to a topic, from arguments or from lines of stdin."""
+"""`ottla produce`: write records to a topic, from arguments or from lines of a file or stdin."""
 
+import sys
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from cyclopts import Parameter
 
 from ottla.cli.assignments import parse_pairs
-from ottla.cli.connection import DEFAULT_CONNECTION, Connection, describe_error
+from ottla.cli.broker_call import bootstrap_broker
+from ottla.cli.connection import DEFAULT_CONNECTION, LOOK_AFTER_S, Connection, describe_error
 from ottla.cli.errors import CommandError, ExitCode, UsageError
 from ottla.cli.output import print_json, print_line
-from ottla.cli.parameters import AsJson
-from ottla.cli.progress import read_lines
+from ottla.cli.parameters import AsJson, Flag
+from ottla.cli.progress import opened_lines
+from ottla.cli.topic_lookup import create_by_default, partition_count
 
 DELIVERY_TIMEOUT_MS = 30_000
+POLL_S = 0.5
 
 KeyAndValue = tuple[bytes | None, bytes | None]
 
@@ -48,6 +55,7 @@ def produce(
     values: Annotated[list[str] | None, Parameter(name="value")] = None,
     /,
     *,
+    file: Path | None = None,
     key: str | None = None,
     key_separator: str | None = None,
     header: list[str] | None = None,
@@ -56,14 +64,16 @@ def produce(
     compression: Compression = "none",
     acks: Acks = "all",
     idempotent: Annotated[bool | None, Parameter(negative="--no-idempotent")] = None,
+    create: Flag = False,
     connection: Connection = DEFAULT_CONNECTION,
     as_json: AsJson = False,
 ) -> None:
-    """Write records to a topic: one per VALUE, or without a VALUE one per line of stdin.
+    """Write records to a topic: one per VALUE, else one per line of a file or of stdin.
 
     Args:
         topic: Name of the topic.
         values: Values of the records.
+        file: Write one record per line of this file; - is stdin.
         key: Key of every record.
         key_separator: Text that divides each record into its key and its value.
         header: KEY=VALUE of a header that every record gets; may be repeated.
@@ -72,37 +82,71 @@ def produce(
         compression: Codec of the batches.
         acks: Which replicas must have the records before the broker answers.
         idempotent: Let the broker drop duplicates of retries; on unless --acks is 0 or 1.
+        create: Create the topic if it does not exist.
     """
+    if values is not None and file is not None:
+        raise UsageError("give either VALUE or --file")
     if key is not None and key_separator is not None:
         raise UsageError("give either --key or --key-separator")
     if idempotent and acks != "all":
         raise UsageError(f"--idempotent needs --acks all, not {acks}")
     headers = [(name, text.encode()) for name, text in parse_pairs("--header", header or [])]
-    producer = Producer(
-        connection.client_config(
-            **{
-                "acks": acks,
-                "compression.type": compression,
-                "enable.idempotence": acks == "all" if idempotent is None else idempotent,
-                "delivery.timeout.ms": DELIVERY_TIMEOUT_MS,
-                "linger.ms": 5,
-                "message.max.bytes": 100_000_000,
-            }
-        )
-    )
+    settings: dict[str, object] = {
+        "acks": acks,
+        "compression.type": compression,
+        "enable.idempotence": acks == "all" if idempotent is None else idempotent,
+        "delivery.timeout.ms": DELIVERY_TIMEOUT_MS,
+        "linger.ms": 5,
+        "message.max.bytes": 100_000_000,
+    }
     delivery = Delivery()
-    lines = read_lines() if values is None else (value.encode() for value in values)
     options: dict[str, Any] = {"headers": headers, "on_delivery": delivery.report}
     if partition is not None:
         options["partition"] = partition
-    with connection.errors(topic):
+    with _values(values, file) as lines, connection.errors(topic):
+        _find_topic(connection, topic, partition, create=create)
+        producer = Producer(connection.client_config(**settings))
         for record_key, value in _records(lines, key, key_separator, null_marker):
             _send(producer, topic, record_key, value, options)
             if delivery.first_error:
                 break
-        producer.flush()
+        _flush(connection, producer, delivery)
     _raise_failure(connection, topic, delivery)
     _print_outcome(topic, delivery, as_json=as_json)
+
+
+def _values(values: list[str] | None, file: Path | None) -> AbstractContextManager[Iterator[bytes]]:
+    if values is None:
+        return opened_lines(file)
+    return nullcontext(value.encode() for value in values)
+
+
+def _find_topic(connection: Connection, topic: str, partition: int | None, *, create: bool) -> None:
+    """A person who mistypes a name should not get a topic of that name."""
+    with bootstrap_broker(connection) as broker:
+        count = partition_count(broker, topic)
+        if count is None:
+            hint = f"create it with `ottla topics create {topic}`, or add --create"
+            if sys.stdin.isatty() and not create:
+                raise CommandError(f"there is no topic {topic}; {hint}")
+            count = create_by_default(broker, topic)
+            if count is None:
+                raise CommandError(
+                    f"there is no topic {topic}, and the broker creates none by itself "
+                    f"(auto.create.topics.enable); create it with `ottla topics create {topic}`"
+                )
+            print_line(f"created topic {topic}", sys.stderr)
+        elif partition is not None and not 0 <= partition < count:
+            raise CommandError(f"{topic} has no partition {partition}; it has {count}, from 0")
+
+
+def _flush(connection: Connection, producer: Producer, delivery: Delivery) -> None:
+    """Where nothing was written for a while, look whether the nodes can be reached at all."""
+    look_at = time.monotonic() + LOOK_AFTER_S
+    while producer.flush(POLL_S):
+        if not delivery.count and time.monotonic() > look_at:
+            look_at = float("inf")
+            connection.check_nodes()
 
 
 def _records(

@@ -1,17 +1,37 @@
-"""Lines of stdin, with a progress bar on stderr when a person watches and the input is long."""
+"""Lines of a file or of stdin; a person who waits for a long one sees a progress bar on stderr."""
 
 import os
 import stat
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import BinaryIO
+
+from ottla.cli.errors import CommandError
 
 BAR_FROM_BYTES = 1 << 20
 
 
-def read_lines() -> Iterator[bytes]:
-    """The lines without their ends, as bytes: a record need not be text."""
-    for line in _watched(sys.stdin.buffer):
+STDIN = Path("-")
+
+
+@contextmanager
+def opened_lines(file: Path | None) -> Iterator[Iterator[bytes]]:
+    """The lines without their ends, as bytes: a record need not be text. None is stdin."""
+    if file is None or file == STDIN:
+        yield _lines(sys.stdin.buffer)
+        return
+    try:
+        stream = file.open("rb")
+    except OSError as error:
+        raise CommandError(f"cannot read {file}: {(error.strerror or '').lower()}") from None
+    with stream:
+        yield _lines(stream)
+
+
+def _lines(stream: BinaryIO) -> Iterator[bytes]:
+    for line in _watched(stream):
         yield line.removesuffix(b"\n").removesuffix(b"\r")
 
 

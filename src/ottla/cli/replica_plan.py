@@ -208,10 +208,9 @@ class _Plan:
     def _best(self, place: Place, without: int | None) -> int:
         free = self._free(place)
         if not free:
-            raise NoRoom(
-                f"{place} has {len(self._before[place])} replicas and there is no other active "
-                f"node for it; add a node, or give {place.topic} fewer replicas"
-            )
+            count = len(self._before[place])
+            fewer = f", or give {place.topic} fewer replicas" if count > 1 else " first"
+            raise NoRoom(f"there is no other active node to take {place}; add a node{fewer}")
         return min(
             free,
             key=lambda one: (

@@ -9,7 +9,7 @@ import asyncio
 import os
 import socket
 
-from ottla.cli.child_nodes import ChildNode, ChildNodes
+from ottla.cli.child_nodes import PATIENT, ChildNode, ChildNodes
 from ottla.cli.errors import CommandError, UsageError
 from ottla.network.config import ADVERTISED_LISTENERS, LISTENERS
 from ottla.network.endpoints import Endpoint, parse_endpoint
@@ -17,6 +17,7 @@ from ottla.node.config import (
     BROKER_RACK,
     NODE_ID,
     QUORUM_BOOTSTRAP_SERVERS,
+    QUORUM_JOIN_TIMEOUT_MS,
     ConfigError,
     load_config,
 )
@@ -59,6 +60,8 @@ def _shard(settings: ServeSettings, values: ConfigValues, index: int) -> ChildNo
         arguments.append("--new-cluster")
     for address in values[QUORUM_BOOTSTRAP_SERVERS] or ((_address(first),) if index else ()):
         arguments += ["--join", address]
+    if index and QUORUM_JOIN_TIMEOUT_MS.name not in settings.overrides:
+        arguments += PATIENT
     if values[ADVERTISED_LISTENERS]:
         advertised = ",".join(str(_moved(text, index)) for text in values[ADVERTISED_LISTENERS])
         arguments += ["--set", f"{ADVERTISED_LISTENERS.name}={advertised}"]

@@ -38,7 +38,7 @@ from ottla.transactions.config import BROKER_KEYS as TRANSACTION_KEYS
 
 ENVIRONMENT_PREFIX = "OTTLA_"
 # Read by the command line and the tests, not by the broker.
-ENVIRONMENT_RESERVED = ("OTTLA_BOOTSTRAP_SERVER", "OTTLA_TEST_")
+ENVIRONMENT_RESERVED = ("OTTLA_BOOTSTRAP_SERVER", "OTTLA_CONNECT_TIMEOUT", "OTTLA_TEST_")
 
 NODE_ID = ConfigKey(
     "node.id",
@@ -64,6 +64,15 @@ QUORUM_BOOTSTRAP_SERVERS: ConfigKey[tuple[str, ...]] = ConfigKey(
     addresses_problem,
 )
 
+QUORUM_JOIN_TIMEOUT_MS = ConfigKey(
+    "quorum.join.timeout.ms",
+    ConfigType.INT,
+    3_000,
+    "How long a node with a new directory waits for one of controller.quorum.bootstrap.servers to "
+    "answer before it gives up. Raise it where all nodes are started at once.",
+    at_least(0),
+)
+
 OTTLA_VERSION = ConfigKey(
     "ottla.version",
     ConfigType.STRING,
@@ -76,6 +85,7 @@ NODE_KEYS: tuple[ConfigKey[Any], ...] = (
     NODE_ID,
     BROKER_RACK,
     QUORUM_BOOTSTRAP_SERVERS,
+    QUORUM_JOIN_TIMEOUT_MS,
     OTTLA_VERSION,
 )
 

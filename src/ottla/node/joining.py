@@ -25,7 +25,6 @@ from ottla.storage.filesystem import Filesystem
 
 logger = logging.getLogger(__name__)
 
-JOIN_TIMEOUT_S: Final = 30.0
 _ATTEMPT_TIMEOUT_MS: Final = 3_000
 _RETRY_S: Final = 0.2
 _DESCRIBE_CLUSTER_KEY: Final = 60
@@ -72,9 +71,11 @@ class Joining:
         loop: AbstractEventLoop,
         executor: Executor,
         *,
+        timeout_s: float,
         patience_s: float,
     ) -> None:
-        """`patience_s` is for an earlier life of this node, whose session has to end."""
+        """`timeout_s` is for a node that answers, `patience_s` for the session of an earlier life
+        of this node, which has to end."""
         self._peers = peers
         self._addresses = addresses
         self._node_id = node_id
@@ -82,6 +83,7 @@ class Joining:
         self._directories = directories
         self._loop = loop
         self._executor = executor
+        self._timeout_s = timeout_s
         self._patience_s = patience_s
 
     async def cluster_id(self) -> str | None:
@@ -112,7 +114,7 @@ class Joining:
         """The id of a cluster in which no living node has this number."""
         deadline: float | None = None
         while True:
-            found = await self._find(JOIN_TIMEOUT_S)
+            found = await self._find(self._timeout_s)
             if self._node_id not in found.broker_ids:
                 return found.cluster_id
             deadline = deadline or self._loop.time() + self._patience_s
@@ -137,12 +139,12 @@ class Joining:
             reason = "; ".join(reasons)
             if self._loop.time() >= deadline:
                 raise CannotJoin(
-                    f"no node to join was found: {reason}. The first node of a cluster is started "
-                    "without --join"
+                    f"cannot join a cluster: {reason}; give --join the address of a node that "
+                    "runs, or leave it out to begin a cluster"
                 )
             if not warned:
                 warned = True
-                logger.warning("no node to join was found yet: %s", reason)
+                logger.warning("no node to join answers yet: %s", reason)
             await asyncio.sleep(_RETRY_S)
 
     async def _ask(self, address: Address) -> FoundCluster:

@@ -30,7 +30,7 @@ from ottla.node.beginning import (
     save_claim,
 )
 from ottla.node.cluster_minimum import warn_of_other_minimum
-from ottla.node.config import BROKER_RACK, QUORUM_BOOTSTRAP_SERVERS
+from ottla.node.config import BROKER_RACK, QUORUM_BOOTSTRAP_SERVERS, QUORUM_JOIN_TIMEOUT_MS
 from ottla.node.coordination import Coordination, start_coordination
 from ottla.node.deleted_topics import DeletedTopics
 from ottla.node.dynamic_configs import DynamicConfigs
@@ -158,7 +158,7 @@ class Node:
             await asyncio.shield(loading)
         except (StorageError, WrongDirectory, CannotJoin, OSError) as error:
             await self._stop_server()
-            raise StartError(str(error)) from error
+            raise StartError(self._start_problem(error)) from error
         except asyncio.CancelledError:
             await self._give_up(loading)
             raise
@@ -194,6 +194,15 @@ class Node:
             self._server = self._make_server()
             await self._server.bind()
 
+    def _start_problem(self, error: Exception) -> str:
+        cause = error.cause if isinstance(error, StorageError) else error
+        if not isinstance(cause, OSError) or cause.filename is None:
+            return str(error)
+        path = str(cause.filename)
+        directory = next((one for one in self.directories if path.startswith(one)), path)
+        reason = (cause.strerror or str(cause)).lower()
+        return f"cannot keep data in {directory}: {reason}; choose another directory with --data"
+
     async def _give_up(self, loading: "asyncio.Future[None] | None") -> None:
         self._peers.close()
         await self._stop_server()
@@ -212,6 +221,7 @@ class Node:
             self.directories,
             self._loop,
             self._executor,
+            timeout_s=self._values[QUORUM_JOIN_TIMEOUT_MS] / 1000,
             patience_s=self._patience_s,
         )
 

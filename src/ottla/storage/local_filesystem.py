@@ -204,6 +204,8 @@ class LocalFilesystem:
                 raise NotADirectoryError(errno.ENOTDIR, "Not a directory", path) from None
             return
         except FileNotFoundError:
+            if Path(parent_of(path)).is_dir():
+                raise  # Such as /proc, which takes no directories.
             self.make_directory(parent_of(path), sync=sync)
             self.make_directory(path, sync=sync)
             return

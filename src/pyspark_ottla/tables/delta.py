@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction
-from deltalake.exceptions import CommitFailedError, TableNotFoundError
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 from pyspark.sql.types import StructField, StructType
 
@@ -85,6 +85,8 @@ class DeltaTableAt(Table):
             table = DeltaTable(self.location, version=version)
         except TableNotFoundError:
             raise TableNotFound(f"there is no Delta table at {self.location}") from None
+        except DeltaError as error:
+            raise TableError(f"cannot read {self.location}: {error}") from None
         _validate(table)
         return table
 

@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from ottla.cli.assignments import parse_assignments
-from ottla.cli.child_nodes import ChildNode, ChildNodes
+from ottla.cli.child_nodes import PATIENT, ChildNode, ChildNodes
 from ottla.cli.errors import UsageError
 
 HOST = "localhost"
@@ -61,7 +61,7 @@ def _arguments(number: int, port: int, data: Path, overrides: list[str]) -> tupl
     arguments = ["--id", str(number), "--port", str(port + number - 1)]
     arguments += ["--data", str(data / f"node-{number}")]
     if number > 1:
-        arguments += ["--join", f"{HOST}:{port}"]
+        arguments += ["--join", f"{HOST}:{port}", *PATIENT]
     for override in overrides:
         arguments += ["--set", override]
     return tuple(arguments)

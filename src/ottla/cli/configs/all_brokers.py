@@ -1,4 +1,7 @@
-"""The configuration for all brokers, which librdkafka has no function for."""
+"""The configuration for all brokers, and of one that may be down.
+
+librdkafka has no function for the first, and asks the broker itself for the second.
+"""
 
 from collections.abc import Sequence
 from typing import Final
@@ -13,7 +16,9 @@ from kio.schema.incremental_alter_configs.v1.request import (
 from kio.static.primitive import i8
 
 from ottla.cli.broker_call import bootstrap_broker, check
+from ottla.cli.cluster_reader import ClusterReader
 from ottla.cli.connection import Connection
+from ottla.cli.errors import CommandError
 
 WHAT: Final = "all brokers"
 _BROKER: Final = i8(4)
@@ -22,13 +27,30 @@ _ALTER_VERSION: Final = 1
 _DESCRIBE_VERSION: Final = 4
 
 
-def alter_all_brokers(connection: Connection, entries: Sequence[ConfigEntry]) -> None:
+def alter_brokers(
+    connection: Connection, node_id: int | None, entries: Sequence[ConfigEntry]
+) -> None:
+    """Without a node, for all of them."""
+    name = _ALL if node_id is None else str(node_id)
     configs = tuple(map(_change, entries))
-    resource = AlterConfigsResource(resource_type=_BROKER, resource_name=_ALL, configs=configs)
+    resource = AlterConfigsResource(resource_type=_BROKER, resource_name=name, configs=configs)
     request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
     with bootstrap_broker(connection) as broker:
+        if node_id is not None:
+            ClusterReader(broker).node(node_id)
         (answer,) = broker.call(request, _ALTER_VERSION).responses
-    check(answer.error_code, WHAT, answer.error_message)
+    check(answer.error_code, WHAT if node_id is None else f"node {name}", answer.error_message)
+
+
+def validate_running(connection: Connection, node_id: int) -> None:
+    """Only a broker itself knows what its file and its environment say."""
+    with bootstrap_broker(connection) as broker:
+        node = ClusterReader(broker).node(node_id)
+    if node.fenced:
+        raise CommandError(
+            f"node {node_id} is not running, and only it knows its configuration; start it, or see "
+            "what is set for all nodes with --all-brokers"
+        )
 
 
 def _change(entry: ConfigEntry) -> AlterableConfig:

@@ -7,7 +7,7 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 from cyclopts import Parameter
 
 from ottla.cli.assignments import parse_pairs
-from ottla.cli.configs.all_brokers import alter_all_brokers
+from ottla.cli.configs.all_brokers import alter_brokers
 from ottla.cli.configs.resource import NO_SUBJECT, Subject
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.errors import UsageError
@@ -42,8 +42,8 @@ def alter(
     ]
     if not entries:
         raise UsageError("nothing to change; give --set, --delete, --append or --subtract")
-    if subject.all_brokers:
-        alter_all_brokers(connection, entries)
+    if subject.topic is None:
+        alter_brokers(connection, subject.broker, entries)
     else:
         _alter(connection, subject.resource(), entries)
     keys = sorted({entry.name for entry in entries})

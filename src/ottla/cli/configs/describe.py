@@ -5,7 +5,7 @@ from typing import Annotated
 from confluent_kafka.admin import ConfigEntry, ConfigSource
 from cyclopts import Parameter
 
-from ottla.cli.configs.all_brokers import describe_all_brokers
+from ottla.cli.configs.all_brokers import describe_all_brokers, validate_running
 from ottla.cli.configs.resource import NO_SUBJECT, Subject
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.output import print_json, print_line, print_rows
@@ -28,6 +28,8 @@ def describe(
     if subject.all_brokers:
         entries = describe_all_brokers(connection)
     else:
+        if subject.broker is not None:
+            validate_running(connection, subject.broker)
         resource = subject.resource()
         admin = connection.admin()
         entries = connection.result(admin.describe_configs([resource])[resource])

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 PORT = 9092
 DATA = "/data"
+_PATIENT = {"quorum.join.timeout.ms": "30000"}  # The nodes to join may be down for a while.
 
 
 class SimulatedNode:
@@ -99,7 +100,7 @@ class SimulatedNode:
                 host=self.host.name,
                 port=PORT,
                 data=(Path(DATA),),
-                overrides=self._overrides,
+                overrides={**_PATIENT, **self._overrides},
                 join=join,
             ),
             {},

@@ -1,0 +1,35 @@
+"""One topic as a broker knows it, without waiting as librdkafka does for one that may appear."""
+
+from kio.schema.metadata.v13.request import MetadataRequestTopic
+from kio.schema.types import TopicName
+
+from ottla.cli.broker_call import BrokerCall, check
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.messages.metadata import MetadataRequest
+
+VERSION = 9
+
+
+def partition_count(broker: BrokerCall, topic: str) -> int | None:
+    """None when there is no such topic."""
+    return _ask(broker, topic, create=False)
+
+
+def create_by_default(broker: BrokerCall, topic: str) -> int | None:
+    """Let the broker create the topic as for any client; None when it does not do that."""
+    return _ask(broker, topic, create=True)
+
+
+def _ask(broker: BrokerCall, topic: str, *, create: bool) -> int | None:
+    request = MetadataRequest(
+        topics=(MetadataRequestTopic(topic_id=None, name=TopicName(topic)),),
+        allow_auto_topic_creation=create,
+        include_topic_authorized_operations=False,
+    )
+    (found,) = broker.call(request, VERSION).topics
+    if found.error_code is ErrorCode.unknown_topic_or_partition:
+        return None
+    if found.error_code is ErrorCode.leader_not_available:  # It is being created.
+        return len(found.partitions)
+    check(found.error_code, topic)
+    return len(found.partitions)
