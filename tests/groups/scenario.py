@@ -25,6 +25,7 @@ from typing import Any
 
 from tests.groups.kit import ALL_GROUPS, Coordinator, Reply, subscription
 
+from ottla.groups.absences import AbsenceKey, AbsenceValue
 from ottla.groups.classic.records import GroupMetadataKey
 from ottla.groups.consumer import records as consumer
 from ottla.groups.consumer.member import MemberState
@@ -269,7 +270,13 @@ def _show(record: object) -> str:
             return f"current {member} {_current(value) if value else 'gone'}"
         case consumer.ConsumerGroupRegularExpressionKey(regular_expression=expression):
             return f"expression {expression} {','.join(value.topics) if value else 'gone'}"
+        case AbsenceKey(group_id=group):
+            return f"absent {group} {_absent(value) if value else 'gone'}"
     raise AssertionError(record)
+
+
+def _absent(value: AbsenceValue) -> str:
+    return ",".join(f"{one.member_id}={one.left_ms / 1000:g}s" for one in value.members)
 
 
 def _subscribed(value: consumer.ConsumerGroupMemberMetadataValue) -> str:

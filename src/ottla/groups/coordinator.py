@@ -36,6 +36,7 @@ from kio.schema.txn_offset_commit.v5.request import TxnOffsetCommitRequest
 from kio.schema.txn_offset_commit.v5.response import TxnOffsetCommitResponse
 from kio.schema.types import GroupId
 
+from ottla.groups.absences import AbsenceKey, AbsenceValue
 from ottla.groups.caller import Caller
 from ottla.groups.classic.describe import describe, describe_missing
 from ottla.groups.classic.join import ClassicJoin
@@ -134,6 +135,8 @@ class GroupMachine:
                 )
             case Record(key=key) if isinstance(key, SHARE_KEYS):
                 self._replay_modern(self._state.share_groups, ShareGroup, key.group_id, record)
+            case Record(key=AbsenceKey(group_id=id), value=AbsenceValue() | None as value):
+                self._state.absences.replay(id, value)
             case UnknownRecord():
                 pass
             case _:
@@ -167,6 +170,7 @@ class GroupMachine:
             yield from share_group.snapshot()
         for group_id, value in self._state.classic_records.items():
             yield group_metadata(group_id, value)
+        yield from self._state.absences.snapshot()
 
     def on_loaded(self, now_ms: int) -> None:
         """Give every member a session again, and begin to look for expired offsets."""
@@ -178,6 +182,7 @@ class GroupMachine:
             self._sessions.on_loaded(consumer_group, now_ms)
         for share_group in self._state.share_groups.values():
             self._share_heartbeat.on_loaded(share_group, now_ms)
+        self._state.absences.on_loaded(now_ms)
         self._schedule_expiry(now_ms + self._state.config.offsets_retention_check_interval_ms)
 
     def _schedule_expiry(self, deadline_ms: int) -> None:

@@ -14,6 +14,7 @@ from typing import Any, get_args, get_origin
 
 from kio.static.constants import EntityType
 
+from ottla.groups.absences import AbsenceKey, AbsenceValue
 from ottla.groups.classic.records import GroupMetadataKey, GroupMetadataValue
 from ottla.groups.consumer.records import CONSUMER_FAMILIES
 from ottla.groups.offsets.record_codec import (
@@ -34,6 +35,7 @@ Families = Mapping[int, tuple[type[Any], type[Any]]]  # Classes of key and value
 
 _GROUP_FAMILIES: Families = {
     GroupMetadataKey.RECORD_TYPE: (GroupMetadataKey, GroupMetadataValue),
+    AbsenceKey.RECORD_TYPE: (AbsenceKey, AbsenceValue),
     **{key.RECORD_TYPE: (key, value) for key, value in (*CONSUMER_FAMILIES, *SHARE_FAMILIES)},
 }
 

@@ -1,7 +1,8 @@
 """Everything that the coordinator of one partition of `__consumer_offsets` knows.
 
     offsets, classic_records,           replicated: changed by replay only
-    consumer_groups, share_groups
+    consumer_groups, share_groups,
+    what is written of absences
     classic_groups, topics_seen, timers volatile: changed by operations, gone with the machine,
                                         never seen by another coordinator
 
@@ -11,6 +12,7 @@ only its record or its offsets are here.
 
 from collections.abc import Callable, Iterator
 
+from ottla.groups.absences import Absences
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.records import GroupMetadataValue
 from ottla.groups.config import GroupConfig
@@ -41,6 +43,7 @@ class CoordinatorState:
         self.catalog = catalog
         self.timers = timers
         self.new_uuid = new_uuid  # The random part of a member id.
+        self.absences = Absences(timers)
         self.offsets = OffsetStore()
         self.classic_records: dict[str, GroupMetadataValue] = {}
         self.consumer_groups: dict[str, ConsumerGroup] = {}

@@ -329,6 +329,7 @@ def test_a_coordinator_that_takes_over_goes_on() -> None:
     coordinator.reload()
 
     assert coordinator.timers.names() == {
+        "absences",
         "offsets/expire",
         "consumer/session/g/m",
         "consumer/session/g/n",

@@ -31,7 +31,9 @@ class ClassicRebalance:
 
     def on_loaded(self, group: ClassicGroup, now_ms: int) -> None:
         for member in group.members.values():
-            self.keep_alive(group, member, now_ms)
+            member_id, timeout_ms = member.member_id, member.session_timeout_ms
+            deadline_ms = self._state.absences.begin(group.group_id, member_id, timeout_ms, now_ms)
+            self.expect(group, member_id, deadline_ms)
         if len(group.members) > self._state.config.max_size:
             self.prepare(group, now_ms, Effects())  # Nobody waits yet, so it has no effects.
 
@@ -41,6 +43,7 @@ class ClassicRebalance:
         self, group: ClassicGroup, member: ClassicMember, now_ms: int, timeout_ms: int | None = None
     ) -> None:
         timeout_ms = member.session_timeout_ms if timeout_ms is None else timeout_ms
+        self._state.absences.end(group.group_id, member.member_id)
         self.expect(group, member.member_id, now_ms + timeout_ms)
 
     def expect(self, group: ClassicGroup, member_id: str, deadline_ms: int) -> None:
@@ -52,6 +55,7 @@ class ClassicRebalance:
         )
 
     def end_session(self, group: ClassicGroup, member_id: str) -> None:
+        self._state.absences.end(group.group_id, member_id)
         self._state.timers.cancel(_session_key(group.group_id, member_id))
 
     def _expire_session(self, group_id: str, member_id: str, now_ms: int) -> Result[None]:
@@ -103,6 +107,7 @@ class ClassicRebalance:
         self, group: ClassicGroup, member: ClassicMember, effects: Effects
     ) -> Deferred[JoinGroupResponse]:
         """A client that asks again has given up the first request, which is answered to be gone."""
+        self._state.absences.end(group.group_id, member.member_id)
         if member.awaiting_join is not None:
             effects.answer(
                 member.awaiting_join,

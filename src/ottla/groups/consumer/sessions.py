@@ -31,15 +31,22 @@ class ConsumerSessions:
 
     def on_loaded(self, group: ConsumerGroup, now_ms: int) -> None:
         for member in group.members.values():
-            self.keep_alive(group.group_id, member, now_ms)
+            timeout_ms = self._timeout_ms(group.group_id, member)
+            deadline_ms = self._state.absences.begin(
+                group.group_id, member.member_id, timeout_ms, now_ms
+            )
+            self._schedule("session", group.group_id, member, deadline_ms)
             self.watch_revocation(group.group_id, member, now_ms)
 
     def keep_alive(self, group_id: str, member: ConsumerMember, now_ms: int) -> None:
+        self._state.absences.end(group_id, member.member_id)
+        deadline_ms = now_ms + self._timeout_ms(group_id, member)
+        self._schedule("session", group_id, member, deadline_ms)
+
+    def _timeout_ms(self, group_id: str, member: ConsumerMember) -> int:
         if member.classic is not None:
-            timeout_ms = member.classic.session_timeout_ms
-        else:
-            timeout_ms = self._state.consumer_config(group_id).session_timeout_ms
-        self._schedule("session", group_id, member, now_ms + timeout_ms)
+            return member.classic.session_timeout_ms
+        return self._state.consumer_config(group_id).session_timeout_ms
 
     def watch_revocation(self, group_id: str, member: ConsumerMember, now_ms: int) -> None:
         """A member of the classic protocol is watched while it rejoins instead."""
@@ -63,6 +70,7 @@ class ConsumerSessions:
         self._cancel("sync", group_id, member_id)
 
     def end(self, group_id: str, member_id: str) -> None:
+        self._state.absences.end(group_id, member_id)
         for kind in _KINDS:
             self._cancel(kind, group_id, member_id)
 

@@ -63,8 +63,11 @@ class ShareHeartbeat:
         return Result(response, tuple(draft.records))
 
     def on_loaded(self, group: ShareGroup, now_ms: int) -> None:
+        group_id = group.group_id
+        timeout_ms = self._state.share_config(group_id).session_timeout_ms
         for member_id in group.members:
-            self._keep_alive(group.group_id, member_id, now_ms)
+            deadline_ms = self._state.absences.begin(group_id, member_id, timeout_ms, now_ms)
+            self._expect(group_id, member_id, deadline_ms)
 
     def _open(self, request: ShareGroupHeartbeatRequest) -> ShareGroup:
         group = self._state.share_groups.get(request.group_id)
@@ -145,6 +148,7 @@ class ShareHeartbeat:
 
     def _removal(self, group: ShareGroup, member_id: str) -> Iterable[Record]:
         """The next heartbeat of another member makes the target without it."""
+        self._state.absences.end(group.group_id, member_id)
         draft = Draft(group)
         draft.write(*group.member_tombstones(member_id))
         topics_hash = assignable_hash(self._assignable(draft.group))
@@ -154,11 +158,13 @@ class ShareHeartbeat:
     # Sessions.
 
     def _keep_alive(self, group_id: str, member_id: str, now_ms: int) -> None:
-        self._state.timers.schedule(
-            _key(group_id, member_id),
-            now_ms + self._state.share_config(group_id).session_timeout_ms,
-            partial(self._expire, group_id, member_id),
-        )
+        self._state.absences.end(group_id, member_id)
+        timeout_ms = self._state.share_config(group_id).session_timeout_ms
+        self._expect(group_id, member_id, now_ms + timeout_ms)
+
+    def _expect(self, group_id: str, member_id: str, deadline_ms: int) -> None:
+        expiry = partial(self._expire, group_id, member_id)
+        self._state.timers.schedule(_key(group_id, member_id), deadline_ms, expiry)
 
     def _expire(self, group_id: str, member_id: str, now_ms: int) -> Result[None]:
         del now_ms

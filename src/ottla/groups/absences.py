@@ -1,0 +1,101 @@
+"""Members that no coordinator has heard of since it was loaded.
+
+A coordinator that begins cannot know when its predecessor last heard of a member, so each gets its
+whole session again. With nothing more, a member that has died would stay in its group for as long
+as coordinators fail over before that session ends, and a rebalance would wait for it. So a
+coordinator that has served for a while writes down whom it has not heard of and how much of their
+sessions is left, and the next one goes on from there. Who is heard of again is struck off.
+
+This is no record of Kafka's; its coordinators pass over record types that they do not know.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar, Final
+
+from ottla.groups.record import GroupKey, Record, ValueLayout, wire
+from ottla.machine.contract import Timers
+from ottla.machine.result import Result
+
+INTERVAL_MS: Final = 10_000  # Longer than members that are alive take to find a new coordinator.
+_TIMER_KEY: Final = "absences"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AbsenceKey(GroupKey):
+    RECORD_TYPE: ClassVar[int] = 1_000  # Far from those that Kafka may come to use.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AbsentMember(ValueLayout):
+    member_id: str = field(metadata=wire("string"))
+    left_ms: int = field(metadata=wire("int32"))  # Of its session.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AbsenceValue(ValueLayout):
+    members: tuple[AbsentMember, ...]
+
+
+class Absences:
+    def __init__(self, timers: Timers) -> None:
+        self._timers = timers
+        self._written: dict[str, AbsenceValue] = {}  # By group. Replicated.
+        self._unheard: dict[str, dict[str, int]] = {}  # Ends of sessions, by group and member.
+
+    def replay(self, group_id: str, value: AbsenceValue | None) -> None:
+        if value is None:
+            self._written.pop(group_id, None)
+        else:
+            self._written[group_id] = value
+
+    def snapshot(self) -> Iterator[Record]:
+        for group_id, value in self._written.items():
+            yield Record(AbsenceKey(group_id=group_id), value)
+
+    def begin(self, group_id: str, member_id: str, timeout_ms: int, now_ms: int) -> int:
+        """When the session ends of a member that was loaded."""
+        left_ms = timeout_ms
+        written = self._written.get(group_id)
+        if written is not None:
+            known = (one.left_ms for one in written.members if one.member_id == member_id)
+            left_ms = min(timeout_ms, max(next(known, timeout_ms), INTERVAL_MS))
+        deadline_ms = now_ms + left_ms
+        self._unheard.setdefault(group_id, {})[member_id] = deadline_ms
+        return deadline_ms
+
+    def end(self, group_id: str, member_id: str) -> None:
+        """It was heard of, or is gone."""
+        members = self._unheard.get(group_id)
+        if members is not None:
+            members.pop(member_id, None)
+            if not members:
+                del self._unheard[group_id]
+
+    def on_loaded(self, now_ms: int) -> None:
+        """After the sessions of all members have begun."""
+        if self._unheard or self._written:
+            self._timers.schedule(_TIMER_KEY, now_ms + INTERVAL_MS, self._write)
+
+    def _write(self, now_ms: int) -> Result[None]:
+        self.on_loaded(now_ms)
+        return Result(None, tuple(self._changes(now_ms)))
+
+    def _changes(self, now_ms: int) -> Iterator[Record]:
+        for group_id, members in self._unheard.items():
+            absent = tuple(
+                AbsentMember(member_id=member_id, left_ms=max(0, deadline_ms - now_ms))
+                for member_id, deadline_ms in members.items()
+            )
+            if _is_news(absent, self._written.get(group_id)):
+                yield Record(AbsenceKey(group_id=group_id), AbsenceValue(members=absent))
+        for group_id in self._written.keys() - self._unheard.keys():
+            yield Record(AbsenceKey(group_id=group_id), None)
+
+
+def _is_news(absent: tuple[AbsentMember, ...], written: AbsenceValue | None) -> bool:
+    """Whoever has a long session is not written about every few seconds."""
+    before = {} if written is None else {one.member_id: one.left_ms for one in written.members}
+    return before.keys() != {one.member_id for one in absent} or any(
+        one.left_ms * 4 <= before[one.member_id] * 3 for one in absent
+    )
