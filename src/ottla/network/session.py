@@ -16,8 +16,9 @@ are its API key. Only requests whose effects cannot be told apart may overtake e
 
 Reading pauses when one of the connection's bounds is passed (requests without an answer, their
 bytes, unsent bytes), and resumes at half of it; while it holds more than its part of the memory for
-all connections (budget.py); and while a frame is held back. Frames that were received already are
-then kept, not dispatched. A connection that holds memory and does not go on is closed (stalls.py).
+all connections (budget.py); while a frame is held back; and from the end of its turn to the next
+(turns.py). Frames that were received already are then kept, not dispatched. A connection that holds
+memory and does not go on is closed (stalls.py).
 """
 
 import asyncio
@@ -263,6 +264,8 @@ class Session(asyncio.BufferedProtocol):
         size_max = hub.config.request_bytes_max
         answers = self._answers
         pending = answers.pending
+        turns = hub.turns
+        turn_end_ms = turns.begin()
         position = count = 0
         self._partial = None
         try:
@@ -278,6 +281,8 @@ class Session(asyncio.BufferedProtocol):
                 self._frame_size = size
                 count += 1
                 dispatch(self, view[start:position])
+                if turns.is_over(turn_end_ms, count) and position < end and not self._halted:
+                    self._halt()
         except ProtocolError as error:
             self._refuse(error)
         except Exception:
@@ -493,7 +498,7 @@ class Session(asyncio.BufferedProtocol):
     def _resume(self) -> None:
         self._halted = False
         self._hub.counters.sessions_paused -= 1
-        self._hub.loop.call_soon(self._receive_again)
+        self._hub.turns.wait(self._receive_again)
 
     def _receive_again(self) -> None:
         """Dispatch what was kept while reading was paused, then read on."""

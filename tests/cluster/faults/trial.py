@@ -167,8 +167,8 @@ class Trial:
         wait_for_in_sync(admin)
         history, outcome = self._history, self._outcome
         writers = [worker for worker in workers if isinstance(worker, Writer)]
-        _end_all(writers)
-        outcome.findings = self._check(bootstrap, links, lambda: _end_all(workers))
+        end_all(writers)
+        outcome.findings = self._check(bootstrap, links, lambda: end_all(workers))
         outcome.acked_count = history.acked_count
         outcome.consumed_count = history.consumed_count
         outcome.assignments = history.assignments
@@ -194,11 +194,11 @@ class Trial:
         That is its fault, not the cluster's, if a new connection is all that it needs. Without any
         it would forget all brokers, which is what makes it wait.
         """
-        if not _reach_none(findings):
+        if not reach_none(findings):
             self._say("clients stand still, and are disconnected from a node")
             self._outcome.disconnects_count += 1
             links.disconnect_clients(1)
-            _reach_none(findings)
+            reach_none(findings)
 
     def _uncopied(self, bootstrap: str, records: Contents) -> list[str]:
         copies = read_topic(bootstrap, COPIES, PARTITIONS, committed_only=True)
@@ -239,7 +239,7 @@ def _not_in_sync(admin: AdminClient) -> list[str]:
     ]
 
 
-def _end_all(workers: list[Worker]) -> None:
+def end_all(workers: list[Worker]) -> None:
     for worker in workers:
         worker.ask_to_end()
     for worker in workers:
@@ -248,7 +248,7 @@ def _end_all(workers: list[Worker]) -> None:
             worker.history.on_problem(f"{worker.name} does not end")
 
 
-def _reach_none(findings: Callable[[], list[str]]) -> bool:
+def reach_none(findings: Callable[[], list[str]]) -> bool:
     """Clients that are behind get as long as they need, if only they go on.
 
     Most of the time is left to them: a look reads everything again.

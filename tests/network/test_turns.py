@@ -1,0 +1,61 @@
+"""Who asks for much waits for who asks for little, and not the other way round."""
+
+from tests.network.peer import Run, frame, peer_of, serving, until
+
+from ottla.network.session import Session
+
+MUCH = 5_000
+REQUEST_MS = 1.0
+
+
+def test_a_receive_full_of_requests_does_not_keep_others_waiting(run: Run) -> None:
+    now_ms = 0.0
+    order: list[bytes] = []
+
+    def dispatch(session: Session, body: memoryview) -> None:
+        nonlocal now_ms
+        now_ms += REQUEST_MS
+        order.append(bytes(body))
+        session.send_now(frame(bytes(body)))
+
+    async def main() -> None:
+        async with (
+            serving(dispatch, monotonic_ms=lambda: now_ms) as server,
+            peer_of(server) as much,
+            peer_of(server) as little,
+        ):
+            await until(lambda: len(server.sessions) == 2)
+            much.send_what_fits(frame(b"much") * MUCH)
+            await until(lambda: order)
+            await little.send(frame(b"little"))
+            assert await little.receive_frame() == b"little"
+            assert order.index(b"little") < MUCH // 2
+            assert await much.receive(8 * MUCH) == frame(b"much") * MUCH
+            assert not server.counters.sessions_paused
+
+    run(main())
+
+
+def test_those_who_ask_for_much_take_turns(run: Run) -> None:
+    now_ms = 0.0
+    order: list[bytes] = []
+
+    def dispatch(session: Session, body: memoryview) -> None:
+        nonlocal now_ms
+        now_ms += REQUEST_MS
+        order.append(bytes(body))
+
+    async def main() -> None:
+        async with (
+            serving(dispatch, monotonic_ms=lambda: now_ms) as server,
+            peer_of(server) as one,
+            peer_of(server) as two,
+        ):
+            await until(lambda: len(server.sessions) == 2)
+            one.send_what_fits(frame(b"1") * MUCH)
+            two.send_what_fits(frame(b"2") * MUCH)
+            await until(lambda: len(order) == 2 * MUCH)
+            begin = max(order.index(b"1"), order.index(b"2"))
+            assert order[begin : begin + 1_000].count(b"1") in range(400, 600)
+
+    run(main())
