@@ -12,9 +12,11 @@ class Blocks:
     def __init__(self, size):
         self.size = size
         self.taken = 0
+        self.asked = 0
         self.error = None
 
     async def allocate(self):
+        self.asked += 1
         await asyncio.sleep(0)
         if self.error:
             raise self.error
@@ -49,3 +51,16 @@ def test_a_refused_block_is_asked_for_again_by_the_client():
         return await ids.next_id()
 
     assert asyncio.run(run()) == 0
+
+
+def test_whoever_waits_for_a_refused_block_is_refused_with_it():
+    async def run():
+        blocks = Blocks(size=4)
+        ids = ProducerIds(blocks.allocate)
+        blocks.error = ApiError(ErrorCode.request_timed_out)
+        calls = [asyncio.ensure_future(ids.next_id()) for _ in range(10)]
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
+        assert {outcome.code for outcome in outcomes} == {ErrorCode.coordinator_load_in_progress}
+        return blocks.asked
+
+    assert asyncio.run(run()) == 1

@@ -86,7 +86,7 @@ class Admission:
             else:
                 await add_to_transaction(broker, write)
         except ApiError as error:
-            self._refusal = error
+            self._refusal = error.with_traceback(None)
 
     def end(self) -> None:
         """All that was admitted has been appended."""
@@ -100,7 +100,7 @@ class Admission:
         write = Write(self._transactional_id, producer, (partition.log.topic_partition,))
         try:
             if self._refusal is not None:
-                raise self._refusal
+                raise ApiError(self._refusal.code, self._refusal.message)
             if self._guards is not None and partition in self._guards:
                 self._guards.validate(partition, abortable=self._abortable)
                 return

@@ -28,8 +28,9 @@ from ottla.storage.log import PartitionLog
 HIGH_WATERMARK = -1
 INVALID_LOW_WATERMARK = i64(-1)
 
-_INTERNAL_TOPIC = ApiError(
-    ErrorCode.invalid_topic_exception, "the records of an internal topic are the broker's alone"
+_INTERNAL_TOPIC = (
+    ErrorCode.invalid_topic_exception,
+    "the records of an internal topic are the broker's alone",
 )
 
 
@@ -65,7 +66,7 @@ def _delete(broker: Broker, topic: str, asked: DeleteRecordsPartition) -> Partit
     try:
         partition = broker.replicas.find(topic, asked.partition_index)
         if partition.is_internal:
-            raise _INTERNAL_TOPIC
+            raise ApiError(*_INTERNAL_TOPIC)
         _delete_before(partition.log, asked.offset)
     except ApiError as error:
         return error.code

@@ -66,12 +66,12 @@ class _Call(NamedTuple):
 
     def frame_of(self, outcome: object) -> bytes:
         """Of a response, or of the error that there is instead."""
+        if isinstance(outcome, ApiError):
+            return self._write(self.api.error_response(self.request, outcome))
         try:
             if isinstance(outcome, Exception):
                 raise outcome
             return self._write(outcome)
-        except ApiError as error:
-            return self._write(self.api.error_response(self.request, error))
         except Exception:
             logger.exception("%s of %s failed", self.api.name, self.session)
             return self._write(self.api.error_response(self.request, _BROKER_FAILED))
@@ -103,6 +103,8 @@ def _handle(broker: Broker, call: _Call) -> None:
     context = RequestContext(header.api_version, header.client_id, session.listener_name, session)
     try:
         outcome = call.api.handle(broker, context, call.request)
+    except ApiError as error:
+        outcome = error.with_traceback(None)
     except Exception as error:
         outcome = error
     if isinstance(outcome, Future):
@@ -122,6 +124,8 @@ async def _answer_later(
 ) -> None:
     try:
         outcome = await response
+    except ApiError as error:
+        outcome = error.with_traceback(None)
     except Exception as error:
         outcome = error
     _answer(call, reply, outcome)

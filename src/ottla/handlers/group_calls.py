@@ -40,12 +40,13 @@ async def call_each(
     begun = [_begin(item, begin) for item in items]
     answers = []
     for item, one in zip(items, begun, strict=True):
+        if isinstance(one, ApiError):
+            answers.append(on_error(item, one))
+            continue
         try:
-            if isinstance(one, ApiError):
-                raise one
             answers.append(await one)
         except ApiError as error:
-            answers.append(on_error(item, error))
+            answers.append(on_error(item, error.with_traceback(None)))
     return answers
 
 

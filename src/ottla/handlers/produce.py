@@ -213,7 +213,7 @@ def _append_all(
             try:
                 partition = find(topic_id or topic, item.partition)
                 if partition.is_internal and client_id != _ADMIN_CLIENT:
-                    raise _INTERNAL_TOPIC
+                    raise ApiError(*_INTERNAL_TOPIC)
                 appended = _append(partition, item, acks, now_ms, admission)
             except (ApiError, RecordError) as error:
                 results.append(_failure(broker, topic_id or topic, item.partition, error))
@@ -256,7 +256,7 @@ def _append(
     header = validate_produced(records, max_batch_bytes=config.max_message_bytes)
     if header.attributes & TRANSACTIONAL_FLAG:
         if admission is None:
-            raise _NO_TRANSACTIONAL_ID
+            raise ApiError(*_NO_TRANSACTIONAL_ID)
         admission.validate(partition, header)
     if config.compact:
         validate_keys(records, limit=DECOMPRESSED_RATIO_MAX * config.max_message_bytes)
@@ -299,15 +299,17 @@ def _failure(
     )
 
 
-_INTERNAL_TOPIC = ApiError(
-    ErrorCode.invalid_topic_exception, "an internal topic is written by the broker alone"
+_INTERNAL_TOPIC = (
+    ErrorCode.invalid_topic_exception,
+    "an internal topic is written by the broker alone",
 )
 # Another leader may have what is missing here; to an idempotent producer a gap is fatal.
 _PERHAPS_FOLLOWER = ApiError(
     ErrorCode.not_leader_or_follower, "the controller may have made another broker the leader"
 )
-_NO_TRANSACTIONAL_ID = ApiError(
-    ErrorCode.invalid_txn_state, "records of a transaction come without a transactional id"
+_NO_TRANSACTIONAL_ID = (
+    ErrorCode.invalid_txn_state,
+    "records of a transaction come without a transactional id",
 )
 
 

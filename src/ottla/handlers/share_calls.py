@@ -73,7 +73,7 @@ async def acknowledge(
             led = await broker.share.partitions.find(key.group_id, place)
             await led.acknowledge(key.member_id, batches)
         except ApiError as error:
-            errors[place] = error
+            errors[place] = error.with_traceback(None)
 
     await asyncio.gather(*(one(*each) for each in acknowledgements.items() if each[1]))
     return errors

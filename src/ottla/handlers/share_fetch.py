@@ -169,7 +169,7 @@ async def _fetch(
             led.refresh(config)
             partitions[place] = led
         except ApiError as error:
-            errors[place] = error
+            errors[place] = error.with_traceback(None)
     terms = ShareFetchTerms(
         max_wait_ms=0 if errors else in_ms(request.max_wait),
         min_bytes=request.min_bytes,

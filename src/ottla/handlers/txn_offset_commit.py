@@ -61,7 +61,10 @@ async def handle_txn_offset_commit(
     )
     if guards is not None:
         guards.release()  # It is appended.
-    return await committed
+    try:
+        return await committed
+    finally:
+        del committed  # It may hold an exception whose traceback has this frame.
 
 
 async def _ask(broker: Broker, write: Write, *, added_here: bool, abortable: bool) -> Guards:

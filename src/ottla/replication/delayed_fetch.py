@@ -74,10 +74,15 @@ class DelayedFetch:
         self._read_all(self._answer_or_wait)
 
     def cancel(self, _: object = None) -> None:
-        """Nobody waits for the answer any more."""
+        """Nobody waits for the answer any more.
+
+        Nothing is kept that leads back here, or every fetch that waits would be a cycle.
+        """
         self.done = True
+        self._on_complete = _nothing
         if self._timer is not None:
             self._timer.cancel()
+            self._timer = None
         for partition in self._waiting_on:
             partition.stop_waiting(self._on_data)
 
@@ -165,8 +170,13 @@ class DelayedFetch:
 
     def _complete(self, fetched: list[Fetched]) -> None:
         if not self.done:
+            on_complete = self._on_complete
             self.cancel()
-            self._on_complete(fetched)
+            on_complete(fetched)
+
+
+def _nothing(_: list[Fetched]) -> None:
+    pass
 
 
 def _data(

@@ -105,7 +105,7 @@ class DelayedShareFetch:
             try:
                 taken = self._acquire(each, left)
             except ApiError as error:
-                self.errors[each.place] = error
+                self.errors[each.place] = error.with_traceback(None)
                 continue
             if taken is not None:
                 fetched[each.place] = taken
@@ -121,7 +121,7 @@ class DelayedShareFetch:
             try:
                 offset = led.fetch_offset()
             except ApiError as error:
-                self.errors[place] = error
+                self.errors[place] = error.with_traceback(None)
                 continue
             if offset is not None and offset < self._limit(led.partition):
                 wanted.append((place, led, offset))
@@ -147,7 +147,7 @@ class DelayedShareFetch:
             try:
                 content = self._read_one(led.partition, offset, room)
             except ApiError as error:
-                self.errors[place] = error
+                self.errors[place] = error.with_traceback(None)
                 continue
             if found and len(content) > room:
                 continue

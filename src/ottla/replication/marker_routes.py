@@ -82,7 +82,10 @@ class MarkerRoutes:
             self._queues.add(
                 leader, _Waiting(_Content(marker, transaction_version), place, written)
             )
-            await written
+            try:
+                await written
+            finally:
+                del written  # It may hold an exception whose traceback has this frame.
 
     async def _send(self, leader: int, waiting: list[_Waiting]) -> None:
         places: dict[_Content, dict[TopicPartition, None]] = {}

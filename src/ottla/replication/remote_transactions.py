@@ -110,9 +110,12 @@ class RemoteTransactions:
         leader = self._leader(transaction.transactional_id)
         if leader == NO_LEADER:
             raise ApiError(ErrorCode.coordinator_not_available, "the coordinator has no leader now")
-        question = _Question(transaction, partitions, verify_only, self._loop.create_future())
-        self._queues.add(leader, question)
-        codes = await question.answer
+        answer: Future[_Codes] = self._loop.create_future()
+        self._queues.add(leader, _Question(transaction, partitions, verify_only, answer))
+        try:
+            codes = await answer
+        finally:
+            del answer  # It may hold an exception whose traceback has this frame.
         refused = [code for code in codes.values() if code not in _NOT_REFUSED]
         if refused or any(place not in codes for place in partitions):
             raise ApiError(
@@ -132,7 +135,7 @@ class RemoteTransactions:
         except ApiError as error:
             for question in questions:
                 if not question.answer.done():
-                    question.answer.set_exception(error)
+                    question.answer.set_exception(ApiError(error.code, error.message))
             return
         for question, result in zip_longest(questions, response.results_by_transaction):
             if question is not None and not question.answer.done():

@@ -32,8 +32,6 @@ from ottla.storage.errors import StorageError
 
 logger = logging.getLogger(__name__)
 
-_DROPPED = ApiError(ErrorCode.not_leader_or_follower, "the share-partition is loaded anew")
-
 
 class LedSharePartition:
     """Drives one share-partition: writes its changes, ends its locks, has its dead letters sent."""
@@ -111,6 +109,8 @@ class LedSharePartition:
             await written
         except ApiError as error:
             raise _fetch_error(error) from error
+        finally:
+            del written  # It may hold an exception whose traceback has this frame.
 
     def release(self, member_id: str) -> None:
         if not self._dropped:
@@ -134,7 +134,7 @@ class LedSharePartition:
 
     def _validate(self) -> None:
         if self._dropped:
-            raise _DROPPED
+            raise _dropped()
 
     # Changes.
 
@@ -157,7 +157,7 @@ class LedSharePartition:
             written = self._owner.persister.write(self.key, write)
         except ApiError as error:
             self._on_unwritten(error)
-            raise _DROPPED from error
+            raise _dropped() from error
         written.add_done_callback(self._on_written)
         return written
 
@@ -299,6 +299,10 @@ class SharePartitions:
     def _on_resigning(self, partition: Partition) -> None:
         for key in [key for key, led in self._led.items() if led.partition is partition]:
             self.drop(key)
+
+
+def _dropped() -> ApiError:
+    return ApiError(ErrorCode.not_leader_or_follower, "the share-partition is loaded anew")
 
 
 def _fetch_error(error: ApiError) -> ApiError:

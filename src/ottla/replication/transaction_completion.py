@@ -8,7 +8,7 @@ elsewhere, begins with those that it finds undone. Nothing is lost by doing some
 import asyncio
 import logging
 from asyncio import AbstractEventLoop, Future
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
 from ottla.controller.image import MetadataImage
@@ -139,7 +139,12 @@ class TransactionCompletion:
         for place, outcome in zip(places, outcomes, strict=True):
             if outcome is None:
                 written.add((place, marker))
-        _raise_first(outcomes)
+        refusal = next(filter(None, outcomes), None)
+        if refusal is not None:
+            try:
+                raise refusal
+            finally:
+                del refusal, outcomes  # This frame is in its traceback.
 
     async def _write(
         self, place: TopicPartition, marker: TransactionMarker, transaction_version: int
@@ -158,9 +163,3 @@ class TransactionCompletion:
         for waiter in self._waiters.pop(transactional_id, ()):
             if not waiter.done():
                 waiter.set_result(None)
-
-
-def _raise_first(outcomes: Iterable[BaseException | None]) -> None:
-    for outcome in outcomes:
-        if outcome is not None:
-            raise outcome

@@ -72,5 +72,6 @@ class LoopTimers:
         if timer.deadline_ms > timer.wakes_ms:
             self._wake_later(key, timer)
             return
+        timer.handle = None  # Which leads back here.
         del self._timers[key]
         self._expire(timer.expiry, timer.due_ms)

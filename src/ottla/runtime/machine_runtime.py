@@ -157,7 +157,7 @@ class MachineRuntime(Generic[M]):
             response = self.call(operation)
         except ApiError as error:
             reply: Future[R] = self._loop.create_future()
-            reply.set_exception(error)
+            reply.set_exception(error.with_traceback(None))
             return reply
         if isinstance(response, Future):
             return response

@@ -17,15 +17,22 @@ class ProducerIds:
         self._allocate = allocate
         self._block: Iterator[int] = iter(())
         self._allocating = asyncio.Lock()
+        self._refusals_count = 0
+        self._reason = ""  # Of the last refusal.
 
     async def next_id(self) -> int:
         """ApiError COORDINATOR_LOAD_IN_PROGRESS, as in Kafka, while the controller gives no block.
 
-        Clients try again then; some of the controller's own errors they take for the end.
+        Clients try again then; some of the controller's own errors they take for the end. Whoever
+        waits while a block is refused is refused with it: to ask for each of them in turn would
+        take longer than it takes clients to ask again, and ever more of them would wait.
         """
+        refusals_count = self._refusals_count
         async with self._allocating:
             number = next(self._block, None)
             if number is None:
+                if refusals_count != self._refusals_count:
+                    raise self._refusal()
                 allocated = await self._next_block()
                 first = allocated.producer_id_start
                 self._block = iter(range(first, first + allocated.producer_id_len))
@@ -36,7 +43,12 @@ class ProducerIds:
         try:
             return await self._allocate()
         except ApiError as error:
-            raise ApiError(
-                ErrorCode.coordinator_load_in_progress,
-                f"there are no producer ids now, try again: {error}",
-            ) from error
+            self._refusals_count += 1
+            self._reason = error.message
+            raise self._refusal() from error
+
+    def _refusal(self) -> ApiError:
+        return ApiError(
+            ErrorCode.coordinator_load_in_progress,
+            f"there are no producer ids now, try again: {self._reason}",
+        )

@@ -131,8 +131,7 @@ class Cluster:
             self.network,
             self.membership,
             self._clients,
-            self.profile.faults,
-            self.profile.fault_interval_s,
+            self.profile,
         )
         faults.start()
         return faults

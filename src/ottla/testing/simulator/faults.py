@@ -11,6 +11,7 @@ from typing import Final
 from ottla.testing.simulator.host import Host
 from ottla.testing.simulator.membership import Membership
 from ottla.testing.simulator.network import Network, Way
+from ottla.testing.simulator.profile import Profile
 from ottla.testing.simulator.simulated_client import SimulatedClient
 from ottla.testing.simulator.simulated_node import SimulatedNode
 
@@ -31,22 +32,24 @@ class Faults:
         network: Network,
         membership: Membership,
         clients: Sequence[SimulatedClient],
-        kinds: Sequence[str],
-        interval_s: float,
+        profile: Profile,
     ) -> None:
         self._scheduler = network.scheduler
         self._network = network
         self._membership = membership
         self._nodes = membership.nodes
         self._clients = clients
-        self._kinds = kinds
-        self._interval_s = interval_s
+        self._kinds = profile.faults
+        self._interval_s = profile.fault_interval_s
+        self._absent_count = profile.absent_count
         self._chance = network.scheduler.chance("faults")
         self._mends: dict[int, Callable[[], None]] = {}  # Of faults that last.
         self._next_id = 0
         self._stopped = False
 
     def start(self) -> None:
+        for node in self._chance.sample(self._nodes, self._absent_count):
+            self._take_away(node)
         self._watch()
         if self._kinds:
             self._schedule()
@@ -77,10 +80,13 @@ class Faults:
                 node.start()
         self._scheduler.call_later(RESTART_AFTER_S, self._watch)
 
-    def _for_a_while(self, seconds_max: float, mend: Callable[[], None]) -> None:
+    def _until_the_end(self, mend: Callable[[], None]) -> int:
         self._next_id += 1
-        fault_id = self._next_id
-        self._mends[fault_id] = mend
+        self._mends[self._next_id] = mend
+        return self._next_id
+
+    def _for_a_while(self, seconds_max: float, mend: Callable[[], None]) -> None:
+        fault_id = self._until_the_end(mend)
 
         def end() -> None:
             if self._mends.pop(fault_id, None) is not None:
@@ -107,6 +113,16 @@ class Faults:
         node.kill()
         self._hold_down(node)
         return True
+
+    def _take_away(self, node: SimulatedNode) -> None:
+        """Until all is well again."""
+        node.kill()
+        self._scheduler.count("fault: absence")
+        node.held_down += 1
+        self._until_the_end(lambda: self._let_return(node))
+
+    def _let_return(self, node: SimulatedNode) -> None:
+        node.held_down -= 1
 
     def _power_loss(self) -> bool:
         node = self._running_node()
@@ -172,11 +188,7 @@ class Faults:
 
     def _hold_down(self, node: SimulatedNode) -> None:
         node.held_down += 1
-
-        def release() -> None:
-            node.held_down -= 1
-
-        self._for_a_while(DOWN_S_MAX, release)
+        self._for_a_while(DOWN_S_MAX, lambda: self._let_return(node))
 
     # The network.
 

@@ -9,6 +9,7 @@ import errno
 from asyncio import Future
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ottla.testing.simulator.scheduler import Scheduler
@@ -24,6 +25,7 @@ REPEAT_AFTER_S = 0.2  # How long TCP waits before it repeats what was lost.
 CONNECT_REPEATS_S = (1.0, 2.0, 4.0, 8.0, 16.0)
 SPLIT_CHANCE = 0.1
 FIRST_EPHEMERAL_PORT = 32_768
+CONNECTIONS_KEPT = 100  # Closed ones, at most.
 SPIKE_CHANCE = 0.01
 SPIKE_FACTOR = 30.0
 
@@ -45,6 +47,7 @@ class Network:
         self._ways: dict[tuple[Host, Host], Way] = {}
         self._listening: dict[tuple[str, int], SimulatedSocket] = {}
         self._connections: dict[SimulatedTransport, None] = {}  # The client's ends.
+        self._forget_at = CONNECTIONS_KEPT  # So many of them are looked through for closed ones.
         self._next_port = FIRST_EPHEMERAL_PORT
         self._next_descriptor = 1000
 
@@ -141,14 +144,14 @@ class Network:
         try:
             for wait_s in CONNECT_REPEATS_S:
                 arrival = self.arrival(process.host, target)
-                self.scheduler.call_at(
-                    arrival, lambda: self._on_connect(process, target, port, answer)
-                )
+                arrive = partial(self._on_connect, process, target, port, answer)
+                self.scheduler.call_at(arrival, arrive)
                 await asyncio.wait([answer], timeout=wait_s)
                 if answer.done():
                     return answer.result()
         finally:
             answer.cancel()
+            del answer, arrive  # They hold an exception whose traceback has this frame.
         raise TimeoutError(errno.ETIMEDOUT, f"{name}:{port} does not answer")
 
     def _on_connect(
@@ -179,6 +182,8 @@ class Network:
         far.pipe = near.pipe.reverse = Pipe(self, far, near)
         far.pipe.reverse = near.pipe
         self._connections[near] = None
+        if len(self._connections) >= self._forget_at:
+            self._forget_at = CONNECTIONS_KEPT + len(self._pipes()) // 2
         listening.waiting.append(far)
         listening.process.on_readable(listening.fileno())
         return near

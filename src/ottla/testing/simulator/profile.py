@@ -20,6 +20,7 @@ class Profile:
     duration_s: float = 30.0  # Until faults end.
     faults: tuple[str, ...] = ()  # See `faults`.
     fault_interval_s: float = 3.0
+    absent_count: int = 0  # Nodes that are gone from the first fault to the last.
     operations: tuple[str, ...] = ()  # See `clients.operator`.
     operation_interval_s: float = 5.0
     election_timeout_ms: int = 500  # Of the quorum; 500 is the default.

@@ -180,8 +180,9 @@ class SimulatedTransport(asyncio.Transport):
         self.process.call_soon(self._tell_lost, error)
 
     def _tell_lost(self, error: Exception | None) -> None:
-        if self._protocol is not None:
-            self._protocol.connection_lost(error)
+        protocol, self._protocol = self._protocol, None
+        if protocol is not None:
+            protocol.connection_lost(error)
 
     def _deliver_later(self) -> None:
         if not self._delivering:
