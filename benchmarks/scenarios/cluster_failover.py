@@ -2,7 +2,7 @@
 
 How long is no record acknowledged, until when does it lead partitions, when is it in sync again?
 
-Both peers have the same session timeout, which is Ottla's default. A producer of confluent-kafka
+Both peers have the same session timeout, shorter than their defaults. A producer of confluent-kafka
 with acks=all sends a record every few milliseconds; what counts is the longest time between two
 acknowledgements.
 """

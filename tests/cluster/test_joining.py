@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.broker_process import BrokerProcess
 from tests.cluster.conftest import StartCluster
-from tests.cluster.processes import wait_until
+from tests.cluster.processes import HASTY, wait_until
 
 pytestmark = pytest.mark.process
 
@@ -75,7 +75,7 @@ def test_a_directory_of_another_cluster_is_refused(
 
 def test_an_id_that_is_taken_is_refused(start_cluster: StartCluster, tmp_path: Path) -> None:
     cluster = start_cluster(1)
-    node = process(tmp_path / "a", "--id", "1", "--join", cluster.bootstrap)
+    node = process(tmp_path / "a", "--id", "1", "--join", cluster.bootstrap, *HASTY)
     assert exit_of(node) == 1
     assert "node id 1 is taken by a node that is alive" in node.log_text()
 

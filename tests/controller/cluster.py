@@ -17,6 +17,7 @@ from ottla.controller.machine import ControllerMachine, ControllerSettings
 from ottla.protocol.config import ConfigKey, ConfigSchema, ConfigType, at_least, each_of
 
 CLUSTER_ID = "cluster"
+SESSION_MS = 1500
 
 INTERNAL_FACTOR = ConfigKey("internal.factor", ConfigType.INT, 3, "Its replicas.", dynamic=True)
 RETENTION_MS = ConfigKey(
@@ -88,7 +89,7 @@ class Cluster:
         ids = count(1)
         self.settings = ControllerSettings(
             cluster_id=CLUSTER_ID,
-            config_rules=config_rules(**static),
+            config_rules=config_rules(**{"broker_session_timeout_ms": SESSION_MS} | static),
             new_topic_id=lambda: UUID(int=next(ids)),
             placement_start=lambda _: 0,
             internal_factors={"__internal": INTERNAL_FACTOR},

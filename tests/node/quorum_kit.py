@@ -99,7 +99,11 @@ class QuorumNode:
             self.feed,
             NetworkPeers(network, node_id),
             dataclasses.replace(
-                Environment.real(), filesystem=disk, random=Random(node_id), executor=self.executor
+                Environment.real(),
+                filesystem=disk,
+                random=Random(node_id),
+                executor=self.executor,
+                quorum_executor=self.executor,
             ),
             self.supervisor,
             self.failures.append,

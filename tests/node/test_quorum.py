@@ -1,5 +1,6 @@
 import asyncio
 import errno
+import time
 
 import pytest
 from tests.node.quorum_kit import METADATA, QuorumCluster, set_partitions, until, until_voter
@@ -14,6 +15,7 @@ from ottla.raft.log import OffsetAndEpoch
 from ottla.records.batch import assign
 from ottla.runtime import metadata_snapshots, raft_driver
 from ottla.runtime.machine_batches import encode_batch
+from ottla.runtime.quorum_state_file import QuorumStateFile
 from ottla.runtime.raft_log import RaftLog
 from ottla.runtime.snapshots import SnapshotStore
 from ottla.storage.errors import StorageError
@@ -315,6 +317,47 @@ def test_nobody_waits_long_for_a_leader_whose_process_has_ended():
         await observer.set(3)
 
     run(test, **SLOW)
+
+
+def test_time_stands_still_for_the_core_while_the_quorum_state_is_saved(monkeypatch):
+    """Or an election would be over before its first request has left."""
+    save, save_s = QuorumStateFile.save, 0.3
+
+    def save_slowly(self, state):
+        time.sleep(save_s)
+        save(self, state)
+
+    monkeypatch.setattr(QuorumStateFile, "save", save_slowly)
+
+    async def test(cluster):
+        node = await cluster.start(1)
+        await until(lambda: node.leads)
+        driver = node.quorum.driver
+        assert driver.time_of_day_ms(driver.now_ms()) - driver.now_ms() >= save_s * 1000
+
+    run(test)
+
+
+def test_a_process_that_did_not_run_for_a_while_keeps_its_leader():
+    """All nodes are in this process: each finds that the others have been silent for long."""
+
+    async def test(cluster):
+        nodes = await cluster.form(3)
+        leader = await cluster.leader()
+        epoch = leader.core.state.epoch
+        for number in range(1, 3):
+            time.sleep(1.5)  # noqa: ASYNC251 - the event loop stands still
+            await nodes[2].set(number)
+            for node in nodes:
+                await until(lambda node=node: node.partitions == str(number))  # noqa: B023
+        assert leader.leads
+        assert leader.core.state.epoch == epoch
+
+    patience = {
+        "controller.quorum.fetch.timeout.ms": 600,
+        "controller.quorum.request.timeout.ms": 60_000,
+    }
+    run(test, **patience)
 
 
 def test_a_call_through_a_leader_that_is_cut_off_is_answered_by_the_next_one():

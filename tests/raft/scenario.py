@@ -11,6 +11,8 @@
     append 1 x y             batches of one record each
     slow 1, sync 1           a disk that syncs only when told; the sync
     crash 1, start 1         what was not synced is lost
+    refuse 1                 connections to node 1, which is down, are refused; `refuse 1 2`: only
+                             node 2 has found out
     replace-disk 1           of a node that is down
     resign 1
     snapshot 1               of what is committed; the log before it goes
@@ -47,6 +49,7 @@ class Scenario:
         self.nodes: dict[int, ScenarioNode] = {}
         self.on_the_way: list[Message] = []
         self.cut: set[int] = set()
+        self.asked: dict[tuple[int, int], int] = {}  # The last correlation id, by link.
         self.lines: list[str] = []
 
     def run(self, text: str) -> str:
@@ -70,6 +73,8 @@ class Scenario:
         self.lines = []
 
     def send(self, message: Message) -> None:
+        if isinstance(message.body, Request):
+            self.asked[message.source, message.destination] = message.correlation_id
         lost = message.source in self.cut or message.destination in self.cut
         self.lines.append(show_message(message) + (" (lost)" if lost else ""))
         if not lost and message.destination in self.nodes:
@@ -154,6 +159,14 @@ class Scenario:
             for message in self.on_the_way
             if message.destination != int(number) or isinstance(message.body, Request)
         ]
+
+    def _on_refuse(self, number: str, *by: str) -> None:
+        ended = int(number)
+        self.on_the_way = [each for each in self.on_the_way if each.destination != ended]
+        for source in map(int, by or self.nodes):
+            asked = self.asked.get((source, ended))
+            if asked is not None:
+                self.nodes[source].fail_request(ended, asked)
 
     def _on_replace_disk(self, number: str) -> None:
         self.nodes[int(number)].replace_disk()

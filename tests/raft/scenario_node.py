@@ -80,6 +80,9 @@ class ScenarioNode:
     def step(self, message: Message) -> None:
         self.run(lambda node: node.step(message))
 
+    def fail_request(self, destination: int, correlation_id: int) -> None:
+        self.run(lambda node: node.on_request_failed(destination, correlation_id, refused=True))
+
     def append(self, value: bytes) -> None:
         batch = build_batch([Record(timestamp=0, value=value)])
         try:

@@ -31,7 +31,7 @@ from ottla.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
 from ottla.records.batch import assign
 from ottla.records.builder import Record, build_batch
 
-CONFIG = RaftConfig()
+CONFIG = RaftConfig(election_timeout_ms=500, fetch_timeout_ms=1000)
 
 
 class Node:

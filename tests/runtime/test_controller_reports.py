@@ -10,13 +10,11 @@ from kio.schema.alter_partition.v3.request import (
     PartitionData,
     TopicData,
 )
-from tests.controller.cluster import Cluster
+from tests.controller.cluster import SESSION_MS, Cluster
 from tests.controller.test_topics import creation, topic
 
 from ottla.runtime import log_summaries
 from ottla.runtime.controller_reports import ControllerReports
-
-SESSION_MS = 1500
 
 
 class ReportedCluster(Cluster):
@@ -25,7 +23,7 @@ class ReportedCluster(Cluster):
     def __init__(self, *arguments, **static):
         self.loop = asyncio.new_event_loop()
         self.reports = ControllerReports(self.loop)
-        super().__init__(*arguments, broker_session_timeout_ms=SESSION_MS, **static)
+        super().__init__(*arguments, **static)
 
     def apply(self, result):
         return super().apply(self.reports.observe(self.machine, result))

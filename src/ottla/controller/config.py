@@ -39,9 +39,9 @@ DELETE_TOPIC_ENABLE: Final = ConfigKey(
 BROKER_SESSION_TIMEOUT_MS: Final = ConfigKey(
     "broker.session.timeout.ms",
     ConfigType.INT,
-    1_500,
+    9_000,
     "A broker that sends no heartbeat for this long is fenced: it leads nothing until it is back. "
-    "Kafka waits 9 s; with 1.5 s the partitions of a broker that died are led again within 2 s.",
+    "Nobody waits for it when the broker's process has ended.",
     validator=at_least(1),
 )
 BROKER_HEARTBEAT_INTERVAL_MS: Final = ConfigKey(

@@ -16,20 +16,29 @@ from ottla.storage.filesystem import Filesystem
 from ottla.storage.local_filesystem import LocalFilesystem
 
 DISK_THREADS = 8
+QUORUM_THREADS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """Of one life of one node: `executor` is shut down when the node stops."""
+    """Of one life of one node: the executors are shut down when the node stops."""
 
     filesystem: Filesystem
     clock: Clock
     random: random.Random
     new_uuid: Callable[[], UUID]
     executor: Executor  # For what waits for the disk.
+    # For syncs of the metadata log and of the quorum's state: whoever waits for those is soon taken
+    # for dead, and must not stand in a queue behind the syncs of a thousand partitions.
+    quorum_executor: Executor
     new_threads: Callable[[int, str], Executor]  # Count and name; one job divides its work.
     new_socket: Callable[[socket.AddressFamily], socket.socket]  # For TCP.
     host_name: str
+
+    def shut_down(self) -> None:
+        """Returns when no thread works any more."""
+        self.quorum_executor.shutdown()
+        self.executor.shutdown()
 
     @staticmethod
     def real() -> "Environment":
@@ -39,6 +48,7 @@ class Environment:
             random=random.Random(),
             new_uuid=uuid4,
             executor=ThreadPoolExecutor(DISK_THREADS, "ottla-disk"),
+            quorum_executor=ThreadPoolExecutor(QUORUM_THREADS, "ottla-quorum"),
             new_threads=ThreadPoolExecutor,
             new_socket=socket.socket,
             host_name=socket.gethostname(),

@@ -210,7 +210,7 @@ class Node:
             await asyncio.wait([loading])
             if loading.exception() is None:
                 await self._loop.run_in_executor(self._executor, self._logs.stop)
-        self._executor.shutdown()
+        self._environment.shut_down()
 
     def _joining(self) -> Joining:
         return Joining(
@@ -280,7 +280,7 @@ class Node:
         self._peers.close()
         await self._supervisor.stop()
         await self._loop.run_in_executor(self._executor, self._close_storage)
-        self._executor.shutdown()
+        self._environment.shut_down()
         logger.info("node %d has stopped", self._node_id)
 
     async def _stop_server(self) -> None:

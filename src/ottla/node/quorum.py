@@ -209,6 +209,7 @@ class MetadataQuorum:
             self._environment.random.randrange,
             self._loop,
             self._environment.executor,
+            self._environment.quorum_executor,
             supervisor,
             on_failure=self._on_failure,
         )

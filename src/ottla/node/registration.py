@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 _PLAINTEXT = i16(0)
 _FORGOTTEN = (ErrorCode.broker_id_not_registered, ErrorCode.stale_broker_epoch)
 _NO_CONTROLLER = (ErrorCode.not_controller, ErrorCode.request_timed_out)
-SESSIONS_WAITED = 3  # For the session of this broker's last life to end.
+SESSIONS_WAITED = 2  # For the session of this broker's last life to end.
 _UNFENCED_RETRY_S = 0.05
 _LEAVING_HASTE = 4  # Heartbeats come so much faster while the broker waits to stop.
 

@@ -8,18 +8,18 @@ from ottla.protocol.config import ConfigKey, ConfigType, ConfigValues, at_least
 ELECTION_TIMEOUT_MS: Final = ConfigKey(
     "controller.quorum.election.timeout.ms",
     ConfigType.INT,
-    500,
-    "A voter that knows no leader waits from one to two times this long before it asks for votes. "
-    "Kafka's default is 1000.",
+    3000,
+    "A voter that knows no leader waits from one to two times this long before it asks for votes, "
+    "and as long for votes, which have to be synced. Kafka's default is 1000.",
     validator=at_least(1),
 )
 FETCH_TIMEOUT_MS: Final = ConfigKey(
     "controller.quorum.fetch.timeout.ms",
     ConfigType.INT,
-    1000,
+    6000,
     "A voter that could not fetch from the leader for this long asks for votes; a leader that no "
     "majority has fetched from for one and a half times this long resigns. Nobody waits for it "
-    "when the leader's process has ended. On disks whose syncs take longer no leader stays. "
+    "when the leader's process has ended: it is for machines that hang or cannot be reached. "
     "Kafka's default is 2000.",
     validator=at_least(1),
 )

@@ -59,13 +59,9 @@ class Elections:
         return None
 
     def _on_fetch_timeout(self, state: Follower) -> None:
-        quorum = self._quorum
-        quorum.reason = (
-            f"node {state.leader_id} has given up epoch {state.epoch}"
-            if state.has_ended
-            else f"node {state.leader_id} did not answer a fetch for "
-            f"{quorum.config.fetch_timeout_ms} ms"
-        )
+        if not state.has_ended:
+            timeout_ms = self._quorum.config.fetch_timeout_ms
+            self._quorum.reason = f"node {state.leader_id} did not answer for {timeout_ms} ms"
         if self._quorum.can_stand:
             self._stand()
         else:
@@ -180,6 +176,35 @@ class Elections:
 
     # The end of an epoch.
 
+    def on_ended(self, replica_id: int) -> None:
+        """Its process has ended: it does not lead any more, nor does it vote.
+
+        It may come back, and then it votes in another election.
+        """
+        state = self._quorum.state
+        if isinstance(state, Follower) and state.leader_id == replica_id:
+            if not state.has_ended:
+                self._on_leader_ended(state)
+        elif isinstance(state, Prospective | Candidate):
+            state.ballot.record(replica_id, granted=False)
+            self._on_answer()
+
+    def _on_leader_ended(self, state: Follower) -> None:
+        """The voters that are left stand in turn. Who has tried in vain waits longer each time."""
+        quorum, config = self._quorum, self._quorum.config
+        quorum.reason = f"the process of node {state.leader_id} has ended"
+        if quorum.ended_epoch != state.epoch:
+            quorum.ended_epoch, quorum.ended_count = state.epoch, 0
+        others = [voter.id for voter in quorum.voters.latest.others(state.leader_id)]
+        turn = others.index(quorum.local.id) if quorum.local.id in others else 0
+        longest_ms = config.retry_backoff_ms << min(quorum.ended_count, 16)
+        wait_ms = quorum.random(longest_ms) if quorum.ended_count else 0
+        quorum.ended_count += 1
+        state.has_fetched, state.has_ended = False, True
+        state.fetch_deadline_ms = quorum.now_ms + min(
+            wait_ms + turn * 2 * config.retry_backoff_ms, config.election_backoff_max_ms
+        )
+
     def _send_end_epoch(self, state: Resigned) -> None:
         quorum = self._quorum
         for voter in quorum.voters.latest.others(quorum.local.id):
@@ -214,6 +239,7 @@ class Elections:
         if isinstance(state, Follower) and state.leader_id == request.leader_id:
             state.has_fetched = False
             state.has_ended = True
+            quorum.reason = f"node {state.leader_id} has given up epoch {state.epoch}"
             state.fetch_deadline_ms = quorum.now_ms + self._turn_ms(request)
         return quorum.answer(request)
 

@@ -1,7 +1,9 @@
 """The follower's part: fetching records and snapshots, cutting what the leader does not have.
 
-A fetch says that everything before its offset is on the disk here, so none is sent while something
-is appended and not yet synced. One request is under way at a time.
+A fetch says that everything before its offset is on the disk here, so nothing new is fetched while
+something is appended and not yet synced. A disk may take its time; meanwhile a fetch from where the
+synced log ends, whose answer brings nothing, tells either side that the other is alive. One request
+is under way at a time.
 """
 
 from ottla.protocol.errors import ErrorCode
@@ -35,13 +37,30 @@ class Following:
     def send_due(self) -> None:
         quorum = self._quorum
         state = quorum.state
-        if quorum.installing is not None or quorum.synced_offset < quorum.log.end_offset:
-            return
         if isinstance(state, Follower):
-            if quorum.requests.can_send(state.leader_id, quorum.now_ms):
+            if not quorum.requests.can_send(state.leader_id, quorum.now_ms):
+                return
+            if not self._waits_for_disk:
                 quorum.request(state.leader_id, self._next_request(state))
-        elif isinstance(state, Unattached):
+            elif quorum.now_ms >= state.sign_of_life_ms:
+                quorum.request(state.leader_id, self._sign_of_life())
+        elif isinstance(state, Unattached) and not self._waits_for_disk:
             self._look_for_leader()
+
+    def deadline_ms(self) -> int | None:
+        state, quorum = self._quorum.state, self._quorum
+        if (
+            isinstance(state, Follower)
+            and self._waits_for_disk
+            and quorum.requests.can_send(state.leader_id, quorum.now_ms)
+        ):
+            return state.sign_of_life_ms
+        return None
+
+    @property
+    def _waits_for_disk(self) -> bool:
+        quorum = self._quorum
+        return quorum.installing is not None or quorum.synced_offset < quorum.log.end_offset
 
     def _next_request(self, state: Follower) -> ReplicaRequest:
         quorum = self._quorum
@@ -55,6 +74,14 @@ class Following:
             position=state.download.position,
             max_bytes=quorum.config.snapshot_chunk_bytes_max,
         )
+
+    def _sign_of_life(self) -> FetchRequest:
+        """It asks for no bytes, by which its answer is known."""
+        quorum = self._quorum
+        offset = quorum.synced_offset
+        fetch = self._fetch_request(max_wait_ms=0)
+        epoch = quorum.log.epoch_before(offset)
+        return fetch._replace(fetch_offset=offset, last_fetched_epoch=epoch, max_bytes=0)
 
     def _fetch_request(self, max_wait_ms: int) -> FetchRequest:
         quorum = self._quorum
@@ -102,7 +129,7 @@ class Following:
         quorum = self._quorum
         assert isinstance(request, FetchRequest)
         state = self._leader_answered(message, request.current_leader_epoch, response)
-        if state is None:
+        if state is None or request.max_bytes == 0:
             return
         assert request.fetch_offset == quorum.log.end_offset
         if response.diverging_epoch is not None:
@@ -131,6 +158,7 @@ class Following:
             return None
         state.has_fetched, state.has_ended = True, False
         state.fetch_deadline_ms = quorum.now_ms + quorum.config.fetch_timeout_ms
+        state.sign_of_life_ms = quorum.now_ms + quorum.config.fetch_max_wait_ms
         return state
 
     def _truncate(self, diverging: OffsetAndEpoch) -> None:

@@ -66,6 +66,10 @@ class PendingLog:
     def snapshot_size(self, snapshot_id: OffsetAndEpoch) -> int | None:
         return self._log.snapshot_size(snapshot_id)
 
+    def epoch_before(self, offset: int) -> int:
+        """Of the record before an offset of the log."""
+        return self.last_epoch if offset == self.end_offset else self._log.epoch_of(offset - 1)
+
     def epoch_before_start(self) -> int:
         return self._log.epoch_of(self._log.start_offset - 1)
 

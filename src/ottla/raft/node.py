@@ -117,7 +117,11 @@ class RaftNode:
             *self._leadership.deadlines_ms(),
             *(
                 deadline
-                for deadline in (self._elections.deadline_ms(), self._voter_changes.deadline_ms())
+                for deadline in (
+                    self._elections.deadline_ms(),
+                    self._following.deadline_ms(),
+                    self._voter_changes.deadline_ms(),
+                )
                 if deadline is not None
             ),
         ]
@@ -183,12 +187,19 @@ class RaftNode:
         self._quorum.log.settle()
         self._go_on()
 
-    def on_request_failed(self, destination: int, correlation_id: int) -> None:
-        """No answer will come; without this call the request's timeout finds out."""
+    def on_request_failed(
+        self, destination: int, correlation_id: int, *, refused: bool = False
+    ) -> None:
+        """No answer will come; without this call the request's timeout finds out.
+
+        `refused`: nobody listens at the address, so the replica's process has ended.
+        """
         quorum = self._quorum
         quorum.log.settle()
         if quorum.requests.take(destination, correlation_id) is not None:
             quorum.requests.back_off(destination, quorum.now_ms)
+            if refused:
+                self._elections.on_ended(destination)
         self._go_on()
 
     def take_ready(self) -> Ready:

@@ -105,6 +105,8 @@ class Quorum:
         # While a snapshot takes the log's place nothing is fetched and no election is begun.
         self.installing: OffsetAndEpoch | None = None
         self.reason = ""  # Why this replica left the leader that it had, or stopped leading.
+        # The epoch whose leader's process was last found to have ended, and how often.
+        self.ended_epoch, self.ended_count = -1, 0
         self._saved = saved
         self.state = self._initial_state(saved)
 

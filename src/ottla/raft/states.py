@@ -159,7 +159,8 @@ class Follower:
     fetch_deadline_ms: int
     voted: ReplicaKey | None = None
     has_fetched: bool = False  # From this leader, and it has not ended its epoch.
-    has_ended: bool = False  # The leader has said that it ends its epoch.
+    has_ended: bool = False  # The leader has said that it ends its epoch, or its process has.
+    sign_of_life_ms: int = 0  # When to fetch although the disk is not ready.
     download: Download | None = None
 
 

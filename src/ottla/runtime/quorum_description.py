@@ -44,9 +44,10 @@ def describe_quorum(
 def _replica(driver: RaftDriver, state: Leader, key: ReplicaKey) -> described.ReplicaState:
     if key.id == state.leader_id:
         end_offset = driver.log.end_offset
-        fetched_ms = caught_up_ms = driver.now_ms()
+        fetched_ms = caught_up_ms = driver.time_of_day_ms(driver.now_ms())
     elif (progress := state.progress.get(key)) is not None:
-        end_offset, fetched_ms = progress.fetch_offset, progress.last_fetch_ms
+        end_offset = progress.fetch_offset
+        fetched_ms = driver.time_of_day_ms(progress.last_fetch_ms)
         caught_up_ms = fetched_ms if progress.caught_up else -1
     else:
         end_offset = fetched_ms = caught_up_ms = -1

@@ -7,8 +7,11 @@ that no truncation has overtaken.
 A disk that is full for now loses nothing: the core is dropped, and after a while a new one takes up
 what is on the disk, as if the node had restarted. Any other failure of the disk is the node's.
 
-A single voter has nobody to wait for and stands for election at once. A follower whose leader's
-process has ended does not wait for the fetch timeout either.
+A single voter has nobody to wait for and stands for election at once.
+
+The core's time stands still while a quorum state is saved, and is set back when this process did
+not run for a while: the core can tell that others are silent only while it listens itself. On a
+slow disk an election would be over before its first request has left, and the next one as well.
 """
 
 import dataclasses
@@ -25,7 +28,7 @@ from ottla.network.peers import Address
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.raft.config import RaftConfig
 from ottla.raft.log import OffsetAndEpoch
-from ottla.raft.messages import NOBODY, EndQuorumEpochRequest, Message, Request, sender_of
+from ottla.raft.messages import NOBODY, Message, Request, sender_of
 from ottla.raft.node import RaftNode
 from ottla.raft.quorum import Identity
 from ottla.raft.quorum_state import QuorumState
@@ -48,6 +51,7 @@ RESTART_DELAY_S: Final = 1.0
 RESTARTS_IN_A_ROW_MS: Final = 10_000.0
 RESIGN_TIMEOUT_S: Final = 0.5
 _TICK_DELAY_MS_MIN: Final = 1
+_LATE_MS: Final = 100  # A tick that comes so late is one of a process that did not run.
 
 PrepareSnapshot = Callable[[SnapshotContent], Any]  # In a thread; ValueError if it is not one.
 
@@ -75,6 +79,7 @@ class RaftDriver:
         random: Callable[[int], int],
         loop: AbstractEventLoop,
         executor: Executor,
+        sync_executor: Executor,
         supervisor: Supervisor,
         *,
         on_failure: Callable[[BaseException], object],
@@ -89,11 +94,15 @@ class RaftDriver:
         self._random = random
         self.loop = loop
         self._executor = executor
+        self._sync_executor = sync_executor  # For the log and the quorum state, and nothing else.
         self._supervisor = supervisor
         self._on_failure = on_failure
-        self._flusher = Flusher(loop, executor, lambda _, error: self._fail(error))
+        self._flusher = Flusher(loop, sync_executor, lambda _, error: self._fail(error))
         # The core wants time that never goes back, and writes it into records.
         self._clock_offset_ms = clock.now_ms() - int(clock.monotonic_ms())
+        self._ticked_at_ms = 0
+        self._due_ms: int | None = None  # When the next tick is.
+        self._excused_ms: int | None = None  # A tick that came late, and is given more time.
         self._answers = RaftAnswers(log, exchange, loop, executor)
         self._listener: DriverListener | None = None
         self._core: RaftNode | None = None  # None before `start`, and while the disk is full.
@@ -101,8 +110,8 @@ class RaftDriver:
         self._restarted_at_ms = -math.inf  # Because the log could not be written.
         self._calls: deque[Callable[[RaftNode], object]] = deque()
         self._held: Ready | None = None  # It waits for its quorum state to be synced.
+        self._held_at_ms = 0
         self._running = False
-        self._ended_epoch = -1  # Whose leader was found to have ended.
         # Of the last lines in the log.
         self._leads = False
         self._logged_leader: tuple[int | None, int] | None = None
@@ -186,8 +195,10 @@ class RaftDriver:
         """Let time pass, then make the calls that wait, as long as nothing is held."""
         if self._running or self._held is not None:
             return
+        self._maybe_excuse_delay()
         with self._exclusively():
-            self._step(lambda core: core.tick(self.now_ms()))
+            self._ticked_at_ms = self.now_ms()
+            self._step(lambda core: core.tick(self._ticked_at_ms))
             while self._calls and self._held is None and self._core is not None:
                 self._step(self._calls.popleft())
         self._schedule_tick()
@@ -212,16 +223,32 @@ class RaftDriver:
             self._act(core.take_ready())
 
     def now_ms(self) -> int:
-        """About the time of day; it never goes back."""
+        """The core's time, which never goes back; about the time of day."""
         return int(self._clock.monotonic_ms()) + self._clock_offset_ms
+
+    def time_of_day_ms(self, core_ms: int) -> int:
+        """When it was so long ago in the core's time."""
+        return self._clock.now_ms() - (self.now_ms() - core_ms)
+
+    def _maybe_excuse_delay(self) -> None:
+        """What others have sent meanwhile may still be unread.
+
+        A process that is always late is not excused a second time for the same deadline.
+        """
+        due_ms, now_ms = self._due_ms, self.now_ms()
+        if due_ms is None or now_ms - due_ms <= _LATE_MS:
+            self._excused_ms = None
+        elif due_ms != self._excused_ms:
+            self._excused_ms = due_ms
+            self._clock_offset_ms -= now_ms - max(due_ms - _LATE_MS, self._ticked_at_ms)
 
     def _schedule_tick(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        deadline_ms = None if self._core is None else self._core.next_deadline_ms
-        if deadline_ms is not None and not self._stopped:
-            delay_ms = max(deadline_ms - self.now_ms(), _TICK_DELAY_MS_MIN)
+        self._due_ms = None if self._core is None else self._core.next_deadline_ms
+        if self._due_ms is not None and not self._stopped:
+            delay_ms = max(self._due_ms - self.now_ms(), _TICK_DELAY_MS_MIN)
             self._timer = self.loop.call_later(delay_ms / 1000, self._run)
 
     # Acting.
@@ -232,10 +259,10 @@ class RaftDriver:
         if ready.quorum_state is None:
             self._act_on_rest(ready)
             return
-        self._held = ready
+        self._held, self._held_at_ms = ready, self.now_ms()
         life = self._life
         saving = self.loop.run_in_executor(
-            self._executor, self._state_file.save, ready.quorum_state
+            self._sync_executor, self._state_file.save, ready.quorum_state
         )
         saving.add_done_callback(lambda done: self._on_saved(life, ready, done))
 
@@ -244,6 +271,7 @@ class RaftDriver:
         if life != self._life:
             return
         self._held = None
+        self._clock_offset_ms -= self.now_ms() - self._held_at_ms
         if error is None:
             with self._exclusively():
                 self._act_on_rest(ready)
@@ -336,37 +364,12 @@ class RaftDriver:
                 core.endpoints_of(message.destination),
                 lambda response: self._call_in(life, lambda core: core.step(response)),
                 lambda failed, refused: self._call_in(
-                    life, lambda core: self._on_request_failed(core, failed, refused)
+                    life,
+                    lambda core: core.on_request_failed(
+                        failed.destination, failed.correlation_id, refused=refused
+                    ),
                 ),
             )
-
-    def _on_request_failed(self, core: RaftNode, message: Message, refused: bool) -> None:
-        core.on_request_failed(message.destination, message.correlation_id)
-        state = core.state
-        if refused and isinstance(state, Follower) and state.leader_id == message.destination:
-            self._calls.append(self._end_epoch)
-
-    def _end_epoch(self, core: RaftNode) -> None:
-        """The leader's process has ended, so it can neither say so nor go on in its epoch.
-
-        That is what EndQuorumEpoch tells; once in an epoch, for each time starts the wait anew.
-        """
-        state = core.state
-        if not isinstance(state, Follower) or self._ended_epoch == state.epoch:
-            return
-        self._ended_epoch = state.epoch
-        logger.info("node %d, which leads the quorum, does not listen any more", state.leader_id)
-        others = core.voters.latest.others(state.leader_id)
-        message, _ = self._exchange.receive(
-            EndQuorumEpochRequest(
-                cluster_id=self.identity.cluster_id,
-                leader_id=state.leader_id,
-                leader_epoch=state.epoch,
-                preferred_candidates=tuple(others),
-                leader_endpoints=state.leader_endpoints,
-            )
-        )
-        core.step(message)
 
     # A snapshot of the leader.
 

@@ -27,7 +27,7 @@ from tests.cluster.faults.faults import Faults
 from tests.cluster.faults.history import History
 from tests.cluster.faults.links import Links
 from tests.cluster.faults.workload import Copier, Reader, Worker, Writer
-from tests.cluster.processes import ClusterProcesses
+from tests.cluster.processes import HASTY, ClusterProcesses
 
 RECORDS, COPIES = "records", "copies"
 PARTITIONS: Final = 3
@@ -96,7 +96,12 @@ class Trial:
             links = Links()
             cluster = stack.enter_context(
                 ClusterProcesses(
-                    self._directory, self._nodes, *self._arguments, links=links, keeps_synced=True
+                    self._directory,
+                    self._nodes,
+                    *HASTY,
+                    *self._arguments,
+                    links=links,
+                    keeps_synced=True,
                 )
             )
             admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})

@@ -27,6 +27,9 @@ START_S_MAX = 30.0
 FINISH_S_MAX = 120.0
 LOOK_INTERVAL_S = 0.1
 OVERRIDES = {
+    # Silence is noticed soon, so that much happens in little time.
+    "broker.session.timeout.ms": "1500",
+    "controller.quorum.fetch.timeout.ms": "1000",
     "offsets.topic.num.partitions": "2",
     "transaction.state.log.num.partitions": "2",
     "log.segment.bytes": "20000",

@@ -23,7 +23,7 @@ class Profile:
     absent_count: int = 0  # Nodes that are gone from the first fault to the last.
     operations: tuple[str, ...] = ()  # See `clients.operator`.
     operation_interval_s: float = 5.0
-    election_timeout_ms: int = 500  # Of the quorum; 500 is the default.
+    election_timeout_ms: int = 500  # Of the quorum.
     quorum_size: int = 3
 
 
