@@ -80,6 +80,16 @@ def test_what_was_done_in_the_end(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == "totals: 4 rows in, 1 row out to topic per-minute\n"
 
 
+def test_a_stop_before_the_first_batch_is_not_an_empty_topic(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    progress = Progress("shop")
+    progress.add("totals", "topic per-minute")
+    print_end(progress, as_json=False, stopped=True)
+    told = "totals: stopped before its first batch ended; the next run begins it\n"
+    assert capsys.readouterr().out == told
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -14,6 +14,7 @@ from ottla.cli.replica_plan import (
     plan_drain,
     plan_rebalance,
     plan_replication_factor,
+    waiting_for_nodes,
 )
 
 
@@ -52,7 +53,7 @@ def test_a_node_that_has_nothing_is_drained_already() -> None:
 
 
 def test_draining_needs_room() -> None:
-    with pytest.raises(NoRoom, match="t-0 has 2 replicas"):
+    with pytest.raises(NoRoom, match="to take t-0; add a node, or give t fewer replicas"):
         plan_drain(assigned((1, 2)), nodes(1, 2), 2)
 
 
@@ -169,3 +170,15 @@ def test_any_cluster_is_rebalanced(
         counts = [replica_counts(moved)[node] for node in active]
         assert max(counts) - min(counts) <= 1
     assert plan_rebalance(moved, members) == []
+
+
+def test_a_rebalance_moves_nothing_that_waits_for_a_node_that_is_down() -> None:
+    """It would wait for the replica there, which does not catch up."""
+    nodes = [Node(1), Node(2), Node(3, active=False, down=True)]
+    assignments = {Place("a", index): (1, 3) for index in range(4)}
+    assert plan_rebalance(assignments, nodes) == []
+    assert waiting_for_nodes(assignments, nodes) == {place: {3} for place in assignments}
+    assignments |= {Place("b", index): (1,) for index in range(4)}
+    moved = plan_rebalance(assignments, nodes)
+    assert {move.place.topic for move in moved} == {"b"}
+    assert len(moved) == 4  # What waits counts: node 1 keeps it.

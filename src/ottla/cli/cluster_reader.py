@@ -90,7 +90,12 @@ class ClusterReader:
     def plan_nodes(self) -> list[Node]:
         """A node that is drained is given nothing."""
         return [
-            Node(node.node_id, node.rack, not node.fenced and not self.settings(node).cordoned)
+            Node(
+                node.node_id,
+                node.rack,
+                not node.fenced and not self.settings(node).cordoned,
+                node.fenced,
+            )
             for node in self.nodes()
         ]
 

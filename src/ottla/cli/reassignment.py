@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
@@ -12,6 +13,7 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i32
 
 from ottla.cli.broker_call import BrokerCall, check
+from ottla.cli.cluster_reader import ClusterReader
 from ottla.cli.copy_progress import CopyProgress
 from ottla.cli.output import print_line, print_rows
 from ottla.cli.replica_plan import Move, Place, by_topic, in_steps
@@ -95,12 +97,41 @@ def wait_for(
 ) -> None:
     """Until these are not being reassigned any more; `later` has those that are not begun yet."""
     delay_s = POLL_FIRST_S
+    told: set[int] = set()
     while pending:
-        pending = pending & ongoing(broker, pending)
+        moves = ongoing_moves(broker, pending)
+        pending = pending & {move.place for move in moves}
         progress.update(pending | later)
+        told |= _tell_of_nodes_down(broker, moves, told)
         if pending:
             time.sleep(delay_s)
             delay_s = min(delay_s * 2, POLL_S)
+
+
+def _tell_of_nodes_down(broker: BrokerCall, moves: Sequence[Move], told: Set[int]) -> set[int]:
+    """A reassignment ends when all its replicas have caught up. Returns the nodes told of."""
+    wanted = Counter(node for move in moves for node in move.after)
+    nodes = ClusterReader(broker).nodes() if moves else []
+    down = {node.node_id for node in nodes if node.fenced and wanted[node.node_id]}
+    for node in sorted(down - told):
+        print_line(
+            f"{wanted[node]} partitions wait for node {node}, which is down: start it, or take the "
+            "moves back with `ottla reassignments cancel`",
+            sys.stderr,
+        )
+    return down
+
+
+def keep_leaders_first(broker: BrokerCall, places: Set[Place]) -> None:
+    """After moves were taken back, whose targets had changed the order of the replicas."""
+    partitions = ClusterReader(broker).partitions()
+    orders = {}
+    for place in places:
+        leader, replicas = partitions[place].leader_id, tuple(partitions[place].replica_nodes)
+        if leader in replicas and replicas[0] != leader:
+            orders[place] = (leader, *(one for one in replicas if one != leader))
+    if orders:
+        reassign(broker, orders)
 
 
 def reassign(broker: BrokerCall, wanted: Mapping[Place, tuple[int, ...] | None]) -> None:

@@ -1,12 +1,15 @@
 """`ottla rebalance`: replicas and leaders evenly over the nodes."""
 
+import sys
+from collections.abc import Mapping
+
 from ottla.cli.broker_call import bootstrap_broker
 from ottla.cli.cluster_reader import ClusterReader
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.output import print_json, print_line
 from ottla.cli.parameters import AsJson, Flag, Step, Throttle, validate_step
 from ottla.cli.reassignment import carry_out, plan_document, print_plan, settle
-from ottla.cli.replica_plan import plan_rebalance
+from ottla.cli.replica_plan import Place, plan_rebalance, waiting_for_nodes
 from ottla.cli.replication_throttle import parse_rate
 
 
@@ -28,7 +31,9 @@ def rebalance(
     with bootstrap_broker(connection) as broker:
         settle(broker)
         reader = ClusterReader(broker)
-        moves = plan_rebalance(reader.assignments(), reader.plan_nodes())
+        assignments, nodes = reader.assignments(), reader.plan_nodes()
+        moves = plan_rebalance(assignments, nodes)
+        _tell_of_waiting(waiting_for_nodes(assignments, nodes))
         if moves and not dry_run:
             carry_out(broker, moves, step, rate)
     if as_json:
@@ -40,3 +45,13 @@ def rebalance(
     else:
         copies = sum(move.copies for move in moves)
         print_line(f"{len(moves)} partitions were changed, {copies} replicas copied")
+
+
+def _tell_of_waiting(waiting: Mapping[Place, set[int]]) -> None:
+    if waiting:
+        nodes = ", ".join(map(str, sorted(set().union(*waiting.values()))))
+        print_line(
+            f"{len(waiting)} partitions stay as they are: they have replicas on node {nodes}, "
+            "which is down; start it, or remove it, and rebalance again",
+            sys.stderr,
+        )

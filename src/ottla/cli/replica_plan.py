@@ -6,7 +6,7 @@ what such a node has stays, for it may come back.
 """
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import groupby
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ class Node(NamedTuple):
     node_id: int
     rack: str | None = None
     active: bool = True
+    down: bool = False  # What it has cannot be moved: a reassignment waits for all its replicas.
 
 
 class Place(NamedTuple):
@@ -58,12 +59,22 @@ def plan_drain(assignments: Assignments, nodes: Sequence[Node], leaving: int) ->
 
 
 def plan_rebalance(assignments: Assignments, nodes: Sequence[Node]) -> list[Move]:
-    """Every node has about as many replicas, and leads about as many partitions."""
-    plan = _Plan(assignments, nodes)
+    """Every node has about as many replicas, and leads about as many partitions.
+
+    Partitions that have a replica on a node that is down stay as they are.
+    """
+    waiting = waiting_for_nodes(assignments, nodes)
+    plan = _Plan(assignments, nodes, fixed=waiting.keys())
     plan.spread_racks()
     plan.spread_replicas()
-    plan.spread_leaders(assignments)
+    plan.spread_leaders(assignments.keys() - waiting)
     return plan.moves()
+
+
+def waiting_for_nodes(assignments: Assignments, nodes: Sequence[Node]) -> dict[Place, set[int]]:
+    """The partitions that have replicas on nodes that are down, and these nodes."""
+    down = {node.node_id for node in nodes if node.down}
+    return {place: down & set(on) for place, on in assignments.items() if down & set(on)}
 
 
 def plan_replication_factor(
@@ -77,8 +88,11 @@ def plan_replication_factor(
 
 
 class _Plan:
-    def __init__(self, assignments: Assignments, nodes: Sequence[Node]) -> None:
+    def __init__(
+        self, assignments: Assignments, nodes: Sequence[Node], fixed: Set[Place] = frozenset()
+    ) -> None:
         self._before = assignments
+        self._fixed = fixed  # They count, and stay as they are.
         self._replicas = {place: list(replicas) for place, replicas in assignments.items()}
         self._nodes = {node.node_id: node for node in nodes if node.active}
         # The partitions of each topic that a node has; nodes that get nothing are not in it.
@@ -122,7 +136,7 @@ class _Plan:
 
     def spread_racks(self) -> None:
         for place, replicas in self._replicas.items():
-            for replica in tuple(replicas):
+            for replica in () if place in self._fixed else tuple(replicas):
                 conflicts = self._conflicts(place, replica, without=replica)
                 if not conflicts or replica not in self._nodes:
                     continue
@@ -163,6 +177,8 @@ class _Plan:
         for topic, partitions in topics:
             for partition in sorted(partitions - there.get(topic, set())):
                 place = Place(topic, partition)
+                if place in self._fixed:
+                    continue
                 now = self._conflicts(place, full, without=full)
                 if self._conflicts(place, empty, without=full) <= now:
                     yield place

@@ -78,6 +78,10 @@ class PipelineRun:
     def stop(self) -> None:
         self._stopping.set()
 
+    @property
+    def is_stopped(self) -> bool:
+        return self._stopping.is_set()
+
     def wait(self) -> None:
         """Until all queries have ended, or stop was called; PipelineError if one failed."""
         try:

@@ -21,7 +21,7 @@ from pyspark_ottla.tables.batch import Ends, validate_sink_id
 from pyspark_ottla.tables.columns import prepare_table
 from pyspark_ottla.tables.json_inference import complete, infer_fields
 from pyspark_ottla.tables.sync import TopicSync
-from pyspark_ottla.tables.table import Table, TableNotFound, open_table
+from pyspark_ottla.tables.table import Table, TableNotFound, open_table, validate_tasks
 from pyspark_ottla.tables.topic_rows import TopicRows
 
 SAMPLE_RECORDS = 1000  # Of all partitions together, from the first ones on.
@@ -89,6 +89,7 @@ class SyncPlan:
 
     def prepare_table(self) -> None:
         """Made, or given the columns that it does not have."""
+        validate_tasks(self.table)
         table = open_table(self.table)
         columns = self.rows.table_columns(self._fields(table))
         prepare_table(table, columns, add_columns=True)

@@ -6,6 +6,7 @@ refused with `TableChanged` when another commit of the same sink has come betwee
 several drivers that believe a sink to be theirs one commits a batch.
 """
 
+import importlib.util
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -106,6 +107,16 @@ class Table(ABC):
     @abstractmethod
     def vacuum(self, retention_hours: int, *, dry_run: bool) -> Vacuumed:
         """Remove files that no version of the last hours needs, strays of failed writes too."""
+
+
+def validate_tasks(address: TableAddress | str) -> None:
+    """TableError where tasks could not write, before a table is made that stays empty.
+
+    Spark hands Arrow data to tasks only where pandas is there.
+    """
+    if importlib.util.find_spec("pandas") is None:
+        extra = (parse_address(address) if isinstance(address, str) else address).format
+        raise TableError(f"writing a table needs pandas: pip install 'ottla[{extra}]'")
 
 
 def open_table(address: TableAddress | str) -> Table:

@@ -15,7 +15,7 @@ from pyspark_ottla.tables.address import TableError, parse_address
 from pyspark_ottla.tables.batch import Batch, validate_sink_id
 from pyspark_ottla.tables.columns import prepare_table
 from pyspark_ottla.tables.data_files import DataFile, TaskFiles
-from pyspark_ottla.tables.table import Merge, open_table
+from pyspark_ottla.tables.table import Merge, open_table, validate_tasks
 
 _FILES = "path string, size bigint, rows bigint, statistics string"
 _FILES_SCHEMA = pa.schema(
@@ -58,6 +58,7 @@ class TableWriter:
         """TableError for what does not fit, before a query is started."""
         object.__setattr__(self, "table", str(parse_address(self.table)))  # Where this is made.
         validate_sink_id(self.sink_id)
+        validate_tasks(self.table)
 
     def write(self, frame: Any, batch_id: int) -> None:
         """Nothing is written if the table has the batch. TableError for rows that do not fit."""

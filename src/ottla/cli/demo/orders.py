@@ -36,6 +36,7 @@ class Load:
         self.cents: Counter[Total] = Counter()
         self.bad_count = 0
         self.count = 0
+        self.closing_count = 0  # Of those that only close the last minute.
         self._rate = rate
         self._seconds = seconds
         self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20, "log_level": 0})
@@ -56,6 +57,7 @@ class Load:
         for partition in range(PARTITIONS):
             late = {"id": -1, "customer": LAST_CUSTOMER, "cents": 1, "at": _time(24 * 60 * 60)}
             self._producer.produce(ORDERS, json.dumps(late).encode(), partition=partition)
+            self.closing_count += 1
         self._producer.flush()
 
     def _send(self, second: float) -> None:

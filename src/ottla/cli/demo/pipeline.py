@@ -48,8 +48,9 @@ def pipeline(*, seconds: float = 20, rate: int = 2_000) -> None:
     if difference:
         raise CommandError(f"the totals are not right: {difference}")
     print_line(
-        f"{load.count} orders, {load.bad_count} of them put aside; {len(load.orders)} totals of"
-        " customers and minutes in the topic orders-per-minute: every one is right, none is there"
+        f"{load.count + load.closing_count} rows: {load.count} orders, {load.bad_count} of them put"
+        f" aside, and {load.closing_count} that close the last minute. {len(load.orders)} totals of"
+        " customers and minutes in the topic orders-per-minute: all are right, and none is there"
         " twice"
     )
 

@@ -52,7 +52,7 @@ def run(
         validate_topics(pipeline)  # Does not need Spark, which takes seconds to start.
         view = open_view(sys.stderr)
         try:
-            progress = _run(
+            progress, stopped = _run(
                 pipeline,
                 options,
                 view,
@@ -62,7 +62,7 @@ def run(
             )
         finally:
             view.close()
-    print_end(progress, as_json=as_json)
+    print_end(progress, as_json=as_json, stopped=stopped)
 
 
 def _run(
@@ -73,7 +73,8 @@ def _run(
     once: bool,
     metrics: tuple[str, int | None],
     spark_log: Path | None,
-) -> "Progress":
+) -> "tuple[Progress, bool]":
+    """Also whether it was stopped, and did not end by itself."""
     from pyspark_ottla.pipeline.run import PipelineRun
 
     log = spark_log or Path(tempfile.gettempdir(), f"ottla-{pipeline.name}-spark.log")
@@ -90,7 +91,7 @@ def _run(
         with _metrics(*metrics, running.progress, view):
             running.start()
             running.wait()
-        return running.progress
+        return running.progress, running.is_stopped
     finally:
         with contextlib.suppress(OSError):  # A signal to all processes may have ended Spark first.
             session.stop()
@@ -114,7 +115,7 @@ def _metrics(host: str, port: int | None, progress: "Progress", view: "View") ->
         server.close()
 
 
-def print_end(progress: "Progress", *, as_json: bool) -> None:
+def print_end(progress: "Progress", *, as_json: bool, stopped: bool = False) -> None:
     if as_json:
         sinks = [
             {
@@ -127,10 +128,15 @@ def print_end(progress: "Progress", *, as_json: bool) -> None:
             }
             for query in progress.queries.values()
         ]
-        print_json({"pipeline": progress.pipeline, "sinks": sinks})
+        print_json({"pipeline": progress.pipeline, "stopped": stopped, "sinks": sinks})
         return
     from pyspark_ottla.pipeline.view import counted
 
     for query in progress.queries.values():
+        if stopped and not query.batches:
+            print_line(
+                f"{query.name}: stopped before its first batch ended; the next run begins it"
+            )
+            continue
         rows = f"{counted(query.rows_in, 'row')} in, {counted(query.rows_out, 'row')} out"
         print_line(f"{query.name}: {rows} to {query.target}")

@@ -4,7 +4,7 @@ from ottla.cli.broker_call import bootstrap_broker
 from ottla.cli.cluster_reader import ClusterReader
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.output import print_line
-from ottla.cli.reassignment import ongoing_moves, reassign
+from ottla.cli.reassignment import keep_leaders_first, ongoing_moves, reassign
 from ottla.cli.replication_throttle import clear_throttle
 
 
@@ -14,7 +14,12 @@ def cancel(*, connection: Connection = DEFAULT_CONNECTION) -> None:
         reader = ClusterReader(broker)
         moves = ongoing_moves(broker)
         if moves:
-            reassign(broker, dict.fromkeys(move.place for move in moves))
+            places = {move.place for move in moves}
+            reassign(broker, dict.fromkeys(places))
+            keep_leaders_first(broker, places)
         topics = {place.topic for place in reader.partitions()}
         clear_throttle(broker, topics, [node.node_id for node in reader.nodes()])
-    print_line(f"{len(moves)} partitions keep the replicas that they had; nothing is throttled")
+    print_line(
+        f"{len(moves)} partitions keep the replicas and the leader that they had; "
+        "nothing is throttled"
+    )

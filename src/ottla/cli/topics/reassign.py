@@ -6,7 +6,14 @@ from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.errors import CommandError, UsageError
 from ottla.cli.output import print_json, print_line
 from ottla.cli.parameters import AsJson, Flag, Step, Throttle, validate_step
-from ottla.cli.reassignment import carry_out, ongoing, plan_document, print_plan, reassign
+from ottla.cli.reassignment import (
+    carry_out,
+    keep_leaders_first,
+    ongoing,
+    plan_document,
+    print_plan,
+    reassign,
+)
 from ottla.cli.replica_plan import Assignments, Move, NoRoom, Place, plan_replication_factor
 from ottla.cli.replication_throttle import clear_throttle, parse_rate
 
@@ -112,6 +119,7 @@ def _cancel(broker: BrokerCall, reader: ClusterReader, places: set[Place]) -> No
     if not pending:
         raise CommandError("nothing is being reassigned there")
     reassign(broker, dict.fromkeys(pending))
+    keep_leaders_first(broker, pending)
     topics = {place.topic for place in pending}
     others = ongoing(broker, None)
     nodes = [] if others else [node.node_id for node in reader.nodes()]
