@@ -7,6 +7,7 @@ tests talk to that broker instead: run against Apache Kafka they say whether a t
 import os
 import signal
 from collections.abc import Iterator
+from typing import Any, NoReturn
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -15,6 +16,9 @@ from tests.broker_process import (
     BrokerProcess,
     ExternalBroker,
 )
+
+from ottla.storage.errors import CorruptLog
+from ottla.storage.segment import Segment
 
 EXTERNAL_BOOTSTRAP = os.environ.get("OTTLA_TEST_BOOTSTRAP")
 
@@ -73,3 +77,13 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     if report.failed and process is not None and "broker" in getattr(item, "fixturenames", ()):
         report.sections.append(("broker log", process.log_text()[-LOG_CHARACTERS_SHOWN:]))
     return report
+
+
+@pytest.fixture
+def nothing_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Damage that a start finds leaves nothing to serve of the log, as if nobody knew its end."""
+
+    def refuse(self: Any, segment: Segment, position: int, reason: str) -> NoReturn:
+        raise CorruptLog(segment.path, position, 0, reason)
+
+    monkeypatch.setattr("ottla.storage.recovery._Recovery._pass_over", refuse)

@@ -7,7 +7,7 @@ from tests.controller.cluster import Cluster
 from tests.controller.test_topics import creation, topic
 
 from ottla.controller.brokers import BrokerRegistrationChangeRecord
-from ottla.controller.directories import UNASSIGNED
+from ottla.controller.directories import LOST, UNASSIGNED
 from ottla.protocol.errors import ErrorCode
 
 A, B, C = (UUID(int=number) for number in (11, 12, 13))
@@ -154,3 +154,26 @@ def test_a_replica_whose_directory_failed_before_it_was_told_leads_no_longer():
     assert assigned(cluster, (A, 0)) == [ErrorCode.none]
     assert (partition(cluster).leader, partition(cluster).isr) == (2, (2,))
     assert partition(cluster).directories == (A, UNASSIGNED)
+
+
+def test_a_damaged_replica_gives_up_its_leadership_and_is_neither_in_sync_nor_eligible():
+    cluster = cluster_of_three()
+    assert assigned(cluster, (LOST, 0)) == [ErrorCode.none]
+    state = partition(cluster)
+    assert state.leader == 2
+    assert state.isr == (2,)
+    assert not state.eligible_leader_replicas
+    assert state.directories == (LOST, UNASSIGNED)
+    assert assigned(cluster, (A, 0)) == [ErrorCode.none]
+    state = partition(cluster)
+    assert state.isr == (2,)
+    assert state.directories == (A, UNASSIGNED)
+
+
+def test_a_damaged_replica_stays_while_nobody_else_has_everything():
+    cluster = cluster_of_three()
+    assert assigned(cluster, (LOST, 0)) == [ErrorCode.none]
+    before = partition(cluster)
+    refused = assigned(cluster, (LOST, 0), broker_id=2)
+    assert refused == [ErrorCode.eligible_leaders_not_available]
+    assert partition(cluster) == before

@@ -307,7 +307,7 @@ def corrupt(kit):
     return ManagerKit(kit.disk)
 
 
-def test_a_damaged_log_is_copied_anew_from_the_leader(kit):
+def test_a_damaged_log_is_copied_anew_from_the_leader(kit, nothing_is_passed_over):
     again = corrupt(kit)
     kit.change("topic", leader=2)
     again.replicas.load(kit.image)
@@ -317,7 +317,7 @@ def test_a_damaged_log_is_copied_anew_from_the_leader(kit):
 
 
 @pytest.mark.parametrize("leader", [1, NO_LEADER])
-def test_a_damaged_log_that_nobody_can_replace_is_not_served(kit, leader):
+def test_a_damaged_log_that_nobody_can_replace_is_not_served(kit, leader, nothing_is_passed_over):
     again = corrupt(kit)
     kit.change("topic", leader=leader)
     again.replicas.load(kit.image)

@@ -11,7 +11,7 @@ from ottla.records.builder import Record, build_batch
 from ottla.storage.checkpoints import read_clean_shutdown, read_offsets
 from ottla.storage.config import LogConfig
 from ottla.storage.directory_identity import WrongDirectory
-from ottla.storage.errors import StorageError
+from ottla.storage.errors import CorruptLog, StorageError
 from ottla.storage.faulty_filesystem import FaultyFilesystem
 from ottla.storage.local_filesystem import LocalFilesystem
 from ottla.storage.log_directory import LogDirectory
@@ -359,7 +359,7 @@ def test_what_a_failed_sync_left_in_the_cache_is_on_the_disk_after_the_next_flus
         assert values_of(read_all(log)) == [b"a", b"b"]
 
 
-def test_a_corrupt_partition_is_not_served_but_the_others_are():
+def test_a_corrupt_partition_is_not_served_but_the_others_are(nothing_is_passed_over):
     broker = Broker()
     log = broker.create()
     for _ in range(2):
@@ -381,7 +381,7 @@ def test_a_corrupt_partition_is_not_served_but_the_others_are():
     assert values_of(read_all(broker.logs.get(ORDERS))) == [b"again"]
 
 
-def test_a_corrupt_partition_can_be_deleted_and_made_anew():
+def test_a_corrupt_partition_can_be_deleted_and_made_anew(nothing_is_passed_over):
     broker = Broker()
     log = broker.create()
     append(log, b"x" * 40)
@@ -532,7 +532,7 @@ def test_a_directory_that_fails_leaves_the_epoch_open():
     assert not broker.logs.is_offline
 
 
-def test_a_corrupt_partition_leaves_the_epoch_open():
+def test_a_corrupt_partition_leaves_the_epoch_open(nothing_is_passed_over):
     broker = Broker()
     log = broker.create()
     append(log, b"x" * 40)
@@ -543,3 +543,59 @@ def test_a_corrupt_partition_leaves_the_epoch_open():
     broker.filesystem.flip_bit(log.segments[0].path, 100)
     broker.crash()
     assert broker.logs.previous_broker_epoch == -1
+
+
+def test_a_partition_is_served_around_its_damage():
+    broker = Broker()
+    log = broker.create()
+    for value in (b"a", b"b", b"c"):
+        append(log, value * 40)
+    log.high_watermark = 3
+    broker.logs.broker_epoch = 7
+    broker.logs.write_broker_epoch()
+    broker.logs.flush()
+    broker.logs.checkpoint()
+    broker.filesystem.flip_bit(log.segments[0].path, 160)
+    broker.crash()
+    log = broker.create()
+    log.high_watermark = 3
+    with pytest.raises(CorruptLog):
+        log.read(1, 1, 3)
+    broker.logs.scrub()
+    assert broker.logs.damaged == [log]
+    assert [(one.first_offset, one.next_offset) for one in log.damage] == [(1, 2)]
+    assert values_of(read_all(log, 2)) == [b"c" * 40]
+    assert append(log, b"d").first_offset == 3
+    assert broker.logs.previous_broker_epoch == 7, "it has all but what is damaged"
+    broker.restart()
+    assert broker.logs.get(ORDERS).log_end_offset == 4
+
+
+def test_what_was_cut_off_in_front_of_intact_batches_leaves_the_epoch_open():
+    """Others may count on it: the recovery point is behind what was synced."""
+    broker = Broker()
+    log = broker.create()
+    for value in (b"a", b"b", b"c"):
+        append(log, value * 40)
+    broker.logs.broker_epoch = 7
+    broker.logs.write_broker_epoch()
+    broker.logs.flush()
+    broker.filesystem.flip_bit(log.segments[0].path, 160)
+    broker.crash()
+    assert broker.logs.get(ORDERS).log_end_offset == 1
+    assert broker.logs.previous_broker_epoch == -1
+
+
+def test_a_segment_is_scrubbed_and_its_damage_told():
+    broker = Broker()
+    log = broker.create()
+    append(log, b"a" * 40)
+    log.roll()
+    append(log, b"b" * 40)
+    broker.logs.flush()
+    broker.logs.scrub()
+    assert broker.logs.damaged == []
+    broker.filesystem.flip_bit(log.segments[0].path, 80)
+    broker.now_ms += 2 * 86_400_000
+    broker.logs.scrub()
+    assert broker.logs.damaged == [log]

@@ -14,7 +14,9 @@ from kio.schema.types import BrokerId
 from ottla.controller.image import MetadataImage
 from ottla.controller.records import PartitionRecord, RegisterBrokerRecord
 
-UNASSIGNED: Final = UUID(int=1)  # Kafka's number for it.
+# Kafka's numbers for them.
+UNASSIGNED: Final = UUID(int=1)
+LOST: Final = UUID(int=2)  # The replica is nowhere, for its log is damaged.
 
 Directories = tuple[UUID | None, ...]
 

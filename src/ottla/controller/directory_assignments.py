@@ -8,12 +8,13 @@ from kio.schema.assign_replicas_to_dirs.v0.response import AssignReplicasToDirsR
 from kio.static.primitive import i32
 
 from ottla.controller.brokers import validate_broker_epoch
-from ottla.controller.directories import directory_of, is_online
+from ottla.controller.directories import LOST, directory_of, is_online
 from ottla.controller.image import MetadataImage
 from ottla.controller.leadership import Leadership
-from ottla.controller.partition_change import Departure
+from ottla.controller.partition_change import Departure, Election
 from ottla.controller.partition_index import PartitionKey
 from ottla.controller.records import (
+    NO_LEADER,
     PartitionChangeRecord,
     PartitionRecord,
     RegisterBrokerRecord,
@@ -67,6 +68,9 @@ class DirectoryAssignments:
         before = directory_of(partition, broker.broker_id)
         if directory == before:
             return
+        if directory == LOST:
+            records[key] = self._lose(broker, partition)
+            return
         change = self._leadership.change(partition)
         change.moved = (broker.broker_id, directory)
         if not is_online(broker, before):
@@ -78,6 +82,25 @@ class DirectoryAssignments:
         record = change.record()
         if record is not None:
             records[key] = record
+
+    def _lose(
+        self, broker: RegisterBrokerRecord, partition: PartitionRecord
+    ) -> PartitionChangeRecord:
+        """A replica is damaged and will be copied anew: it has nothing any more.
+
+        Refused if there were no leader without it.
+        """
+        change = self._leadership.change(partition, Election.ONLINE)
+        change.moved = (broker.broker_id, LOST)
+        change.remove(broker.broker_id, Departure.LOST)
+        record = change.record()
+        assert record is not None, "its directory changes"
+        leader = partition.leader if record.leader is None else record.leader
+        if leader == NO_LEADER:
+            raise ApiError(
+                ErrorCode.eligible_leaders_not_available, "no other replica has everything"
+            )
+        return record
 
 
 def _find(

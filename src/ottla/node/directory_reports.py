@@ -79,8 +79,8 @@ class DirectoryReports:
             return None
         place = TopicPartition(topic.name, partition.partition_id)
         log = self._logs.get(place, topic.topic_id)
-        if log is None:
-            return None
+        if log is None or log.damage:
+            return None  # A damaged one is nowhere until it is repaired.
         directory = self._logs.directory_ids.get(log.home.path)
         told = directory_of(partition, self._node_id)
         if told is None and len(self._logs.directory_ids) == 1:

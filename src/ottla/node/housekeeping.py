@@ -1,4 +1,4 @@
-"""Work in the background: retention, compaction, checkpoints, flushes by time, late requests."""
+"""Work in the background: retention, compaction, scrubbing, checkpoints, flushes, late requests."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,6 +6,7 @@ from concurrent.futures import Executor
 
 from ottla.protocol.config import ConfigValues
 from ottla.replication.config import REPLICA_LAG_TIME_MAX_MS
+from ottla.replication.damaged_replicas import DamagedReplicas
 from ottla.replication.manager import ReplicaManager
 from ottla.replication.partition import FlushPolicy
 from ottla.runtime.clock import Clock
@@ -25,6 +26,7 @@ OVERDUE_FLUSHES_INTERVAL_MS = 1_000
 REMOVAL_INTERVAL_MS = 1_000
 DIRECTORIES_INTERVAL_MS = 1_000
 REFUSED_PARTITIONS_INTERVAL_MS = 1_000
+SCRUB_INTERVAL_MS = 1_000  # What is checked in each turn is the rate of a second.
 
 
 class Housekeeping:
@@ -35,12 +37,14 @@ class Housekeeping:
         values: ConfigValues,
         logs: LogManager,
         replicas: ReplicaManager,
+        damaged: DamagedReplicas,
         clock: Clock,
         executor: Executor,
     ) -> None:
         self._values = values
         self._logs = logs
         self._replicas = replicas
+        self._damaged = damaged
         self._clock = clock
         self._executor = executor
 
@@ -66,9 +70,11 @@ class Housekeeping:
             REFUSED_PARTITIONS_INTERVAL_MS,
             replicas.retry_refused,
         )
+        self._every(supervisor, "damaged replicas", SCRUB_INTERVAL_MS, self._damaged.look)
         self._every_in_thread(supervisor, values[LOG_RETENTION_CHECK_INTERVAL_MS], logs.retain)
         self._every_in_thread(supervisor, REMOVAL_INTERVAL_MS, logs.remove_discarded)
         self._every_in_thread(supervisor, DIRECTORIES_INTERVAL_MS, logs.check_directories)
+        self._every_in_thread(supervisor, SCRUB_INTERVAL_MS, logs.scrub)
         self._every_in_thread(
             supervisor, values[LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS], logs.checkpoint
         )

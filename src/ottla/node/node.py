@@ -231,7 +231,9 @@ class Node:
         self._quorum = quorum = await self._open_quorum()
         controller = ControllerClient(quorum.forwarding.call)
         self._registration = registration = self._make_registration(controller)
-        start_replication(self._parts, controller, lambda: registration.epoch, self._address_of)
+        damaged = start_replication(
+            self._parts, controller, lambda: registration.epoch, self._address_of
+        )
         coordination = start_coordination(self._parts, controller, self._address_of)
         broker = make_broker(self._parts, quorum, controller, registration, coordination)
         server.use(make_early_dispatch(broker, EARLY_API_TABLE))
@@ -252,7 +254,12 @@ class Node:
         voting = Voting(quorum, self._peers, self._values[QUORUM_SIZE], self._feed.image)
         self._supervisor.start("voting", voting.watch())
         housekeeping = Housekeeping(
-            self._values, self._logs, self._replicas, self._environment.clock, self._executor
+            self._values,
+            self._logs,
+            self._replicas,
+            damaged,
+            self._environment.clock,
+            self._executor,
         )
         housekeeping.start(self._supervisor)
         warn_of_other_minimum(self._parts.rules.static, self._feed.image)

@@ -22,6 +22,7 @@ from ottla.replication.config import (
     REPLICA_FETCH_WAIT_MAX_MS,
     REPLICA_SOCKET_TIMEOUT_MS,
 )
+from ottla.replication.damaged_replicas import DamagedReplicas, RepairSettings
 from ottla.replication.isr_changes import IsrChanges
 from ottla.replication.manager import FollowingListener
 from ottla.replication.replica_fetcher import FetcherSettings, FetcherTools
@@ -36,7 +37,7 @@ def start_replication(
     controller: ControllerClient,
     broker_epoch: Callable[[], int],
     address_of: Callable[[int], Address | None],
-) -> None:
+) -> DamagedReplicas:
     """Before the partitions are taken up."""
     values, replicas, supervisor = parts.values, parts.replicas, parts.supervisor
     fetchers = ReplicaFetchers(
@@ -71,6 +72,14 @@ def start_replication(
     replicas.listen_to_roles(role_reports(parts.node_id, parts.loop))
     replicas.listen_to_following(
         FollowingListener(fetchers.follow, fetchers.unfollow, changes.submit)
+    )
+    return DamagedReplicas(
+        RepairSettings(parts.node_id, broker_epoch),
+        parts.logs,
+        replicas,
+        controller.assign_replicas_to_dirs,
+        fetchers.truncate,
+        supervisor,
     )
 
 

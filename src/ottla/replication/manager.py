@@ -144,6 +144,12 @@ class ReplicaManager:
             return ApiError(ErrorCode.unknown_topic_id)
         return ApiError(ErrorCode.unknown_topic_or_partition)
 
+    def find_log(self, log: PartitionLog) -> Partition | None:
+        """The partition that this is the log of, if it is here."""
+        topic, index = log.topic_partition
+        partition = self._topics.get(topic, {}).get(index)
+        return partition if partition is not None and partition.log is log else None
+
     def retry_refused(self) -> None:
         """Take up the partitions whose logs could not be had: there may be room by now."""
         for refused in [self._refused[key] for key in self._refused if isinstance(key[0], UUID)]:
@@ -189,9 +195,8 @@ class ReplicaManager:
 
     def on_flush_failure(self, log: PartitionLog, error: BaseException) -> None:
         """Nothing that waited for this sync may be acknowledged."""
-        topic, index = log.topic_partition
-        partition = self._topics.get(topic, {}).get(index)
-        if partition is not None and partition.log is log:
+        partition = self.find_log(log)
+        if partition is not None:
             logger.error("a sync of %s failed: %s", log.topic_partition, error)
             partition.on_flush_failed(ApiError(ErrorCode.kafka_storage_error, str(error)))
 
@@ -316,7 +321,7 @@ class ReplicaManager:
 
     def _may_be_in_sync(self, partition: Partition, broker_id: int, broker_epoch: int) -> bool:
         broker = self._image.brokers.get(broker_id)
-        state = self._state_of(partition)
+        state = self.state_of(partition)
         return (
             broker is not None
             and not broker.fenced
@@ -325,7 +330,8 @@ class ReplicaManager:
             and (state is None or is_online(broker, directory_of(state, broker_id)))
         )
 
-    def _state_of(self, partition: Partition) -> PartitionRecord | None:
+    def state_of(self, partition: Partition) -> PartitionRecord | None:
+        """What the metadata says of it."""
         topic_id, index = partition.log.topic_id, partition.log.topic_partition.partition
         topic = None if topic_id is None else self._image.topics_by_id.get(topic_id)
         return None if topic is None else topic.partitions.get(index)

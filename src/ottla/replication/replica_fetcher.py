@@ -138,6 +138,13 @@ class ReplicaFetcher:
             self._active.pop(key, None)
             self._session.forget(key)
 
+    async def truncate(self, partition: Partition, offset: int) -> None:
+        """Drop what it has from `offset` on, and copy that again."""
+        copy = self._copies.get(key_of(partition))
+        if copy is not None and not partition.is_being_cut:
+            self._pass_over(copy)
+            await self._cut({copy: offset}, self._tools.logs.truncate)
+
     def close(self) -> None:
         self._copies.clear()
         self._active.clear()
@@ -340,6 +347,8 @@ class ReplicaFetcher:
 
         Unless the throttle is to be waited for.
         """
+        if copy.partition.is_being_cut:
+            return  # `_on_cut` comes back here.
         throttle = self._tools.throttle
         if copy.is_behind and throttle.counts_as_follower(copy.partition):
             wait_ms = throttle.follower.wait_ms

@@ -52,6 +52,12 @@ class ReplicaFetchers:
         self._by_partition[partition] = fetcher
         fetcher.follow(partition)
 
+    async def truncate(self, partition: Partition, offset: int) -> None:
+        """If it is followed: drop what it has from `offset` on, and copy that again."""
+        fetcher = self._by_partition.get(partition)
+        if fetcher is not None:
+            await fetcher.truncate(partition, offset)
+
     def unfollow(self, partition: Partition) -> None:
         fetcher = self._by_partition.pop(partition, None)
         if fetcher is None:

@@ -4,11 +4,11 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from ottla.records.batch import HEADER_SIZE, LENGTH_END
+from ottla.records.batch import HEADER_SIZE, LENGTH_END, MAGIC
 from ottla.storage.errors import CorruptLog, NotCached
 from ottla.storage.filesystem import File
 
-_FIELDS = struct.Struct(">qi11xi8xq")
+_FIELDS = struct.Struct(">qi4xb6xi8xq")
 _READ_BYTES = 8192  # Two index intervals: one read takes a lookup to its batch.
 
 
@@ -26,10 +26,15 @@ class Batch(NamedTuple):
         return self.position + self.size
 
 
-def walk(file: File, position: int, end: int, *, cached_only: bool = False) -> Iterator[Batch]:
+def walk(
+    file: File, position: int, end: int, next_offset: int = 0, *, cached_only: bool = False
+) -> Iterator[Batch]:
     """The batches from `position`, where one begins, to `end`, where one ends.
 
-    Raises CorruptLog where there is no batch, NotCached if it would wait and may not.
+    None of them has an offset before `next_offset`.
+
+    Raises CorruptLog where there is no batch or it comes too early, NotCached if it would wait and
+    may not.
     """
     read: Callable[[int, int], bytes | None] = file.read_cached if cached_only else file.read
     unpack = _FIELDS.unpack_from
@@ -44,11 +49,13 @@ def walk(file: File, position: int, end: int, *, cached_only: bool = False) -> I
             chunk, chunk_start, relative = more, position, 0
             if len(chunk) < HEADER_SIZE:
                 raise CorruptLog(file.path, position, -1, "the file ends inside a batch header")
-        base_offset, length, last_offset_delta, max_timestamp = unpack(chunk, relative)
+        base_offset, length, magic, last_offset_delta, max_timestamp = unpack(chunk, relative)
         size = length + LENGTH_END
-        if size < HEADER_SIZE or last_offset_delta < 0 or position + size > end:
+        if size < HEADER_SIZE or last_offset_delta < 0 or position + size > end or magic != MAGIC:
             raise CorruptLog(file.path, position, base_offset, f"a batch of {size} bytes")
-        yield new(
-            Batch, (position, size, base_offset, base_offset + last_offset_delta, max_timestamp)
-        )
+        if base_offset < next_offset:
+            raise CorruptLog(file.path, position, base_offset, f"{next_offset} is expected")
+        last_offset = base_offset + last_offset_delta
+        yield new(Batch, (position, size, base_offset, last_offset, max_timestamp))
+        next_offset = last_offset + 1
         position += size

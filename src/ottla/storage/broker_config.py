@@ -108,6 +108,21 @@ LOG_CLEANER_IO_MAX_BYTES_PER_SECOND = ConfigKey(
     float("inf"),
     "The most that compaction reads and writes in a second.",
 )
+LOG_SCRUB_BYTES_PER_SECOND = ConfigKey(
+    "log.scrub.bytes.per.second",
+    ConfigType.LONG,
+    2 << 20,
+    "How much of the closed segments in each log directory is read and checked in a second, in the "
+    "background. 0 checks only what readers found suspect.",
+    at_least(0),
+)
+LOG_SCRUB_INTERVAL_MS = ConfigKey(
+    "log.scrub.interval.ms",
+    ConfigType.LONG,
+    _DAY_MS,
+    "The shortest time between two checks of the same segment.",
+    at_least(0),
+)
 PRODUCER_ID_EXPIRATION_MS = ConfigKey(
     "producer.id.expiration.ms",
     ConfigType.INT,
@@ -176,6 +191,8 @@ BROKER_KEYS: tuple[ConfigKey[Any], ...] = (
     LOG_CLEANER_DEDUPE_BUFFER_SIZE,
     LOG_CLEANER_IO_BUFFER_SIZE,
     LOG_CLEANER_IO_MAX_BYTES_PER_SECOND,
+    LOG_SCRUB_BYTES_PER_SECOND,
+    LOG_SCRUB_INTERVAL_MS,
     PRODUCER_ID_EXPIRATION_MS,
     PRODUCER_ID_EXPIRATION_CHECK_INTERVAL_MS,
     *_UNIT_KEYS,

@@ -128,6 +128,7 @@ class LogCleaner:
     def on_truncated(self, log: CompactableLog, offset: int) -> None:
         """What is appended from `offset` on is dirty again; from any thread, after it was cut."""
         with self._guard:
+            self._uncleanable.discard(log.directory)
             cleaned_offset = self.cleaned_offset(log)
             if cleaned_offset is not None and cleaned_offset > offset:
                 self._move_checkpoint(log, offset)
@@ -162,6 +163,8 @@ class LogCleaner:
         except (RecordError, CorruptLog) as error:
             self._uncleanable.add(directory)
             _logger.error("%s is not compacted any more: %s", directory, error)
+            for segment in log.segments[:-1]:
+                log.home.suspect(log.topic_partition, segment.base_offset, str(error))
         except OSError as error:
             if not any(segment.removed for segment in log.segments):
                 raise log.home.fail(error) from error

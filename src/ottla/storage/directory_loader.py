@@ -78,7 +78,8 @@ class DirectoryLoader:
             )
         self._report_strays()
         epochs = (epoch for epoch in (clean_epoch, crash_epoch) if epoch is not None)
-        return LoadedDirectory(logs, corrupt, -1 if corrupt else max(epochs, default=-1))
+        has_all = not corrupt and not any(log.may_lack_synced for log in logs)
+        return LoadedDirectory(logs, corrupt, max(epochs, default=-1) if has_all else -1)
 
     def _partitions(self) -> Iterator[TopicPartition]:
         for name in self._home.filesystem.list(self._home.path):
@@ -124,6 +125,7 @@ class DirectoryLoader:
                 clean_shutdown=self._clean_shutdown,
                 producer_expiration_ms=self._producer_expiration_ms,
                 home=self._home,
+                pass_over_damage=True,
             )
         except CorruptLog as error:
             _logger.error("%s is not served: %s", topic_partition, error)

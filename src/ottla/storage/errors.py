@@ -1,7 +1,8 @@
 """What goes wrong on a disk.
 
 StorageError  a log directory failed; it goes offline and the others go on
-CorruptLog    the bytes of one partition are not what was written; that partition is not served
+CorruptLog    the bytes of one partition are not what was written; they are not served
+KnownDamage   the same, of what was examined before
 NotCached     the bytes are on the disk but not in memory, and the caller did not want to wait
 """
 
@@ -29,6 +30,10 @@ class CorruptLog(StorageError):
         self.position = position
         self.offset = offset
         self.reason = reason
+
+
+class KnownDamage(CorruptLog):
+    """The offsets that are asked for are damaged here, as an examination has found before."""
 
 
 class NotCached(Exception):

@@ -9,14 +9,24 @@ import logging
 import threading
 import zlib
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.batch import NO_TIMESTAMP, BatchHeader
 from ottla.storage.cleaned_segment import CleanedSegment
 from ottla.storage.config import LogConfig
+from ottla.storage.errors import KnownDamage, NotCached
 from ottla.storage.log_directory import SHORT_OF_SPACE, LogDirectory
-from ottla.storage.reading import LogSlice, Place, ReadHint, index_of, place_of, segment_after
+from ottla.storage.reading import (
+    LogSlice,
+    Place,
+    ReadHint,
+    check_batches,
+    index_of,
+    place_of,
+    segment_after,
+)
 from ottla.storage.segment import ROLL_NOW, Segment
 from ottla.storage.segment_swap import swap_segments
 
@@ -39,6 +49,16 @@ def _is_past(segment: Segment, size: int, header: BatchHeader) -> bool:
         or header.max_timestamp > segment.roll_timestamp
         or header.last_offset > segment.roll_offset
     )
+
+
+def _up_to_damage(segment: Segment, position: int, end: Place) -> tuple[int, int]:
+    """Where a read from `position` has to end, and the offset there."""
+    damage = segment.damage_from(position)
+    if damage is None or damage.position >= end.position:
+        return end.position, end.offset
+    if damage.position <= position:
+        raise KnownDamage(segment.path, damage.position, damage.first_offset, damage.reason)
+    return damage.position, damage.first_offset
 
 
 class LocalLog:
@@ -101,6 +121,15 @@ class LocalLog:
     @property
     def flushed_offset(self) -> int:
         return self._flushed.offset
+
+    def ends(self) -> list[Place]:
+        """Of all segments: where each one ends, and the offset that comes after it."""
+        end, segments = self.end, self.segments
+        closed = [
+            Place(segment, segment.size, following.base_offset)
+            for segment, following in pairwise(segments)
+        ]
+        return [*closed, end] if segments[-1] is end.segment else closed
 
     def configure(self, config: LogConfig) -> None:
         self._config = config
@@ -183,12 +212,20 @@ class LocalLog:
         else:
             end_position = segment.size
             next_offset = segment_after(self.segments, segment).base_offset
+        trusted = Place(segment, end_position, next_offset)
+        if segment.damage:
+            end_position, next_offset = _up_to_damage(segment, position, trusted)
         if end_position - position > size_max:
             end_position, next_offset = segment.boundary_by(
                 position, position + size_max, cached_only=cached_only
             )
         if end_position <= position:
             return None
+        if segment.unverified and not segment.is_verified(position, end_position):
+            if cached_only:
+                raise NotCached
+            check_batches(segment.file(), position, end_position, segment.base_offset, trusted)
+            segment.on_verified(position, end_position)
         return LogSlice(
             segment.file(),
             position,
@@ -314,6 +351,8 @@ class LocalLog:
         compacted = Segment(
             self.home, self.directory, cleaned.base_offset, size=cleaned.size, on_disk=True
         )
+        compacted.on_verified(0, cleaned.size)
+        compacted.are_transactions_verified = True
         self.segments = (*self.segments[:first], compacted, *self.segments[after:])
         self.generation += 1
         if self._flushed.segment in old:

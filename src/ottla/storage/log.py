@@ -33,6 +33,7 @@ from ottla.storage.append_checks import invalid_timestamp, validate_copied
 from ottla.storage.checkpoints import sync_partition_metadata, write_partition_metadata
 from ottla.storage.cleaned_segment import CleanedSegment
 from ottla.storage.config import LogConfig
+from ottla.storage.damage import Damage
 from ottla.storage.errors import CorruptLog
 from ottla.storage.filesystem import Filesystem, parent_of
 from ottla.storage.local_log import LocalLog
@@ -40,7 +41,7 @@ from ottla.storage.log_directory import LogDirectory
 from ottla.storage.log_history import LogHistory
 from ottla.storage.log_lookups import LogLookups
 from ottla.storage.producer_state import EXPIRATION_MS
-from ottla.storage.reading import FoundTimestamp, LogSlice, ReadHint
+from ottla.storage.reading import FoundTimestamp, LogSlice, Place, ReadHint
 from ottla.storage.recovery import LoadedLog, LoadRequest, load_log
 from ottla.storage.retention import expired_count, passed_count
 from ottla.storage.segment import Segment
@@ -71,6 +72,7 @@ class PartitionLog:
         "home",
         "leader_epochs",
         "log_start_offset",
+        "may_lack_synced",
         "producers",
         "topic_id",
         "topic_partition",
@@ -93,6 +95,7 @@ class PartitionLog:
         self.leader_epochs = loaded.leader_epochs
         self.producers = loaded.producers
         self.log_start_offset = loaded.log_start_offset
+        self.may_lack_synced = loaded.may_lack_synced
         # Replication moves it; retention and compaction remove nothing at or past it.
         # Invariant: log_start_offset <= high_watermark <= log_end_offset.
         self.high_watermark = loaded.log_start_offset
@@ -109,7 +112,7 @@ class PartitionLog:
             self._lock,
             self._history.on_roll,
         )
-        self._lookups = LogLookups(self._local, self._lock, self._failed)
+        self._lookups = LogLookups(self._local, self._lock, self._failed, self._on_damage)
 
     @classmethod
     def open(
@@ -127,12 +130,13 @@ class PartitionLog:
         producer_expiration_ms: int = EXPIRATION_MS,
         home: LogDirectory | None = None,
         checks_all: bool = False,
+        pass_over_damage: bool = False,
     ) -> Self:
         """Load the log that is in `directory`, or begin an empty one there.
 
         After a clean shutdown nothing is checked. Otherwise the batches from the segment of the
         recovery point on are, or those of all segments if `checks_all`: a tail that is damaged past
-        the recovery point is cut off, damage before it raises CorruptLog.
+        the recovery point is cut off, damage before it is passed over or raises CorruptLog.
         """
         home = home or LogDirectory(parent_of(directory), filesystem)
         request = LoadRequest(
@@ -145,6 +149,7 @@ class PartitionLog:
             clean_shutdown=clean_shutdown,
             producer_expiration_ms=producer_expiration_ms,
             checks_all=checks_all,
+            pass_over_damage=pass_over_damage,
         )
         loaded = load_log(home, request)
         log = cls(home, directory, topic_partition, topic_id, config, loaded)
@@ -196,6 +201,32 @@ class PartitionLog:
     def segments(self) -> tuple[Segment, ...]:
         """Oldest first; the last one is written to."""
         return self._local.segments
+
+    @property
+    def damage(self) -> list[Damage]:
+        """What is not served, in the order of offsets."""
+        return [damage for segment in self._local.segments for damage in segment.damage]
+
+    def ends(self) -> list[Place]:
+        """Of all segments: where each one ends, and the offset that comes after it."""
+        return self._local.ends()
+
+    def note_damage(
+        self, segment: Segment, damage: tuple[Damage, ...], truncations_count: int
+    ) -> bool:
+        """From now on these parts of the segment are not served; False if the log was truncated."""
+        with self._lock:
+            if segment.removed or self._local.truncations_count != truncations_count:
+                return False
+            segment.damage = damage
+            return True
+
+    def _on_damage(self, error: CorruptLog) -> None:
+        """A reader met it. The segment is examined before anybody else is served from there."""
+        for segment in self._local.segments:
+            if segment.path == error.path:
+                segment.unverified = ((0, segment.size),)
+                self.home.suspect(self.topic_partition, segment.base_offset, str(error))
 
     def append_as_leader(
         self, records: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.topics import TopicPartition
 from ottla.storage.errors import StorageError
 from ottla.storage.filesystem import Filesystem
 from ottla.storage.open_files import OpenFiles
@@ -34,6 +35,13 @@ class Discarded(NamedTuple):
     delay_ms: int
 
 
+class Suspect(NamedTuple):
+    """A segment that is not what it should be, as somebody who read it has seen."""
+
+    topic_partition: TopicPartition
+    base_offset: int
+
+
 class LogDirectory:
     __slots__ = (
         "_changes_count",
@@ -47,6 +55,7 @@ class LogDirectory:
         "is_in_place",
         "open_files",
         "path",
+        "suspects",
     )
 
     def __init__(
@@ -61,6 +70,7 @@ class LogDirectory:
         self.filesystem = filesystem
         self.open_files = OpenFiles(filesystem, open_files_max)
         self.discarded: deque[Discarded] = deque()  # Files to remove, by whoever has the time.
+        self.suspects: deque[Suspect] = deque()  # To be examined, by whoever has the time.
         self.failure: StorageError | None = None
         self.is_cordoned = False
         self.is_in_place: Callable[[], bool] = _always  # Set once the directory is locked.
@@ -94,6 +104,13 @@ class LogDirectory:
         if count > self._changes_synced:
             self.filesystem.sync_directory(self.path)
             self._changes_synced = max(self._changes_synced, count)
+
+    def suspect(self, topic_partition: TopicPartition, base_offset: int, reason: str) -> None:
+        """From any thread; once for each segment until it is examined."""
+        suspect = Suspect(topic_partition, base_offset)
+        if suspect not in self.suspects:
+            self.suspects.append(suspect)
+            _logger.error("%s is examined, for it looks damaged: %s", topic_partition, reason)
 
     def discard(self, paths: Iterable[str], delay_ms: int) -> None:
         self.discarded.extend(Discarded(path, delay_ms) for path in paths)

@@ -8,13 +8,16 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
-from ottla.storage.errors import CorruptLog
+from ottla.storage.errors import CorruptLog, KnownDamage
+from ottla.storage.index_audit import validate_transactions
+from ottla.storage.index_file import CorruptIndex
 from ottla.storage.local_log import LocalLog
 from ottla.storage.reading import (
     FoundTimestamp,
     collect_aborted,
     find_max_timestamp,
     find_timestamp,
+    index_of,
 )
 from ottla.storage.transaction_index import AbortedTransaction
 
@@ -22,18 +25,23 @@ T = TypeVar("T")
 
 
 class LogLookups:
-    __slots__ = ("_local", "_lock", "_on_disk_error")
+    __slots__ = ("_local", "_lock", "_on_damage", "_on_disk_error")
 
     def __init__(
         self,
         local: LocalLog,
         lock: threading.Lock,
         on_disk_error: Callable[[OSError], Exception],
+        on_damage: Callable[[CorruptLog], object],
     ) -> None:
-        """`lock` is the one that is held around changes; `on_disk_error` says what to raise."""
+        """`lock` is the one that is held around changes; `on_disk_error` says what to raise.
+
+        `on_damage` hears of damage that nobody knows of yet.
+        """
         self._local = local
         self._lock = lock
         self._on_disk_error = on_disk_error
+        self._on_damage = on_damage
 
     def timestamp(self, timestamp_ms: int, log_start_offset: int) -> FoundTimestamp | None:
         """The first record whose timestamp is not smaller."""
@@ -48,12 +56,31 @@ class LogLookups:
 
     def aborted(self, first_offset: int, end_offset: int) -> list[AbortedTransaction]:
         """Transactions with records from `first_offset` up to, not including, `end_offset`."""
-        return self._look(lambda: collect_aborted(self._local.segments, first_offset, end_offset))
+        return self._look(lambda: self._collect(first_offset, end_offset))
+
+    def _collect(self, first_offset: int, end_offset: int) -> list[AbortedTransaction]:
+        """Those of an index that this process has not written are compared with the log first."""
+        segments = self._local.segments
+        for segment in segments[index_of(segments, first_offset) :]:
+            if not segment.are_transactions_verified:
+                try:
+                    validate_transactions(segments, segment)
+                except CorruptIndex as error:
+                    raise CorruptLog(segment.path, 0, first_offset, str(error)) from error
+                segment.are_transactions_verified = True
+            if segment.base_offset >= end_offset:
+                break
+        return collect_aborted(segments, first_offset, end_offset)
 
     def raise_unless_moved(self, error: CorruptLog | OSError, generation: int) -> None:
         """What a reader met that began at this generation is an error only if it still is."""
-        if generation == self._settled_generation():
-            raise self._on_disk_error(error) if isinstance(error, OSError) else error
+        if generation != self._settled_generation():
+            return
+        if isinstance(error, OSError):
+            raise self._on_disk_error(error)
+        if not isinstance(error, KnownDamage):
+            self._on_damage(error)
+        raise error
 
     def _look(self, look: Callable[[], T]) -> T:
         generation = self._settled_generation()

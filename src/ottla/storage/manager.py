@@ -22,6 +22,8 @@ from ottla.storage.broker_config import (
     LOG_CLEANER_IO_BUFFER_SIZE,
     LOG_CLEANER_IO_MAX_BYTES_PER_SECOND,
     LOG_OPEN_FILES_MAX,
+    LOG_SCRUB_BYTES_PER_SECOND,
+    LOG_SCRUB_INTERVAL_MS,
     NUM_RECOVERY_THREADS_PER_DATA_DIR,
     PRODUCER_ID_EXPIRATION_MS,
 )
@@ -49,6 +51,7 @@ from ottla.storage.filesystem import Filesystem, Lock, parent_of
 from ottla.storage.log import PartitionLog
 from ottla.storage.log_directory import LogDirectory
 from ottla.storage.partition_names import name_for_deletion, name_for_stray
+from ottla.storage.scrubber import DirectoryScrubber
 from ottla.storage.throttle import Throttle
 
 _logger = logging.getLogger(__name__)
@@ -97,12 +100,18 @@ class LogManager:
         self._locks: dict[LogDirectory, Lock] = {}
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._counts = dict.fromkeys(self._homes, 0)  # Logs in each directory.
+        self._damaged: dict[PartitionLog, None] = {}  # Those that have damage, or had.
         self._corrupt: dict[TopicPartition, CorruptLog] = {}
         self._strangers: dict[TopicPartition, PartitionLog] = {}  # Without a known topic id.
         self._removals: list[tuple[int, LogDirectory, str]] = []  # Due time and path.
         self._checkpoint_guard = threading.Lock()  # Recovery points never run ahead of a cut.
         self._stopping = threading.Event()
         self._cleaner = self._make_cleaner(values)
+        self._scrub_bytes = values[LOG_SCRUB_BYTES_PER_SECOND]
+        self._scrubbers = {
+            home: DirectoryScrubber(home, clock_ms, values[LOG_SCRUB_INTERVAL_MS], self._on_damage)
+            for home in self._homes
+        }
 
     def start(self, node_id: int, cluster_id: str | None = None) -> None:
         """Lock the directories, check that they are this node's, and load their logs.
@@ -259,6 +268,7 @@ class LogManager:
 
     def _forget(self, log: PartitionLog) -> None:
         del self._logs[log.topic_partition]
+        self._damaged.pop(log, None)
         self._counts[log.home] -= 1
 
     def set_corrupt_aside(self, topic_partition: TopicPartition) -> None:
@@ -270,6 +280,15 @@ class LogManager:
         if corrupt is not None:
             name = name_for_stray(topic_partition, self._new_id())
             self._filesystem.rename(corrupt.directory, f"{parent_of(corrupt.directory)}/{name}")
+
+    @property
+    def damaged(self) -> list[PartitionLog]:
+        """The logs of which parts cannot be served."""
+        return [
+            log
+            for log in list(self._damaged)
+            if log.damage and self._logs.get(log.topic_partition) is log
+        ]
 
     @property
     def corrupt(self) -> Mapping[TopicPartition, CorruptLog]:
@@ -300,6 +319,15 @@ class LogManager:
         except (StorageError, ApiError) as error:
             _logger.warning("compaction stopped: %s", error)
         return count > 0
+
+    def scrub(self) -> None:
+        """Once a second: check a little of each directory, and at once what looked damaged."""
+        for home, scrubber in self._scrubbers.items():
+            if home.failure is None and not self._stopping.is_set():
+                self._attempt(home, partial(self._scrub, scrubber))
+
+    def _scrub(self, scrubber: DirectoryScrubber, _home: LogDirectory) -> None:
+        scrubber.step(dict(self._logs), self._scrub_bytes)
 
     def remove_discarded(self) -> None:
         """Remove the files of deleted logs and segments whose delay is over."""
@@ -419,6 +447,7 @@ class LogManager:
             logs, corrupt, broker_epoch = loader.load(threads)
         self._previous_epochs.add(broker_epoch)
         self._corrupt |= corrupt
+        self._scrubbers[home].load()
         for log in logs:
             if log.topic_id is None:
                 self._strangers[log.topic_partition] = log
@@ -461,7 +490,13 @@ class LogManager:
     def _path_for_deletion(self, home: LogDirectory, topic_partition: TopicPartition) -> str:
         return f"{home.path}/{name_for_deletion(topic_partition, self._new_id())}"
 
+    def _on_damage(self, log: PartitionLog) -> None:
+        """In any thread."""
+        self._damaged[log] = None
+
     def _add(self, log: PartitionLog) -> None:
+        if log.damage:
+            self._on_damage(log)
         self._logs[log.topic_partition] = log
         self._counts[log.home] += 1
 
@@ -502,6 +537,7 @@ class LogManager:
             self._write_recovery_points(home, {})
             self._write(f"{home.path}/{LOG_START_CHECKPOINT}", log_starts(logs))
             self._write(f"{home.path}/{REPLICATION_CHECKPOINT}", high_watermarks)
+        self._scrubbers[home].save(logs)
 
     def _write_recovery_points(
         self, home: LogDirectory, limits: Mapping[TopicPartition, int]

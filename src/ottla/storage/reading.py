@@ -1,5 +1,6 @@
 """Where in the segments of a log the batches for a read are."""
 
+import struct
 from bisect import bisect_right
 from collections.abc import Sequence
 from operator import attrgetter
@@ -8,13 +9,15 @@ from typing import NamedTuple
 from ottla.records.batch import read_header
 from ottla.records.builder import Record
 from ottla.records.decoder import iterate_records
-from ottla.storage.batch_walk import Batch, walk
+from ottla.storage.batch_walk import Batch
+from ottla.storage.damage import Examination
 from ottla.storage.errors import CorruptLog
 from ottla.storage.filesystem import File
 from ottla.storage.segment import Segment
 from ottla.storage.transaction_index import AbortedTransaction
 
 _base_offset = attrgetter("base_offset")
+_BEGINNING = struct.Struct(">q4xi")  # Base offset and leader epoch of a batch.
 
 
 class ReadHint(NamedTuple):
@@ -71,6 +74,25 @@ def place_of(
     return None
 
 
+def check_batches(file: File, position: int, end: int, floor: int, limit: Place) -> None:
+    """Raise CorruptLog if the batches from `position` to `end` are not intact.
+
+    `limit` is where the batches end that are to be read, and what the first one behind does not
+    go below; one behind `end` shows whether the last one before it has the right offset.
+    """
+    examination = Examination(file, position, end, floor, limit.offset)
+    while not examination.is_done and not examination.damage:
+        examination.advance(end - position)
+    if examination.damage:
+        found = examination.damage[0]
+        raise CorruptLog(file.path, found.position, found.first_offset, found.reason)
+    if end < limit.position:
+        offset, epoch = _BEGINNING.unpack(file.read(end, _BEGINNING.size))
+        if offset < examination.next_offset or -1 < epoch < examination.epoch:
+            reason = f"{examination.next_offset} of epoch {examination.epoch} is expected"
+            raise CorruptLog(file.path, end, offset, reason)
+
+
 def segment_after(segments: Sequence[Segment], segment: Segment) -> Segment:
     """CorruptLog if there is none, which is so only while the log is being truncated."""
     index = bisect_right(segments, segment.base_offset, key=_base_offset)
@@ -88,9 +110,10 @@ def find_timestamp(
             continue
         last = segment is end.segment
         size = end.position if last else segment.size
-        floor = max(segment.time_index.lookup(timestamp).offset, start_offset)
-        position = segment.offset_index.lookup(floor).position
-        for batch in walk(segment.file(), position, size):
+        start = segment.first_from(timestamp, start_offset)
+        for batch in () if start is None else segment.batches(start.position):
+            if batch.end > size:
+                break
             if batch.max_timestamp >= timestamp and batch.last_offset >= start_offset:
                 found = _first_in_batch(segment, batch, timestamp, start_offset)
                 if found is not None:

@@ -3,8 +3,8 @@
 After a clean shutdown nothing is read but the end of the last segment, so the size of a log does
 not matter. After a crash the batches from the segment of the recovery point on are read, checked
 and indexed anew. Past the recovery point a damaged batch is the torn end of what was being written:
-it is cut off with all that follows. Before it, the damage is to what had been synced, and the log
-is not served.
+it is cut off with all that follows. Before it, the damage is to what had been synced: it is passed
+over and not served, or, if nobody can tell where it ends, the whole log is not.
 
 What is intact past the recovery point is written again, byte for byte, before it counts as synced.
 A sync that failed leaves pages in the cache that the disk does not have and that no later sync
@@ -14,7 +14,7 @@ would write, and neither the next process nor the system remembers it (docs/adr/
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from ottla.protocol.topics import TopicPartition
 from ottla.records.batch import (
@@ -25,8 +25,9 @@ from ottla.records.batch import (
     read_header,
     validate_checksum,
 )
-from ottla.records.errors import CorruptBatch
+from ottla.records.errors import CorruptBatch, RecordError
 from ottla.storage.config import LogConfig
+from ottla.storage.damage import EPOCH_MAX, Damage, Examination
 from ottla.storage.errors import CorruptLog
 from ottla.storage.filesystem import TEMPORARY_SUFFIX, File, Filesystem
 from ottla.storage.index_file import CorruptIndex
@@ -66,6 +67,7 @@ class LoadRequest:
     clean_shutdown: bool
     producer_expiration_ms: int
     checks_all: bool = False  # Also the segments before that of the recovery point.
+    pass_over_damage: bool = False  # Otherwise damage before the recovery point is CorruptLog.
 
 
 class LoadedLog(NamedTuple):
@@ -74,6 +76,7 @@ class LoadedLog(NamedTuple):
     log_end_offset: int
     leader_epochs: LeaderEpochCache
     producers: ProducerStateManager
+    may_lack_synced: bool  # Batches were cut off that other replicas may count on.
 
 
 class FoundBatch(NamedTuple):
@@ -98,12 +101,14 @@ def load_log(home: LogDirectory, request: LoadRequest) -> LoadedLog:
     )
     epochs = _load_epochs(filesystem, f"{request.directory}/{LEADER_EPOCH_CHECKPOINT}")
     clean_shutdown = request.clean_shutdown and _has_indexes(request, segments, set(names))
-    log_end_offset = _load_cleanly(segments[-1]) if clean_shutdown else None
-    log_start_offset = max(request.log_start_offset, segments[0].base_offset)
+    log_end_offset = _load_cleanly(segments[-1], request, epochs) if clean_shutdown else None
+    may_lack_synced = False
+    log_start_offset = _log_start(request, segments)
     if log_end_offset is None:
         recovery = _Recovery(request, segments, producers, epochs)
         log_end_offset = recovery.run(log_start_offset)
         segments = recovery.segments
+        may_lack_synced = recovery.may_lack_synced
     else:
         offset = producers.truncate_and_reload(log_start_offset, log_end_offset, request.now_ms)
         replay_producers(producers, segments, offset, log_end_offset)
@@ -114,7 +119,9 @@ def load_log(home: LogDirectory, request: LoadRequest) -> LoadedLog:
     epochs.truncate_from_end(log_end_offset)
     epochs.truncate_from_start(log_start_offset)
     producers.remove_stray_snapshots(segment.base_offset for segment in segments)
-    return LoadedLog(tuple(segments), log_start_offset, log_end_offset, epochs, producers)
+    return LoadedLog(
+        tuple(segments), log_start_offset, log_end_offset, epochs, producers, may_lack_synced
+    )
 
 
 def replay_producers(
@@ -126,9 +133,21 @@ def replay_producers(
     for segment in segments[index_of(segments, start) :]:
         if segment.base_offset >= end:
             break
-        for batch in read_batches(segment.file(), 0, segment.size):
-            if start <= batch.header.base_offset < end:
-                producers.replay(batch.buffer, batch.buffer_position, batch.header)
+        try:
+            for batch in intact_batches(segment):
+                if start <= batch.header.base_offset < end:
+                    producers.replay(batch.buffer, batch.buffer_position, batch.header)
+        except RecordError as error:
+            _logger.error("%s: producers of what follows are not known: %s", segment.path, error)
+
+
+def intact_batches(segment: Segment) -> Iterator[FoundBatch]:
+    """All but those that are known to be damaged."""
+    start = 0
+    for damage in segment.damage:
+        yield from read_batches(segment.file(), start, damage.position)
+        start = damage.end
+    yield from read_batches(segment.file(), start, segment.size)
 
 
 def note_aborted(segment: Segment, completed: CompletedTransaction | None) -> None:
@@ -167,6 +186,10 @@ def read_batches(file: File, position: int, end: int) -> Iterator[FoundBatch]:
         position += size
 
 
+class _FoundDamage(Exception):
+    """A segment has damage that was not known before."""
+
+
 class _Recovery:
     def __init__(
         self,
@@ -181,9 +204,19 @@ class _Recovery:
         self._epochs = epochs
         self._next_offset = 0  # Of the log as far as it has been read.
         self._cut_off = False
+        self._epoch = -1  # Of the batches that were read.
+        self._known_epoch = epochs.latest_epoch  # The latest that was synced.
+        self.may_lack_synced = False
 
     def run(self, log_start_offset: int) -> int:
         """Check what may not have been synced, cut off what is damaged; the log's end offset."""
+        while True:
+            try:
+                return self._run(log_start_offset)
+            except _FoundDamage:
+                pass  # Segments know of it now. From the beginning, with the producers of before.
+
+    def _run(self, log_start_offset: int) -> int:
         request = self._request
         first = self._first_to_check()
         start = self.segments[first].base_offset
@@ -191,6 +224,7 @@ class _Recovery:
         replay_producers(self._producers, self.segments, offset, start)
         self._epochs.truncate_from_end(start)
         self._next_offset = start
+        self._epoch = -1
         for index in range(first, len(self.segments)):
             if index > first:
                 self._producers.take_snapshot(self.segments[index].base_offset, sync=False)
@@ -199,6 +233,8 @@ class _Recovery:
                 break
         for segment in self.segments[first:-1]:
             segment.seal()
+        for segment in self.segments[first:]:
+            segment.on_verified(0, segment.size)
         if self._cut_off or self._next_offset > request.recovery_point:
             self._sync(self.segments[first:])
         return self._next_offset
@@ -234,7 +270,7 @@ class _Recovery:
         end, damage = 0, None
         rewriting = _Rewriting(segment)
         try:
-            for batch in read_batches(segment.file(), 0, segment.size):
+            for batch in intact_batches(segment):
                 self._validate(segment, batch)
                 self._add(segment, batch)
                 if batch.header.next_offset > self._request.recovery_point:
@@ -245,6 +281,8 @@ class _Recovery:
         rewriting.finish()
         if damage is not None:
             self._cut(segment, end, damage)
+        elif segment.damage:
+            self._next_offset = max(self._next_offset, segment.damage[-1].next_offset)
         return damage is None
 
     def _validate(self, segment: Segment, batch: FoundBatch) -> None:
@@ -252,8 +290,34 @@ class _Recovery:
         validate_checksum(batch.buffer, batch.buffer_position, header)
         if header.base_offset < self._next_offset:
             raise CorruptBatch(f"offset {header.base_offset} comes after {self._next_offset}")
-        if not 0 <= header.last_offset - segment.base_offset <= RELATIVE_OFFSET_MAX:
+        if not segment.base_offset <= header.last_offset < self._ceiling(segment):
             raise CorruptBatch(f"offset {header.last_offset} is not of this segment")
+        if header.base_offset > self._next_offset and self._leaves_a_gap(header):
+            raise CorruptBatch(f"offset {header.base_offset} comes after {self._next_offset}")
+        epoch, latest = header.partition_leader_epoch, self._epoch
+        is_last = segment is self.segments[-1] and batch.position + header.size == segment.size
+        if -1 < epoch < latest or (is_last and epoch > self._epoch_max(header.base_offset)):
+            raise CorruptBatch(f"leader epoch {epoch} comes after {latest}")
+
+    def _ceiling(self, segment: Segment) -> int:
+        """All offsets of the segment are less."""
+        following = next((s for s in self.segments if s.base_offset > segment.base_offset), None)
+        if following is not None:
+            return following.base_offset
+        return segment.base_offset + RELATIVE_OFFSET_MAX + 1
+
+    def _epoch_max(self, offset: int) -> int:
+        """Of the last batch, which no other one follows that would show that it is too large."""
+        if offset >= self._request.recovery_point or self._known_epoch < 0:
+            return EPOCH_MAX
+        return max(self._known_epoch, self._epoch)
+
+    def _leaves_a_gap(self, header: BatchHeader) -> bool:
+        """Compaction leaves gaps; without it, only an offset that was changed does."""
+        recovery_point = self._request.recovery_point
+        if self._next_offset < recovery_point:
+            return self._next_offset + header.last_offset_delta + 1 == recovery_point
+        return not self._request.config.compact
 
     def _add(self, segment: Segment, batch: FoundBatch) -> None:
         header = batch.header
@@ -264,15 +328,18 @@ class _Recovery:
             header.max_timestamp,
             self._request.config.index_interval_bytes,
         )
-        if header.partition_leader_epoch > self._epochs.latest_epoch:
-            self._epochs.assign(header.partition_leader_epoch, header.base_offset)
+        self._epoch = max(self._epoch, header.partition_leader_epoch)
+        if self._epoch not in (-1, self._epochs.latest_epoch):
+            # A later one is no longer true, or never was: batches know better than the checkpoint.
+            self._epochs.assign(self._epoch, header.base_offset)
         completed = self._producers.replay(batch.buffer, batch.buffer_position, header)
         note_aborted(segment, completed)
         self._next_offset = header.next_offset
 
     def _cut(self, segment: Segment, position: int, reason: str) -> None:
         if self._next_offset < self._request.recovery_point:
-            raise CorruptLog(segment.path, position, self._next_offset, reason)
+            self._pass_over(segment, position, reason)
+        self.may_lack_synced |= self._has_intact_after(segment, position)
         _logger.warning(
             "%s: cut off %d bytes that were never synced, at position %d, offset %d: %s",
             segment.path,
@@ -285,6 +352,55 @@ class _Recovery:
         segment.size = position
         segment.unsynced = True
         segment.file().truncate(position)
+
+    def _pass_over(self, segment: Segment, position: int, reason: str) -> NoReturn:
+        """What was synced and is damaged is not served; raises _FoundDamage, or CorruptLog."""
+        if not self._request.pass_over_damage:
+            raise CorruptLog(segment.path, position, self._next_offset, reason)
+        known, recovery_point = segment.damage, self._request.recovery_point
+        found = [
+            one for one in self._examine(segment, 0).damage if one.first_offset < recovery_point
+        ]
+        if not any(one.position <= position <= one.end for one in found if one not in known):
+            found = [one for one in known if one.end <= position]
+            found.append(
+                Damage(
+                    segment.path,
+                    position,
+                    segment.size,
+                    self._next_offset,
+                    self._ceiling(segment),
+                    reason,
+                )
+            )
+        if segment is self.segments[-1] and found[-1].end == segment.size:
+            found[-1] = found[-1]._replace(next_offset=recovery_point)
+        for damage in found:
+            _logger.error("%s; it is not served until it is repaired", damage)
+        segment.damage = tuple(found)
+        raise _FoundDamage
+
+    def _examine(self, segment: Segment, position: int) -> Examination:
+        floor = max(self._next_offset, segment.base_offset) if position else segment.base_offset
+        examination = Examination(
+            segment.file(),
+            position,
+            segment.size,
+            floor,
+            self._ceiling(segment),
+            epoch_max=self._epoch_max(floor),
+        )
+        while not examination.is_done:
+            examination.advance(segment.size)
+        return examination
+
+    def _has_intact_after(self, segment: Segment, position: int) -> bool:
+        """What was written later is there: this is more than the torn end of the last write."""
+        index = self.segments.index(segment)
+        if any(later.size for later in self.segments[index + 1 :]):
+            return True
+        damage = self._examine(segment, position).damage
+        return bool(damage) and damage[0].end < segment.size
 
     def _drop_after(self, index: int) -> None:
         for segment in reversed(self.segments[index + 1 :]):
@@ -384,16 +500,44 @@ def _unindexed_bytes_max(config: LogConfig) -> int:
     return 2 * config.index_interval_bytes
 
 
-def _load_cleanly(active: Segment) -> int | None:
+def _load_cleanly(active: Segment, request: LoadRequest, epochs: LeaderEpochCache) -> int | None:
     """The log's end offset, or None if the last segment is not as a clean shutdown left it."""
     if not active.size:
         active.begin_indexing()  # What was cut off them may be back after a power loss.
         return active.base_offset
     try:
-        return active.load_tail()
+        log_end_offset = active.load_tail()
+        active.first_batch()  # The age of the segment counts from it.
+        last = active.find_offset(log_end_offset - 1)
     except CorruptLog as error:
         _logger.warning("checking the log in spite of a clean shutdown: %s", error)
         return None
+    epoch = -1 if last is None else active.header_at(last.position).partition_leader_epoch
+    if request.recovery_point in (0, log_end_offset) and epoch == epochs.latest_epoch:
+        return log_end_offset
+    _logger.warning(
+        "checking %s in spite of a clean shutdown: it ends at offset %d with leader epoch %d, "
+        "where %d and %d were written down",
+        active.path,
+        log_end_offset,
+        epoch,
+        request.recovery_point,
+        epochs.latest_epoch,
+    )
+    return None
+
+
+def _log_start(request: LoadRequest, segments: Sequence[Segment]) -> int:
+    """After a clean shutdown it is in the first segment, for those before it were removed."""
+    written = request.log_start_offset
+    if request.clean_shutdown and len(segments) > 1 and written >= segments[1].base_offset:
+        _logger.error(
+            "%s does not start at offset %d, as was written down; all of it is kept",
+            request.directory,
+            written,
+        )
+        return segments[0].base_offset
+    return max(written, segments[0].base_offset)
 
 
 def _start_anew(

@@ -11,8 +11,9 @@ thread.
 import threading
 from collections.abc import Iterator
 
-from ottla.records.batch import NO_TIMESTAMP
+from ottla.records.batch import HEADER_SIZE, NO_TIMESTAMP, BatchHeader, read_header
 from ottla.storage.batch_walk import Batch, walk
+from ottla.storage.damage import Damage
 from ottla.storage.errors import CorruptLog
 from ottla.storage.filesystem import Buffer, File, Filesystem
 from ottla.storage.log_directory import LogDirectory
@@ -35,6 +36,7 @@ SEGMENT_SUFFIXES = (
 
 ROLL_NOW = -1
 _TIMESTAMP_MAX = 2**63 - 1
+_POSITION_MAX = 2**63 - 1
 
 
 class Segment:
@@ -45,8 +47,10 @@ class Segment:
         "_time_index",
         "_transaction_index",
         "_unindexed_bytes",
+        "are_transactions_verified",
         "base_offset",
         "created_ms",
+        "damage",
         "directory",
         "home",
         "index_bytes_max",
@@ -59,6 +63,7 @@ class Segment:
         "roll_timestamp",
         "size",
         "unsynced",
+        "unverified",
         "writer_lock",
     )
 
@@ -82,6 +87,10 @@ class Segment:
         self.removed = False  # Its files are out of the log; a thread may still hold it.
         self.recently_used = False
         self.unsynced = False
+        self.damage: tuple[Damage, ...] = ()  # In the order of positions; not served.
+        # From where to where in the file nobody has checked the batches since the process began.
+        self.unverified: tuple[tuple[int, int], ...] = ((0, size),) if size else ()
+        self.are_transactions_verified = not size
         self.writer_lock: threading.Lock | None = None  # Set by `OpenFiles.set_writer`.
         # An append that would pass one of these begins a new segment; set by the log.
         self.roll_size = ROLL_NOW
@@ -132,10 +141,10 @@ class Segment:
     def largest(self) -> TimestampOffset:
         """The largest timestamp, and the last offset of the first batch that has it."""
         if self._largest_timestamp is None:
-            timestamp, offset = self.time_index.last_entry
-            if timestamp == NO_TIMESTAMP:
-                timestamp, offset = self._find_largest()
-            self._largest_timestamp, self._largest_offset = timestamp, offset
+            largest = self.time_index.last_entry
+            if not self._is_largest(largest):
+                largest = self._find_largest()
+            self._largest_timestamp, self._largest_offset = largest
         return TimestampOffset(self._largest_timestamp, self._largest_offset)
 
     @property
@@ -146,10 +155,27 @@ class Segment:
             return timestamp
         return self.home.filesystem.modified_ms(self.path)
 
+    def _is_largest(self, entry: TimestampOffset) -> bool:
+        """Retention goes by the last entry, so it is compared with the batch that it stands for."""
+        if entry.timestamp == NO_TIMESTAMP:
+            return False
+        batch = self.find_offset(entry.offset)
+        return batch is not None and batch[3:] == (entry.offset, entry.timestamp)
+
+    def first_from(self, timestamp: int, offset: int) -> Batch | None:
+        """A batch from `offset` on that none comes before with a timestamp as large as this."""
+        entry = self.time_index.lookup(timestamp)
+        if entry.offset > max(offset, self.base_offset):
+            found = self.find_offset(entry.offset)
+            if found is None or found[3:] != (entry.offset, entry.timestamp):
+                raise CorruptLog(self.path, 0, entry.offset, "the time index points elsewhere")
+            return found
+        return self.find_offset(max(offset, self.base_offset))
+
     def _find_largest(self) -> TimestampOffset:
-        """For a segment whose time index is empty: it was lost, or no batch has a timestamp."""
+        """For a segment whose time index is empty or wrong, or has no batch with a timestamp."""
         largest = TimestampOffset(NO_TIMESTAMP, self.base_offset)
-        for batch in walk(self.file(), 0, self.size):
+        for batch in self.batches(0):
             if batch.max_timestamp > largest.timestamp:
                 largest = TimestampOffset(batch.max_timestamp, batch.last_offset)
         return largest
@@ -215,16 +241,54 @@ class Segment:
                 self.roll_size = ROLL_NOW
         self._unindexed_bytes += size
 
+    def batches(self, start: int, *, cached_only: bool = False) -> Iterator[Batch]:
+        """From `start`, where one begins; each damaged part stands for one without a timestamp."""
+        floor = self.base_offset
+        for damage in self.damage:
+            if damage.end <= start:
+                continue
+            yield from walk(self.file(), start, damage.position, floor, cached_only=cached_only)
+            yield Batch(
+                damage.position,
+                damage.end - damage.position,
+                damage.first_offset,
+                damage.next_offset - 1,
+                NO_TIMESTAMP,
+            )
+            start, floor = damage.end, damage.next_offset
+        yield from walk(self.file(), start, self.size, floor, cached_only=cached_only)
+
     def first_batch(self) -> Batch:
         """Of a segment that is not empty."""
-        return next(walk(self.file(), 0, self.size))
+        return next(self.batches(0))
+
+    def header_at(self, position: int) -> BatchHeader:
+        return read_header(self.file().read(position, HEADER_SIZE))
+
+    def damage_from(self, position: int) -> Damage | None:
+        """The first that ends behind `position`."""
+        return next((damage for damage in self.damage if damage.end > position), None)
+
+    def is_verified(self, position: int, end: int) -> bool:
+        return not any(start < end and position < stop for start, stop in self.unverified)
+
+    def on_verified(self, position: int, end: int) -> None:
+        """The batches from `position` to `end` are as they were written."""
+        left: list[tuple[int, int]] = []
+        for start, stop in self.unverified:
+            parts = ((start, min(stop, position)), (max(start, end), stop))
+            left += [part for part in parts if part[0] < part[1]]
+        self.unverified = tuple(left)
 
     def find_offset(
         self, offset: int, *, start: int = 0, cached_only: bool = False
     ) -> Batch | None:
         """The first batch whose last offset is not before `offset`, looking from `start` on."""
-        start = max(start, self._within(self.offset_index.lookup(offset)))
-        for batch in walk(self.file(), start, self.size, cached_only=cached_only):
+        entry = self.offset_index.lookup(offset)
+        start = max(start, self._within(entry))
+        for batch in self.batches(start, cached_only=cached_only):
+            if batch.position == entry.position:
+                self._check_entry(entry, batch)
             if batch.last_offset >= offset:
                 return batch
         return None
@@ -234,9 +298,12 @@ class Segment:
 
         Returns the position and the offset that comes there.
         """
-        position = max(start, self._within(self.offset_index.lookup_position(stop)))
+        entry = self.offset_index.lookup_position(stop)
+        position = max(start, self._within(entry))
         next_offset = None
-        for batch in walk(self.file(), position, self.size, cached_only=cached_only):
+        for batch in self.batches(position, cached_only=cached_only):
+            if batch.position == entry.position:
+                self._check_entry(entry, batch)
             if batch.end > stop and batch.position > start:
                 return batch.position, batch.base_offset if next_offset is None else next_offset
             next_offset = batch.last_offset + 1
@@ -249,6 +316,13 @@ class Segment:
             raise CorruptLog(self.path, position, offset, "the index points past the end")
         return position
 
+    def _check_entry(self, entry: OffsetPosition, batch: Batch) -> None:
+        """An entry of the index has the last offset of the batch at its position."""
+        if entry.position and not self.damage and entry.offset != batch.last_offset:
+            raise CorruptLog(
+                self.path, batch.position, entry.offset, f"the batch ends at {batch.last_offset}"
+            )
+
     def load_tail(self) -> int:
         """Ready a segment that was closed in order for appends; returns the offset after it.
 
@@ -259,13 +333,13 @@ class Segment:
         next_offset = self.base_offset
         indexed_offset, start = self.offset_index.lookup(_TIMESTAMP_MAX)
         if start:
-            indexed = next(walk(self.file(), start, self.size), None)
+            indexed = next(self.batches(start), None)
             if indexed is None or indexed.last_offset != indexed_offset:
                 raise CorruptLog(self.path, start, indexed_offset, "the index points elsewhere")
         self._unindexed_bytes = self.size - start
         if largest.timestamp == NO_TIMESTAMP:
             start = 0
-        for batch in walk(self.file(), start, self.size):
+        for batch in self.batches(start):
             next_offset = batch.last_offset + 1
             if batch.max_timestamp > self._largest_timestamp:
                 self._largest_timestamp = batch.max_timestamp
@@ -280,6 +354,17 @@ class Segment:
         self._largest_offset = self.base_offset
         self._unindexed_bytes = 0
 
+    def with_new_indexes(self) -> "Segment":
+        """The same with empty indexes, to be filled anew and given to `take_indexes`."""
+        fresh = Segment(self.home, self.directory, self.base_offset, on_disk=True)
+        fresh.begin_indexing()
+        return fresh
+
+    def take_indexes(self, fresh: "Segment") -> None:
+        self._largest_timestamp, self._largest_offset = fresh.largest
+        self._offset_index, self._time_index = fresh.offset_index, fresh.time_index
+        self._transaction_index = fresh.transaction_index
+
     def seal(self) -> None:
         """No append comes after this one: note the largest timestamp for good."""
         timestamp, offset = self.largest
@@ -290,6 +375,8 @@ class Segment:
         """Cut before the batch at `position`, so that the segment ends at `offset`."""
         self.unsynced = True
         self.size = position
+        self.damage = tuple(damage for damage in self.damage if damage.position < position)
+        self.on_verified(position, _POSITION_MAX)
         if self.on_disk:
             self.file().truncate(position)
         self.offset_index.truncate_to(offset)

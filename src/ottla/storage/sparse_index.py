@@ -68,6 +68,20 @@ class SparseIndex(ABC):
     @abstractmethod
     def _decode(entries: bytes) -> tuple[Column, Column]: ...
 
+    def pairs(self) -> list[tuple[int, int]]:
+        """All entries, with offsets that are not relative."""
+        self._load()
+        columns = [list(self._first), list(self._second[: len(self._first)])]
+        offsets = columns[self.OFFSETS_COLUMN]
+        columns[self.OFFSETS_COLUMN] = [self.base_offset + relative for relative in offsets]
+        return list(zip(*columns, strict=True))
+
+    @property
+    def is_refused(self) -> bool:
+        """Its file has entries that are not used, for they are not sound."""
+        self._load()
+        return not self._first and self._file.entries_count() > 0
+
     def truncate_to(self, offset: int) -> None:
         """Drop the entries from `offset` on."""
         self._load()

@@ -1,0 +1,183 @@
+"""Repairs replicas whose logs are damaged, by copying from the leader what is from the damage on.
+
+    damaged   the controller is told that the replica has lost its log directory: it leads no longer
+              and is neither in sync nor eligible. Refused while nobody else has everything.
+    lost      the metadata says so, and another broker leads: the log is truncated at the damage
+    copying   the controller is told where the replica is; it catches up like any other
+
+A log is truncated only when nobody counts on it any more. While no other replica is in sync, the
+rest of the log is served, and what is damaged is refused.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final, NamedTuple, Protocol
+from uuid import UUID
+
+from kio.schema.assign_replicas_to_dirs.v0.request import (
+    AssignReplicasToDirsRequest,
+    DirectoryData,
+    PartitionData,
+    TopicData,
+)
+from kio.schema.assign_replicas_to_dirs.v0.response import AssignReplicasToDirsResponse
+from kio.schema.types import BrokerId
+from kio.static.primitive import i32, i64
+
+from ottla.controller.directories import LOST, directory_of
+from ottla.controller.records import NO_LEADER, PartitionRecord
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.replication.manager import ReplicaManager
+from ottla.replication.partition import Partition
+from ottla.runtime.supervisor import Supervisor
+from ottla.storage.log import PartitionLog
+from ottla.storage.manager import LogManager
+
+logger = logging.getLogger(__name__)
+
+_RETRY_FIRST_S: Final = 0.2
+_RETRY_MAX_S: Final = 10.0
+
+Assign = Callable[[AssignReplicasToDirsRequest], Awaitable[AssignReplicasToDirsResponse]]
+
+
+class Truncate(Protocol):
+    async def __call__(self, partition: Partition, offset: int) -> None:
+        """Cut the log of a partition that is followed, and copy what the leader has from there."""
+
+
+class RepairSettings(NamedTuple):
+    node_id: int
+    broker_epoch: Callable[[], int]
+
+
+class DamagedReplicas:
+    def __init__(
+        self,
+        settings: RepairSettings,
+        logs: LogManager,
+        replicas: ReplicaManager,
+        assign: Assign,
+        truncate: Truncate,
+        supervisor: Supervisor,
+    ) -> None:
+        self._settings = settings
+        self._logs = logs
+        self._replicas = replicas
+        self._assign = assign
+        self._truncate = truncate
+        self._supervisor = supervisor
+        self._repairing: set[PartitionLog] = set()
+        self._is_told: set[PartitionLog] = set()  # That nobody else has what is damaged.
+
+    def look(self) -> None:
+        """From time to time: begin to repair what can be."""
+        for log in self._logs.damaged:
+            partition = self._replicas.find_log(log)
+            if partition is None or log in self._repairing or self._supervisor.stopped:
+                continue
+            state = self._replicas.state_of(partition)
+            if state is not None and len(state.replicas) > 1:
+                self._repairing.add(log)
+                self._supervisor.start(f"repair {log.topic_partition}", self._repair(partition))
+            elif state is not None:
+                self._tell(log, "it has no other replica")
+
+    async def _repair(self, partition: Partition) -> None:
+        log = partition.log
+        wait_s = _RETRY_FIRST_S
+        try:
+            while log.damage and self._replicas.find_log(log) is partition:
+                state = self._replicas.state_of(partition)
+                if state is None:
+                    return
+                if not await self._advance(partition, state):
+                    await asyncio.sleep(wait_s)
+                    wait_s = min(2 * wait_s, _RETRY_MAX_S)
+            await self._return(partition)
+        finally:
+            self._repairing.discard(log)
+
+    async def _advance(self, partition: Partition, state: PartitionRecord) -> bool:
+        """One step; False if there is something to wait for."""
+        node_id, log = self._settings.node_id, partition.log
+        if directory_of(state, node_id) != LOST:
+            try:
+                await self._place(log, LOST)
+            except ApiError as error:
+                if error.code is ErrorCode.eligible_leaders_not_available:
+                    self._tell(log, "no other replica is in sync")
+                return False
+            logger.warning("%s is taken out: its log is damaged", log.topic_partition)
+            return False
+        if state.leader in (node_id, NO_LEADER):
+            return False
+        damage = log.damage
+        if damage:
+            offset = damage[0].first_offset
+            logger.warning(
+                "%s is copied again from offset %d on, from broker %d",
+                log.topic_partition,
+                offset,
+                state.leader,
+            )
+            await self._truncate(partition, offset)
+        return not log.damage
+
+    async def _return(self, partition: Partition) -> None:
+        """Tell where the replica is, until that is known: it can be in sync again."""
+        log = partition.log
+        directory = self._logs.directory_ids.get(log.home.path)
+        while self._replicas.find_log(log) is partition and not log.damage:
+            state = self._replicas.state_of(partition)
+            if state is None or directory_of(state, self._settings.node_id) != LOST:
+                logger.info("the log of %s is repaired", log.topic_partition)
+                return
+            try:
+                await self._place(log, directory)
+            except ApiError as error:
+                logger.info("%s: its place could not be told: %s", log.topic_partition, error)
+            await asyncio.sleep(_RETRY_FIRST_S)
+
+    async def _place(self, log: PartitionLog, directory: UUID | None) -> None:
+        """Tell the controller in which directory the replica is."""
+        topic_id, index = log.topic_id, log.topic_partition.partition
+        response = await self._assign(
+            AssignReplicasToDirsRequest(
+                broker_id=BrokerId(self._settings.node_id),
+                broker_epoch=i64(self._settings.broker_epoch()),
+                directories=(
+                    DirectoryData(
+                        id_=directory,
+                        topics=(
+                            TopicData(
+                                topic_id=topic_id,
+                                partitions=(PartitionData(partition_index=i32(index)),),
+                            ),
+                        ),
+                    ),
+                ),
+            )
+        )
+        codes = [response.error_code] + [
+            one.error_code
+            for place in response.directories
+            for topic in place.topics
+            for one in topic.partitions
+        ]
+        for code in codes:
+            if code is not ErrorCode.none:
+                raise ApiError(code)
+
+    def _tell(self, log: PartitionLog, reason: str) -> None:
+        if log not in self._is_told:
+            self._is_told.add(log)
+            for damage in log.damage:
+                logger.error(
+                    "%s: offsets %d to %d are damaged and cannot be read, and %s",
+                    log.topic_partition,
+                    damage.first_offset,
+                    damage.next_offset - 1,
+                    reason,
+                )

@@ -1,0 +1,226 @@
+"""Reads closed segments in the background and tells what is damaged in them.
+
+Each log directory is gone through again and again, partition by partition in the order of their
+names, a few megabytes a second. How far a pass has come is written down from time to time, so that
+a restart goes on there. Segments that looked wrong to somebody who read them come first, without a
+limit: they are not served until it is known what is wrong with them.
+
+Damage is noted in the segment (`Segment.damage`), which is served around it from then on. Indexes
+that are wrong are made anew. Replication repairs what it can (see `replication.damaged_replicas`).
+"""
+
+import json
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, NamedTuple
+
+from ottla.protocol.topics import TopicPartition
+from ottla.storage.damage import Examination
+from ottla.storage.errors import CorruptLog
+from ottla.storage.index_audit import IndexAudit, rebuild_indexes, validate_transactions
+from ottla.storage.index_file import CorruptIndex
+from ottla.storage.log import PartitionLog
+from ottla.storage.log_directory import LogDirectory, Suspect
+from ottla.storage.producer_state import ProducerStateManager
+from ottla.storage.reading import Place
+from ottla.storage.segment import Segment
+
+_logger = logging.getLogger(__name__)
+
+STATE_FILE: Final = ".ottla_scrub"
+
+OnDamage = Callable[[PartitionLog], object]
+
+
+class _Next(NamedTuple):
+    """The segment to go on with is the first one that does not come before this."""
+
+    topic: str
+    partition: int
+    base_offset: int
+
+
+_BEGINNING: Final = _Next("", -1, -1)
+
+
+class _Work:
+    """One segment that is being examined."""
+
+    def __init__(self, log: PartitionLog, segment: Segment, end: Place) -> None:
+        """`end` is where the segment ends, and the offset that comes after it."""
+        self.log = log
+        self.segment = segment
+        self.truncations_count = log.truncations_count
+        self.is_closed = segment is not log.segments[-1]
+        self.audit = IndexAudit(segment) if self.is_closed else None
+        self.examination = Examination(
+            segment.file(),
+            0,
+            end.position,
+            segment.base_offset,
+            end.offset,
+            on_intact=None if self.audit is None else self.audit.on_batch,
+            epoch_max=log.leader_epochs.latest_epoch,
+        )
+        self.end_position = end.position
+
+    def is_void(self) -> bool:
+        """The segment is not what it was when this began."""
+        return self.segment.removed or self.log.truncations_count != self.truncations_count
+
+
+class DirectoryScrubber:
+    """One thread at a time uses it."""
+
+    def __init__(
+        self,
+        home: LogDirectory,
+        now_ms: Callable[[], int],
+        interval_ms: int,
+        on_damage: OnDamage,
+    ) -> None:
+        """`on_damage` hears, in this thread, of logs that have damage which was not known."""
+        self._home = home
+        self._now_ms = now_ms
+        self._interval_ms = interval_ms
+        self._on_damage = on_damage
+        self._next: _Next | None = _BEGINNING  # None after the last segment of a pass.
+        self._pass_began_ms = now_ms()
+        self._work: _Work | None = None
+        self._written: bytes | None = None
+        self.damage_count = 0  # Found since the process began.
+        self.bytes_count = 0
+
+    def load(self) -> None:
+        """Go on where the last process was; from the beginning if that is not known."""
+        path = f"{self._home.path}/{STATE_FILE}"
+        try:
+            state = json.loads(self._home.filesystem.read_bytes(path))
+            following = state["next"]
+            self._next = None if following is None else _Next(*following)
+            self._pass_began_ms = min(int(state["passBeganMs"]), self._now_ms())
+            suspects = [Suspect(TopicPartition(*one[:2]), one[2]) for one in state["suspects"]]
+        except FileNotFoundError:
+            return
+        except (ValueError, TypeError, KeyError, IndexError) as error:
+            _logger.warning("%s is not understood; all segments are checked: %s", path, error)
+            self._next = _BEGINNING
+            return
+        self._home.suspects.extend(suspects)
+
+    def save(self, logs: Iterable[PartitionLog]) -> None:
+        """Cheap when there is nothing new."""
+        suspects = [
+            [*log.topic_partition, segment.base_offset]
+            for log in logs
+            for segment in log.segments
+            if segment.damage
+        ]
+        state = {"passBeganMs": self._pass_began_ms, "next": self._next, "suspects": suspects}
+        data = json.dumps(state, separators=(",", ":")).encode()
+        if data != self._written:
+            self._home.filesystem.write_atomically(f"{self._home.path}/{STATE_FILE}", data)
+            self._written = data
+
+    def step(self, logs: Mapping[TopicPartition, PartitionLog], bytes_max: int) -> None:
+        """Look at what is suspect, then read so many bytes of what comes next."""
+        self.examine_suspects(logs)
+        left = bytes_max
+        while left > 0:
+            work = self._work or self._begin(logs)
+            if work is None:
+                return
+            self._work = work
+            left -= max(self._go_on(work, left), 1)
+
+    def examine_suspects(self, logs: Mapping[TopicPartition, PartitionLog]) -> None:
+        while self._home.suspects:
+            suspect = self._home.suspects.popleft()
+            log = logs.get(suspect.topic_partition)
+            if log is None or log.home is not self._home:
+                continue
+            for place in log.ends():
+                if place.segment.base_offset == suspect.base_offset and place.segment.size:
+                    self._finish(_Work(log, place.segment, place))
+
+    def _begin(self, logs: Mapping[TopicPartition, PartitionLog]) -> _Work | None:
+        """The next segment of this pass, or of a new one if it is time; None if there is none."""
+        now_ms = self._now_ms()
+        if self._next is None:
+            if 0 <= now_ms - self._pass_began_ms < self._interval_ms:
+                return None
+            self._next, self._pass_began_ms = _BEGINNING, now_ms
+        for topic_partition in sorted(key for key in logs if key >= self._next[:2]):
+            log = logs[topic_partition]
+            if log.home is not self._home:
+                continue
+            for place in log.ends()[:-1]:
+                key = _Next(*topic_partition, place.segment.base_offset)
+                if key >= self._next and place.segment.size:
+                    self._next = key
+                    return _Work(log, place.segment, place)
+        self._next = None
+        return None
+
+    def _go_on(self, work: _Work, bytes_max: int) -> int:
+        """Returns how many bytes were read."""
+        if work.is_void():
+            self._pass_by(work)
+            return 0
+        try:
+            count = work.examination.advance(bytes_max)
+        except (OSError, ValueError, CorruptLog):
+            if not work.is_void():
+                raise
+            self._pass_by(work)
+            return 0
+        self.bytes_count += count
+        if work.examination.is_done:
+            self._pass_by(work)
+            self._conclude(work)
+        return count
+
+    def _pass_by(self, work: _Work) -> None:
+        key = work.log.topic_partition
+        self._next = _Next(*key, work.segment.base_offset + 1)
+        self._work = None
+
+    def _finish(self, work: _Work) -> None:
+        while not work.examination.is_done and not work.is_void():
+            self.bytes_count += work.examination.advance(work.end_position)
+        self._conclude(work)
+
+    def _conclude(self, work: _Work) -> None:
+        log, segment, damage = work.log, work.segment, tuple(work.examination.damage)
+        if work.is_void():
+            return
+        known = segment.damage
+        if damage != known:
+            for one in damage:
+                if one not in known:
+                    self.damage_count += 1
+                    _logger.error("%s: %s; it is not served", log.topic_partition, one)
+            if not log.note_damage(segment, damage, work.truncations_count):
+                return
+            self._on_damage(log)
+        segment.on_verified(0, work.end_position)
+        if not damage and work.audit is not None:
+            self._check_indexes(work, work.audit)
+
+    def _check_indexes(self, work: _Work, audit: IndexAudit) -> None:
+        log, segment = work.log, work.segment
+        reason = None if audit.is_sound else "entries do not lead to batches"
+        try:
+            validate_transactions(log.segments, segment)
+        except CorruptIndex as error:
+            reason = str(error)
+        if reason is None:
+            segment.are_transactions_verified = True
+            return
+        _logger.error("%s: indexes are wrong and made anew: %s", segment.path, reason)
+        producers = ProducerStateManager(
+            log.topic_partition, log.directory, self._home.filesystem, names=()
+        )
+        interval_bytes = log.config.index_interval_bytes
+        rebuild_indexes(log.segments, segment, producers, log.log_start_offset, interval_bytes)
+        segment.are_transactions_verified = True

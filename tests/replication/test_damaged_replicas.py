@@ -1,0 +1,107 @@
+import asyncio
+from types import SimpleNamespace
+from uuid import UUID
+
+import pytest
+from tests.replication.cluster_kit import until as wait_until
+from tests.replication.manager_kit import ME, ManagerKit, topic_id
+from tests.replication.test_manager import append
+
+from ottla.controller.directories import LOST, UNASSIGNED
+from ottla.protocol.errors import ErrorCode
+from ottla.replication.damaged_replicas import DamagedReplicas, RepairSettings
+from ottla.runtime.supervisor import Supervisor
+
+TOPIC = "topic"
+
+
+class Kit(ManagerKit):
+    """A broker whose log has damage at offset 1; `told` is what the controller was told."""
+
+    def __init__(self, replicas=(1, 2, 3), leader=1):
+        super().__init__()
+        self.told: list[UUID | None] = []
+        self.truncated: list[int] = []
+        self.refusal = ErrorCode.none
+        self.create(TOPIC, replicas, leader=1)
+        partition = self.partition(TOPIC)
+        for value in (b"a", b"b", b"c"):
+            append(partition, value)
+            partition.log.roll()
+        self.logs.flush()
+        self.disk.flip_bit(partition.log.segments[1].path, 66)
+        self.logs.scrub()
+        assert [damage.first_offset for damage in partition.log.damage] == [1]
+        if leader != ME:
+            self.change(TOPIC, leader=leader)
+
+    async def assign(self, request):
+        (directory,) = request.directories
+        self.told.append(directory.id_)
+        if self.refusal is ErrorCode.none:
+            state = self.image.topics[TOPIC].partitions[0]
+            is_lost = directory.id_ == LOST
+            self.change(
+                TOPIC,
+                leader=2 if is_lost else state.leader,
+                isr=(2, 3) if is_lost else state.isr,
+                directories=(directory.id_, UNASSIGNED, UNASSIGNED),
+            )
+        one = SimpleNamespace(error_code=self.refusal)
+        topics = (SimpleNamespace(partitions=(one,)),)
+        return SimpleNamespace(
+            error_code=ErrorCode.none, directories=(SimpleNamespace(topics=topics),)
+        )
+
+    async def truncate(self, partition, offset):
+        state = self.image.topics[TOPIC].partitions[0]
+        assert ME not in state.isr, "others count on what is truncated"
+        assert state.leader != ME
+        self.truncated.append(offset)
+        partition.log.truncate_to(offset)
+
+    def run(self, until):
+        async def whole():
+            supervisor = Supervisor(asyncio.get_running_loop(), pytest.fail)
+            damaged = DamagedReplicas(
+                RepairSettings(ME, lambda: 71),
+                self.logs,
+                self.replicas,
+                self.assign,
+                self.truncate,
+                supervisor,
+            )
+            damaged.look()
+            damaged.look()
+            await wait_until(until)
+            await supervisor.stop()
+
+        asyncio.run(whole())
+
+
+@pytest.mark.parametrize("leader", [1, 2], ids=["leader", "follower"])
+def test_a_damaged_replica_is_taken_out_then_truncated_then_it_returns(leader):
+    kit = Kit(leader=leader)
+    directory = kit.logs.directory_ids["/data"]
+    kit.run(lambda: len(kit.told) == 2)
+    assert kit.told == [LOST, directory]
+    assert kit.truncated == [1]
+    assert kit.partition(TOPIC).log.log_end_offset == 1
+    assert kit.logs.damaged == []
+
+
+def test_nothing_is_truncated_while_nobody_else_has_everything(caplog):
+    kit = Kit()
+    kit.refusal = ErrorCode.eligible_leaders_not_available
+    kit.run(lambda: len(kit.told) >= 2)
+    assert kit.truncated == []
+    assert "offsets 1 to 1 are damaged and cannot be read, and no other replica" in caplog.text
+    assert kit.replicas.find(TOPIC, 0).log.log_end_offset == 3
+
+
+def test_a_single_replica_is_served_around_its_damage(caplog):
+    kit = Kit(replicas=(1,))
+    kit.run(lambda: True)
+    assert kit.told == []
+    assert "offsets 1 to 1 are damaged and cannot be read, and it has no other" in caplog.text
+    assert topic_id(TOPIC) == kit.partition(TOPIC).log.topic_id
