@@ -4,6 +4,7 @@ from uuid import UUID
 
 from kio.schema.assign_replicas_to_dirs.v0 import request as assign
 from tests.controller.cluster import Cluster
+from tests.controller.test_in_sync import alter, answer
 from tests.controller.test_topics import creation, topic
 
 from ottla.controller.brokers import BrokerRegistrationChangeRecord
@@ -177,3 +178,48 @@ def test_a_damaged_replica_stays_while_nobody_else_has_everything():
     refused = assigned(cluster, (LOST, 0), broker_id=2)
     assert refused == [ErrorCode.eligible_leaders_not_available]
     assert partition(cluster) == before
+
+
+def test_replicas_in_a_full_directory_are_left_to_others():
+    cluster = cluster_of_three()
+    assigned(cluster, (A, 0), (B, 1))
+    cluster.heartbeat(1, cordoned_log_dirs=(A,))
+    assert (partition(cluster, 0).leader, partition(cluster, 0).isr) == (2, (2,))
+    assert (partition(cluster, 1).leader, partition(cluster, 1).isr) == (1, (1, 3))
+    assert not cluster.image.brokers[1].fenced
+    assert cluster.heartbeat_result(1, cordoned_log_dirs=(A,)).records == ()  # Told again.
+
+
+def test_a_broker_whose_only_directory_is_full_need_not_have_named_it():
+    cluster = cluster_of_three()
+    cluster.heartbeat(2, cordoned_log_dirs=(UUID(int=22),))
+    assert (partition(cluster, 0).leader, partition(cluster, 0).isr) == (1, (1,))
+    assert partition(cluster, 1).isr == (1, 3)
+
+
+def test_nobody_joins_an_in_sync_set_or_leads_by_preference_without_room():
+    cluster = cluster_of_three()
+    cluster.heartbeat(1, cordoned_log_dirs=(A, B))
+    assert partition(cluster).isr == (2,)
+    refused = alter(cluster, (1, 2), broker_id=2)
+    assert answer(refused).error_code is ErrorCode.ineligible_replica
+    cluster.heartbeat(1)
+    cluster.apply(alter(cluster, (1, 2), broker_id=2))
+    assert partition(cluster).isr == (1, 2)
+
+
+def test_the_last_replica_in_sync_leads_on_without_room():
+    cluster = cluster_of_three()
+    cluster.heartbeat(1, cordoned_log_dirs=(A, B))
+    cluster.heartbeat(2, cordoned_log_dirs=(UUID(int=22),))
+    assert (partition(cluster).leader, partition(cluster).isr) == (2, (2,))
+
+
+def test_a_new_life_of_a_broker_has_room_until_it_says_otherwise():
+    cluster = cluster_of_three()
+    cluster.heartbeat(1, cordoned_log_dirs=(A, B))
+    cluster.expire_session(1)
+    cluster.register(1, incarnation=7, log_dirs=(11, 12))
+    cluster.heartbeat(1)
+    cluster.apply(alter(cluster, (1, 2), broker_id=2))
+    assert partition(cluster).isr == (1, 2)

@@ -61,6 +61,9 @@ class _Reply:
     def reply(self, _overtakers=None):
         return self
 
+    def become_peer(self):
+        pass
+
     def send(self, parts):
         data = b"".join(part if isinstance(part, bytes) else part.read() for part in parts)
         if not self.answered.done():

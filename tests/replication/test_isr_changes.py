@@ -160,6 +160,36 @@ def test_a_change_that_is_refused_is_taken_back():
     run(test)
 
 
+def test_a_refused_change_is_proposed_again_though_the_follower_says_nothing_new():
+    async def test(kit):
+        kit.fetch("a")
+        for _ in range(2):
+            request, answer = await kit.requests.get()
+            answer.set_result(altered(("a", ErrorCode.ineligible_replica, -1)))
+            await asyncio.sleep(0)
+            kit.clock.advance(int(PROPOSE_AGAIN_MS))
+        assert (await kit.requests.get())[0] == request
+
+    run(test)
+
+
+def test_a_follower_that_does_not_fetch_for_now_is_neither_waited_for_nor_proposed():
+    async def test(kit):
+        kit.fetch("a")
+        _, answer = await kit.requests.get()
+        partition = kit.replicas.find("a", 0)
+        partition.followers.on_absent(2)
+        answer.set_result(altered(("a", ErrorCode.ineligible_replica, -1)))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        kit.clock.advance(int(PROPOSE_AGAIN_MS))
+        partition.append(*produced(b"one"), NOW_MS)
+        assert partition.log.high_watermark == 1
+        assert not partition.followers.maybe_expand(1, kit.clock.monotonic_ms())
+
+    run(test)
+
+
 def test_a_change_that_was_none_is_over():
     async def test(kit):
         kit.fetch("a")

@@ -13,6 +13,9 @@
 A broker that wants to shut down loses its partitions first. It may stop, and is fenced, when the
 other brokers know that it leads nothing; only a new incarnation comes back from there.
 
+A heartbeat that names full log directories (as cordoned ones: what the operator has cordoned is in
+the metadata) costs the broker its place in the in-sync sets there, until one does not.
+
 Whoever loses thousands of partitions loses them in steps: an operation holds up every other one.
 """
 
@@ -141,6 +144,7 @@ class BrokerControl:
         caught_up = request.current_metadata_offset >= broker.broker_epoch
         if not set(broker.log_dirs).isdisjoint(request.offline_log_dirs):
             return self._without_directories(broker, request, caught_up=caught_up)
+        self._leadership.note_full_directories(broker.broker_id, request.cordoned_log_dirs)
         records: list[MetadataRecord] = []
         should_shut_down = False
         cause = f"node {broker.broker_id} is stopping"
@@ -159,6 +163,9 @@ class BrokerControl:
             should_shut_down = _fences(records)
             if should_shut_down:
                 cause = f"node {broker.broker_id} is fenced: it leads nothing and may stop"
+        elif request.cordoned_log_dirs:
+            records = list(islice(self._moves_to_room(broker), PARTITIONS_PER_STEP))
+            cause = f"node {broker.broker_id} has a full log directory"
         response = BrokerHeartbeatResponse(
             throttle_time=NO_THROTTLE,
             error_code=ErrorCode.none,
@@ -228,6 +235,7 @@ class BrokerControl:
                 f"broker {broker.broker_id} is running; stop it before it is unregistered",
             )
         self._sessions.forget(broker.broker_id)
+        self._leadership.forget(broker.broker_id)
         response = UnregisterBrokerResponse(
             throttle_time=NO_THROTTLE, error_code=ErrorCode.none, error_message=None
         )
@@ -255,7 +263,7 @@ class BrokerControl:
                 f"another broker with id {present.broker_id} is alive",
             )
         self._sessions.forget(present.broker_id)
-        self._leadership.leaving.discard(present.broker_id)
+        self._leadership.forget(present.broker_id)
         return self._moves(present.broker_id, _departure(present, request))
 
     def _expire_session(self, broker_id: int, now_ms: int, cause: str) -> Result[None]:
@@ -336,6 +344,24 @@ class BrokerControl:
         for partition in self._index.in_sync(broker.broker_id):
             if directory_of(partition, broker.broker_id) in offline:
                 change = self._leadership.change(partition)
+                change.remove(broker.broker_id, Departure.INTACT)
+                record = change.record()
+                if record is not None:
+                    yield record
+
+    def _moves_to_room(self, broker: RegisterBrokerRecord) -> Iterator[MetadataRecord]:
+        """What it takes to do without its full directories, where others have room.
+
+        A replica that cannot take records would hold up the others for as long as it is in sync.
+        What nobody else can lead stays, to be read.
+        """
+        leadership = self._leadership
+        for partition in self._index.in_sync(broker.broker_id):
+            if not leadership.has_room(partition, broker.broker_id) and any(
+                leadership.is_active(other) and leadership.has_room(partition, other)
+                for other in partition.isr
+            ):
+                change = leadership.change(partition)
                 change.remove(broker.broker_id, Departure.INTACT)
                 record = change.record()
                 if record is not None:

@@ -95,6 +95,12 @@ class InSyncControl:
                     ErrorCode.ineligible_replica,
                     f"the log directory of broker {state.broker_id} is offline",
                 )
+            is_joining = state.broker_id not in partition.isr
+            if is_joining and not self._leadership.has_room(partition, state.broker_id):
+                raise ApiError(
+                    ErrorCode.ineligible_replica,
+                    f"the log directory of broker {state.broker_id} is full",
+                )
             if state.broker_epoch not in (UNCHECKED_EPOCH, broker.broker_epoch):
                 raise ApiError(
                     ErrorCode.ineligible_replica,

@@ -6,7 +6,9 @@ metadata counts: the value of the topic, or else that of all brokers (see `clust
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import Final, TypeVar
+from uuid import UUID
 
 from ottla.controller.config import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION_ENABLE
 from ottla.controller.directories import directory_of, is_online
@@ -31,9 +33,10 @@ class Leadership:
     def __init__(self, image: MetadataImage, rules: ConfigRules) -> None:
         self._image = image
         self._rules = rules
-        self.leaving: set[int] = (
-            set()
-        )  # Brokers that lose their partitions now, and are fenced soon.
+        # Brokers that lose their partitions now, and are fenced soon.
+        self.leaving: set[int] = set()
+        # Log directories that are full, by broker, as their heartbeats say; it is not replicated.
+        self._full_directories: dict[int, frozenset[UUID | None]] = {}
 
     def is_active(self, broker_id: int) -> bool:
         broker = self._image.brokers.get(broker_id)
@@ -48,6 +51,29 @@ class Leadership:
         """Whether the log directory that a replica is in is there."""
         broker = self._image.brokers.get(broker_id)
         return broker is not None and is_online(broker, directory_of(partition, broker_id))
+
+    def note_full_directories(
+        self, broker_id: int, directories: tuple[UUID | None, ...] | None
+    ) -> None:
+        if directories:
+            self._full_directories[broker_id] = frozenset(directories)
+        else:
+            self._full_directories.pop(broker_id, None)
+
+    def forget(self, broker_id: int) -> None:
+        """Its present life is over."""
+        self.leaving.discard(broker_id)
+        self._full_directories.pop(broker_id, None)
+
+    def has_room(self, partition: PartitionRecord, broker_id: int) -> bool:
+        """Whether a replica can take records, as far as its broker has said."""
+        full = self._full_directories.get(broker_id)
+        if full is None:
+            return True
+        directory = directory_of(partition, broker_id)
+        if directory is not None:
+            return directory not in full
+        return not full.issuperset(self._image.brokers[broker_id].log_dirs)
 
     def change(
         self,
@@ -65,6 +91,7 @@ class Leadership:
             lambda broker_id: self.is_active(broker_id) and self.has_replica(partition, broker_id),
             self._stored(topic, MIN_INSYNC_REPLICAS, pending) or MIN_INSYNC_REPLICAS.default,
             election,
+            partial(self.has_room, partition),
         )
 
     def changes_by_configs(

@@ -10,6 +10,7 @@ gives the record that brings it about, or None when there is nothing to change.
   disk may have lost something. The eligible ones are forgotten when the set is large enough again.
 - The last replica that has everything stays, whatever became of it, except when its disk is lost:
   then only an unclean election gives the partition a leader.
+- A replica whose log directory is full leads only if no other can.
 - A reassignment is complete when all replicas that it wants are in sync.
 """
 
@@ -56,6 +57,7 @@ class PartitionChange:
     removing: Replicas
     adding: Replicas
     recovery_state: i8
+    has_room: Callable[[int], bool]
     gone: int = NO_LEADER
     departure: Departure = Departure.INTACT
     also_active: int = NO_LEADER  # From this change on.
@@ -68,6 +70,7 @@ class PartitionChange:
         is_active: Callable[[int], bool],
         min_isr: int,
         election: Election = Election.ONLINE,
+        has_room: Callable[[int], bool] = lambda _: True,
     ) -> "PartitionChange":
         return cls(
             partition,
@@ -79,6 +82,7 @@ class PartitionChange:
             partition.removing_replicas,
             partition.adding_replicas,
             partition.leader_recovery_state,
+            has_room,
         )
 
     def remove(self, broker_id: int, departure: Departure) -> None:
@@ -124,9 +128,13 @@ class PartitionChange:
         candidates = self.isr or eligible
         leader = self.partition.leader
         preferred = (self.replicas[0],) if self.election is Election.PREFERRED else ()
-        for replica in (*preferred, leader, *self.replicas):
-            if replica in candidates and self._can_lead(replica):
-                return replica, True
+        able = [
+            replica
+            for replica in (*preferred, leader, *self.replicas)
+            if replica in candidates and self._can_lead(replica)
+        ]
+        if able:
+            return next(filter(self.has_room, able), able[0]), True
         if self.election is Election.UNCLEAN:
             # Who led last is likely to have most.
             for replica in (*(self.partition.last_known_elr or ()), *self.replicas):

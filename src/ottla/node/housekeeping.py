@@ -25,6 +25,7 @@ LATE_REQUESTS_INTERVAL_MS = 250
 OVERDUE_FLUSHES_INTERVAL_MS = 1_000
 REMOVAL_INTERVAL_MS = 1_000
 DIRECTORIES_INTERVAL_MS = 1_000
+ROOM_INTERVAL_MS = 500
 REFUSED_PARTITIONS_INTERVAL_MS = 1_000
 SCRUB_INTERVAL_MS = 1_000  # What is checked in each turn is the rate of a second.
 
@@ -72,6 +73,7 @@ class Housekeeping:
         )
         self._every(supervisor, "damaged replicas", SCRUB_INTERVAL_MS, self._damaged.look)
         self._every_in_thread(supervisor, values[LOG_RETENTION_CHECK_INTERVAL_MS], logs.retain)
+        self._every_in_thread(supervisor, ROOM_INTERVAL_MS, logs.look_for_room)
         self._every_in_thread(supervisor, REMOVAL_INTERVAL_MS, logs.remove_discarded)
         self._every_in_thread(supervisor, DIRECTORIES_INTERVAL_MS, logs.check_directories)
         self._every_in_thread(supervisor, SCRUB_INTERVAL_MS, logs.scrub)

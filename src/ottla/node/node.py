@@ -92,6 +92,7 @@ class Node:
             environment or Environment.real(),
             on_failure=self._on_failure,
             on_directory_failure=self._on_directory_failure,
+            on_full_directory=self._on_full_directory,
         )
         self._values = parts.values
         self._node_id = parts.node_id
@@ -321,6 +322,7 @@ class Node:
             self._values[BROKER_HEARTBEAT_INTERVAL_MS],
             self._remember_broker_epoch,
             lambda: self._logs.offline_directory_ids,
+            lambda: self._logs.full_directory_ids,
         )
 
     def _remember_broker_epoch(self, epoch: int) -> None:
@@ -455,10 +457,17 @@ class Node:
     def _on_directory_failure(self, error: StorageError) -> None:
         self._loop.call_soon_threadsafe(self._give_up_directory, error)
 
-    def _give_up_directory(self, error: StorageError) -> None:
-        self._replicas.on_directory_failure(error)
+    def _on_full_directory(self) -> None:
+        """A directory is full, or has room again."""
+        self._loop.call_soon_threadsafe(self._hurry)
+
+    def _hurry(self) -> None:
         if self._registration is not None:
             self._registration.hurry()
+
+    def _give_up_directory(self, error: StorageError) -> None:
+        self._replicas.on_directory_failure(error)
+        self._hurry()
         others = [
             one for one in self._feed.image.active_brokers() if one.broker_id != self._node_id
         ]

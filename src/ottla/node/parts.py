@@ -60,10 +60,11 @@ def make_parts(
     *,
     on_failure: OnFailure,
     on_directory_failure: Callable[[StorageError], object],
+    on_full_directory: Callable[[], object],
 ) -> Parts:
     """`given` are the checked configuration values that were set.
 
-    `on_directory_failure` is called in any thread.
+    `on_directory_failure` and `on_full_directory` are called in any thread.
     """
     loop = asyncio.get_running_loop()
     values = ConfigValues(given)
@@ -91,6 +92,7 @@ def make_parts(
         broker=ConfigValues({**given, LOG_OPEN_FILES_MAX.name: shares.log_files}),
         config_of_topic=log_config,
         on_failure=on_directory_failure,
+        on_full=on_full_directory,
         new_id=environment.new_uuid,
         new_threads=environment.new_threads,
     )

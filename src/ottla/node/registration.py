@@ -66,6 +66,7 @@ class Registration:
         heartbeat_interval_ms: int,
         on_epoch: Callable[[int], object],
         offline_log_dirs: Callable[[], Iterable[UUID]] = tuple,
+        full_log_dirs: Callable[[], Iterable[UUID]] = tuple,
     ) -> None:
         self._registrar = registrar
         self._identity = identity
@@ -76,6 +77,7 @@ class Registration:
         self._request: BrokerRegistrationRequest | None = None
         self._leaves = False
         self._offline_log_dirs = offline_log_dirs
+        self._full_log_dirs = full_log_dirs
         self._hurry = asyncio.Event()
         self._in_touch_at_s = -math.inf
         self._told: str | None = None  # Why the last heartbeat had no effect; None if it had.
@@ -197,6 +199,7 @@ class Registration:
                 want_fence=False,
                 want_shut_down=self._leaves,
                 offline_log_dirs=tuple(self._offline_log_dirs()),
+                cordoned_log_dirs=tuple(self._full_log_dirs()) or None,
             )
         )
         self._in_touch_at_s = sent_at_s

@@ -194,6 +194,7 @@ class FollowerSession:
         for key in forgotten_keys(request, by_id=by_id):
             forgotten = self._copied.pop(key, None)
             if forgotten is not None:
+                self._note_absence(forgotten.partition)
                 forgotten.detach()
                 self._unsettled.pop(key, None)
 
@@ -281,6 +282,11 @@ class FollowerSession:
         )
         if partition.on_follower_fetch(fetch, self._clock.monotonic_ms()):
             self._led.on_isr_change(partition)
+
+    def _note_absence(self, partition: Partition | None) -> None:
+        """It says how far it is when it asks for the partition again."""
+        if partition is not None and partition.followers is not None:
+            partition.followers.on_absent(self._replica_id)
 
     def _answer_or_wait(self, max_wait_ms: int, outcome: _Outcome) -> None:
         if max_wait_ms <= 0 or not self._copied or self._is_enough(outcome):

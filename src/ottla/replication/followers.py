@@ -174,6 +174,12 @@ class Followers:
             return fetch.fetch_offset < high_watermark and self._exclude(follower)
         return self._may_join(follower, high_watermark) and self._maybe_add({follower}, now_ms)
 
+    def on_absent(self, replica_id: int) -> None:
+        """It does not fetch for now, so it is not taken in before it does."""
+        follower = self._followers.get(replica_id)
+        if follower is not None:
+            follower.is_near = False
+
     def committed_offset(self, own_offset: int, min_insync_replicas: int) -> int:
         """Up to here everyone who counts has everything; UNKNOWN_OFFSET if too few are in sync.
 

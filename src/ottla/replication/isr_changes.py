@@ -4,7 +4,8 @@ All changes that wait go in one request, and one request is under way at a time.
 makes of them comes with the metadata, so an answer matters only where that brings nothing: when a
 change was refused, or was none.
 
-A change whose outcome is unknown stays pending and is sent again: it may be made, or have been.
+A change whose outcome is unknown stays pending and is sent again: it may be made, or have been. One
+that was refused is proposed again if it is still wanted, more rarely each time.
 """
 
 import asyncio
@@ -33,6 +34,8 @@ from ottla.runtime.supervisor import Supervisor
 logger = logging.getLogger(__name__)
 
 RETRY_S: Final = 0.1
+REFUSED_RETRY_FIRST_S: Final = 0.2  # More than `PROPOSE_AGAIN_MS`.
+REFUSED_RETRY_MAX_S: Final = 5.0
 
 # The controller says that the change was not made, and that this is its last word.
 _REFUSED: Final = frozenset({ErrorCode.ineligible_replica, ErrorCode.operation_not_attempted})
@@ -83,6 +86,8 @@ class IsrChanges:
         self._supervisor = supervisor
         self._waiting: dict[Partition, None] = {}  # In the order of their coming.
         self._is_running = False
+        self._refused: dict[Partition, None] = {}
+        self._refused_retry_s = REFUSED_RETRY_FIRST_S
 
     def submit(self, partition: Partition) -> None:
         """The partition's followers have a pending change."""
@@ -126,6 +131,8 @@ class IsrChanges:
                     if proposal is not None:
                         self._on_result(proposal, result)
         self._waiting |= {proposal.partition: None for proposal in proposals.values()}
+        if not self._refused:
+            self._refused_retry_s = REFUSED_RETRY_FIRST_S
         return not self._waiting
 
     def _on_result(self, proposal: _Proposal, result: AlteredPartition) -> None:
@@ -138,15 +145,32 @@ class IsrChanges:
         if code is ErrorCode.none or code in _REFUSED:
             followers.on_refused(change, self._clock.monotonic_ms())
             partition.advance_high_watermark()
+            self._look_again_at(partition)
         elif code not in _OUTDATED:
             self._waiting[partition] = None
+        is_known = code in _OUTDATED or self._refused_retry_s > REFUSED_RETRY_FIRST_S
         logger.log(
-            logging.DEBUG if code in _OUTDATED else logging.INFO,
+            logging.DEBUG if is_known else logging.INFO,
             "%s: in-sync replicas %s were not taken: %s",
             partition.log.topic_partition,
             change.isr,
             code.name,
         )
+
+    def _look_again_at(self, partition: Partition) -> None:
+        if not self._refused and not self._supervisor.stopped:
+            self._supervisor.start("refused in-sync changes", self._look_again())
+        self._refused[partition] = None
+
+    async def _look_again(self) -> None:
+        await asyncio.sleep(self._refused_retry_s)
+        self._refused_retry_s = min(2 * self._refused_retry_s, REFUSED_RETRY_MAX_S)
+        refused, self._refused = self._refused, {}
+        now_ms = self._clock.monotonic_ms()
+        for partition in refused:
+            followers = partition.followers
+            if followers and followers.maybe_expand(partition.log.high_watermark, now_ms):
+                self.submit(partition)
 
     def _request(self, proposals: dict[_Key, _Proposal]) -> AlterPartitionRequest:
         by_topic: dict[UUID, list[PartitionData]] = {}

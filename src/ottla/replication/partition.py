@@ -165,6 +165,7 @@ class Partition:
         return self.refused_writes.explain(header, next_sequence, error)
 
     def append(self, records: memoryview, header: BatchHeader, now_ms: int) -> Appended:
+        self.log.home.check_room()
         try:
             appended = self.log.append_as_leader(records, header, self.leader_epoch, now_ms)
         except StorageError as error:
@@ -174,6 +175,7 @@ class Partition:
 
     def append_control(self, batch: bytearray, *, transaction_version: int = 0) -> Appended:
         """Append a batch that ends a transaction here."""
+        self.log.home.check_room()
         try:
             appended = self.log.append_control(
                 batch, self.leader_epoch, transaction_version=transaction_version
@@ -191,6 +193,7 @@ class Partition:
 
         CorruptBatch and ApiError leave the log as it was.
         """
+        self.log.home.check_room()
         try:
             self.log.append_as_follower(records)
         except StorageError as error:

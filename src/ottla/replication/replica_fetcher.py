@@ -127,7 +127,7 @@ class ReplicaFetcher:
         self.unfollow(partition)
         key = key_of(partition)
         copy = self._copies[key] = _Copy(partition, key, self._requests_count)
-        if copy.is_synced:
+        if copy.is_synced and not partition.log.home.is_full:
             self._activate(copy)
         else:
             self._take_up_again(copy)
@@ -152,7 +152,7 @@ class ReplicaFetcher:
 
     async def _run(self) -> None:
         while True:
-            if not self._active:
+            if not self._active and not self._session.has_news:
                 self._activated.clear()
                 await self._activated.wait()
             if not await self._fetch():
@@ -393,7 +393,11 @@ class ReplicaFetcher:
         self._session.forget(copy.key)
 
     def _take_up_again(self, copy: _Copy) -> None:
-        if self._copies.get(copy.key) is copy and not self._tools.supervisor.stopped:
+        if self._copies.get(copy.key) is not copy or self._tools.supervisor.stopped:
+            return
+        if copy.partition.log.home.is_full:
+            self._leave_out_for(copy, self._settings.backoff_max_ms)
+        else:
             self._tools.supervisor.start(f"sync {copy.key}", self._sync([copy]))
 
 

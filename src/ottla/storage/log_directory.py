@@ -2,6 +2,9 @@
 
 A directory whose disk failed goes offline: every later operation on its logs raises the first
 StorageError, so that nothing is acknowledged on a disk of which nobody knows what it kept.
+
+A directory whose disk is full (`disk_space`) stays online; appends are refused until there is room
+again, and replicas that others have are left to them.
 """
 
 import errno
@@ -12,6 +15,7 @@ from typing import NamedTuple
 
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.topics import TopicPartition
+from ottla.storage.disk_space import DiskSpace
 from ottla.storage.errors import StorageError
 from ottla.storage.filesystem import Filesystem
 from ottla.storage.open_files import OpenFiles
@@ -46,12 +50,16 @@ class LogDirectory:
     __slots__ = (
         "_changes_count",
         "_changes_synced",
+        "_is_reserved",
         "_on_failure",
+        "_on_full",
         "_shortage_reported",
+        "_space",
         "discarded",
         "failure",
         "filesystem",
         "is_cordoned",
+        "is_full",
         "is_in_place",
         "open_files",
         "path",
@@ -65,7 +73,10 @@ class LogDirectory:
         *,
         open_files_max: int = OPEN_FILES_MAX,
         on_failure: Callable[[StorageError], object] | None = None,
+        on_full: Callable[[], object] | None = None,
+        reserve_bytes: int = 0,
     ) -> None:
+        """`on_full` hears, in any thread, that the directory is full or has room again."""
         self.path = path
         self.filesystem = filesystem
         self.open_files = OpenFiles(filesystem, open_files_max)
@@ -74,7 +85,11 @@ class LogDirectory:
         self.failure: StorageError | None = None
         self.is_cordoned = False
         self.is_in_place: Callable[[], bool] = _always  # Set once the directory is locked.
+        self.is_full = False
         self._on_failure = on_failure
+        self._on_full = on_full
+        self._is_reserved = False  # What is left of the disk is the metadata's.
+        self._space = DiskSpace(filesystem, path, reserve_bytes=reserve_bytes)
         # Partitions that were made, renamed or removed: by this process, and perhaps by one before
         # that was killed before it could sync them.
         self._changes_count = 1
@@ -94,6 +109,11 @@ class LogDirectory:
             raise FileNotFoundError(
                 errno.ENOENT, "it was removed or replaced while the node uses it", self.path
             )
+
+    def check_room(self) -> None:
+        """Before records are appended."""
+        if self._is_reserved:
+            raise ApiError(ErrorCode.kafka_storage_error, f"log directory {self.path} is full")
 
     def on_partitions_changed(self) -> None:
         """The names are synced by the next flush of any log here: one sync for many partitions."""
@@ -122,6 +142,8 @@ class LogDirectory:
         refused and may be tried again. If a sync finds the disk full, what was written is lost.
         """
         if cause.errno in SHORT_OF_SPACE and not while_syncing:
+            if not self.is_full:
+                self._set_full(True)
             return self._short(f"log directory {self.path} is full: {cause}")
         if cause.errno in _SHORT_OF_DESCRIPTORS:
             return self._short(f"no file of log directory {self.path} can be opened: {cause}")
@@ -135,6 +157,26 @@ class LogDirectory:
     def report_shortages_again(self) -> None:
         """Called now and then, so that a disk that stays full is heard of but does not shout."""
         self._shortage_reported = False
+
+    def look_for_room(self, now_ms: float) -> None:
+        """Called now and then, in one thread: whether the disk is full, or has room again."""
+        try:
+            is_full = self._space.look(now_ms, is_full=self.is_full)
+        except OSError as error:
+            self.fail(error)
+            return
+        if is_full and not self.is_full:
+            self._short(f"log directory {self.path} is full: hardly any space is left")
+        if is_full is not self.is_full:
+            self._set_full(is_full)
+
+    def _set_full(self, is_full: bool) -> None:
+        self.is_full = is_full
+        self._is_reserved = is_full and self._space.give_up_reserve()
+        if not is_full:
+            _logger.info("log directory %s has room again", self.path)
+        if self._on_full is not None:
+            self._on_full()
 
     def _short(self, message: str) -> ApiError:
         if not self._shortage_reported:

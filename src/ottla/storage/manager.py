@@ -46,6 +46,7 @@ from ottla.storage.directory_identity import (
 )
 from ottla.storage.directory_info import DirectoryInfo
 from ottla.storage.directory_loader import DirectoryLoader, log_starts
+from ottla.storage.disk_space import RESERVE_BYTES
 from ottla.storage.errors import CorruptLog, StorageError
 from ottla.storage.filesystem import Filesystem, Lock, parent_of
 from ottla.storage.log import PartitionLog
@@ -73,10 +74,14 @@ class LogManager:
         broker: ConfigValues | None = None,
         config_of_topic: Callable[[str], LogConfig] = _default_config,
         on_failure: Callable[[StorageError], object] | None = None,
+        on_full: Callable[[], object] | None = None,
         new_id: Callable[[], UUID] = uuid4,
         new_threads: Callable[[int, str], Executor] = ThreadPoolExecutor,
     ) -> None:
-        """`on_failure` hears, in any thread, of directories that go offline."""
+        """In any thread, `on_failure` hears of directories that go offline.
+
+        And `on_full` that one is full, or has room again.
+        """
         assert directories
         values = broker or ConfigValues()
         self.cluster_id = ""  # Known after `start`.
@@ -93,9 +98,15 @@ class LogManager:
         open_files_max = max(1, values[LOG_OPEN_FILES_MAX] // len(directories))
         self._homes = [
             LogDirectory(
-                path.rstrip("/"), filesystem, open_files_max=open_files_max, on_failure=on_failure
+                path.rstrip("/"),
+                filesystem,
+                open_files_max=open_files_max,
+                on_failure=on_failure,
+                on_full=on_full,
+                # The metadata is in the first one.
+                reserve_bytes=0 if index else RESERVE_BYTES,
             )
-            for path in directories
+            for index, path in enumerate(directories)
         ]
         self._locks: dict[LogDirectory, Lock] = {}
         self._logs: dict[TopicPartition, PartitionLog] = {}
@@ -160,6 +171,11 @@ class LogManager:
         """Of those that failed after they were known."""
         failed = (self.directory_ids.get(home.path) for home in self._homes if home.failure)
         return [directory_id for directory_id in failed if directory_id is not None]
+
+    @property
+    def full_directory_ids(self) -> list[UUID]:
+        full = (self.directory_ids.get(home.path) for home in self._homes if home.is_full)
+        return [directory_id for directory_id in full if directory_id is not None]
 
     def is_out_of_reach(self, directory_id: UUID | None) -> bool:
         """Whether a directory that is not here may be one of those that are offline."""
@@ -307,6 +323,13 @@ class LogManager:
         for log in self.logs():
             self._guarded(log, lambda log: log.delete_expired(now_ms))
             self._guarded(log, lambda log: log.expire_producers(now_ms))
+
+    def look_for_room(self) -> None:
+        """Whether directories are full, or have room again."""
+        now_ms = self._clock_ms()
+        for home in self._homes:
+            if home.failure is None:
+                home.look_for_room(now_ms)
 
     def clean(self) -> bool:
         """Compact the logs that are due, the one that needs it most first; False if none was."""
@@ -514,7 +537,8 @@ class LogManager:
         try:
             work(log)
         except (StorageError, ApiError) as error:
-            if self._logs.get(log.topic_partition) is log:  # Else it was deleted meanwhile.
+            # Else it was deleted meanwhile, or the directory has said what is wrong.
+            if self._logs.get(log.topic_partition) is log and not log.home.is_full:
                 _logger.warning("%s: %s", log.topic_partition, error)
             return False
         return True
