@@ -265,7 +265,7 @@ def _append(
             partition.validate_in_sync_replicas()
         return partition.append(records, header, now_ms)
     except ApiError as error:
-        raise partition.explain_refusal(header, error) from error
+        raise ApiError(*partition.explain_refusal(header, error)) from error
 
 
 def _fail(

@@ -154,10 +154,10 @@ class Partition:
                     f"{count} replicas are in sync; {required} are required",
                 )
 
-    def explain_refusal(self, header: BatchHeader, error: ApiError) -> ApiError:
+    def explain_refusal(self, header: BatchHeader, error: ApiError) -> tuple[ErrorCode, str]:
         """What to tell the producer of a batch that was not appended."""
         if header.base_sequence < 0:
-            return error
+            return error.code, error.message
         entry = self.log.producers.get(header.producer_id)
         next_sequence = 0
         if entry is not None and entry.producer_epoch == header.producer_epoch:

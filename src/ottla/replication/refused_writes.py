@@ -18,7 +18,8 @@ _PASSING: Final = frozenset({ErrorCode.kafka_storage_error, ErrorCode.not_enough
 class _Refused(NamedTuple):
     producer_epoch: int
     sequence: int
-    error: ApiError
+    code: ErrorCode
+    message: str
 
 
 class RefusedWrites:
@@ -29,18 +30,21 @@ class RefusedWrites:
     def __init__(self) -> None:
         self._by_producer: dict[int, _Refused] = {}  # The first of each that is missing.
 
-    def explain(self, header: BatchHeader, next_sequence: int, error: ApiError) -> ApiError:
+    def explain(
+        self, header: BatchHeader, next_sequence: int, error: ApiError
+    ) -> tuple[ErrorCode, str]:
         """What to say of a batch that is refused; `next_sequence` is what should come."""
         if error.code in _PASSING and header.base_sequence == next_sequence:
             self._remember(header, error)
         elif error.code is ErrorCode.out_of_order_sequence_number:
             refused = self._by_producer.get(header.producer_id)
             if refused is not None and refused[:2] == (header.producer_epoch, next_sequence):
-                return refused.error
-        return error
+                return refused.code, refused.message
+        return error.code, error.message
 
     def _remember(self, header: BatchHeader, error: ApiError) -> None:
         if len(self._by_producer) >= PRODUCERS_MAX:
             self._by_producer.clear()
-        refused = _Refused(header.producer_epoch, header.base_sequence, error)
+        # Not the error itself, which refers to all that led to it.
+        refused = _Refused(header.producer_epoch, header.base_sequence, error.code, error.message)
         self._by_producer[header.producer_id] = refused
