@@ -99,3 +99,17 @@ def test_serving_loads_neither_the_client_nor_the_table_library() -> None:
     )
     output = subprocess.check_output([sys.executable, "-c", script], env=environment(), text=True)
     assert output == "[]\n"
+
+
+def test_a_continuation_of_help_does_not_look_like_an_option() -> None:
+    lines = subprocess.check_output(
+        [sys.executable, "-m", "ottla", "serve", "--help"],
+        env=environment() | {"COLUMNS": "80"},
+        text=True,
+    ).splitlines()
+    assert max(map(len, lines)) <= 80
+    first = lines.index("Parameters:") + 1
+    options = lines[first : lines.index("", first)]
+    assert all(line.startswith(("  --", "        ")) for line in options)
+    assert "[default: 9092]" in "".join(lines)
+    assert lines[-1].startswith("Example: ottla serve")

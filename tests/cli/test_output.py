@@ -39,6 +39,24 @@ def test_a_terminal_gets_a_drawn_table() -> None:
     assert "[b]orders" in drawn  # A name is not markup.
 
 
+def test_nothing_is_cut_at_80_columns() -> None:
+    row = {"address": "localhost:9092", "state": "active", "out_of_sync": 0, "version": "0.1.0"}
+    names = ("address", "rack", "state", "quorum", "leaders", "replicas", "out_of_sync", "version")
+    script = f"from ottla.cli.output import print_rows; print_rows({names}, [{row}])"
+    leader, follower = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", script],
+        stdout=follower,
+        env=environment() | {"TERM": "xterm", "COLUMNS": "80"},
+    )
+    os.close(follower)
+    drawn = _read_all(leader)
+    assert process.wait() == 0
+    assert "…" not in drawn
+    for word in (*" ".join(names).replace("_", " ").upper().split(), "localhost:9092", "0.1.0"):
+        assert word in drawn
+
+
 def _read_all(terminal: int) -> str:
     """The terminal reports an error, not an end, when its last writer has gone."""
     chunks = []

@@ -1,12 +1,14 @@
 """docs/cli.md has every command and every option, and none that is not there."""
 
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from cyclopts import App
 
+from ottla.cli.examples import EXAMPLES
 from ottla.cli.main import app
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "cli.md"
@@ -54,3 +56,10 @@ def test_every_option_is_described(name: str) -> None:
 def test_no_other_option_is_described() -> None:
     existing = COMMON_OPTIONS.union(*(options(name) for name in COMMANDS))
     assert set(OPTION.findall(DOCUMENT.read_text())) <= existing
+
+
+def test_every_command_has_an_example_that_can_be_typed() -> None:
+    assert {f"ottla {words}" for words in EXAMPLES} == COMMANDS.keys()
+    for example in EXAMPLES.values():
+        typed = re.split(r" (?:\|\||>) ", example)[0]
+        app.parse_args(shlex.split(typed)[1:], exit_on_error=False, print_error=False)

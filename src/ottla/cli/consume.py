@@ -28,6 +28,7 @@ def consume(
     partition: list[int] | None = None,
     group: str | None = None,
     count: int | None = None,
+    tail: int | None = None,
     follow: Annotated[bool, Parameter(negative="--no-follow")] = True,
     format_: Annotated[str, Parameter(name="--format")] = "{value}",
     connection: Connection = DEFAULT_CONNECTION,
@@ -44,12 +45,16 @@ def consume(
         group: Read as a member of this group, from where it is, and commit what was printed.
             --from-beginning then holds for partitions of which the group has committed nothing.
         count: Stop after so many records.
+        tail: Print the last so many records of the topic, in the order of their time, and stop.
         follow: Wait for more records at the end of the topic.
         format_: How a record is printed; {topic}, {partition}, {offset}, {timestamp}, {key},
             {value} and {headers} are replaced, \\n and \\t are a new line and a tab.
     """
     if count is not None and count < 1:
         raise UsageError(f"--count {count} is less than 1")
+    if tail is not None:
+        _validate_tail(tail, group, [from_beginning, offset, timestamp, count])
+        follow, offset = False, str(-tail)
     start = parse_start(from_beginning=from_beginning, offset=offset, timestamp=timestamp)
     record_format = JsonFormat() if as_json else TemplateFormat(format_)
     reader: PartitionReader | GroupReader
@@ -65,7 +70,10 @@ def consume(
             reader.assign(start, partition)
         if follow and sys.stderr.isatty():
             print_line(f"reading {topic}; ctrl-c ends", sys.stderr)
-        _print_records(reader, record_format, sys.maxsize if count is None else count)
+        if tail is not None:
+            _print_tail(reader, record_format, tail)
+        else:
+            _print_records(reader, record_format, sys.maxsize if count is None else count)
     finally:
         reader.close()
 
@@ -81,3 +89,23 @@ def _print_records(
         output.flush()
         reader.done_with(messages)
         count -= len(messages)
+
+
+def _validate_tail(tail: int, group: str | None, others: list[object]) -> None:
+    if tail < 1:
+        raise UsageError(f"--tail {tail} is less than 1")
+    if group is not None or any(others):
+        raise UsageError("--tail says where to read; leave out --group, --count and where to start")
+
+
+def _print_tail(
+    reader: PartitionReader | GroupReader, record_format: RecordFormat, count: int
+) -> None:
+    """Of the last records of each partition the last of all, as their timestamps say."""
+    records = []
+    while not reader.finished:
+        records += reader.poll(POLL_RECORDS_MAX)
+    records.sort(key=lambda one: (one.timestamp()[1], one.partition() or 0, one.offset() or 0))
+    for message in records[-count:]:
+        sys.stdout.buffer.write(record_format.render(message))
+    sys.stdout.buffer.flush()

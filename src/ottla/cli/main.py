@@ -12,121 +12,165 @@ from cyclopts import App, CycloptsError, Parameter
 
 from ottla import __version__
 from ottla.cli.errors import CommandError, ExitCode, ManyErrors
+from ottla.cli.examples import EXAMPLES
+from ottla.cli.help_format import PlainHelp
 
 
 def _group(name: str, text: str) -> App:
     return App(name=name, help=text, help_formatter=app.help_formatter)
 
 
+def _command(parent: App, path: str, *, help: str, name: str | None = None) -> None:  # noqa: A002
+    name = name or path.rpartition(":")[2].replace("_", "-")
+    words = name if parent is app else f"{parent.name[0]} {name}"
+    parent.command(path, name=name, help=help, help_epilogue=f"Example: {EXAMPLES[words]}")
+
+
 app = App(
     name="ottla",
     version=__version__,
     help="A distributed message queue that speaks the Kafka protocol.",
-    help_formatter=None if sys.stdout.isatty() else "plain",
+    help_formatter=None if sys.stdout.isatty() else PlainHelp(),
     default_parameter=Parameter(negative=()),
 )
 
-app.command("ottla.cli.serve:serve", help="Start a broker.")
-app.command("ottla.cli.produce:produce", help="Write records to a topic.")
-app.command("ottla.cli.consume:consume", help="Read records of a topic.")
-app.command("ottla.cli.dump:dump", help="Print what is in log segments and indexes, offline.")
+_command(app, "ottla.cli.serve:serve", help="Start a broker.")
+_command(app, "ottla.cli.produce:produce", help="Write records to a topic.")
+_command(app, "ottla.cli.consume:consume", help="Read records of a topic.")
+_command(app, "ottla.cli.dump:dump", help="Print what is in log segments and indexes, offline.")
 
-app.command(
-    "ottla.cli.rebalance:rebalance", help="Spread replicas and leaders evenly over the nodes."
+_command(
+    app, "ottla.cli.rebalance:rebalance", help="Spread replicas and leaders evenly over the nodes."
 )
 
-cluster = _group("cluster", "Try out a cluster on this machine.")
-cluster.command("ottla.cli.cluster.up:up", help="Start a cluster on this machine.")
+_command(
+    app, "ottla.cli.completion:completion", help="Print a completion script for bash, zsh or fish."
+)
+
+cluster = _group("cluster", "See whether a cluster is healthy, or try one out on this machine.")
+_command(cluster, "ottla.cli.cluster.status:status", help="Tell whether the cluster is healthy.")
+_command(cluster, "ottla.cli.cluster.up:up", help="Start a cluster on this machine.")
 app.command(cluster)
 
 node = _group("node", "List, drain, undrain and remove the nodes of a cluster.")
-node.command("ottla.cli.nodes.list:list_nodes", name="list", help="List the nodes of the cluster.")
-node.command("ottla.cli.nodes.drain:drain", help="Move everything from a node to the others.")
-node.command("ottla.cli.nodes.undrain:undrain", help="Let a drained node take replicas again.")
-node.command("ottla.cli.nodes.wait:wait", help="Wait until nodes serve and have caught up.")
-node.command("ottla.cli.nodes.remove:remove", help="Take a stopped node out of the cluster.")
+_command(
+    node, "ottla.cli.nodes.list:list_nodes", name="list", help="List the nodes of the cluster."
+)
+_command(node, "ottla.cli.nodes.drain:drain", help="Move everything from a node to the others.")
+_command(node, "ottla.cli.nodes.undrain:undrain", help="Let a drained node take replicas again.")
+_command(node, "ottla.cli.nodes.wait:wait", help="Wait until nodes serve and have caught up.")
+_command(node, "ottla.cli.nodes.remove:remove", help="Take a stopped node out of the cluster.")
 app.command(node)
 
 metadata = _group("metadata", "Repair the metadata of a cluster, offline.")
-metadata.command(
-    "ottla.cli.metadata.recover:recover", help="Let one node go on when the other voters are lost."
+_command(
+    metadata,
+    "ottla.cli.metadata.recover:recover",
+    help="Let one node go on when the other voters are lost.",
 )
 app.command(metadata)
 
 reassignments = _group("reassignments", "Watch and cancel what gets other replicas.")
-reassignments.command(
+_command(
+    reassignments,
     "ottla.cli.reassignments.list:list_reassignments",
     name="list",
     help="List what is being reassigned.",
 )
-reassignments.command("ottla.cli.reassignments.watch:watch", help="Show how far it is.")
-reassignments.command("ottla.cli.reassignments.cancel:cancel", help="Take it back.")
+_command(reassignments, "ottla.cli.reassignments.watch:watch", help="Show progress.")
+_command(reassignments, "ottla.cli.reassignments.cancel:cancel", help="Cancel all reassignments.")
 app.command(reassignments)
 
 topics = _group("topics", "Create, list, describe, alter and delete topics.")
-topics.command("ottla.cli.topics.create:create", help="Create a topic.")
-topics.command("ottla.cli.topics.list:list_topics", name="list", help="List the topics.")
-topics.command("ottla.cli.topics.describe:describe", help="Show partitions, offsets and replicas.")
-topics.command("ottla.cli.topics.alter:alter", help="Add partitions to a topic.")
-topics.command(
+_command(topics, "ottla.cli.topics.create:create", help="Create a topic.")
+_command(topics, "ottla.cli.topics.list:list_topics", name="list", help="List the topics.")
+_command(
+    topics, "ottla.cli.topics.describe:describe", help="Show partitions, offsets and replicas."
+)
+_command(
+    topics, "ottla.cli.topics.unhealthy:unhealthy", help="Show only partitions with a problem."
+)
+_command(topics, "ottla.cli.topics.disk:disk", help="Show how much disk each topic takes.")
+_command(
+    topics,
+    "ottla.cli.topics.elect_leaders:elect_leaders",
+    help="Let the preferred replicas lead again.",
+)
+_command(
+    topics, "ottla.cli.topics.delete_records:delete_records", help="Remove the oldest records."
+)
+_command(topics, "ottla.cli.topics.alter:alter", help="Add partitions to a topic.")
+_command(
+    topics,
     "ottla.cli.topics.reassign:reassign_topic",
     name="reassign",
     help="Give a topic other replicas, or more, or fewer.",
 )
-topics.command("ottla.cli.topics.delete:delete", help="Delete topics with all their records.")
+_command(topics, "ottla.cli.topics.delete:delete", help="Delete topics with all their records.")
 app.command(topics)
 
 configs = _group("configs", "Show and change the configuration of topics and brokers.")
-configs.command("ottla.cli.configs.describe:describe", help="Show configuration values.")
-configs.command("ottla.cli.configs.alter:alter", help="Change configuration values.")
+_command(configs, "ottla.cli.configs.describe:describe", help="Show configuration values.")
+_command(configs, "ottla.cli.configs.alter:alter", help="Change configuration values.")
 app.command(configs)
 
 groups = _group("groups", "List, describe, reset and delete consumer groups and share groups.")
-groups.command("ottla.cli.groups.list:list_groups", name="list", help="List the groups.")
-groups.command("ottla.cli.groups.describe:describe", help="Show members, offsets and lag.")
-groups.command("ottla.cli.groups.reset_offsets:reset_offsets", help="Move the offsets of a group.")
-groups.command("ottla.cli.groups.delete:delete", help="Forget a group and its offsets.")
+_command(groups, "ottla.cli.groups.list:list_groups", name="list", help="List the groups.")
+_command(groups, "ottla.cli.groups.describe:describe", help="Show members, offsets and lag.")
+_command(groups, "ottla.cli.groups.lag:lag", help="Show how far every group is behind.")
+_command(
+    groups, "ottla.cli.groups.reset_offsets:reset_offsets", help="Move the offsets of a group."
+)
+_command(groups, "ottla.cli.groups.delete:delete", help="Forget a group and its offsets.")
 app.command(groups)
 
 transactions = _group("transactions", "List, describe and abort transactions.")
-transactions.command(
+_command(
+    transactions,
     "ottla.cli.transactions.list:list_transactions",
     name="list",
     help="List the transactional ids.",
 )
-transactions.command(
-    "ottla.cli.transactions.describe:describe", help="Show a transaction and its partitions."
+_command(
+    transactions,
+    "ottla.cli.transactions.describe:describe",
+    help="Show a transaction and its partitions.",
 )
-transactions.command(
-    "ottla.cli.transactions.hanging:hanging", help="Find transactions that nobody will end."
+_command(
+    transactions,
+    "ottla.cli.transactions.hanging:hanging",
+    help="Find transactions that nobody will end.",
 )
-transactions.command(
-    "ottla.cli.transactions.abort:abort", help="Abort the open transaction of a producer."
+_command(
+    transactions,
+    "ottla.cli.transactions.abort:abort",
+    help="Abort the open transaction of a producer.",
 )
 app.command(transactions)
 
 pipeline = _group("pipeline", "Check and run pipelines on Spark.")
-pipeline.command("ottla.cli.pipelines.run:run", help="Run a pipeline.")
-pipeline.command(
-    "ottla.cli.pipelines.validate:validate", help="Find what is wrong with a pipeline."
+_command(pipeline, "ottla.cli.pipelines.run:run", help="Run a pipeline.")
+_command(
+    pipeline, "ottla.cli.pipelines.validate:validate", help="Find what is wrong with a pipeline."
 )
-pipeline.command(
+_command(
+    pipeline,
     "ottla.cli.pipelines.declarative:declarative",
     help="Run a project of Spark Declarative Pipelines.",
 )
 app.command(pipeline)
 
 table = _group("table", "Topics as Delta and Iceberg tables.")
-table.command("ottla.cli.tables.sync:sync", help="Keep a table with the records of a topic.")
-table.command("ottla.cli.tables.versions:versions", help="List the last versions of a table.")
-table.command("ottla.cli.tables.at:at", help="Find the version that holds a record.")
-table.command("ottla.cli.tables.compact:compact", help="Make few large files of many small ones.")
-table.command("ottla.cli.tables.vacuum:vacuum", help="Remove files that no version needs.")
+_command(table, "ottla.cli.tables.sync:sync", help="Keep a table with the records of a topic.")
+_command(table, "ottla.cli.tables.versions:versions", help="List the last versions of a table.")
+_command(table, "ottla.cli.tables.at:at", help="Find the version that holds a record.")
+_command(table, "ottla.cli.tables.compact:compact", help="Make few large files of many small ones.")
+_command(table, "ottla.cli.tables.vacuum:vacuum", help="Remove files that no version needs.")
 app.command(table)
 
 demo = _group("demo", "See what Ottla does, with everything that it takes.")
-demo.command(
-    "ottla.cli.demo.pipeline:pipeline", help="A broker, a load and a pipeline that counts it."
+_command(
+    demo, "ottla.cli.demo.pipeline:pipeline", help="A broker, a load and a pipeline that counts it."
 )
 app.command(demo)
 

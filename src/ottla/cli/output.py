@@ -11,6 +11,8 @@ from typing import TextIO
 
 Row = Mapping[str, object]
 
+GAP = 2  # Between columns.
+
 
 def print_json(document: object) -> None:
     print_line(json.dumps(document, indent=2, ensure_ascii=False))
@@ -64,7 +66,18 @@ def _print_on_terminal(titles: Sequence[str], cells: Sequence[Sequence[str]]) ->
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(*titles, box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    widths = [_width(index, titles, cells) for index in range(len(titles))]
+    for title, width in zip(titles, widths, strict=True):
+        table.add_column(title, min_width=width)
     for line in cells:
         table.add_row(*map(Text, line))
-    Console().print(table)
+    console = Console()
+    # Nothing is cut: titles break between words, and then lines are longer than the terminal.
+    console.width = max(console.width, sum(widths) + GAP * (len(widths) - 1))
+    console.print(table, crop=False)
+
+
+def _width(index: int, titles: Sequence[str], cells: Sequence[Sequence[str]]) -> int:
+    words = titles[index].split()
+    return max(len(text) for text in (*words, *(line[index] for line in cells)))

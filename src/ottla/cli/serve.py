@@ -29,10 +29,10 @@ def serve(
     """Start a broker.
 
     Args:
-        id: Number of this node, unique in its cluster (node.id).
-        host: Address to listen on.
-        port: Port to listen on; 0 takes a free one.
-        data: Directory of the data (log.dirs); may be given more than once.
+        id: Number of this node, unique in its cluster (node.id). [default: 1]
+        host: Address to listen on. [default: localhost]
+        port: Port to listen on; 0 takes a free one. [default: 9092]
+        data: Directory of the data (log.dirs); may be repeated. [default: data]
         config: YAML file with Kafka's configuration keys.
         set_: One configuration key as KEY=VALUE, stronger than the file; may be repeated.
         join: HOST:PORT of a node whose cluster this one is to join; may be repeated.

@@ -39,7 +39,7 @@ def describe(
     Args:
         group: Name of the group.
     """
-    document = _document(connection, group)
+    document = document_of(connection, group)
     if as_json:
         print_json(document)
         return
@@ -54,7 +54,7 @@ def describe(
         print_rows(MEMBER_COLUMNS, document["members"])
 
 
-def _document(connection: Connection, group: str) -> dict[str, Any]:
+def document_of(connection: Connection, group: str) -> dict[str, Any]:
     admin = connection.admin()
     described = connection.result(admin.describe_consumer_groups([group])[group], of=group)
     if described.state is not ConsumerGroupState.DEAD:

@@ -1,5 +1,6 @@
 """`ottla groups list`: names, protocols and states of the groups."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 from kio.schema.list_groups.v5.request import ListGroupsRequest
@@ -29,11 +30,21 @@ def list_groups(
         state: Only those in this state, such as stable or empty; may be repeated.
         protocol: Only those of this protocol; may be repeated.
     """
+    rows = group_rows(connection, state or (), protocol or ())
+    if as_json:
+        print_json(rows)
+    else:
+        print_rows(COLUMNS, rows)
+
+
+def group_rows(
+    connection: Connection, states: Sequence[str] = (), protocols: Sequence[Protocol] = ()
+) -> list[dict[str, str]]:
     request = ListGroupsRequest(
-        states_filter=tuple(map(state_filter, state or ())),
-        types_filter=tuple(protocol or ()),
+        states_filter=tuple(map(state_filter, states)),
+        types_filter=tuple(protocols),
     )
-    rows = []
+    rows: list[dict[str, str]] = []
     for broker in every_broker(connection):
         with broker:
             response = broker.call(request, VERSION)
@@ -46,8 +57,4 @@ def list_groups(
             }
             for found in response.groups
         ]
-    rows.sort(key=lambda row: str(row["group"]))
-    if as_json:
-        print_json(rows)
-    else:
-        print_rows(COLUMNS, rows)
+    return sorted(rows, key=lambda row: row["group"])

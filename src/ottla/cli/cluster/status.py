@@ -1,0 +1,32 @@
+"""`ottla cluster status`: one answer for monitoring, and an exit code."""
+
+from ottla.cli.broker_call import bootstrap_broker
+from ottla.cli.cluster_reader import ClusterReader
+from ottla.cli.connection import DEFAULT_CONNECTION, Connection
+from ottla.cli.errors import ExitCode
+from ottla.cli.output import print_json, print_line
+from ottla.cli.parameters import AsJson
+from ottla.cli.topics.unhealthy import unhealthy_rows
+
+
+def status(*, connection: Connection = DEFAULT_CONNECTION, as_json: AsJson = False) -> int:
+    """Tell whether the cluster is healthy: exit code 0, or 1 and what is wrong, or 3 if down."""
+    with bootstrap_broker(connection) as broker:
+        reader = ClusterReader(broker)
+        nodes, quorum, rows = reader.nodes(), reader.quorum(), unhealthy_rows(reader)
+    down = [node.node_id for node in nodes if node.fenced]
+    problems = [f"node {node} is down" for node in down]
+    if quorum is not None and quorum.leader < 0:
+        problems.append("the metadata quorum has no leader")
+    leaderless = sum(row["leader"] is None for row in rows)
+    if leaderless:
+        problems.append(f"partitions without a leader: {leaderless}")
+    if len(rows) > leaderless:
+        problems.append(f"partitions with replicas out of sync: {len(rows) - leaderless}")
+    if as_json:
+        print_json({"healthy": not problems, "nodes": len(nodes), "problems": problems})
+    elif problems:
+        print_line(f"unhealthy: {'; '.join(problems)}")
+    else:
+        print_line(f"healthy: {len(nodes)} nodes")
+    return ExitCode.FAILED if problems else ExitCode.OK

@@ -1,0 +1,63 @@
+"""`ottla topics delete-records`: remove the oldest records of a topic."""
+
+from typing import Annotated
+
+from confluent_kafka import TopicPartition
+from cyclopts import Parameter
+
+from ottla.cli.connection import DEFAULT_CONNECTION, Connection
+from ottla.cli.errors import CommandError, UsageError
+from ottla.cli.output import print_json, print_rows
+from ottla.cli.parameters import AsJson
+
+LATEST = "latest"
+_HIGH_WATERMARK = -1
+
+
+def delete_records(
+    topic: str,
+    /,
+    *,
+    before: Annotated[str, Parameter(name="--before")],
+    partition: list[int] | None = None,
+    connection: Connection = DEFAULT_CONNECTION,
+    as_json: AsJson = False,
+) -> None:
+    """Remove the records before an offset from each partition of a topic, for good.
+
+    Args:
+        topic: Name of the topic.
+        before: The offset to keep records from; latest removes everything that is there.
+        partition: Only this partition; may be repeated.
+    """
+    offset = _parse_offset(before)
+    existing = connection.metadata().topics.get(topic)
+    if existing is None:
+        raise CommandError(f"there is no topic {topic}; `ottla topics list` shows the topics")
+    indexes = sorted(existing.partitions)
+    for index in partition or ():
+        if index not in indexes:
+            raise CommandError(f"{topic} has no partition {index}; it has {len(indexes)}, from 0")
+    admin = connection.admin()
+    wanted = [TopicPartition(topic, index, offset) for index in partition or indexes]
+    rows = [
+        {
+            "partition": place.partition,
+            "start_offset": connection.result(
+                future, of=f"{topic}-{place.partition}"
+            ).low_watermark,
+        }
+        for place, future in admin.delete_records(wanted).items()
+    ]
+    if as_json:
+        print_json({"topic": topic, "partitions": rows})
+    else:
+        print_rows(("partition", "start_offset"), rows)
+
+
+def _parse_offset(text: str) -> int:
+    if text == LATEST:
+        return _HIGH_WATERMARK
+    if not text.isdecimal():
+        raise UsageError(f"--before {text!r} is not an offset or {LATEST}")
+    return int(text)

@@ -1,0 +1,32 @@
+"""`ottla topics disk`: how much of the nodes' disks each topic takes."""
+
+from collections import Counter
+
+from kio.schema.describe_log_dirs.v5.request import DescribeLogDirsRequest
+
+from ottla.cli.broker_call import every_broker
+from ottla.cli.connection import DEFAULT_CONNECTION, Connection
+from ottla.cli.copy_progress import DESCRIBE_LOG_DIRS_VERSION
+from ottla.cli.output import format_size, print_json, print_rows
+from ottla.cli.parameters import AsJson
+
+
+def disk(*, connection: Connection = DEFAULT_CONNECTION, as_json: AsJson = False) -> None:
+    """Show how much disk each topic takes on all nodes together, the largest first."""
+    sizes: Counter[str] = Counter()
+    replicas: Counter[str] = Counter()
+    for broker in every_broker(connection):
+        with broker:
+            response = broker.call(DescribeLogDirsRequest(topics=None), DESCRIBE_LOG_DIRS_VERSION)
+        for directory in response.results:
+            for topic in directory.topics:
+                replicas[topic.name] += len(topic.partitions)
+                sizes[topic.name] += sum(one.partition_size for one in topic.partitions)
+    rows = [
+        {"topic": name, "replicas": replicas[name], "bytes": size, "size": format_size(size)}
+        for name, size in sorted(sizes.items(), key=lambda item: (-item[1], item[0]))
+    ]
+    if as_json:
+        print_json(rows)
+    else:
+        print_rows(("topic", "replicas", "size"), rows)

@@ -1,0 +1,67 @@
+"""`ottla topics elect-leaders`: the preferred replica of each partition leads it again."""
+
+from typing import Annotated
+
+from cyclopts import Parameter
+from kio.schema.elect_leaders.v2.request import ElectLeadersRequest, TopicPartitions
+from kio.schema.types import TopicName
+from kio.static.primitive import i32
+
+from ottla.cli.broker_call import BrokerCall, bootstrap_broker, check
+from ottla.cli.cluster_reader import ClusterReader
+from ottla.cli.connection import DEFAULT_CONNECTION, Connection
+from ottla.cli.errors import CommandError, ManyErrors
+from ottla.cli.output import print_line
+from ottla.cli.reassignment import ELECT_VERSION, PREFERRED
+from ottla.cli.replica_plan import Place, by_topic
+from ottla.protocol.errors import ErrorCode
+
+
+def elect_leaders(
+    topics: Annotated[list[str] | None, Parameter(name="topic")] = None,
+    /,
+    *,
+    connection: Connection = DEFAULT_CONNECTION,
+) -> None:
+    """Let the first replica of each partition lead it, where it is in sync.
+
+    Args:
+        topics: Names of topics; without any, all of them.
+    """
+    with bootstrap_broker(connection) as broker:
+        partitions = ClusterReader(broker).partitions()
+        for topic in topics or ():
+            if not any(place.topic == topic for place in partitions):
+                raise CommandError(
+                    f"there is no topic {topic}; `ottla topics list` shows the topics"
+                )
+        wanted = [
+            place
+            for place, one in partitions.items()
+            if one.leader_id != one.replica_nodes[0] and (not topics or place.topic in topics)
+        ]
+        failures = _elect(broker, wanted) if wanted else []
+    print_line(f"{len(wanted) - len(failures)} partitions have a new leader")
+    if failures:
+        raise ManyErrors(failures)
+
+
+def _elect(broker: BrokerCall, places: list[Place]) -> list[str]:
+    """What went wrong."""
+    request = ElectLeadersRequest(
+        election_type=PREFERRED,
+        topic_partitions=tuple(
+            TopicPartitions(
+                topic=TopicName(topic), partitions=tuple(i32(one.partition) for one in found)
+            )
+            for topic, found in by_topic(places)
+        ),
+    )
+    response = broker.call(request, ELECT_VERSION)
+    check(response.error_code, "election")
+    return [
+        f"{topic.topic}-{one.partition_id}: {one.error_message or one.error_code.name}"
+        for topic in response.replica_election_results
+        for one in topic.partition_result
+        if one.error_code not in (ErrorCode.none, ErrorCode.election_not_needed)
+    ]

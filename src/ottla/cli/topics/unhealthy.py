@@ -1,0 +1,43 @@
+"""`ottla topics unhealthy`: only the partitions that lack a leader or replicas."""
+
+from typing import Any
+
+from ottla.cli.broker_call import bootstrap_broker
+from ottla.cli.cluster_reader import ClusterReader
+from ottla.cli.connection import DEFAULT_CONNECTION, Connection
+from ottla.cli.output import print_json, print_line, print_rows
+from ottla.cli.parameters import AsJson
+
+COLUMNS = ("topic", "partition", "leader", "replicas", "isr", "problem")
+
+
+def unhealthy(*, connection: Connection = DEFAULT_CONNECTION, as_json: AsJson = False) -> None:
+    """Show the partitions that have no leader, or replicas that are not in sync."""
+    with bootstrap_broker(connection) as broker:
+        rows = unhealthy_rows(ClusterReader(broker))
+    if as_json:
+        print_json(rows)
+    elif rows:
+        print_rows(COLUMNS, rows)
+    else:
+        print_line("every partition has a leader, and all replicas are in sync")
+
+
+def unhealthy_rows(reader: ClusterReader) -> list[dict[str, Any]]:
+    rows = []
+    for place, one in sorted(reader.partitions().items()):
+        missing = [node for node in one.replica_nodes if node not in one.isr_nodes]
+        if one.leader_id >= 0 and not missing:
+            continue
+        behind = f"out of sync: {', '.join(map(str, missing))}"
+        rows.append(
+            {
+                "topic": place.topic,
+                "partition": place.partition,
+                "leader": one.leader_id if one.leader_id >= 0 else None,
+                "replicas": list(one.replica_nodes),
+                "isr": list(one.isr_nodes),
+                "problem": behind if one.leader_id >= 0 else "no leader",
+            }
+        )
+    return rows
