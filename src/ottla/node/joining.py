@@ -8,7 +8,7 @@ a cluster knows the way from its own log.
 import asyncio
 import logging
 from asyncio import AbstractEventLoop
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
 from typing import Final, NamedTuple
 
@@ -81,6 +81,7 @@ class Joining:
         self._node_id = node_id
         self._filesystem = filesystem
         self._directories = directories
+        self._stranger_id: str | None = None  # The cluster of the nodes to join, if it is another.
         self._loop = loop
         self._executor = executor
         self._timeout_s = timeout_s
@@ -105,10 +106,23 @@ class Joining:
         except CannotJoin:
             return  # It knows others from its own log, or is itself the first to be asked.
         if found.cluster_id != cluster_id:
-            raise CannotJoin(
-                f"log directory {self._directories[0]} belongs to cluster {cluster_id}, and the "
-                f"nodes to join are of cluster {found.cluster_id}; give it a new directory"
-            )
+            self._stranger_id = found.cluster_id
+
+    def validate_member(self, cluster_id: str, voter_ids: Iterable[int]) -> None:
+        """Whether to go on though nodes of another cluster answer where this one is to join.
+
+        A node that knows others goes on with them: where one of them was, a node that has lost its
+        disk may have begun a cluster, which ends when it hears from this one. CannotJoin.
+        """
+        if self._stranger_id is None:
+            return
+        text = (
+            f"log directory {self._directories[0]} belongs to cluster {cluster_id}, and the "
+            f"nodes to join are of cluster {self._stranger_id}"
+        )
+        if set(voter_ids) <= {self._node_id}:
+            raise CannotJoin(f"{text}; give it a new directory to join them")
+        logger.error("%s; it goes on with the nodes that it knows", text)
 
     async def _find_place(self) -> str:
         """The id of a cluster in which no living node has this number."""

@@ -164,7 +164,7 @@ class Node:
             await self._give_up(loading)
             raise
         try:
-            await self._start_on_storage()
+            await self._start_on_storage(joining)
         except (StorageError, CorruptLog, CannotJoin, OSError, ValueError, ApiError) as error:
             await self.stop()
             raise StartError(str(error)) from error
@@ -226,10 +226,10 @@ class Node:
             patience_s=self._patience_s,
         )
 
-    async def _start_on_storage(self) -> None:
+    async def _start_on_storage(self, joining: Joining) -> None:
         await self._bind()
         server = self._bound
-        self._quorum = quorum = await self._open_quorum()
+        self._quorum = quorum = await self._open_quorum(joining)
         controller = ControllerClient(quorum.forwarding.call)
         self._registration = registration = self._make_registration(controller)
         damaged = start_replication(
@@ -349,7 +349,7 @@ class Node:
             new_socket=self._environment.new_socket,
         )
 
-    async def _open_quorum(self) -> MetadataQuorum:
+    async def _open_quorum(self, joining: Joining) -> MetadataQuorum:
         replica = await self._loop.run_in_executor(
             self._executor,
             open_replica,
@@ -360,6 +360,7 @@ class Node:
         replica.log.watch_directory(lambda: self._logs.is_in_place(self.directories[0]))
         if not (replica.voters or self._bootstrap or replica.is_alone(self._node_id)):
             raise CannotJoin(f"{self.directories[0]} is to join a cluster; say which with --join")
+        joining.validate_member(self._logs.cluster_id, (one.key.id for one in replica.voters))
         advertised = self._advertised()
         # Whom to ask who are no nodes yet, by numbers that no node has.
         bootstrap = {-2 - index: address for index, address in enumerate(self._bootstrap)}
