@@ -35,6 +35,8 @@ SEEDS_OF_PLANTS = {
     "vote-twice": 6,
     "vote-without-sync": 0,
     "commit-offsets-before-replication": 2,
+    "hold-failures": 0,
+    "log-every-attempt": 0,
 }
 
 # After a run of another seed, as when many are run, in a process that is forked.
@@ -75,6 +77,11 @@ def test_a_seed_that_failed_once_passes(seed: int) -> None:
 @pytest.mark.parametrize("seed", LONG_SEEDS_THAT_FAILED)
 def test_a_seed_that_failed_once_in_two_minutes_passes(seed: int) -> None:
     simulate("--seed", seed, "--duration", 120)
+
+
+@pytest.mark.parametrize("absent_count", [1, 2])
+def test_an_hour_without_nodes_costs_the_others_no_memory(absent_count: int) -> None:
+    simulate("--seed", 1, "--absent", absent_count, "--quiet")
 
 
 def test_promises_hold_under_faults_not_seen_before() -> None:

@@ -28,7 +28,7 @@ def main() -> int:
 
 
 def _variant(options: argparse.Namespace) -> Variant:
-    return Variant(options.plant, options.duration)
+    return Variant(options.plant, options.duration, options.absent)
 
 
 def _parse() -> argparse.Namespace:
@@ -52,6 +52,13 @@ def _parse() -> argparse.Namespace:
         "--until-failure", action="store_true", help="begin no seed after one has failed"
     )
     parser.add_argument("--plant", choices=PLANTS, help="put this bug in, to see that it is found")
+    parser.add_argument(
+        "--absent",
+        type=int,
+        choices=(1, 2),
+        metavar="NODES",
+        help="nothing but this: one or two of three nodes are gone, by default for an hour",
+    )
     parser.add_argument(
         "--duration",
         type=float,

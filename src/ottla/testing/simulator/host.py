@@ -32,6 +32,7 @@ class Host:
         self.process: Process | None = None
         self.wall_offset_ms = 0.0
         self.disk_slowness = 1.0
+        self.log_lines_count = 0  # In all lives of its process.
         self.on_death: Callable[[], object] = lambda: None
         self._chance = self.scheduler.chance(f"host {name}")
         self._rate = 1.0 + self._chance.uniform(-drift_max, drift_max)

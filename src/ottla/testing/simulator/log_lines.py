@@ -15,7 +15,10 @@ class _TraceHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         process = self._scheduler.running
-        who = process.host.name if process is not None else "simulator"
+        who = "simulator"
+        if process is not None:
+            who = process.host.name
+            process.host.log_lines_count += 1
         self._scheduler.tell(who, f"[{record.levelname.lower()}] {record.getMessage()}")
         if record.exc_info is not None:
             self._on_exception(record.exc_info[1])

@@ -4,12 +4,15 @@ Each takes the place of one decision of the product for as long as a run lasts, 
 with the faults that it shows under. They are bugs that systems like this one have had.
 """
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final
 from unittest.mock import patch
 
+from ottla.network import peers
+from ottla.network.peers import BuildFrame, Peers, PeerUnreachable, _Connection
 from ottla.protocol.hot_copy import CopyPosition
 from ottla.raft import elections
 from ottla.raft.quorum import Quorum
@@ -20,7 +23,9 @@ from ottla.replication.partition import Partition
 from ottla.replication.partition_commit_log import PartitionCommitLog
 from ottla.replication.replica_fetcher import ReplicaFetcher
 from ottla.runtime.quorum_state_file import QuorumStateFile
-from ottla.testing.simulator.profile import Profile
+from ottla.testing.simulator.profile import Profile, absence
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +104,32 @@ def _commit_offsets_before_replication(stack: ExitStack) -> None:
     _replace(stack, PartitionCommitLog, "committed_offset", property(lambda self: self.next_offset))
 
 
+def _hold_failures(stack: ExitStack) -> None:
+    """Whoever calls a peer holds the exception in a frame of its traceback: a cycle each time."""
+    send = _Connection.send
+
+    async def send_and_hold(self: _Connection, build: BuildFrame, timeout_ms: float) -> memoryview:
+        try:
+            return await send(self, build, timeout_ms)
+        except PeerUnreachable as error:
+            held = error  # noqa: F841
+            raise
+
+    _replace(stack, _Connection, "send", send_and_hold)
+
+
+def _log_every_attempt(stack: ExitStack) -> None:
+    """Peers that are gone are tried without a pause, with a line for each time."""
+    on_failed = Peers._on_failed
+
+    def log_and_fail(self: Peers, failed: _Connection, reason: str) -> None:
+        logger.warning("%s %s", failed.key[0], reason)
+        on_failed(self, failed, reason)
+
+    _replace(stack, Peers, "_on_failed", log_and_fail)
+    _replace(stack, peers, "BACKOFF_MAX_S", 0.0)
+
+
 _THREE_NODES: Final = Profile(
     nodes_count=3, plain_producers_count=0, duration_s=40.0, fault_interval_s=1.0
 )
@@ -129,4 +160,6 @@ PLANTS: Final = {
         _commit_offsets_before_replication,
         replace(_THREE_NODES, faults=("isolate", "kill", "kill_client"), consumer_members_count=2),
     ),
+    "hold-failures": Plant(_hold_failures, replace(absence(2), duration_s=600.0)),
+    "log-every-attempt": Plant(_log_every_attempt, replace(absence(1), duration_s=120.0)),
 }

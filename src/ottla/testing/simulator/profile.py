@@ -27,6 +27,21 @@ class Profile:
     quorum_size: int = 3
 
 
+def absence(count: int) -> Profile:
+    """An hour without so many of three nodes, with few clients."""
+    return Profile(
+        nodes_count=3,
+        partitions_count=1,
+        idempotent_producers_count=1,
+        plain_producers_count=0,
+        consumer_members_count=1,
+        copiers_count=1,
+        round_interval_s=10.0,
+        duration_s=3_600.0,
+        absent_count=count,
+    )
+
+
 def draw_profile(
     chance: random.Random, fault_names: Sequence[str], operation_names: Sequence[str]
 ) -> Profile:

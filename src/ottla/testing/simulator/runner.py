@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.testing.simulator.cluster import Cluster, profile_of
 from ottla.testing.simulator.plants import PLANTS, planted
-from ottla.testing.simulator.profile import Profile
+from ottla.testing.simulator.profile import Profile, absence
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -48,9 +48,15 @@ class Variant(NamedTuple):
 
     plant: str | None = None  # A bug to put in (see `plants`).
     duration_s: float | None = None  # Until faults end.
+    absent_count: int | None = None  # So many of three nodes are gone, and that is all that is.
 
     def profile(self, seed: int) -> Profile:
-        drawn = PLANTS[self.plant].profile if self.plant else profile_of(seed)
+        if self.plant:
+            drawn = PLANTS[self.plant].profile
+        elif self.absent_count is not None:
+            drawn = absence(self.absent_count)
+        else:
+            drawn = profile_of(seed)
         return replace(drawn, duration_s=self.duration_s or drawn.duration_s)
 
 

@@ -51,6 +51,8 @@ class Summary:
         command = f"{sys.executable} -m ottla.testing.simulator --seed {seed}"
         if self.variant.plant is not None:
             command += f" --plant {self.variant.plant}"
+        if self.variant.absent_count is not None:
+            command += f" --absent {self.variant.absent_count}"
         if self.variant.duration_s is not None:
             command += f" --duration {self.variant.duration_s:g}"
         return command

@@ -5,6 +5,8 @@ from ottla.testing.simulator.checkers.checker import Checker
 from ottla.testing.simulator.checkers.committed_offsets import CommittedOffsets
 from ottla.testing.simulator.checkers.committed_prefix import CommittedPrefix
 from ottla.testing.simulator.checkers.high_watermark import HighWatermark
+from ottla.testing.simulator.checkers.log_lines import LogLines
+from ottla.testing.simulator.checkers.memory import Memory
 from ottla.testing.simulator.checkers.no_duplicates import NoDuplicates
 from ottla.testing.simulator.checkers.one_owner import OneOwner
 from ottla.testing.simulator.checkers.order import Order
@@ -25,4 +27,6 @@ def all_checkers() -> list[Checker]:
         SingleLeader(),
         HighWatermark(),
         CommittedPrefix(),
+        Memory(),
+        LogLines(),
     ]
