@@ -36,6 +36,7 @@ logger = logging.getLogger(__name__)
 RETRY_S: Final = 0.1
 REFUSED_RETRY_FIRST_S: Final = 0.2  # More than `PROPOSE_AGAIN_MS`.
 REFUSED_RETRY_MAX_S: Final = 5.0
+RETRY_MAX_S: Final = 1.0
 
 # The controller says that the change was not made, and that this is its last word.
 _REFUSED: Final = frozenset({ErrorCode.ineligible_replica, ErrorCode.operation_not_attempted})
@@ -88,6 +89,7 @@ class IsrChanges:
         self._is_running = False
         self._refused: dict[Partition, None] = {}
         self._refused_retry_s = REFUSED_RETRY_FIRST_S
+        self._retry_s = RETRY_S  # It grows as long as the controller takes nothing.
 
     def submit(self, partition: Partition) -> None:
         """The partition's followers have a pending change."""
@@ -101,7 +103,7 @@ class IsrChanges:
             while self._waiting:
                 proposals = dict(self._take())
                 if proposals and not await self._send(proposals):
-                    await asyncio.sleep(RETRY_S)
+                    await asyncio.sleep(self._retry_s)
         finally:
             self._is_running = False
 
@@ -120,9 +122,12 @@ class IsrChanges:
             if response.error_code is not ErrorCode.none:
                 raise ApiError(response.error_code)
         except ApiError as error:
-            logger.info("in-sync changes could not be proposed: %s", error)
+            if self._retry_s == RETRY_S:
+                logger.info("in-sync changes are proposed until they are taken: %s", error)
+            self._retry_s = min(self._retry_s * 2, RETRY_MAX_S)
             self._waiting |= {proposal.partition: None for proposal in proposals.values()}
             return False
+        self._retry_s = RETRY_S
         for topic in response.topics:
             for result in topic.partitions:
                 if topic.topic_id is not None:

@@ -88,6 +88,7 @@ class TransactionCompletion:
 
     async def _complete(self, transactional_id: str) -> None:
         delay_s = RETRY_FIRST_S
+        told = False
         written: Written = set()
         while True:
             try:
@@ -96,12 +97,13 @@ class TransactionCompletion:
             except ApiError as error:
                 if error.code is ErrorCode.not_coordinator:
                     return  # Whoever is it now finds the transaction undone.
-                logger.log(
-                    logging.DEBUG if delay_s < RETRY_MAX_S else logging.WARNING,
-                    "the transaction of %s is not completed yet: %s",
-                    transactional_id,
-                    error,
-                )
+                if delay_s >= RETRY_MAX_S and not told:
+                    told = True
+                    logger.warning(
+                        "the transaction of %s is not completed yet, and is tried on: %s",
+                        transactional_id,
+                        error,
+                    )
             await asyncio.sleep(delay_s)
             delay_s = min(delay_s * 2, RETRY_MAX_S)
 
