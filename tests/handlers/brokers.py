@@ -178,6 +178,9 @@ class FakeSession:
     def let_pass(self, _overtakers):
         pass
 
+    def become_peer(self):
+        pass
+
     def call_on_close(self, callback):
         pass
 
