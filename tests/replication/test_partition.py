@@ -4,7 +4,7 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tests.storage.batches import NOW_MS, open_log, produced
+from tests.storage.batches import NOW_MS, append, open_log, produced
 
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.hot_fetch import EpochEndOffset
@@ -427,3 +427,20 @@ def test_readers_at_many_places_each_get_their_own_bytes() -> None:
                 assert found.next_offset == offset + 1
 
     asyncio.run(run())
+
+
+def test_a_follower_that_asks_again_for_what_it_got_has_it_checked():
+    filesystem = FaultyFilesystem()
+    log = open_log(filesystem)
+    append(log, b"a" * 40)
+    log.flush()
+    partition = Partition(log, FlushPolicy.OS, None)
+    partition.on_asked(2, 0)
+    assert log.segments[0].unverified == ()
+    filesystem.flip_bit(log.segments[0].path, 80)
+    assert partition.read_to_end(0, 1000) is not None, "nobody looks at what was verified"
+    partition.sent_offsets[2] = 0
+    partition.on_asked(2, 0)
+    with pytest.raises(ApiError, match="checksum"):
+        partition.read_to_end(0, 1000)
+    assert [suspect.base_offset for suspect in log.home.suspects] == [0]

@@ -253,6 +253,7 @@ class FollowerSession:
             if diverging is not None:
                 return PartitionData(asked.partition, diverging_epoch=diverging)
             if copied.is_asked_anew:
+                partition.on_asked(self._replica_id, asked.fetch_offset)
                 self._note_progress(partition, asked)
                 copied.is_asked_anew = False
         except ApiError as error:
@@ -333,6 +334,8 @@ class FollowerSession:
                 copied.sent_high_watermark = data.high_watermark
                 copied.sent_log_start_offset = data.log_start_offset
                 self._spend(copied.partition, data.records)
+                if data.records is not None and copied.partition is not None:
+                    copied.partition.sent_offsets[self._replica_id] = copied.asked.fetch_offset
         self._settle(outcome)
         answer = [(copied.key[0], data) for copied, data in news]
         if not self.id:

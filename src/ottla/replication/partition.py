@@ -68,6 +68,7 @@ class Partition:
         "leader_epoch",
         "log",
         "refused_writes",
+        "sent_offsets",
         "transaction_guards",
     )
 
@@ -92,6 +93,7 @@ class Partition:
         self._read_hints: dict[int, ReadHint] = {}  # By the offset of the next read.
         self.transaction_guards = TransactionGuards()
         self.refused_writes = RefusedWrites()
+        self.sent_offsets: dict[int, int] = {}  # By follower: where the records began that it got.
 
     def become_leader(
         self,
@@ -124,6 +126,7 @@ class Partition:
         """Stop leading: whoever waits here is sent elsewhere."""
         self.is_leader = False
         self.followers = None
+        self.sent_offsets.clear()
         self.committed_waiters.fail(error)
         self.flushed_waiters.fail(error)
         self.deleted_waiters.fail(error)
@@ -266,6 +269,11 @@ class Partition:
 
     def stop_waiting(self, waiter: Callable[[], None]) -> None:
         self._fetch_waiters.pop(waiter, None)
+
+    def on_asked(self, follower_id: int, offset: int) -> None:
+        """A follower asks again for what it got: perhaps it was damaged, or never arrived."""
+        if self.sent_offsets.pop(follower_id, None) == offset:
+            self.log.distrust(offset)
 
     def on_follower_fetch(self, fetch: FollowerFetch, now_ms: float) -> bool:
         """A follower has all before its offset; True when it makes the in-sync set grow."""

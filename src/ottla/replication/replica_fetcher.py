@@ -257,6 +257,9 @@ class ReplicaFetcher:
                 partition.append_copied(records)
             partition.follow_log_start(data.log_start_offset)
         except (ApiError, RecordError) as error:
+            if isinstance(error, RecordError) and copy.backoff_ms == BACKOFF_FIRST_MS:
+                place, leader = partition.log.topic_partition, self.leader_id
+                logger.error("%s: broker %d sent damaged records: %s", place, leader, error)
             self._leave_out(copy, str(error))
             return False
         partition.follow_high_watermark(data.high_watermark)

@@ -41,7 +41,7 @@ from ottla.storage.log_directory import LogDirectory
 from ottla.storage.log_history import LogHistory
 from ottla.storage.log_lookups import LogLookups
 from ottla.storage.producer_state import EXPIRATION_MS
-from ottla.storage.reading import FoundTimestamp, LogSlice, Place, ReadHint
+from ottla.storage.reading import FoundTimestamp, LogSlice, Place, ReadHint, index_of
 from ottla.storage.recovery import LoadedLog, LoadRequest, load_log
 from ottla.storage.retention import expired_count, passed_count
 from ottla.storage.segment import Segment
@@ -220,6 +220,12 @@ class PartitionLog:
                 return False
             segment.damage = damage
             return True
+
+    def distrust(self, offset: int) -> None:
+        """The segment that has this offset is checked again before it is read."""
+        segments = self._local.segments
+        segment = segments[index_of(segments, offset)]
+        segment.unverified = ((0, segment.size),) if segment.size else ()
 
     def _on_damage(self, error: CorruptLog) -> None:
         """A reader met it. The segment is examined before anybody else is served from there."""

@@ -295,6 +295,8 @@ class _Recovery:
         if header.base_offset > self._next_offset and self._leaves_a_gap(header):
             raise CorruptBatch(f"offset {header.base_offset} comes after {self._next_offset}")
         epoch, latest = header.partition_leader_epoch, self._epoch
+        if header.base_offset >= self._request.recovery_point:
+            return
         is_last = segment is self.segments[-1] and batch.position + header.size == segment.size
         if -1 < epoch < latest or (is_last and epoch > self._epoch_max(header.base_offset)):
             raise CorruptBatch(f"leader epoch {epoch} comes after {latest}")
