@@ -19,7 +19,7 @@ from ottla.storage.broker_config import (
     LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS,
     LOG_RETENTION_CHECK_INTERVAL_MS,
 )
-from ottla.storage.manager import LogManager
+from ottla.storage.manager import SCRUBS_PER_SECOND, LogManager
 
 LATE_REQUESTS_INTERVAL_MS = 250
 OVERDUE_FLUSHES_INTERVAL_MS = 1_000
@@ -27,7 +27,7 @@ REMOVAL_INTERVAL_MS = 1_000
 DIRECTORIES_INTERVAL_MS = 1_000
 ROOM_INTERVAL_MS = 500
 REFUSED_PARTITIONS_INTERVAL_MS = 1_000
-SCRUB_INTERVAL_MS = 1_000  # What is checked in each turn is the rate of a second.
+SCRUB_INTERVAL_MS = 1_000 / SCRUBS_PER_SECOND
 
 
 class Housekeeping:

@@ -57,6 +57,7 @@ from ottla.storage.throttle import Throttle
 
 _logger = logging.getLogger(__name__)
 
+SCRUBS_PER_SECOND = 4  # In short turns, for a thread that computes holds up the event loop.
 _CLOSING_THREADS_MIN = 8  # They wait for syncs, which the disk does together.
 
 
@@ -344,13 +345,13 @@ class LogManager:
         return count > 0
 
     def scrub(self) -> None:
-        """Once a second: check a little of each directory, and at once what looked damaged."""
+        """SCRUBS_PER_SECOND times: check a little of each directory, and what looked damaged."""
         for home, scrubber in self._scrubbers.items():
             if home.failure is None and not self._stopping.is_set():
                 self._attempt(home, partial(self._scrub, scrubber))
 
     def _scrub(self, scrubber: DirectoryScrubber, _home: LogDirectory) -> None:
-        scrubber.step(dict(self._logs), self._scrub_bytes)
+        scrubber.step(dict(self._logs), self._scrub_bytes // SCRUBS_PER_SECOND)
 
     def remove_discarded(self) -> None:
         """Remove the files of deleted logs and segments whose delay is over."""

@@ -11,6 +11,7 @@ that are wrong are made anew. Replication repairs what it can (see `replication.
 
 import json
 import logging
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
@@ -28,6 +29,8 @@ from ottla.storage.segment import Segment
 _logger = logging.getLogger(__name__)
 
 STATE_FILE: Final = ".ottla_scrub"
+
+_SEGMENT_BYTES_MIN: Final = 1 << 16  # What a small segment counts for: opening it costs, too.
 
 OnDamage = Callable[[PartitionLog], object]
 
@@ -87,6 +90,7 @@ class DirectoryScrubber:
         self._next: _Next | None = _BEGINNING  # None after the last segment of a pass.
         self._pass_began_ms = now_ms()
         self._work: _Work | None = None
+        self._order: list[TopicPartition] = []  # Of this pass.
         self._written: bytes | None = None
         self.damage_count = 0  # Found since the process began.
         self.bytes_count = 0
@@ -131,7 +135,7 @@ class DirectoryScrubber:
             if work is None:
                 return
             self._work = work
-            left -= max(self._go_on(work, left), 1)
+            left -= max(self._go_on(work, left), _SEGMENT_BYTES_MIN)
 
     def examine_suspects(self, logs: Mapping[TopicPartition, PartitionLog]) -> None:
         while self._home.suspects:
@@ -150,9 +154,12 @@ class DirectoryScrubber:
             if 0 <= now_ms - self._pass_began_ms < self._interval_ms:
                 return None
             self._next, self._pass_began_ms = _BEGINNING, now_ms
-        for topic_partition in sorted(key for key in logs if key >= self._next[:2]):
-            log = logs[topic_partition]
-            if log.home is not self._home:
+            self._order = []
+        if len(self._order) != len(logs):
+            self._order = sorted(logs)
+        for topic_partition in self._order[bisect_left(self._order, self._next[:2]) :]:
+            log = logs.get(topic_partition)
+            if log is None or log.home is not self._home:
                 continue
             for place in log.ends()[:-1]:
                 key = _Next(*topic_partition, place.segment.base_offset)
