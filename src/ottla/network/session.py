@@ -41,6 +41,7 @@ from ottla.network.partial import (
     unpack_size,
 )
 from ottla.network.stalls import Patience, Transfer
+from ottla.network.turns import FRAMES_BETWEEN_LOOKS
 from ottla.protocol.errors import ProtocolError
 
 __all__ = ["NOBODY", "Overtakers", "Reply", "Session"]
@@ -264,8 +265,7 @@ class Session(asyncio.BufferedProtocol):
         size_max = hub.config.request_bytes_max
         answers = self._answers
         pending = answers.pending
-        turns = hub.turns
-        turn_end_ms = turns.begin()
+        look_at_count, turn_end_ms = hub.turns.begin()
         position = count = 0
         self._partial = None
         try:
@@ -281,8 +281,10 @@ class Session(asyncio.BufferedProtocol):
                 self._frame_size = size
                 count += 1
                 dispatch(self, view[start:position])
-                if turns.is_over(turn_end_ms, count) and position < end and not self._halted:
-                    self._halt()
+                if count >= look_at_count and position < end and not self._halted:
+                    look_at_count += FRAMES_BETWEEN_LOOKS
+                    if hub.turns.is_over(turn_end_ms):
+                        self._halt()
         except ProtocolError as error:
             self._refuse(error)
         except Exception:

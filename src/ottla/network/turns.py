@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 TURN_MS: Final = 5.0
-FRAMES_BETWEEN_LOOKS: Final = 8  # At the clock; a power of two.
+FRAMES_BETWEEN_LOOKS: Final = 64  # At the clock.
 
 
 class Turns:
@@ -21,13 +21,14 @@ class Turns:
         self._monotonic_ms = monotonic_ms
         self._line: deque[Callable[[], None]] = deque()
 
-    def begin(self) -> float:
-        """When a turn that begins now ends."""
-        return 0.0 if self._line else self._monotonic_ms() + TURN_MS
+    def begin(self) -> tuple[int, float]:
+        """After how many requests to ask whether the turn that begins now is over, and its end."""
+        if self._line:
+            return 1, 0.0
+        return FRAMES_BETWEEN_LOOKS, self._monotonic_ms() + TURN_MS
 
-    def is_over(self, end_ms: float, count: int) -> bool:
-        """After so many requests."""
-        return not end_ms or (not count % FRAMES_BETWEEN_LOOKS and self._monotonic_ms() >= end_ms)
+    def is_over(self, end_ms: float) -> bool:
+        return self._monotonic_ms() >= end_ms
 
     def wait(self, go_on: Callable[[], None]) -> None:
         if not self._line:
