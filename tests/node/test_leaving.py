@@ -11,7 +11,6 @@ NEVER = 3600.0
 @pytest.fixture
 def patient(monkeypatch):
     """Nothing ends by time."""
-    monkeypatch.setattr(leaving, "LEAVE_TIMEOUT_S", NEVER)
     monkeypatch.setattr(leaving, "NO_CONTROLLER_TIMEOUT_S", NEVER)
     return monkeypatch
 
@@ -31,9 +30,9 @@ class Leave:
             raise
 
 
-def run(leave, is_needed=lambda: True, has_controller=lambda: True):
+def run(leave, is_needed=lambda: True, has_controller=lambda: True, timeout_s=NEVER):
     async def main():
-        await leave_in_order(leave, is_needed, has_controller)
+        await leave_in_order(leave, is_needed, has_controller, timeout_s)
         await asyncio.sleep(0)
 
     asyncio.run(main())
@@ -72,10 +71,10 @@ def test_a_controller_that_does_not_come_is_not_waited_for(patient, caplog):
     assert "stopping without leave" in caplog.text
 
 
-def test_a_controller_that_does_not_answer_is_not_waited_for(patient, caplog):
-    patient.setattr(leaving, "LEAVE_TIMEOUT_S", 0.0)
+@pytest.mark.usefixtures("patient")
+def test_a_controller_that_does_not_answer_is_not_waited_for(caplog):
     leave = Leave()
-    run(leave)
+    run(leave, timeout_s=0.0)
     assert leave.state == "given up"
     assert "stopping without leave" in caplog.text
 

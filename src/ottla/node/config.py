@@ -53,6 +53,20 @@ BROKER_RACK = ConfigKey(
     "",
     "The rack or zone of this node; replicas of a partition are spread over racks.",
 )
+CONTROLLED_SHUTDOWN_ENABLE = ConfigKey(
+    "controlled.shutdown.enable",
+    ConfigType.BOOLEAN,
+    True,
+    "Whether a node that stops first lets other nodes lead its partitions.",
+)
+CONTROLLED_SHUTDOWN_TIMEOUT_MS = ConfigKey(
+    "controlled.shutdown.timeout.ms",
+    ConfigType.INT,
+    5_000,
+    "How long a node that stops waits for others: to lead its partitions, to hear of it, to read"
+    " their answers. Then it closes its logs and ends.",
+    at_least(0),
+)
 
 QUORUM_BOOTSTRAP_SERVERS: ConfigKey[tuple[str, ...]] = ConfigKey(
     "controller.quorum.bootstrap.servers",
@@ -84,6 +98,8 @@ OTTLA_VERSION = ConfigKey(
 NODE_KEYS: tuple[ConfigKey[Any], ...] = (
     NODE_ID,
     BROKER_RACK,
+    CONTROLLED_SHUTDOWN_ENABLE,
+    CONTROLLED_SHUTDOWN_TIMEOUT_MS,
     QUORUM_BOOTSTRAP_SERVERS,
     QUORUM_JOIN_TIMEOUT_MS,
     OTTLA_VERSION,

@@ -11,7 +11,6 @@ from typing import Final
 
 logger = logging.getLogger(__name__)
 
-LEAVE_TIMEOUT_S: Final = 5.0
 NO_CONTROLLER_TIMEOUT_S: Final = 1.0
 _LOOK_S: Final = 0.05
 
@@ -20,21 +19,27 @@ async def leave_in_order(
     leave: Callable[[], Awaitable[None]],
     is_needed: Callable[[], bool],
     has_controller: Callable[[], bool],
+    timeout_s: float,
 ) -> None:
     """`leave` returns when this node may stop; `is_needed` says whether another could take over."""
     if not is_needed():
         return
     loop = asyncio.get_running_loop()
     leaving = asyncio.ensure_future(leave())
-    end = loop.time() + LEAVE_TIMEOUT_S
+    end = loop.time() + timeout_s
     controller_seen = loop.time()
     while not leaving.done() and is_needed():
         await asyncio.wait([leaving], timeout=_LOOK_S)
         now = loop.time()
         if has_controller():
             controller_seen = now
-        if now > end or now - controller_seen > NO_CONTROLLER_TIMEOUT_S:
-            logger.warning("stopping without leave: the controller does not answer in time")
+        if now - controller_seen > NO_CONTROLLER_TIMEOUT_S:
+            logger.warning("stopping without leave: the cluster has no controller now")
+            break
+        if now > end:
+            logger.warning(
+                "stopping without leave: no other node took over within %.1f s", timeout_s
+            )
             break
     if leaving.done():
         leaving.result()

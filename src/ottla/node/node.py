@@ -12,6 +12,7 @@ import asyncio
 import dataclasses
 import logging
 from collections.abc import Mapping
+from typing import Final
 
 from ottla.controller.config import BROKER_HEARTBEAT_INTERVAL_MS, BROKER_SESSION_TIMEOUT_MS
 from ottla.controller.directories import names_directories
@@ -30,7 +31,13 @@ from ottla.node.beginning import (
     save_claim,
 )
 from ottla.node.cluster_minimum import warn_of_other_minimum
-from ottla.node.config import BROKER_RACK, QUORUM_BOOTSTRAP_SERVERS, QUORUM_JOIN_TIMEOUT_MS
+from ottla.node.config import (
+    BROKER_RACK,
+    CONTROLLED_SHUTDOWN_ENABLE,
+    CONTROLLED_SHUTDOWN_TIMEOUT_MS,
+    QUORUM_BOOTSTRAP_SERVERS,
+    QUORUM_JOIN_TIMEOUT_MS,
+)
 from ottla.node.coordination import Coordination, start_coordination
 from ottla.node.deleted_topics import DeletedTopics
 from ottla.node.dynamic_configs import DynamicConfigs
@@ -45,6 +52,7 @@ from ottla.node.quorum import MetadataQuorum, QuorumSettings, open_replica
 from ottla.node.registration import SESSIONS_WAITED, BrokerIdentity, Registration
 from ottla.node.replication import broker_address, expect_brokers, start_replication
 from ottla.node.serving import make_broker
+from ottla.node.stopping import Stopping
 from ottla.node.voting import Voting
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.raft.quorum import Identity
@@ -61,6 +69,8 @@ from ottla.storage.directory_identity import WrongDirectory
 from ottla.storage.errors import CorruptLog, StorageError
 
 logger = logging.getLogger(__name__)
+
+SESSIONS_GRACE_S: Final = 1.0
 
 
 def _refuse_early(session: Session, _: memoryview) -> None:
@@ -278,24 +288,29 @@ class Node:
         Other brokers lead what this one led, if there are any. Sessions end before the tasks that
         would serve their requests.
         """
-        await self._leave()
+        budget_s = self._values[CONTROLLED_SHUTDOWN_TIMEOUT_MS] / 1000
+        stopping = Stopping(budget_s, self._loop.time)
+        if self._values[CONTROLLED_SHUTDOWN_ENABLE]:
+            await stopping.wait("other nodes to take over", self._leave(stopping.left_s))
         if self._server is not None:
             await self._server.stop_accepting()
         self._replicas.fail(ApiError(ErrorCode.not_leader_or_follower, "the broker stops"))
         if self._quorum is not None:
-            await self._quorum.stop()
-        await self._stop_server()
+            await stopping.wait("the quorum to hear of it", self._quorum.stop())
+        grace_s = min(SESSIONS_GRACE_S, stopping.left_s)
+        await stopping.wait("clients to read their answers", self._stop_server(grace_s))
         self._peers.close()
-        await self._supervisor.stop()
-        await self._loop.run_in_executor(self._executor, self._close_storage)
+        await stopping.wait("its tasks to end", self._supervisor.stop())
+        closing = self._loop.run_in_executor(self._executor, self._close_storage)
+        await stopping.wait("the disk, to close the logs", closing)
         self._environment.shut_down()
         logger.info("node %d has stopped", self._node_id)
 
-    async def _stop_server(self) -> None:
+    async def _stop_server(self, grace_s: float = SESSIONS_GRACE_S) -> None:
         if self._server is not None:
-            await self._server.stop()
+            await self._server.stop(grace_s)
 
-    async def _leave(self) -> None:
+    async def _leave(self, timeout_s: float) -> None:
         registration, quorum = self._registration, self._quorum
         if registration is not None and quorum is not None:
             await leave_in_order(
@@ -305,6 +320,7 @@ class Node:
                     for broker in self._feed.image.active_brokers()
                 ),
                 lambda: quorum.leadership.leader_id is not None,
+                timeout_s,
             )
 
     def _make_registration(self, controller: ControllerClient) -> Registration:

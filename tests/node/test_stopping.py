@@ -1,0 +1,46 @@
+import asyncio
+
+import pytest
+
+from ottla.node import stopping
+from ottla.node.stopping import Stopping
+
+
+def test_one_budget_is_for_all_waits() -> None:
+    now = 100.0
+    stop = Stopping(5.0, lambda: now)
+    assert stop.left_s == 5.0
+    now += 4.0
+    assert stop.left_s == 1.0
+    now += 4.0
+    assert stop.left_s == 0.0
+
+
+def test_it_is_said_what_is_waited_for_if_that_takes_long(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(stopping, "PATIENCE_S", 0.0)
+    caplog.set_level("INFO")
+
+    async def main() -> str:
+        ready = asyncio.Event()
+        asyncio.get_running_loop().call_later(0.01, ready.set)
+
+        async def work() -> str:
+            await ready.wait()
+            return "done"
+
+        return await Stopping(5.0, asyncio.get_running_loop().time).wait("the tide", work())
+
+    assert asyncio.run(main()) == "done"
+    assert caplog.messages == ["stopping: waiting for the tide"]
+
+
+def test_what_is_quick_is_not_mentioned(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+
+    async def main() -> None:
+        await Stopping(5.0, asyncio.get_running_loop().time).wait("the tide", asyncio.sleep(0))
+
+    asyncio.run(main())
+    assert caplog.messages == []
