@@ -46,7 +46,7 @@ def test_records_are_deleted(ottla: Ottla, bootstrap: str) -> None:
 
 def test_a_healthy_cluster(ottla: Ottla, bootstrap: str) -> None:
     outcome = ottla("cluster", "status", bootstrap=bootstrap)
-    assert (outcome.exit_code, outcome.output) == (0, "healthy: 1 nodes\n")
+    assert (outcome.exit_code, outcome.output) == (0, "healthy: 1 node\n")
     assert ottla("topics", "unhealthy", "--json", bootstrap=bootstrap).json == []
     elected = ottla("topics", "elect-leaders", TOPIC, bootstrap=bootstrap)
     assert (elected.exit_code, elected.output) == (0, "0 partitions have a new leader\n")
@@ -67,3 +67,24 @@ def test_the_lag_of_all_groups(ottla: Ottla, bootstrap: str) -> None:
     assert row["members"] == 0
     assert row["lag"] <= 2  # A partition that nothing was read of has no offset, and no lag.
     ottla("groups", "delete", "everyday", bootstrap=bootstrap)
+
+
+def test_features_are_listed_and_upgraded(ottla: Ottla, own_broker: BrokerProcess) -> None:
+    address = own_broker.bootstrap
+    rows = {
+        row["feature"]: row for row in ottla("features", "list", "--json", bootstrap=address).json
+    }
+    assert rows["transaction.version"] == {
+        "feature": "transaction.version",
+        "level": 2,
+        "lowest": 0,
+        "highest": 2,
+    }
+    nothing = ottla("features", "upgrade", bootstrap=address)
+    assert (nothing.exit_code, nothing.output) == (0, "there is nothing to upgrade\n")
+    lower = ottla("features", "upgrade", "transaction.version", "--level", "1", bootstrap=address)
+    assert lower.exit_code == 1
+    assert "ask for a downgrade" in lower.errors
+    unknown = ottla("features", "upgrade", "no.such", bootstrap=address)
+    assert unknown.exit_code == 1
+    assert "there is no feature no.such" in unknown.errors

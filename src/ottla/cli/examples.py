@@ -11,6 +11,8 @@ EXAMPLES: Final = {
     "cluster up": "ottla cluster up --nodes 3",
     "cluster status": "ottla cluster status || echo 'the cluster needs attention'",
     "completion": "ottla completion bash > ottla.bash",
+    "features list": "ottla features list",
+    "features upgrade": "ottla features upgrade transaction.version --level 2",
     "node list": "ottla node list --json",
     "node drain": "ottla node drain 3 --throttle 50MB",
     "node undrain": "ottla node undrain 3",

@@ -52,6 +52,16 @@ _command(cluster, "ottla.cli.cluster.status:status", help="Tell whether the clus
 _command(cluster, "ottla.cli.cluster.up:up", help="Start a cluster on this machine.")
 app.command(cluster)
 
+features = _group("features", "Show and raise the feature levels of a cluster.")
+_command(
+    features,
+    "ottla.cli.features.list:list_features",
+    name="list",
+    help="List the features and their levels.",
+)
+_command(features, "ottla.cli.features.upgrade:upgrade", help="Raise features to a new level.")
+app.command(features)
+
 node = _group("node", "List, drain, undrain and remove the nodes of a cluster.")
 _command(
     node, "ottla.cli.nodes.list:list_nodes", name="list", help="List the nodes of the cluster."

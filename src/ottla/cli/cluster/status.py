@@ -28,5 +28,5 @@ def status(*, connection: Connection = DEFAULT_CONNECTION, as_json: AsJson = Fal
     elif problems:
         print_line(f"unhealthy: {'; '.join(problems)}")
     else:
-        print_line(f"healthy: {len(nodes)} nodes")
+        print_line(f"healthy: {len(nodes)} {'node' if len(nodes) == 1 else 'nodes'}")
     return ExitCode.FAILED if problems else ExitCode.OK

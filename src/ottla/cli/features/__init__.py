@@ -1,0 +1,1 @@
+"""`ottla features`, one file per command."""

@@ -1,0 +1,40 @@
+"""`ottla features list`: the levels that the cluster has, and could have."""
+
+from typing import Any, Final
+
+from kio.schema.api_versions.v4.request import ApiVersionsRequest
+
+from ottla.cli.broker_call import BrokerCall, bootstrap_broker, check
+from ottla.cli.connection import DEFAULT_CONNECTION, Connection
+from ottla.cli.output import print_json, print_rows
+from ottla.cli.parameters import AsJson
+
+COLUMNS: Final = ("feature", "level", "lowest", "highest")
+_VERSION: Final = 4
+
+
+def list_features(*, connection: Connection = DEFAULT_CONNECTION, as_json: AsJson = False) -> None:
+    """List the features of the cluster, and the levels that this broker knows."""
+    with bootstrap_broker(connection) as broker:
+        rows = feature_rows(broker)
+    if as_json:
+        print_json(rows)
+    else:
+        print_rows(COLUMNS, rows)
+
+
+def feature_rows(broker: BrokerCall) -> list[dict[str, Any]]:
+    """A feature without a level is off."""
+    request = ApiVersionsRequest(client_software_name="ottla-cli", client_software_version="1")
+    response = broker.call(request, _VERSION)
+    check(response.error_code, "features")
+    levels = {one.name: int(one.max_version_level) for one in response.finalized_features}
+    return [
+        {
+            "feature": one.name,
+            "level": levels.get(one.name, 0),
+            "lowest": int(one.min_version),
+            "highest": int(one.max_version),
+        }
+        for one in sorted(response.supported_features, key=lambda one: one.name)
+    ]
