@@ -98,7 +98,7 @@ class LogDirectory:
 
     def check_online(self) -> None:
         if self.failure is not None:
-            raise self.failure
+            raise self.failure.with_traceback(None)  # It is raised often, and would gather frames.
 
     def check_in_place(self) -> None:
         """OSError when somebody has removed or replaced the directory under the running node.

@@ -309,8 +309,12 @@ class _Recovery:
         return segment.base_offset + RELATIVE_OFFSET_MAX + 1
 
     def _epoch_max(self, offset: int) -> int:
-        """Of the last batch, which no other one follows that would show that it is too large."""
-        if offset >= self._request.recovery_point or self._known_epoch < 0:
+        """Of the last batch, which no other one follows that would show that it is too large.
+
+        The metadata's recovery point runs ahead of its checkpoint of epochs (`checks_all`).
+        """
+        request = self._request
+        if request.checks_all or offset >= request.recovery_point or self._known_epoch < 0:
             return EPOCH_MAX
         return max(self._known_epoch, self._epoch)
 

@@ -20,6 +20,7 @@ SEEDS_THAT_FAILED = (
     747394590,  # The disk failed when the quorum began again after the disk had been full.
     747394962,  # A leader that others had replaced told an idempotent producer of a gap.
     747394713,  # A checker took for written what waited for a slow disk.
+    394585661,  # A node did not start because its checkpoint of epochs was behind its log.
 )
 LONG_SEEDS_THAT_FAILED = (
     490293431,  # A follower cut its log twice, the second time after it had copied anew.
