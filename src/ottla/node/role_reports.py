@@ -1,6 +1,7 @@
 """Tells operators what becomes of the partitions of this node: who leads them, who is in sync.
 
-Who is in sync is told by the leader, which knows why; why leaders moved, by the controller.
+Who is in sync is told by the leader, which knows why; why leaders moved, and whether that is bad,
+by the controller.
 """
 
 import logging
@@ -23,10 +24,9 @@ def role_reports(node_id: int, loop: AbstractEventLoop) -> RoleListener:
 
     def on_new_leader(partition: Partition, leader: int) -> None:
         names = {node_id: "this node", NO_LEADER: "none"}
-        level = logging.WARNING if leader == NO_LEADER else logging.INFO
         detail = names.get(leader, f"node {leader}")
         name = str(partition.log.topic_partition)
-        summaries.note_partition(_NEW_LEADERS, "leader", detail, name, level)
+        summaries.note_partition(_NEW_LEADERS, "leader", detail, name)
 
     def on_new_isr(
         partition: Partition, before: tuple[int, ...], after: tuple[int, ...], reason: str

@@ -75,19 +75,23 @@ def _broker_level(image: MetadataImage, records: tuple[object, ...]) -> int | No
 
 
 def _partition_changes(image: MetadataImage, records: tuple[object, ...]) -> Iterator[_Change]:
+    """A broker that has just registered leads again as soon as it has read the metadata."""
+    is_restart = any(isinstance(record, RegisterBrokerRecord) for record in records)
+    leaderless_level = logging.INFO if is_restart else logging.WARNING
     for record in records:
         if isinstance(record, PartitionChangeRecord):
             topic = image.topics_by_id.get(record.topic_id)
             before = None if topic is None else topic.partitions.get(record.partition_id)
             if topic is not None and before is not None:
-                yield from _changes_of(f"{topic.name}-{record.partition_id}", before, record)
+                name = f"{topic.name}-{record.partition_id}"
+                yield from _changes_of(name, before, record, leaderless_level)
 
 
 def _changes_of(
-    partition: str, before: PartitionRecord, record: PartitionChangeRecord
+    partition: str, before: PartitionRecord, record: PartitionChangeRecord, leaderless_level: int
 ) -> Iterator[_Change]:
     if record.leader not in (LEADER_UNCHANGED, before.leader):
-        level = logging.WARNING if record.leader == NO_LEADER else logging.INFO
+        level = leaderless_level if record.leader == NO_LEADER else logging.INFO
         detail = f"{_leader_text(before.leader)} -> {_leader_text(record.leader)}"
         yield _Change(_LEADER, detail, partition, level)
     if record.isr is not None:
