@@ -149,6 +149,10 @@ def test_an_answer_that_is_late_ends_the_connection(run: Run) -> None:
     async def main() -> None:
         async with serving(answers) as server, calling() as peers:
             address = address_of(server)
+            first = asyncio.ensure_future(ask(peers, address, b"first"))
+            await until(lambda: answers.waiting)  # It is connected.
+            answers.send_all()
+            await first
             patient = asyncio.ensure_future(ask(peers, address, b"a"))
             with pytest.raises(PeerUnreachable, match="did not answer within 10 ms"):
                 await ask(peers, address, b"b", timeout_ms=10)

@@ -41,7 +41,9 @@ def test_a_port_in_use(running: BrokerProcess, tmp_path: Path) -> None:
 
 
 def test_an_address_of_another_machine(tmp_path: Path) -> None:
-    code, line = refusal("--data", tmp_path / "data", "--host", "192.0.2.1", "--port", "0")
+    code, line = refusal(
+        "--data", tmp_path / "data", "--host", "192.0.2.1", "--port", "0", "--new-cluster"
+    )
     assert code == FAILED
     assert "192.0.2.1 is not an address of this machine" in line
 

@@ -21,6 +21,7 @@ TIMEOUT_S = 10.0  # For what a broker that answers is asked to do.
 LOOK_AFTER_S = 2.0  # Then it is time to see whether all nodes answer.
 
 _UNREACHABLE_CODES = {
+    KafkaError._DESTROY_BROKER,  # librdkafka has just given it up.
     KafkaError._TRANSPORT,
     KafkaError._TIMED_OUT,
     KafkaError._MSG_TIMED_OUT,
