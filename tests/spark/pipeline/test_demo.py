@@ -20,6 +20,6 @@ def test_the_totals_are_right_and_nothing_is_left(
         process.kill()
         process.communicate()
     assert process.returncode == 0, errors.decode()
-    assert "every one is right, none is there twice" in output.decode()
+    assert "all are right, and none is there twice" in output.decode()
     assert "demo.totals: batch 0 in " in errors.decode()
     assert not list(tmp_path.glob("ottla-demo-*"))
