@@ -534,9 +534,9 @@ def _load_cleanly(active: Segment, request: LoadRequest, epochs: LeaderEpochCach
 
 
 def _log_start(request: LoadRequest, segments: Sequence[Segment]) -> int:
-    """After a clean shutdown it is in the first segment, for those before it were removed."""
+    """After a clean shutdown it is in the first segment, or at its end: others were removed."""
     written = request.log_start_offset
-    if request.clean_shutdown and len(segments) > 1 and written >= segments[1].base_offset:
+    if request.clean_shutdown and len(segments) > 1 and written > segments[1].base_offset:
         _logger.error(
             "%s does not start at offset %d, as was written down; all of it is kept",
             request.directory,
