@@ -114,8 +114,9 @@ class LogModel(RuleBasedStateMachine):
     @rule(data=st.data())
     def truncate(self, data):
         offset = data.draw(st.integers(self.start_offset, self.end_offset))
-        self.recovery_point = min(self.recovery_point, offset)
+        self.recovery_point = min(self.recovery_point, self.log.end_before(offset))
         self.log.truncate_to(offset)
+        assert self.recovery_point <= self.log.log_end_offset
         if offset < self.end_offset:
             kept = [batch for batch in self.batches if batch[0] + len(batch[1]) <= offset]
             cut = [batch for batch in self.batches if batch[0] + len(batch[1]) > offset]

@@ -152,6 +152,23 @@ def test_a_truncation_lowers_the_recovery_point_first():
     assert read_offsets(broker.filesystem, path) == {ORDERS: 2}
 
 
+def test_a_truncation_inside_a_batch_lowers_the_recovery_point_to_where_the_log_ends():
+    for seed in range(20):
+        broker = Broker(filesystem=FaultyFilesystem(seed))
+        log = broker.create()
+        append(log, b"a")
+        append(log, b"b", b"c", b"d")
+        log.flush()
+        broker.logs.checkpoint()
+        broker.logs.truncate({ORDERS: 3})
+        path = "/data/recovery-point-offset-checkpoint"
+        assert read_offsets(broker.filesystem, path) == {ORDERS: 1} == {ORDERS: log.log_end_offset}
+        log.flush()
+        append(log, b"e" * 50, b"f", b"g")
+        broker.crash()
+        assert not broker.logs.get(ORDERS).damage
+
+
 def test_starting_anew_lowers_the_recovery_point_first():
     broker = Broker()
     log = broker.create()

@@ -149,7 +149,7 @@ class RaftLog:
 
     def truncate_to(self, offset: int) -> None:
         with self._recovery_point_guard:
-            self._take_back(self._place_before(offset))
+            self._take_back(self._place_before(self._log.end_before(offset)))
             self._log.truncate_to(offset)
 
     def restart_at(self, snapshot_id: OffsetAndEpoch, size: int) -> None:

@@ -292,18 +292,22 @@ class LocalLog:
         if work.generation == self.generation and work.end.offset >= self._flushed.offset:
             self._flushed = work.end
 
+    def end_before(self, offset: int) -> Place:
+        """Where the log would end without the batches that reach to `offset` or past it."""
+        kept = self.segments[index_of(self.segments, offset)]
+        batch = kept.find_offset(offset) if kept.size else None
+        if batch is None:
+            return Place(kept, kept.size, max(offset, kept.base_offset))
+        return Place(kept, batch.position, min(max(offset, kept.base_offset), batch.base_offset))
+
     def truncate_to(self, offset: int) -> int:
         """Remove the batches that reach to `offset` or past it; returns where the log ends now.
 
         The last segment goes first, and all of them before the one that is cut, so that a crash
         leaves a log without a hole.
         """
-        index = index_of(self.segments, offset)
-        kept = self.segments[index]
-        batch = kept.find_offset(offset) if kept.size else None
-        position, end_offset = kept.size, max(offset, kept.base_offset)
-        if batch is not None:
-            position, end_offset = batch.position, min(end_offset, batch.base_offset)
+        kept, position, end_offset = self.end_before(offset)
+        index = self.segments.index(kept)
         if index + 1 < len(self.segments):
             self._forget(self.segments[:index:-1])
             self.home.filesystem.sync_directory(self.directory)

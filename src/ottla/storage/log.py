@@ -404,10 +404,18 @@ class PartitionLog:
             if not self._local.closed:
                 self.leader_epochs.flush(self._local.end.offset)
 
+    def end_before(self, offset: int) -> int:
+        """Where the log ends after `truncate_to(offset)`: the offset may be inside of a batch."""
+        with self._lock, self._disk_errors():
+            if offset >= self._local.end.offset:
+                return self._local.end.offset
+            return self._local.end_before(offset).offset
+
     def truncate_to(self, offset: int) -> None:
         """Remove the batches that reach to `offset` or past it, and epochs that have no batch.
 
-        Before this, the manager writes down a recovery point that is not past `offset`.
+        Before this, a recovery point that is not past `end_before(offset)` is written down: what
+        is appended there later is not synced.
         """
         with self._lock, self._disk_errors():
             if offset >= self._local.end.offset:

@@ -389,19 +389,25 @@ class LogManager:
 
         A log that was deleted meanwhile is left out.
         """
-        self._cut(offsets, PartitionLog.truncate_to)
+        self._cut(offsets, PartitionLog.end_before, PartitionLog.truncate_to)
 
     def start_anew(self, offsets: Mapping[TopicPartition, int]) -> None:
         """As `truncate`: remove everything from logs, which then begin at these offsets."""
-        self._cut(offsets, PartitionLog.truncate_fully_and_start_at)
+        self._cut(offsets, lambda _, offset: offset, PartitionLog.truncate_fully_and_start_at)
 
     def _cut(
-        self, offsets: Mapping[TopicPartition, int], cut: Callable[[PartitionLog, int], None]
+        self,
+        offsets: Mapping[TopicPartition, int],
+        end_before: Callable[[PartitionLog, int], int],
+        cut: Callable[[PartitionLog, int], None],
     ) -> None:
         logs = [log for place in offsets if (log := self._logs.get(place)) is not None]
         with self._checkpoint_guard:
+            ends = {
+                log.topic_partition: end_before(log, offsets[log.topic_partition]) for log in logs
+            }
             for home in dict.fromkeys(log.home for log in logs):
-                self._attempt(home, lambda home: self._write_recovery_points(home, offsets))
+                self._attempt(home, lambda home: self._write_recovery_points(home, ends))
             for log in logs:
                 offset = offsets[log.topic_partition]
                 cut(log, offset)
