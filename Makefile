@@ -1,13 +1,17 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+BROKER := $(VENV)/.broker
 READY := $(VENV)/.ready
 SEEDS ?= 200
 MINUTES ?= 20
 
+NEW_VENV = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Ottla needs Python 3.11 or newer; set PYTHON=...")' && $(PYTHON) -m venv $(VENV)
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
 .PHONY: run test extras kill-matrix faults check sim docs bench bench-spark clean
 
-run: $(READY)  ## Start a broker on localhost:9092 with its data in ./data.
+run: $(BROKER)  ## Start a broker on localhost:9092 with its data in ./data.
 	@$(BIN)/ottla serve --data ./data
 
 test: check  ## Every check and every test; Spark's have the machine for themselves.
@@ -50,11 +54,17 @@ bench: $(READY)  ## Measure, beside Apache Kafka where it can be had; writes ben
 bench-spark: $(READY)  ## Measure the Spark part, beside Spark's own; writes benchmarks/RESULTS-SPARK.md.
 	$(BIN)/python -m benchmarks.spark
 
+# What `make run` needs: the broker and the gateway. Python compiles what is imported, when it is.
+$(BROKER): pyproject.toml constraints.txt
+	$(NEW_VENV)
+	$(INSTALL) --no-compile --editable '.[gateway]'
+	@touch $(BROKER)
+
+# What everything else needs: Spark, a JDK, the clients and the tools of the tests as well.
 $(READY): pyproject.toml constraints.txt
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Ottla needs Python 3.11 or newer; set PYTHON=...")'
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
-	@touch $(READY)
+	$(NEW_VENV)
+	$(INSTALL) --editable '.[dev]'
+	@touch $(BROKER) $(READY)
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
