@@ -1,0 +1,1 @@
+"""What the gateway does, without HTTP."""

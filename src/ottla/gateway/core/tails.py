@@ -1,0 +1,479 @@
+"""The ends of partitions, read once for any number of readers.
+
+A tail is the last stretch of one partition: its newest records, decoded, in a buffer of bounded
+size. All tails that one broker leads are kept up by one waiting fetch. A follower has a position in
+each of its partitions and no buffer. While its positions are in the tails it is handed the shared
+records; one that is slower than the buffers are long, or that begins in the past, reads by itself
+until it has caught up. So a reader costs little, and a slow one delays nobody else.
+
+Only committed records are shown.
+"""
+
+import asyncio
+import itertools
+import logging
+import random
+from collections import deque
+from collections.abc import Collection, Coroutine, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from ottla.client.wire.cluster import NO_LEADER, TopicPartition
+from ottla.client.wire.errors import BrokerError, OffsetOutOfRange, WireError
+from ottla.gateway.core.filters import EVERYTHING, Filter
+from ottla.protocol.errors import ErrorCode
+from ottla.records.builder import Record
+
+TAIL_BYTES_MAX = 1 << 20
+RECORD_OVERHEAD_BYTES = 200  # What a decoded record costs besides its key, value and headers.
+WAIT_MS = 250  # A new tail is taken up when the fetch that waits comes back.
+READ_COUNT_MAX = 500
+OWN_READS_MAX = 16  # At a time; more readers of the past wait for one another.
+
+UNKNOWN_COUNT_MAX = 3  # A broker that has just heard of a topic may not know it yet.
+
+_GONE = (ErrorCode.unknown_topic_or_partition, ErrorCode.unknown_topic_id)
+_FIRST_PAUSE_S = 0.05
+_PAUSE_S_MAX = 2.0
+
+_log = logging.getLogger(__name__)
+
+
+class Stretch(NamedTuple):
+    """A part of a partition as a fetch returned it."""
+
+    records: Sequence[Record]
+    next_offset: int  # Behind everything that was looked at, shown or not.
+
+
+class Source(Protocol):
+    """How partitions are read; errors are WireErrors."""
+
+    async def leaders(self, topic: str, *, fresh: bool) -> Mapping[int, int]:
+        """Node ids by partition."""
+
+    async def ends(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """The offset that the next committed record of each will have."""
+
+    async def log_starts(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """The first offset that each still has."""
+
+    async def fetch(
+        self, node_id: int, positions: Mapping[TopicPartition, int], *, wait_ms: int
+    ) -> dict[TopicPartition, Stretch | BrokerError]:
+        """With a wait on a connection that only waiting fetches use."""
+
+    def leave(self, node_id: int) -> None:
+        """No more waiting fetches go to the node."""
+
+
+class Item:
+    """A record of a partition, and what readers made of it, kept so that it is made once."""
+
+    __slots__ = ("encoded", "partition", "record")
+
+    def __init__(self, partition: int, record: Record) -> None:
+        self.partition = partition
+        self.record = record
+        self.encoded: bytes | None = None
+
+
+class Gap(NamedTuple):
+    """Records that were removed before the reader came to them."""
+
+    partition: int
+    first: int
+    next_offset: int
+
+
+class Tail:
+    """Invariant: holds every visible record of `[start, next_offset)`, in order."""
+
+    def __init__(self, place: TopicPartition, offset: int, bytes_max: int) -> None:
+        self.place = place
+        self.start = offset
+        self.next_offset = offset
+        self.followers: set[Follower] = set()
+        self.error: WireError | None = None  # The partition is gone.
+        self._items: deque[tuple[Item, int]] = deque()
+        self._bytes = 0
+        self._bytes_max = bytes_max
+
+    def extend(self, stretch: Stretch) -> None:
+        for record in stretch.records:
+            if record.offset < self.next_offset:
+                continue
+            size = _size(record)
+            self._items.append((Item(self.place.partition, record), size))
+            self._bytes += size
+        self.next_offset = max(self.next_offset, stretch.next_offset)
+        while self._bytes > self._bytes_max and len(self._items) > 1:
+            item, size = self._items.popleft()
+            self._bytes -= size
+            self.start = item.record.offset + 1
+        self.wake()
+
+    def restart(self, offset: int) -> None:
+        """The log does not have the next offset; go on at another."""
+        self._items.clear()
+        self._bytes = 0
+        partition = self.place.partition
+        for follower in self.followers:
+            if self.start <= follower.positions[partition] and offset < self.next_offset:
+                follower.positions[partition] = offset  # The log lost its end, or is a new one.
+        self.start = self.next_offset = offset
+        self.wake()
+
+    def fail(self, error: WireError) -> None:
+        self.error = error
+        self.wake()
+
+    def wake(self) -> None:
+        for follower in self.followers:
+            follower.wake()
+
+    def since(self, offset: int, count_max: int) -> list[Item]:
+        """The first items at or after an offset that is not before the start."""
+        items = self._items
+        if not items or items[-1][0].record.offset < offset:
+            return []
+        if items[0][0].record.offset >= offset:
+            return [item for item, _ in itertools.islice(items, count_max)]
+        # Readers that keep up want the last few.
+        found = [
+            item
+            for item, _ in itertools.takewhile(
+                lambda pair: pair[0].record.offset >= offset, reversed(items)
+            )
+        ]
+        found.reverse()
+        return found[:count_max]
+
+
+class Closed(Exception):
+    """The gateway stops; a reader comes again elsewhere."""
+
+
+class Follower:
+    """One reader of partitions of a topic; `read` is called by one task at a time."""
+
+    __slots__ = ("_filter", "_next", "_tails", "_waiter", "grows", "positions", "topic")
+
+    def __init__(
+        self, tails: "Tails", topic: str, positions: dict[int, int], wanted: Filter, *, grows: bool
+    ) -> None:
+        self.topic = topic
+        self.positions = positions  # The next offset of each partition.
+        self.grows = grows  # Whether partitions that the topic gets later are read as well.
+        self._tails = tails
+        self._filter = wanted
+        self._next = 0  # Which partition is looked at first, in turns.
+        self._waiter: asyncio.Future[None] | None = None
+
+    async def read(self, timeout_s: float) -> list[Item | Gap]:
+        """What comes next, with `positions` behind it; nothing when the time has passed.
+
+        Records that the filter leaves out are passed over. BrokerError when a partition is gone,
+        Closed when the gateway stops.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_s
+        pause_s = _FIRST_PAUSE_S
+        while True:
+            if self._tails.is_closed:
+                raise Closed
+            found = self._take()
+            if not found:
+                try:
+                    found = await self._read_behind()
+                except WireError as error:
+                    if not error.may_pass:
+                        raise
+                    await asyncio.sleep(pause_s * random.uniform(0.5, 1))
+                    pause_s = min(2 * pause_s, _PAUSE_S_MAX)
+            if found or loop.time() >= deadline:
+                return found
+            if not self._has_more():
+                await self._wait(deadline - loop.time())
+
+    def wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def close(self) -> None:
+        self.wake()
+        self._tails.forget(self)
+
+    def _take(self) -> list[Item | Gap]:
+        """From the shared buffers."""
+        found: list[Item | Gap] = []
+        order = list(self.positions)
+        self._next = (self._next + 1) % len(order)
+        for partition in order[self._next :] + order[: self._next]:
+            position = self.positions[partition]
+            tail = self._tails.tail(self.topic, partition)
+            if tail.error is not None:
+                raise tail.error
+            if not tail.start <= position < tail.next_offset:
+                continue
+            count_max = READ_COUNT_MAX - len(found)
+            items = tail.since(position, count_max)
+            found += [item for item in items if self._filter.matches(partition, item.record)]
+            if len(items) == count_max:
+                self.positions[partition] = items[-1].record.offset + 1
+                break
+            self.positions[partition] = tail.next_offset
+        return found
+
+    async def _read_behind(self) -> list[Item | Gap]:
+        """By itself, from the first partition whose position is before its tail."""
+        for partition, position in self.positions.items():
+            if position >= self._tails.tail(self.topic, partition).start:
+                continue
+            answer = await self._tails.read(TopicPartition(self.topic, partition), position)
+            self.positions[partition] = answer.next_offset
+            if isinstance(answer, Gap):
+                return [answer]
+            return [
+                Item(partition, record)
+                for record in answer.records
+                if record.offset >= position and self._filter.matches(partition, record)
+            ]
+        return []
+
+    def _has_more(self) -> bool:
+        for partition, position in self.positions.items():
+            tail = self._tails.tail(self.topic, partition)
+            if position < tail.next_offset or tail.error is not None:
+                return True
+        return self._tails.is_closed
+
+    async def _wait(self, timeout_s: float) -> None:
+        loop = asyncio.get_running_loop()
+        self._waiter = loop.create_future()
+        timer = loop.call_later(timeout_s, self.wake)
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+            timer.cancel()
+
+
+class Tails:
+    """All tails of a gateway, by partition; there while they have followers."""
+
+    def __init__(self, source: Source, *, tail_bytes_max: int = TAIL_BYTES_MAX) -> None:
+        self.source = source
+        self.is_closed = False
+        self.own_reads_count = 0
+        self._tail_bytes_max = tail_bytes_max
+        self._tails: dict[TopicPartition, Tail] = {}
+        self._fetches: dict[int, _Fetch] = {}  # By the node that is asked.
+        self._own_reads = asyncio.Semaphore(OWN_READS_MAX)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def close(self) -> None:
+        self.end_readers()
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def end_readers(self) -> None:
+        """Every read, now and later, raises Closed."""
+        self.is_closed = True
+        for tail in self._tails.values():
+            tail.wake()
+
+    async def follow(
+        self,
+        topic: str,
+        positions: Mapping[int, int],
+        wanted: Filter = EVERYTHING,
+        *,
+        grows: bool = False,
+    ) -> Follower:
+        """A reader that begins at these offsets; the caller closes it."""
+        assert positions, "a follower of no partition"
+        follower = Follower(self, topic, {}, wanted, grows=grows)
+        try:
+            for partition, offset in positions.items():
+                await self._join(follower, TopicPartition(topic, partition), offset)
+        except BaseException:
+            follower.close()
+            raise
+        return follower
+
+    def tail(self, topic: str, partition: int) -> Tail:
+        return self._tails[TopicPartition(topic, partition)]
+
+    def is_followed(self, tail: Tail) -> bool:
+        return self._tails.get(tail.place) is tail
+
+    def forget(self, follower: Follower) -> None:
+        for partition in follower.positions:
+            place = TopicPartition(follower.topic, partition)
+            tail = self._tails.get(place)
+            if tail is not None:
+                tail.followers.discard(follower)
+                if not tail.followers:
+                    del self._tails[place]
+
+    async def read(self, place: TopicPartition, offset: int) -> Stretch | Gap:
+        """One stretch for one reader that is behind."""
+        self.own_reads_count += 1
+        async with self._own_reads:
+            leaders = await self.source.leaders(place.topic, fresh=False)
+            node_id = leaders.get(place.partition, NO_LEADER)
+            answers = await self.source.fetch(node_id, {place: offset}, wait_ms=0)
+            answer = answers[place]
+            if isinstance(answer, OffsetOutOfRange):
+                start = (await self.source.log_starts([place]))[place]
+                if start > offset:
+                    return Gap(place.partition, offset, start)
+            if isinstance(answer, BrokerError):
+                if answer.may_pass:
+                    await self.source.leaders(place.topic, fresh=True)
+                raise answer
+            return answer
+
+    async def look_for_partitions(self) -> None:
+        """Let followers that grow read the partitions that their topics have got."""
+        growing: dict[str, set[Follower]] = {}
+        for tail in self._tails.values():
+            found = {follower for follower in tail.followers if follower.grows}
+            growing.setdefault(tail.place.topic, set()).update(found)
+        for topic, followers in growing.items():
+            if not followers:
+                continue
+            for partition in await self.source.leaders(topic, fresh=True):
+                for follower in followers:
+                    if partition not in follower.positions:
+                        await self._join(follower, TopicPartition(topic, partition), 0)
+                        follower.wake()
+
+    async def _join(self, follower: Follower, place: TopicPartition, offset: int) -> None:
+        if place not in self._tails:
+            (end,) = (await self.source.ends([place])).values()
+            if place not in self._tails:  # Another reader may have been faster.
+                self._tails[place] = Tail(place, end, self._tail_bytes_max)
+                self.place([self._tails[place]])
+        self._tails[place].followers.add(follower)
+        follower.positions[place.partition] = offset
+
+    def place(self, tails: Sequence[Tail], pause_s: float = 0) -> None:
+        """Put tails under the fetches of the nodes that lead them now; after a pause, anew."""
+        by_topic: dict[str, list[Tail]] = {}
+        for tail in tails:
+            by_topic.setdefault(tail.place.topic, []).append(tail)
+        for topic, group in by_topic.items():
+            self._start(self._place(topic, group, pause_s))
+
+    async def _place(self, topic: str, tails: Sequence[Tail], pause_s: float) -> None:
+        unknown_count = 0
+        while tails := [tail for tail in tails if self.is_followed(tail)]:
+            await asyncio.sleep(pause_s * random.uniform(0.5, 1))
+            leaders: Mapping[int, int] = {}
+            try:
+                leaders = await self.source.leaders(topic, fresh=pause_s > 0)
+            except WireError as error:
+                _log.debug("who leads the partitions of %s: %s", topic, error)
+                gone = isinstance(error, BrokerError) and error.code in _GONE
+                unknown_count += gone
+                if not error.may_pass or unknown_count == UNKNOWN_COUNT_MAX:
+                    _fail(tails, error)
+                    return
+            for tail in tails:
+                node_id = leaders.get(tail.place.partition, NO_LEADER)
+                if node_id != NO_LEADER and self.is_followed(tail):
+                    self._fetch_of(node_id).tails.add(tail)
+            tails = [t for t in tails if leaders.get(t.place.partition, NO_LEADER) == NO_LEADER]
+            pause_s = longer(pause_s)
+
+    def _fetch_of(self, node_id: int) -> "_Fetch":
+        if node_id not in self._fetches:
+            self._fetches[node_id] = _Fetch(self, node_id)
+            self._start(self._keep_up(self._fetches[node_id]))
+        return self._fetches[node_id]
+
+    async def _keep_up(self, fetch: "_Fetch") -> None:
+        try:
+            while fetch.drop_unwanted():
+                await fetch.once()
+        finally:
+            del self._fetches[fetch.node_id]
+            self.source.leave(fetch.node_id)
+            if not self.is_closed and fetch.tails:
+                self.place(list(fetch.tails), _PAUSE_S_MAX)
+
+    def _start(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._on_end)
+
+    def _on_end(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("following partitions: %s", error, exc_info=error)
+
+
+class _Fetch:
+    """The waiting fetch that keeps up the tails of one node, one request after the other."""
+
+    def __init__(self, owner: Tails, node_id: int) -> None:
+        self.node_id = node_id
+        self.tails: set[Tail] = set()
+        self._owner = owner
+        self._pause_s = 0.0
+
+    def drop_unwanted(self) -> bool:
+        """Whether there is still something to fetch."""
+        self.tails = {tail for tail in self.tails if self._owner.is_followed(tail)}
+        return bool(self.tails)
+
+    async def once(self) -> None:
+        asked = {tail.place: tail for tail in self.tails}
+        positions = {place: tail.next_offset for place, tail in asked.items()}
+        try:
+            answers = await self._owner.source.fetch(self.node_id, positions, wait_ms=WAIT_MS)
+            refused = []
+            for place, tail in asked.items():
+                if not await self._on_answer(tail, answers[place]):
+                    refused.append(tail)
+        except WireError as error:
+            _log.debug("fetch from node %d: %s", self.node_id, error)
+            refused = list(asked.values())
+        if refused:
+            self.tails -= set(refused)
+            self._pause_s = longer(self._pause_s)
+            self._owner.place(refused, self._pause_s)
+        else:
+            self._pause_s = 0.0
+
+    async def _on_answer(self, tail: Tail, answer: Stretch | BrokerError) -> bool:
+        """False if somebody else has to be asked."""
+        if isinstance(answer, Stretch):
+            if answer.next_offset > tail.next_offset:
+                tail.extend(answer)
+            return True
+        if isinstance(answer, OffsetOutOfRange):
+            start = (await self._owner.source.log_starts([tail.place]))[tail.place]
+            end = (await self._owner.source.ends([tail.place]))[tail.place]
+            tail.restart(start if tail.next_offset < start else end)
+            return True
+        return False
+
+
+def longer(pause_s: float) -> float:
+    return min(max(2 * pause_s, _FIRST_PAUSE_S), _PAUSE_S_MAX)
+
+
+def _fail(tails: Sequence[Tail], error: WireError) -> None:
+    for tail in tails:
+        tail.fail(error)
+
+
+def _size(record: Record) -> int:
+    size = RECORD_OVERHEAD_BYTES + len(record.key or b"") + len(record.value or b"")
+    for name, value in record.headers:
+        size += RECORD_OVERHEAD_BYTES // 2 + len(name) + len(value or b"")
+    return size
