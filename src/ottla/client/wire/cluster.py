@@ -156,28 +156,13 @@ class Cluster:
     def _ask_topics(
         self, names: Collection[str] | None, *, create_missing: bool = False
     ) -> dict[str, Topic]:
-        found = {}
-        for topic in self._ask_metadata(names, create_missing=create_missing).topics:
-            if topic.error_code is ErrorCode.unknown_topic_or_partition and not create_missing:
-                continue
-            validate_answer(topic.error_code, f"topic {topic.name}")
-            leaders = {item.partition_index: item.leader_id for item in topic.partitions}
-            found[topic.name] = Topic(topic.topic_id, leaders, topic.is_internal)
+        response = self._ask_metadata(names, create_missing=create_missing)
+        found = topics_in(response, create_missing=create_missing)
         self._topics |= found
         return found
 
     def _ask_metadata(self, names: Collection[str] | None, *, create_missing: bool = False) -> Any:
-        wanted = None
-        if names is not None:
-            wanted = tuple(
-                MetadataRequestTopic(topic_id=None, name=TopicName(name)) for name in names
-            )
-        request = MetadataRequest(
-            topics=wanted,
-            allow_auto_topic_creation=create_missing,
-            include_topic_authorized_operations=False,
-        )
-        response = self.any_broker().call(request)
+        response = self.any_broker().call(metadata_request(names, create_missing=create_missing))
         self._addresses = {
             broker.node_id: (broker.host, broker.port) for broker in response.brokers
         }
@@ -235,6 +220,32 @@ def parse_servers(text: str) -> list[tuple[str, int]]:
             raise ValueError(f"{item.strip()!r} is not host:port")
         addresses.append((host, int(port)))
     return addresses
+
+
+def metadata_request(
+    names: Collection[str] | None, *, create_missing: bool = False
+) -> MetadataRequest:
+    """About these topics, or about all."""
+    wanted = None
+    if names is not None:
+        wanted = tuple(MetadataRequestTopic(topic_id=None, name=TopicName(name)) for name in names)
+    return MetadataRequest(
+        topics=wanted,
+        allow_auto_topic_creation=create_missing,
+        include_topic_authorized_operations=False,
+    )
+
+
+def topics_in(response: Any, *, create_missing: bool = False) -> dict[str, Topic]:
+    """The topics that exist, by name; one that was to be made and is not there is an error."""
+    found = {}
+    for topic in response.topics:
+        if topic.error_code is ErrorCode.unknown_topic_or_partition and not create_missing:
+            continue
+        validate_answer(topic.error_code, f"topic {topic.name}")
+        leaders = {item.partition_index: item.leader_id for item in topic.partitions}
+        found[topic.name] = Topic(topic.topic_id, leaders, topic.is_internal)
+    return found
 
 
 def by_topic(places: Collection[TopicPartition]) -> dict[str, list[int]]:

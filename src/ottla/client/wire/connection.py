@@ -1,31 +1,21 @@
-"""One connection to one broker: requests in the newest version that both sides know.
-
-Some APIs are held below their newest version:
-
-Produce, EndTxn           the versions before KIP-890's second part, in which a transaction keeps
-                          its producer epoch to its end and one who was told it can end it
-AddPartitionsToTxn        those that clients send; the later ones are for brokers
-OffsetCommit, OffsetFetch those that name a topic by its name
-"""
+"""One connection to one broker: requests in the newest version that both sides know."""
 
 import socket
 import struct
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from kio.schema.api_versions.v4.request import ApiVersionsRequest
-from kio.schema.sasl_authenticate.v2.request import SaslAuthenticateRequest
-from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
 
-from ottla.client.wire.errors import NotAuthenticated, Unreachable, validate_answer
-from ottla.client.wire.security import PLAINTEXT, Sasl, Security
-from ottla.protocol.codec import api_versions_supported_by_codec, read_response, write_request
-from ottla.protocol.errors import ErrorCode, ProtocolError
+from ottla.client.wire.errors import Unreachable, validate_answer
+from ottla.client.wire.security import PLAINTEXT, Sasl, Security, authentication
+from ottla.client.wire.versions import API_VERSIONS_VERSION, version_to_speak
+from ottla.protocol.codec import read_response, write_request
+from ottla.protocol.errors import ProtocolError
 
 FRAME_BYTES_MAX = 1 << 30
 
 _SIZE = struct.Struct(">i")
-_VERSION_MAX = {0: 11, 8: 9, 9: 9, 24: 3, 26: 4}
-_API_VERSIONS_VERSION = 0  # Which every broker answers.
 
 
 class Sent(NamedTuple):
@@ -96,38 +86,20 @@ class Connection:
 
     def version(self, api_key: int) -> int:
         """The newest version of the API that both sides know."""
-        ours = api_versions_supported_by_codec(api_key)
-        newest = min(ours[1], _VERSION_MAX.get(api_key, ours[1]))
-        theirs = self._versions.get(api_key, (0, -1))
-        version = min(newest, theirs[1])
-        if version < max(ours[0], theirs[0]):
-            raise self._unreachable(
-                f"it has versions {theirs[0]}-{theirs[1]} of API {api_key},"
-                f" this client {ours[0]}-{newest}"
-            )
-        return version
+        return version_to_speak(api_key, self._versions, self.address)
 
     def _ask_versions(self) -> dict[int, tuple[int, int]]:
         request = ApiVersionsRequest(client_software_name="ottla", client_software_version="")
-        response = self.receive(self._send(request, _API_VERSIONS_VERSION))
+        response = self.receive(self._send(request, API_VERSIONS_VERSION))
         validate_answer(response.error_code, f"{self.address} tells no versions")
         return {key.api_key: (key.min_version, key.max_version) for key in response.api_keys}
 
     def _authenticate(self, sasl: Sasl) -> None:
-        offered = self.call(SaslHandshakeRequest(mechanism=sasl.mechanism))
-        if offered.error_code is not ErrorCode.none:
-            names = ", ".join(offered.mechanisms) or "no mechanism"
-            raise NotAuthenticated(
-                f"broker {self.address} offers {names} for SASL, not {sasl.mechanism}"
-            )
-        sasl.authenticate(self._exchange)
-
-    def _exchange(self, data: bytes) -> bytes:
-        answer = self.call(SaslAuthenticateRequest(auth_bytes=data))
-        if answer.error_code is not ErrorCode.none:
-            reason = answer.error_message or answer.error_code.name.replace("_", " ")
-            raise NotAuthenticated(f"broker {self.address}: {reason}")
-        return bytes(answer.auth_bytes)
+        conversation = authentication(sasl, self.address)
+        request = next(conversation)
+        with suppress(StopIteration):
+            while True:
+                request = conversation.send(self.call(request))
 
     def _send(self, request: Any, api_version: int) -> Sent:
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 from kio.schema.fetch.v18.request import FetchPartition
 from kio.static.primitive import i8, i32, i64
 
-from ottla.client.wire.cluster import Cluster, TopicPartition, expect_one
+from ottla.client.wire.cluster import Cluster, Topic, TopicPartition, expect_one
 from ottla.client.wire.connection import Connection, Sent
 from ottla.client.wire.errors import OffsetOutOfRange, Unreachable, validate_answer
 from ottla.client.wire.offsets import Isolation
@@ -88,16 +88,10 @@ class Fetcher:
             self._asked = None
             assert self._connection is not None
             response = self._connection.receive(sent, in_place=True)
-            what = f"fetch of {self._place} at offset {offset}"
-            validate_answer(response.error_code, what)
-            answer = expect_one(expect_one(response.responses).partitions)
-            if answer.error_code is ErrorCode.offset_out_of_range:
-                raise OffsetOutOfRange(what)
-            validate_answer(answer.error_code, what)
+            return fetched(response, self._place, offset)
         except BaseException:
             self.close()
             raise
-        return _fetched(answer)
 
     def _send(self, offset: int) -> Sent:
         if self._asked is not None:
@@ -105,24 +99,51 @@ class Fetcher:
         topic = self._cluster.topic(self._place.topic)
         if self._connection is None:
             self._connection = self._cluster.own_connection_to_leader(self._place)
-        partition = FetchPartition(
-            partition=i32(self._place.partition),
-            fetch_offset=i64(offset),
-            partition_max_bytes=i32(self._bytes_max),
+        return self._connection.send(
+            fetch_request(
+                self._place,
+                topic,
+                offset,
+                self._isolation,
+                bytes_max=self._bytes_max,
+                wait_ms=self._wait_ms,
+            )
         )
-        wanted = FetchTopic(topic=self._place.topic, topic_id=topic.id, partitions=(partition,))
-        request = FetchRequest(
-            max_wait=milliseconds(self._wait_ms),
-            min_bytes=i32(1),
-            max_bytes=i32(self._bytes_max),
-            isolation_level=i8(self._isolation),
-            topics=(wanted,),
-            forgotten_topics_data=(),
-        )
-        return self._connection.send(request)
 
 
-def _fetched(answer: Any) -> Fetched:
+def fetch_request(
+    place: TopicPartition,
+    topic: Topic,
+    offset: int,
+    isolation: Isolation = Isolation.READ_UNCOMMITTED,
+    *,
+    bytes_max: int = BYTES_MAX,
+    wait_ms: int = WAIT_MS,
+) -> FetchRequest:
+    partition = FetchPartition(
+        partition=i32(place.partition),
+        fetch_offset=i64(offset),
+        partition_max_bytes=i32(bytes_max),
+    )
+    wanted = FetchTopic(topic=place.topic, topic_id=topic.id, partitions=(partition,))
+    return FetchRequest(
+        max_wait=milliseconds(wait_ms),
+        min_bytes=i32(1),
+        max_bytes=i32(bytes_max),
+        isolation_level=i8(isolation),
+        topics=(wanted,),
+        forgotten_topics_data=(),
+    )
+
+
+def fetched(response: Any, place: TopicPartition, offset: int) -> Fetched:
+    """What the answer to `fetch_request` holds; OffsetOutOfRange, BrokerError."""
+    what = f"fetch of {place} at offset {offset}"
+    validate_answer(response.error_code, what)
+    answer = expect_one(expect_one(response.responses).partitions)
+    if answer.error_code is ErrorCode.offset_out_of_range:
+        raise OffsetOutOfRange(what)
+    validate_answer(answer.error_code, what)
     aborted = [
         AbortedTransaction(item.producer_id, item.first_offset)
         for item in answer.aborted_transactions or ()

@@ -72,6 +72,12 @@ def _by_leader(
 def _ask(
     connection: Connection, times: Mapping[TopicPartition, int], isolation: Isolation
 ) -> dict[TopicPartition, Any]:
+    return offset_answers(connection.call(offsets_request(times, isolation)), times)
+
+
+def offsets_request(
+    times: Mapping[TopicPartition, int], isolation: Isolation
+) -> ListOffsetsRequest:
     topics = tuple(
         ListOffsetsTopic(
             name=TopicName(topic),
@@ -85,15 +91,19 @@ def _ask(
         )
         for topic, partitions in by_topic(times).items()
     )
-    request = ListOffsetsRequest(
+    return ListOffsetsRequest(
         replica_id=BrokerId(-1),
         isolation_level=i8(isolation),
         topics=topics,
         timeout=milliseconds(_TIMEOUT_MS),
     )
+
+
+def offset_answers(response: Any, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, Any]:
+    """By partition, for each that was asked about; some may be errors."""
     answers = {
         TopicPartition(topic.name, answer.partition_index): answer
-        for topic in connection.call(request).topics
+        for topic in response.topics
         for answer in topic.partitions
     }
     if answers.keys() != times.keys():

@@ -5,17 +5,20 @@ import os
 import socket
 import ssl
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+from kio.schema.sasl_authenticate.v2.request import SaslAuthenticateRequest
+from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
 
 from ottla.client.wire.errors import NotAuthenticated
 from ottla.client.wire.scram import HASHES, Scram
+from ottla.protocol.errors import ErrorCode
 
 PLAIN = "PLAIN"
 MECHANISMS = (PLAIN, *HASHES)
-
-Exchange = Callable[[bytes], bytes]  # What the server answers to the client's bytes.
 
 
 @dataclass(frozen=True)
@@ -47,12 +50,13 @@ class Sasl:
     username: str
     password: str = field(repr=False)
 
-    def authenticate(self, exchange: Exchange) -> None:
+    def conversation(self) -> Generator[bytes, bytes, None]:
+        """Yields what the client says and is sent what the server answers."""
         if self.mechanism == PLAIN:
-            exchange(f"\0{self.username}\0{self.password}".encode())
+            yield f"\0{self.username}\0{self.password}".encode()
             return
         scram = Scram(self.mechanism, self.username, self.password)
-        scram.verify(exchange(scram.final(exchange(scram.first()))))
+        scram.verify((yield scram.final((yield scram.first()))))
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,25 @@ class Security:
 
 
 PLAINTEXT = Security()
+
+
+def authentication(sasl: Sasl, address: str) -> Generator[Any, Any, None]:
+    """Yields requests and is sent their responses, until the broker knows the client."""
+    offered = yield SaslHandshakeRequest(mechanism=sasl.mechanism)
+    if offered.error_code is not ErrorCode.none:
+        names = ", ".join(offered.mechanisms) or "no mechanism"
+        raise NotAuthenticated(f"broker {address} offers {names} for SASL, not {sasl.mechanism}")
+    conversation = sasl.conversation()
+    data = next(conversation)
+    while True:
+        answer = yield SaslAuthenticateRequest(auth_bytes=data)
+        if answer.error_code is not ErrorCode.none:
+            reason = answer.error_message or answer.error_code.name.replace("_", " ")
+            raise NotAuthenticated(f"broker {address}: {reason}")
+        try:
+            data = conversation.send(bytes(answer.auth_bytes))
+        except StopIteration:
+            return
 
 
 @contextlib.contextmanager

@@ -1,6 +1,7 @@
 """Topics, made by one who writes to them."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from kio.schema.create_topics.v7.request import (
     CreatableTopic,
@@ -30,6 +31,13 @@ def ensure_topic(
     """Make the topic if it is not there; one that is stays as it is."""
     if name in cluster.topics([name]):
         return
+    request = create_request(name, partitions=partitions, config=config)
+    cluster.retry(lambda: validate_created(cluster.controller().call(request)))
+
+
+def create_request(
+    name: str, *, partitions: int = BROKER_DEFAULT, config: Mapping[str, str] | None = None
+) -> CreateTopicsRequest:
     topic = CreatableTopic(
         name=TopicName(name),
         num_partitions=i32(partitions),
@@ -39,14 +47,14 @@ def ensure_topic(
             CreatableTopicConfig(name=key, value=value) for key, value in (config or {}).items()
         ),
     )
-    request = CreateTopicsRequest(
+    return CreateTopicsRequest(
         topics=(topic,), timeout=milliseconds(_TIMEOUT_MS), validate_only=False
     )
 
-    def create() -> None:
-        for created in cluster.controller().call(request).topics:
-            if created.error_code not in (ErrorCode.none, ErrorCode.topic_already_exists):
-                reason = f"topic {name} ({created.error_message})"
-                raise BrokerError(created.error_code, reason)
 
-    cluster.retry(create)
+def validate_created(response: Any) -> None:
+    """A topic that is there already is no error."""
+    for created in response.topics:
+        if created.error_code not in (ErrorCode.none, ErrorCode.topic_already_exists):
+            reason = f"topic {created.name} ({created.error_message})"
+            raise BrokerError(created.error_code, reason)

@@ -1,0 +1,225 @@
+"""A cluster by the addresses of some of its brokers, for many callers of one loop at once.
+
+What it knows of leaders and coordinators is kept for METADATA_AGE_S_MAX, and forgotten when an
+operation fails in a way that may pass. Connections are shared; one that broke is opened anew.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable, Collection
+from typing import Any, Final, Self, TypeVar
+
+from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
+from kio.static.primitive import i8
+
+from ottla.client.async_wire.connection import Connection
+from ottla.client.wire.cluster import (
+    Topic,
+    TopicPartition,
+    expect_one,
+    metadata_request,
+    parse_servers,
+    topics_in,
+)
+from ottla.client.wire.errors import BrokerError, Unreachable, WireError, validate_answer
+from ottla.client.wire.security import PLAINTEXT, Security
+from ottla.protocol.errors import ErrorCode
+
+T = TypeVar("T")
+Address = tuple[str, int]
+
+METADATA_AGE_S_MAX: Final = 30.0
+REMEMBERED_MAX: Final = 10_000  # Topics, and coordinators; at more all are forgotten.
+
+_FIRST_PAUSE_S = 0.05
+_PAUSE_S_MAX = 1.0
+
+
+class Cluster:
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        *,
+        client_id: str = "ottla",
+        request_timeout_ms: int = 30_000,
+        retry_timeout_ms: int = 60_000,
+        security: Security = PLAINTEXT,
+    ) -> None:
+        """`retry_timeout_ms` is for one operation with all its tries."""
+        self._bootstrap = parse_servers(bootstrap_servers)
+        self._client_id = client_id
+        self._security = security
+        self._timeout_s = request_timeout_ms / 1000
+        self._retry_timeout_s = retry_timeout_ms / 1000
+        self._addresses: dict[int, Address] = {}
+        self._connections: dict[Address, asyncio.Task[Connection]] = {}
+        self._topics: dict[str, tuple[float, Topic]] = {}  # With the time that they were asked.
+        self._coordinators: dict[tuple[int, str], Address] = {}
+        self._asking = asyncio.Lock()  # One question about metadata at a time.
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        for opening in self._connections.values():
+            if not opening.done():
+                opening.cancel()
+            elif not opening.cancelled() and opening.exception() is None:
+                opening.result().close()
+        self._connections.clear()
+
+    async def retry(
+        self, operation: Callable[[], Awaitable[T]], *, timeout_s: float | None = None
+    ) -> T:
+        """The operation's result; what passes with time and with new metadata is tried again."""
+        deadline = time.monotonic() + (self._retry_timeout_s if timeout_s is None else timeout_s)
+        pause_s = _FIRST_PAUSE_S
+        while True:
+            try:
+                return await operation()
+            except WireError as error:
+                if not error.may_pass or time.monotonic() + pause_s > deadline:
+                    raise
+            self.forget_metadata()
+            await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))
+            pause_s = min(2 * pause_s, _PAUSE_S_MAX)
+
+    def forget_metadata(self) -> None:
+        """Ask anew who leads and coordinates."""
+        self._topics.clear()
+        self._coordinators.clear()
+
+    async def topics(self, names: Collection[str] | None = None) -> dict[str, Topic]:
+        """Those of the names that exist, or all topics; as the cluster has them now."""
+        return await self.retry(lambda: self._ask_topics(names))
+
+    async def topic(self, name: str) -> Topic:
+        """As it was when last asked; UNKNOWN_TOPIC_OR_PARTITION if it does not exist."""
+        known = self._known(name)
+        if known is None:
+            async with self._asking:
+                known = self._known(name) or (await self._ask_topics([name])).get(name)
+        if known is None:
+            raise BrokerError(ErrorCode.unknown_topic_or_partition, f"topic {name}")
+        return known
+
+    async def leader(self, place: TopicPartition) -> Connection:
+        return await self.connection(await self._leader_address(place))
+
+    async def own_connection_to_leader(self, place: TopicPartition) -> Connection:
+        """One that the caller closes, for requests that wait."""
+        return await self._open(await self._leader_address(place))
+
+    async def node(self, node_id: int) -> Connection:
+        """The shared connection to a broker."""
+        return await self.connection(await self._address(node_id))
+
+    async def own_connection(self, node_id: int) -> Connection:
+        """One to a broker that the caller closes, for requests that wait."""
+        return await self._open(await self._address(node_id))
+
+    async def coordinator(self, kind: i8, key: str) -> Connection:
+        """As it was when last asked."""
+        if (kind, key) not in self._coordinators:
+            request = FindCoordinatorRequest(key_type=kind, coordinator_keys=(key,))
+            found = expect_one((await (await self.any_broker()).call(request)).coordinators)
+            validate_answer(found.error_code, f"the coordinator of {key}")
+            _make_room(self._coordinators)
+            self._coordinators[kind, key] = found.host, found.port
+        return await self.connection(self._coordinators[kind, key])
+
+    async def any_broker(self) -> Connection:
+        for opening in self._connections.values():
+            if _is_open(opening):
+                return opening.result()
+        reasons = []
+        for address in dict.fromkeys([*self._addresses.values(), *self._bootstrap]):
+            try:
+                return await self.connection(address)
+            except WireError as error:
+                if not error.may_pass:
+                    raise
+                reasons.append(str(error))
+        raise Unreachable("; ".join(reasons))
+
+    async def controller(self) -> Connection:
+        """Who creates topics."""
+        response = await self._ask_metadata(())
+        address = self._addresses.get(response.controller_id)
+        return await (self.any_broker() if address is None else self.connection(address))
+
+    async def every_broker(self) -> dict[int, Connection]:
+        """Connections to all brokers that the cluster has now, by node id."""
+        await self._ask_metadata(())
+        return {
+            node_id: await self.connection(address)
+            for node_id, address in list(self._addresses.items())
+        }
+
+    async def connection(self, address: Address) -> Connection:
+        """The shared one to a broker that some answer has named."""
+        opening = self._connections.get(address)
+        if opening is None or (opening.done() and not _is_open(opening)):
+            opening = asyncio.ensure_future(self._open(address))
+            self._connections[address] = opening
+        # One caller who is cancelled leaves it to the others.
+        return await asyncio.shield(opening)
+
+    def _known(self, name: str) -> Topic | None:
+        asked_at, topic = self._topics.get(name, (0.0, None))
+        return topic if time.monotonic() - asked_at < METADATA_AGE_S_MAX else None
+
+    async def _leader_address(self, place: TopicPartition) -> Address:
+        node_id = (await self.topic(place.topic)).leaders.get(place.partition)
+        if node_id is None:
+            raise BrokerError(ErrorCode.unknown_topic_or_partition, f"partition {place}")
+        if node_id not in self._addresses:
+            raise BrokerError(ErrorCode.leader_not_available, f"partition {place}")
+        return self._addresses[node_id]
+
+    async def _address(self, node_id: int) -> Address:
+        if node_id not in self._addresses:
+            await self._ask_metadata(())
+        if node_id not in self._addresses:
+            raise BrokerError(ErrorCode.broker_not_available, f"node {node_id}")
+        return self._addresses[node_id]
+
+    async def _ask_topics(self, names: Collection[str] | None) -> dict[str, Topic]:
+        found = topics_in(await self._ask_metadata(names))
+        _make_room(self._topics)
+        now = time.monotonic()
+        self._topics |= {name: (now, topic) for name, topic in found.items()}
+        return found
+
+    async def _ask_metadata(self, names: Collection[str] | None) -> Any:
+        response = await (await self.any_broker()).call(metadata_request(names))
+        self._addresses = {
+            broker.node_id: (broker.host, broker.port) for broker in response.brokers
+        }
+        return response
+
+    async def _open(self, address: Address) -> Connection:
+        return await Connection.open(
+            *address,
+            client_id=self._client_id,
+            timeout_s=self._timeout_s,
+            security=self._security,
+        )
+
+
+def _is_open(opening: "asyncio.Task[Connection]") -> bool:
+    return (
+        opening.done()
+        and not opening.cancelled()
+        and opening.exception() is None
+        and not opening.result().closed
+    )
+
+
+def _make_room(remembered: dict[Any, Any]) -> None:
+    if len(remembered) >= REMEMBERED_MAX:
+        remembered.clear()

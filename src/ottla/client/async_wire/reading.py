@@ -1,0 +1,65 @@
+"""Offsets and record batches of partitions, each by one call."""
+
+from collections.abc import Mapping
+
+from ottla.client.async_wire.cluster import Cluster
+from ottla.client.async_wire.connection import Connection
+from ottla.client.wire.cluster import TopicPartition
+from ottla.client.wire.errors import BrokerError, validate_answer
+from ottla.client.wire.fetching import BYTES_MAX, Fetched, fetch_request, fetched
+from ottla.client.wire.offsets import Isolation, offset_answers, offsets_request
+
+_NO_OFFSET = -1
+_NETWORK_S = 30.0  # Beside the time that a fetch waits for records.
+
+
+async def list_offsets(
+    cluster: Cluster,
+    times: Mapping[TopicPartition, int],
+    isolation: Isolation = Isolation.READ_UNCOMMITTED,
+) -> dict[TopicPartition, int | None]:
+    """The first offset at or after each time in milliseconds; None where no record is so late.
+
+    LATEST and EARLIEST stand for the ends. Raises for a partition that does not exist.
+    """
+    found: dict[TopicPartition, int | None] = {}
+
+    async def ask_what_is_missing() -> None:
+        by_leader: dict[Connection, dict[TopicPartition, int]] = {}
+        for place in times.keys() - found.keys():
+            by_leader.setdefault(await cluster.leader(place), {})[place] = times[place]
+        problem: BrokerError | None = None
+        for connection, wanted in by_leader.items():
+            response = await connection.call(offsets_request(wanted, isolation))
+            for place, answer in offset_answers(response, wanted).items():
+                try:
+                    validate_answer(answer.error_code, f"offsets of partition {place}")
+                except BrokerError as error:
+                    problem = error
+                    continue
+                found[place] = None if answer.offset == _NO_OFFSET else answer.offset
+        if problem is not None:
+            raise problem
+
+    await cluster.retry(ask_what_is_missing)
+    return found
+
+
+async def fetch(
+    cluster: Cluster,
+    connection: Connection,
+    place: TopicPartition,
+    offset: int,
+    isolation: Isolation = Isolation.READ_COMMITTED,
+    *,
+    bytes_max: int = BYTES_MAX,
+    wait_ms: int = 0,
+) -> Fetched:
+    """Batches from the one that holds the offset on; none if there is no record in time.
+
+    One try, over a connection to the leader; of its own, if it waits.
+    """
+    topic = await cluster.topic(place.topic)
+    request = fetch_request(place, topic, offset, isolation, bytes_max=bytes_max, wait_ms=wait_ms)
+    response = await connection.call(request, timeout_s=wait_ms / 1000 + _NETWORK_S)
+    return fetched(response, place, offset)
