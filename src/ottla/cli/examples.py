@@ -4,6 +4,7 @@ from typing import Final
 
 EXAMPLES: Final = {
     "serve": "ottla serve --id 2 --port 9093 --data d2 --join localhost:9092",
+    "gateway": "ottla gateway --bootstrap-server localhost:9092 --port 8080",
     "produce": 'ottla produce orders \'{"item": "lamp"}\' --key anna',
     "consume": "ottla consume orders --from-beginning --no-follow",
     "dump": "ottla dump data/orders-0 --deep",

@@ -35,6 +35,7 @@ app = App(
 )
 
 _command(app, "ottla.cli.serve:serve", help="Start a broker.")
+_command(app, "ottla.cli.gateway:gateway", help="Serve a cluster over HTTP.")
 _command(app, "ottla.cli.produce:produce", help="Write records to a topic.")
 _command(app, "ottla.cli.consume:consume", help="Read records of a topic.")
 _command(app, "ottla.cli.dump:dump", help="Print what is in log segments and indexes, offline.")

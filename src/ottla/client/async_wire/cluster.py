@@ -160,6 +160,11 @@ class Cluster:
             for node_id, address in list(self._addresses.items())
         }
 
+    async def broker_ids(self) -> list[int]:
+        """Of the brokers that the cluster has now."""
+        await self._ask_metadata(())
+        return sorted(self._addresses)
+
     async def connection(self, address: Address) -> Connection:
         """The shared one to a broker that some answer has named."""
         opening = self._connections.get(address)

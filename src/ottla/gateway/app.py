@@ -1,0 +1,103 @@
+"""The ASGI application: one table of routes, and what every request has in common.
+
+Every request has an id, which its answer and the log carry. Its body is bounded unless its route
+says that it reads a stream (`read_stream`). An exception becomes problem details.
+"""
+
+import itertools
+import logging
+import secrets
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from starlette.requests import Request
+from starlette.routing import BaseRoute, Router
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ottla.gateway.api import health
+from ottla.gateway.identity import identify
+from ottla.gateway.problems import Problem, problem_of
+from ottla.gateway.services import Services
+
+logger = logging.getLogger("ottla.gateway")
+
+# Families of routes, in the order in which they are looked at: those that are called often first.
+FAMILIES: Final[Sequence[Callable[[Services], Sequence[BaseRoute]]]] = (health.routes,)
+
+REQUEST_ID: Final = b"x-request-id"
+_REQUEST_ID_BYTES_MAX: Final = 128
+_STREAMS: Final = "ottla.streams"
+
+
+def build_app(services: Services) -> ASGIApp:
+    return _App(services, build_routes(services))
+
+
+def build_routes(services: Services) -> list[BaseRoute]:
+    return [route for family in FAMILIES for route in family(services)]
+
+
+def read_stream(request: Request) -> None:
+    """Lift the bound on the body: the route reads it bit by bit, and bounds each bit."""
+    request.scope[_STREAMS] = True
+
+
+class _App:
+    def __init__(self, services: Services, routes: Sequence[BaseRoute]) -> None:
+        self._body_bytes_max = services.settings.body_bytes_max
+        self._router = Router(routes, redirect_slashes=False)
+        self._prefix = secrets.token_hex(6).encode() + b"-"
+        self._numbers = itertools.count(1)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            return
+        request_id = self._request_id(scope)
+        scope["app"] = self  # Else the router itself answers what it does not find.
+        scope["identity"] = identify(scope)
+        scope["request_id"] = request_id.decode("latin-1")
+        if scope["type"] != "http":
+            await self._router(scope, receive, send)
+            return
+        started = False
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                message["headers"] = [*message["headers"], (REQUEST_ID, request_id)]
+            await send(message)
+
+        try:
+            await self._router(scope, self._bounded(scope, receive), send_with_id)
+        except Exception as error:
+            if started:
+                logger.exception("request %s failed while it was answered", request_id.decode())
+                raise
+            problem = problem_of(error)
+            await problem.response()(scope, receive, send_with_id)
+
+    def _request_id(self, scope: Scope) -> bytes:
+        for name, value in scope["headers"]:
+            if name == REQUEST_ID and 0 < len(value) <= _REQUEST_ID_BYTES_MAX:
+                return bytes(value)
+        return self._prefix + b"%x" % next(self._numbers)
+
+    def _bounded(self, scope: Scope, receive: Receive) -> Receive:
+        size = 0
+
+        async def receive_bounded() -> Message:
+            nonlocal size
+            message = await receive()
+            if message["type"] == "http.request":
+                size += len(message.get("body", b""))
+                if size > self._body_bytes_max and not scope.get(_STREAMS):
+                    raise Problem(
+                        413,
+                        f"A body has at most {self._body_bytes_max} bytes.",
+                        hint="Send less at once, or NDJSON, which is read as a stream.",
+                        headers={"Connection": "close"},
+                    )
+            return message
+
+        return receive_bounded

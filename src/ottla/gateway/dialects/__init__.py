@@ -1,0 +1,1 @@
+"""APIs that clients of other products speak, over the same core."""

@@ -1,0 +1,25 @@
+"""What the routes need, built once for each gateway and closed with it."""
+
+import asyncio
+from typing import Self
+
+from ottla.client.async_wire.cluster import Cluster
+from ottla.gateway.settings import GatewaySettings
+
+
+class Services:
+    """Made by `build` in the loop that serves; each service is a class in `core`."""
+
+    def __init__(self, settings: GatewaySettings) -> None:
+        self.settings = settings
+        self.stopping = asyncio.Event()  # Set by SIGTERM: streams and long polls end now.
+        self.cluster = Cluster(settings.bootstrap_servers, client_id="ottla-gateway")
+
+    @classmethod
+    async def build(cls, settings: GatewaySettings) -> Self:
+        """Needs no broker: a gateway starts before its cluster."""
+        return cls(settings)
+
+    async def close(self) -> None:
+        """After the last request; in the reverse order of what stands on what."""
+        self.cluster.close()

@@ -1,0 +1,35 @@
+"""What a gateway is told at its start. Every limit is here."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+DEFAULT_HOST: Final = "127.0.0.1"
+DEFAULT_PORT: Final = 8080
+
+
+@dataclass(frozen=True, slots=True)
+class GatewaySettings:
+    bootstrap_servers: str
+    host: str = DEFAULT_HOST
+    port: int = DEFAULT_PORT  # 0 takes a free one.
+    secret_file: Path | None = None  # None: the secret that the cluster keeps.
+
+    body_bytes_max: int = 16 * 1024 * 1024  # Of a request that is not a stream.
+    record_bytes_max: int = 1024 * 1024  # Of a line of a stream.
+    batch_records_max: int = 10_000  # In one request that is not a stream.
+    connections_max: int = 20_000
+    idle_s: float = 75.0  # Of a connection between requests, and of a body that stops coming.
+    drain_s: float = 25.0  # For requests to end after SIGTERM.
+
+    publish_timeout_ms: int = 30_000  # From the queue to the acknowledgement.
+    queue_records_max: int = 100_000  # Published and not yet acknowledged.
+    queue_bytes_max: int = 256 * 1024 * 1024
+    stream_in_flight_max: int = 1_000  # Records of one stream that are not yet acknowledged.
+
+    read_records_max: int = 10_000  # In one answer.
+    read_bytes_max: int = 8 * 1024 * 1024
+    read_wait_ms_max: int = 60_000
+    waiting_reads_max: int = 500
+
+    idempotency_window_s: int = 3_600
