@@ -190,7 +190,7 @@ def test_a_compacted_topic_has_no_retention():
 def test_a_new_configuration_is_obeyed_at_once():
     log = open_log()
     append(log, b"a" * 50)
-    log.config = dataclasses.replace(LogConfig(), segment_bytes=150)
+    log.configure(dataclasses.replace(LogConfig(), segment_bytes=150))
     append(log, b"b" * 50)
     assert len(log.segments) == 2
 

@@ -441,4 +441,4 @@ class ReplicaManager:
         for name in changed & names:
             config = self._log_config(name)
             for partition in self._topics[name].values():
-                partition.log.config = config
+                partition.log.configure(config)

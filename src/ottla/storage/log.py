@@ -61,12 +61,12 @@ class Appended(NamedTuple):
 
 class PartitionLog:
     __slots__ = (
-        "_config",
         "_history",
         "_identity_unsynced",
         "_local",
         "_lock",
         "_lookups",
+        "config",
         "directory",
         "high_watermark",
         "home",
@@ -99,7 +99,7 @@ class PartitionLog:
         # Replication moves it; retention and compaction remove nothing at or past it.
         # Invariant: log_start_offset <= high_watermark <= log_end_offset.
         self.high_watermark = loaded.log_start_offset
-        self._config = config
+        self.config = config  # Changed by `configure`; a slot, for every append reads it often.
         self._identity_unsynced = False
         self._lock = threading.Lock()
         self._history = LogHistory(loaded.leader_epochs, loaded.producers)
@@ -167,14 +167,9 @@ class PartitionLog:
     def __repr__(self) -> str:
         return f"PartitionLog({self.directory}, {self.log_start_offset}..{self.log_end_offset})"
 
-    @property
-    def config(self) -> LogConfig:
-        return self._config
-
-    @config.setter
-    def config(self, config: LogConfig) -> None:
+    def configure(self, config: LogConfig) -> None:
         with self._lock:
-            self._config = config
+            self.config = config
             self._local.configure(config)
 
     @property
@@ -249,7 +244,7 @@ class PartitionLog:
                 duplicate = self._check_producer(header)
                 if duplicate is not None:
                     return duplicate
-            config = self._config
+            config = self.config
             if config.log_append_time:
                 set_append_time(records, 0, now_ms)
                 header = header._replace(max_timestamp=now_ms)
@@ -320,7 +315,7 @@ class PartitionLog:
         found = self.producers.check(header)
         if found is None:
             return None
-        append_time_ms = found.timestamp if self._config.log_append_time else NO_APPEND_TIME
+        append_time_ms = found.timestamp if self.config.log_append_time else NO_APPEND_TIME
         return Appended(found.first_offset, found.last_offset, append_time_ms, True)
 
     def read(
@@ -452,7 +447,7 @@ class PartitionLog:
             segments = self._local.segments
             count = expired_count(
                 segments,
-                self._config,
+                self.config,
                 log_start_offset=self.log_start_offset,
                 high_watermark=self.high_watermark,
                 end_offset=self._local.end.offset,

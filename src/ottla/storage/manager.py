@@ -234,13 +234,13 @@ class LogManager:
         if existing is not None:
             if existing.topic_id == topic_id:
                 existing.home.check_online()
-                existing.config = config
+                existing.configure(config)
                 return existing
             self.set_aside(topic_partition)
         log = self._strangers.pop(topic_partition, None)
         if log is None:
             log = self._make(topic_partition, config)
-        log.config = config
+        log.configure(config)
         log.identify(topic_id)
         self._add(log)
         return log
