@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.routing import BaseRoute, Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ottla.gateway.api import health
+from ottla.gateway.api import health, stream
 from ottla.gateway.identity import identify
 from ottla.gateway.problems import Problem, problem_of
 from ottla.gateway.services import Services
@@ -22,7 +22,10 @@ from ottla.gateway.services import Services
 logger = logging.getLogger("ottla.gateway")
 
 # Families of routes, in the order in which they are looked at: those that are called often first.
-FAMILIES: Final[Sequence[Callable[[Services], Sequence[BaseRoute]]]] = (health.routes,)
+FAMILIES: Final[Sequence[Callable[[Services], Sequence[BaseRoute]]]] = (
+    stream.routes,
+    health.routes,
+)
 
 REQUEST_ID: Final = b"x-request-id"
 _REQUEST_ID_BYTES_MAX: Final = 128

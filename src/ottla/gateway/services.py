@@ -4,6 +4,8 @@ import asyncio
 from typing import Self
 
 from ottla.client.async_wire.cluster import Cluster
+from ottla.gateway.core.partition_source import PartitionSource
+from ottla.gateway.core.tails import Tails
 from ottla.gateway.settings import GatewaySettings
 
 
@@ -14,6 +16,8 @@ class Services:
         self.settings = settings
         self.stopping = asyncio.Event()  # Set by SIGTERM: streams and long polls end now.
         self.cluster = Cluster(settings.bootstrap_servers, client_id="ottla-gateway")
+        self.tails = Tails(PartitionSource(self.cluster))
+        self._tails_running = asyncio.ensure_future(self.tails.run(self.stopping))
 
     @classmethod
     async def build(cls, settings: GatewaySettings) -> Self:
@@ -22,4 +26,6 @@ class Services:
 
     async def close(self) -> None:
         """After the last request; in the reverse order of what stands on what."""
+        self._tails_running.cancel()
+        await self.tails.close()
         self.cluster.close()

@@ -1,13 +1,14 @@
 """Readers of the ends of partitions, over a source in memory."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
 import pytest
 
 from ottla.client.wire.cluster import NO_LEADER, TopicPartition
 from ottla.client.wire.errors import BrokerError, OffsetOutOfRange, Unreachable
+from ottla.client.wire.offsets import EARLIEST
 from ottla.gateway.core.filters import EVERYTHING, Filter
 from ottla.gateway.core.tails import Closed, Follower, Gap, Item, Stretch, Tails
 from ottla.protocol.errors import ErrorCode
@@ -54,11 +55,9 @@ class MemorySource:
             raise BrokerError(ErrorCode.unknown_topic_or_partition, f"topic {topic}")
         return found
 
-    async def ends(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        return {place: self.logs[place].end for place in partitions}
-
-    async def log_starts(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        return {place: self.logs[place].start for place in partitions}
+    async def offsets(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        logs = {place: self.logs[place] for place in times}
+        return {p: log.start if times[p] == EARLIEST else log.end for p, log in logs.items()}
 
     async def fetch(
         self, node_id: int, positions: Mapping[TopicPartition, int], *, wait_ms: int

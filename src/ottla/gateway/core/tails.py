@@ -14,11 +14,13 @@ import itertools
 import logging
 import random
 from collections import deque
-from collections.abc import Collection, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import suppress
 from typing import NamedTuple, Protocol
 
 from ottla.client.wire.cluster import NO_LEADER, TopicPartition
 from ottla.client.wire.errors import BrokerError, OffsetOutOfRange, WireError
+from ottla.client.wire.offsets import EARLIEST, LATEST
 from ottla.gateway.core.filters import EVERYTHING, Filter
 from ottla.protocol.errors import ErrorCode
 from ottla.records.builder import Record
@@ -27,6 +29,7 @@ TAIL_BYTES_MAX = 1 << 20
 RECORD_OVERHEAD_BYTES = 200  # What a decoded record costs besides its key, value and headers.
 WAIT_MS = 250  # A new tail is taken up when the fetch that waits comes back.
 READ_COUNT_MAX = 500
+NEW_PARTITIONS_S = 30.0  # How often topics are looked at for partitions that they got.
 OWN_READS_MAX = 16  # At a time; more readers of the past wait for one another.
 
 UNKNOWN_COUNT_MAX = 3  # A broker that has just heard of a topic may not know it yet.
@@ -51,11 +54,9 @@ class Source(Protocol):
     async def leaders(self, topic: str, *, fresh: bool) -> Mapping[int, int]:
         """Node ids by partition."""
 
-    async def ends(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        """The offset that the next committed record of each will have."""
-
-    async def log_starts(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        """The first offset that each still has."""
+    async def offsets(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """The first committed offset at or after each time in milliseconds; EARLIEST and LATEST
+        stand for the ends, and the end for a time after the last record."""
 
     async def fetch(
         self, node_id: int, positions: Mapping[TopicPartition, int], *, wait_ms: int
@@ -271,6 +272,17 @@ class Tails:
         self._own_reads = asyncio.Semaphore(OWN_READS_MAX)
         self._tasks: set[asyncio.Task[None]] = set()
 
+    async def run(self, stopping: asyncio.Event) -> None:
+        """Keep an eye on the topics; end the readers when the gateway stops."""
+        while not stopping.is_set():
+            try:
+                async with asyncio.timeout(NEW_PARTITIONS_S):
+                    await stopping.wait()
+            except TimeoutError:
+                with suppress(WireError):
+                    await self.look_for_partitions()
+        self.end_readers()
+
     async def close(self) -> None:
         self.end_readers()
         tasks = list(self._tasks)
@@ -327,7 +339,7 @@ class Tails:
             answers = await self.source.fetch(node_id, {place: offset}, wait_ms=0)
             answer = answers[place]
             if isinstance(answer, OffsetOutOfRange):
-                start = (await self.source.log_starts([place]))[place]
+                start = (await self.source.offsets({place: EARLIEST}))[place]
                 if start > offset:
                     return Gap(place.partition, offset, start)
             if isinstance(answer, BrokerError):
@@ -353,7 +365,7 @@ class Tails:
 
     async def _join(self, follower: Follower, place: TopicPartition, offset: int) -> None:
         if place not in self._tails:
-            (end,) = (await self.source.ends([place])).values()
+            end = (await self.source.offsets({place: LATEST}))[place]
             if place not in self._tails:  # Another reader may have been faster.
                 self._tails[place] = Tail(place, end, self._tail_bytes_max)
                 self.place([self._tails[place]])
@@ -456,9 +468,11 @@ class _Fetch:
                 tail.extend(answer)
             return True
         if isinstance(answer, OffsetOutOfRange):
-            start = (await self._owner.source.log_starts([tail.place]))[tail.place]
-            end = (await self._owner.source.ends([tail.place]))[tail.place]
-            tail.restart(start if tail.next_offset < start else end)
+            place, source = tail.place, self._owner.source
+            start = (await source.offsets({place: EARLIEST}))[place]
+            if start <= tail.next_offset:
+                start = (await source.offsets({place: LATEST}))[place]
+            tail.restart(start)
             return True
         return False
 

@@ -1,1 +1,0 @@
-"""Amazon SQS: the JSON and the query protocol, over topics and their share groups."""
