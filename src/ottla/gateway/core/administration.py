@@ -1,0 +1,336 @@
+"""Topics, configurations and the cluster itself: what administrators look at and change.
+
+A refusal of the cluster is a BrokerError with its error code; what may pass is tried again.
+"""
+
+import enum
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
+from uuid import UUID
+
+from kio.schema.create_partitions.v3.request import CreatePartitionsRequest, CreatePartitionsTopic
+from kio.schema.create_topics.v7.request import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from kio.schema.delete_records.v2.request import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from kio.schema.delete_topics.v6.request import DeleteTopicsRequest, DeleteTopicState
+from kio.schema.describe_cluster.v2.request import DescribeClusterRequest
+from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
+from kio.schema.incremental_alter_configs.v1.request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from kio.schema.types import TopicName
+from kio.static.primitive import i8, i16, i32, i64
+
+from ottla.client.async_wire.cluster import Cluster
+from ottla.client.async_wire.connection import Connection
+from ottla.client.async_wire.reading import list_offsets
+from ottla.client.wire.cluster import TopicPartition, expect_one, metadata_request
+from ottla.client.wire.errors import BrokerError
+from ottla.client.wire.offsets import EARLIEST, LATEST
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.times import milliseconds
+
+T = TypeVar("T")
+
+BROKER_DEFAULT: Final = -1
+TO_THE_END: Final = -1  # The offset that stands for all records, when they are deleted.
+
+_TIMEOUT: Final = milliseconds(30_000)
+
+
+class ResourceType(enum.IntEnum):
+    """The numbers are those of DescribeConfigs."""
+
+    TOPIC = 2
+    BROKER = 4
+    GROUP = 32
+
+
+class ConfigOperation(enum.IntEnum):
+    SET = 0
+    DELETE = 1
+
+
+CONFIG_SOURCES: Final = {
+    1: "DYNAMIC_TOPIC_CONFIG",
+    2: "DYNAMIC_BROKER_CONFIG",
+    3: "DYNAMIC_DEFAULT_BROKER_CONFIG",
+    4: "STATIC_BROKER_CONFIG",
+    5: "DEFAULT_CONFIG",
+    6: "DYNAMIC_BROKER_LOGGER_CONFIG",
+    7: "CLIENT_METRICS_CONFIG",
+    8: "GROUP_CONFIG",
+}
+
+
+class Partition(NamedTuple):
+    id: int
+    leader: int | None
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    in_sync_replicas: tuple[int, ...]
+    offline_replicas: tuple[int, ...]
+
+
+class TopicDescription(NamedTuple):
+    name: str
+    id: UUID | None
+    is_internal: bool
+    partitions: tuple[Partition, ...]
+
+
+class Span(NamedTuple):
+    start_offset: int
+    end_offset: int
+
+
+class Config(NamedTuple):
+    name: str
+    value: str | None  # None for one that is secret.
+    source: str
+    is_default: bool
+    is_read_only: bool
+    is_sensitive: bool
+
+
+class Broker(NamedTuple):
+    id: int
+    host: str
+    port: int
+    rack: str | None
+    is_fenced: bool
+
+
+class ClusterDescription(NamedTuple):
+    id: str
+    controller: int | None
+    brokers: tuple[Broker, ...]
+
+
+class Administration:
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    async def cluster(self) -> ClusterDescription:
+        request = DescribeClusterRequest(
+            include_cluster_authorized_operations=False, include_fenced_brokers=True
+        )
+        found = await self._ask(request)
+        _expect(found.error_code, "the cluster", found.error_message)
+        return ClusterDescription(
+            found.cluster_id,
+            None if found.controller_id < 0 else found.controller_id,
+            tuple(
+                Broker(each.broker_id, each.host, each.port, each.rack, each.is_fenced)
+                for each in found.brokers
+            ),
+        )
+
+    # Topics.
+
+    async def topics(self) -> list[TopicDescription]:
+        """All of them, by name."""
+        response = await self._ask(metadata_request(None))
+        found = [_topic(each) for each in response.topics if each.error_code is ErrorCode.none]
+        return sorted(found, key=lambda topic: topic.name)
+
+    async def topic(self, name: str) -> TopicDescription:
+        async def ask() -> TopicDescription:
+            response = await (await self._cluster.any_broker()).call(metadata_request([name]))
+            found = expect_one(response.topics)
+            _expect(found.error_code, f"topic {name}")
+            return _topic(found)
+
+        # Not there is an answer, though a client that produces would ask again.
+        return await self._unless_absent(ask)
+
+    async def offsets(self, topic: TopicDescription) -> dict[int, Span]:
+        """Where the log of each partition begins and ends."""
+        places = [TopicPartition(topic.name, each.id) for each in topic.partitions]
+        starts = await list_offsets(self._cluster, dict.fromkeys(places, EARLIEST))
+        ends = await list_offsets(self._cluster, dict.fromkeys(places, LATEST))
+        return {place.partition: Span(starts[place] or 0, ends[place] or 0) for place in places}
+
+    async def create_topic(
+        self,
+        name: str,
+        *,
+        partitions: int = BROKER_DEFAULT,
+        replication_factor: int = BROKER_DEFAULT,
+        configs: Mapping[str, str] | None = None,
+        validate_only: bool = False,
+    ) -> None:
+        topic = CreatableTopic(
+            name=TopicName(name),
+            num_partitions=i32(partitions),
+            replication_factor=i16(replication_factor),
+            assignments=(),
+            configs=tuple(
+                CreatableTopicConfig(name=key, value=value)
+                for key, value in (configs or {}).items()
+            ),
+        )
+        request = CreateTopicsRequest(
+            topics=(topic,), timeout=_TIMEOUT, validate_only=validate_only
+        )
+        await self._change(request, lambda response: response.topics, f"topic {name}")
+
+    async def delete_topic(self, name: str) -> None:
+        state = DeleteTopicState(name=TopicName(name), topic_id=None)
+        request = DeleteTopicsRequest(topics=(state,), timeout=_TIMEOUT)
+        await self._change(request, lambda response: response.responses, f"topic {name}")
+
+    async def set_partition_count(self, name: str, count: int) -> None:
+        topic = CreatePartitionsTopic(name=TopicName(name), count=i32(count), assignments=None)
+        request = CreatePartitionsRequest(topics=(topic,), timeout=_TIMEOUT, validate_only=False)
+        await self._change(request, lambda response: response.results, f"topic {name}")
+
+    async def delete_records(self, name: str, before: Mapping[int, int]) -> dict[int, int]:
+        """Those before the offset, by partition; the new log start offsets."""
+        starts: dict[int, int] = {}
+
+        async def delete_what_is_left() -> None:
+            by_leader: dict[Connection, list[DeleteRecordsPartition]] = {}
+            for index in before.keys() - starts.keys():
+                leader = await self._cluster.leader(TopicPartition(name, index))
+                by_leader.setdefault(leader, []).append(
+                    DeleteRecordsPartition(partition_index=i32(index), offset=i64(before[index]))
+                )
+            for leader, partitions in by_leader.items():
+                topic = DeleteRecordsTopic(name=TopicName(name), partitions=tuple(partitions))
+                request = DeleteRecordsRequest(topics=(topic,), timeout=_TIMEOUT)
+                response = await leader.call(request)
+                for answer in expect_one(response.topics).partitions:
+                    _expect(answer.error_code, f"partition {name}-{answer.partition_index}")
+                    starts[answer.partition_index] = answer.low_watermark
+
+        await self._cluster.retry(delete_what_is_left)
+        return starts
+
+    # Configurations.
+
+    async def configs(
+        self, kind: ResourceType, name: str, keys: Sequence[str] | None = None
+    ) -> list[Config]:
+        resource = DescribeConfigsResource(
+            resource_type=i8(kind),
+            resource_name=name,
+            configuration_keys=None if keys is None else tuple(keys),
+        )
+        request = DescribeConfigsRequest(resources=(resource,))
+
+        async def ask() -> list[Config]:
+            found = expect_one((await (await self._target(kind, name)).call(request)).results)
+            _expect(found.error_code, f"{kind.name.lower()} {name}", found.error_message)
+            return [_config(each) for each in found.configs]
+
+        return await self._unless_absent(ask)
+
+    async def alter_configs(
+        self, kind: ResourceType, name: str, values: Mapping[str, str | None]
+    ) -> None:
+        """None takes a value away, so that the default holds."""
+        resource = AlterConfigsResource(
+            resource_type=i8(kind),
+            resource_name=name,
+            configs=tuple(
+                AlterableConfig(
+                    name=key,
+                    config_operation=i8(
+                        ConfigOperation.DELETE if value is None else ConfigOperation.SET
+                    ),
+                    value=value,
+                )
+                for key, value in values.items()
+            ),
+        )
+        request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
+
+        async def alter() -> None:
+            answer = expect_one((await (await self._target(kind, name)).call(request)).responses)
+            _expect(answer.error_code, f"{kind.name.lower()} {name}", answer.error_message)
+
+        await self._unless_absent(alter)
+
+    async def _target(self, kind: ResourceType, name: str) -> Connection:
+        """A broker knows only its own configuration."""
+        if kind is ResourceType.BROKER and name:
+            return await self._cluster.node(int(name))
+        return await self._cluster.any_broker()
+
+    # Calls.
+
+    async def _ask(self, request: Any) -> Any:
+        async def ask() -> Any:
+            return await (await self._cluster.any_broker()).call(request)
+
+        return await self._cluster.retry(ask)
+
+    async def _change(self, request: Any, answers: Callable[[Any], Any], what: str) -> None:
+        async def change() -> None:
+            answer = expect_one(answers(await (await self._cluster.controller()).call(request)))
+            _expect(answer.error_code, what, answer.error_message)
+
+        await self._unless_absent(change)
+        self._cluster.forget_metadata()
+
+    async def _unless_absent(self, operation: Callable[[], Awaitable[T]]) -> T:
+        """UNKNOWN_TOPIC_OR_PARTITION is retriable for producers; here it is an answer."""
+
+        async def once() -> T | BrokerError:
+            try:
+                return await operation()
+            except BrokerError as error:
+                if error.code is not ErrorCode.unknown_topic_or_partition:
+                    raise
+                return error
+
+        result = await self._cluster.retry(once)
+        if isinstance(result, BrokerError):
+            raise result
+        return result
+
+
+def _expect(code: ErrorCode, what: str, message: str | None = None) -> None:
+    if code is not ErrorCode.none:
+        raise BrokerError(code, f"{what} ({message})" if message else what)
+
+
+def _topic(found: Any) -> TopicDescription:
+    return TopicDescription(
+        found.name,
+        found.topic_id,
+        found.is_internal,
+        tuple(
+            Partition(
+                each.partition_index,
+                None if each.leader_id < 0 else each.leader_id,
+                each.leader_epoch,
+                tuple(each.replica_nodes),
+                tuple(each.isr_nodes),
+                tuple(each.offline_replicas),
+            )
+            for each in sorted(found.partitions, key=lambda each: each.partition_index)
+        ),
+    )
+
+
+def _config(found: Any) -> Config:
+    source = CONFIG_SOURCES.get(found.config_source, "UNKNOWN")
+    return Config(
+        found.name,
+        found.value,
+        source,
+        source == "DEFAULT_CONFIG",
+        found.read_only,
+        found.is_sensitive,
+    )

@@ -1,0 +1,120 @@
+"""A small table that all gateways of a cluster share: a compacted topic of one partition.
+
+Each gateway has a copy, which it brings up to date before it decides something by it. The last
+write of a key wins, so a write that is repeated changes nothing.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterator
+
+from kio.schema.produce.v13.request import PartitionProduceData
+from kio.static.primitive import Records, i16, i32
+
+from ottla.client.async_wire.cluster import Cluster
+from ottla.client.async_wire.reading import fetch, list_offsets
+from ottla.client.async_wire.topics import ensure_topic
+from ottla.client.wire.cluster import TopicPartition, expect_one
+from ottla.client.wire.errors import validate_answer
+from ottla.client.wire.offsets import EARLIEST, LATEST, Isolation
+from ottla.protocol.messages.produce import ProduceRequest, TopicProduceData
+from ottla.protocol.times import milliseconds
+from ottla.records.batch import iterate_headers
+from ottla.records.builder import Record, build_batch
+from ottla.records.decoder import iterate_records
+
+_ACKS_ALL = -1
+_TIMEOUT_MS = 30_000
+_CONFIG = {"cleanup.policy": "compact", "segment.ms": "3600000"}
+
+
+class CompactedTable:
+    def __init__(self, cluster: Cluster, topic: str) -> None:
+        self._cluster = cluster
+        self._topic = topic
+        self._place = TopicPartition(topic, 0)
+        self._values: dict[str, bytes] = {}
+        self._next_offset: int | None = None  # None: not read yet.
+        self._read_at = 0.0
+        self._reading = asyncio.Lock()
+
+    def get(self, key: str) -> bytes | None:
+        return self._values.get(key)
+
+    def items(self) -> Iterator[tuple[str, bytes]]:
+        return iter(list(self._values.items()))
+
+    async def refresh(self, age_s_max: float = 0.0) -> None:
+        """Have everything that was written before this call, or `age_s_max` before it."""
+        asked_at = time.monotonic()
+        if self._next_offset is not None and asked_at - self._read_at < age_s_max:
+            return
+        async with self._reading:
+            if self._next_offset is not None and self._read_at >= asked_at:
+                return  # Another caller's turn began after this call.
+            begun_at = time.monotonic()
+            await self._read_to_end()
+            self._read_at = begun_at
+
+    async def put(self, key: str, value: bytes | None) -> None:
+        """Written when it returns, and in this copy; None removes the key."""
+        await ensure_topic(self._cluster, self._topic, partitions=1, config=_CONFIG)
+        record = Record(timestamp=time.time_ns() // 1_000_000, key=key.encode(), value=value)
+        await self._cluster.retry(lambda: self._write(record))
+        await self.refresh()
+
+    async def _write(self, record: Record) -> None:
+        topic = await self._cluster.topic(self._topic)
+        data = PartitionProduceData(index=i32(0), records=Records(build_batch([record])))
+        request = ProduceRequest(
+            transactional_id=None,
+            acks=i16(_ACKS_ALL),
+            timeout=milliseconds(_TIMEOUT_MS),
+            topic_data=(
+                TopicProduceData(name=self._topic, topic_id=topic.id, partition_data=(data,)),
+            ),
+        )
+        response = await (await self._cluster.leader(self._place)).call(request)
+        answer = expect_one(expect_one(response.responses).partition_responses)
+        validate_answer(answer.error_code, f"a write to {self._topic}")
+
+    async def _read_to_end(self) -> None:
+        if self._topic not in await self._cluster.topics([self._topic]):
+            self._values.clear()
+            self._next_offset = 0
+            return
+        ends = await list_offsets(self._cluster, {self._place: LATEST})
+        end_offset = ends[self._place] or 0
+        if self._next_offset is None or self._next_offset > end_offset:
+            starts = await list_offsets(self._cluster, {self._place: EARLIEST})
+            self._values.clear()
+            self._next_offset = starts[self._place] or 0
+        while self._next_offset < end_offset:
+            before = self._next_offset
+            await self._cluster.retry(self._read_some)
+            if self._next_offset == before:  # Nothing is left there.
+                self._next_offset = end_offset
+
+    async def _read_some(self) -> None:
+        assert self._next_offset is not None
+        leader = await self._cluster.leader(self._place)
+        found = await fetch(
+            self._cluster, leader, self._place, self._next_offset, Isolation.READ_UNCOMMITTED
+        )
+        content = bytes(found.records)
+        for position, header in iterate_headers(content):
+            if header.last_offset < self._next_offset:
+                continue
+            if not header.is_control:
+                for record in iterate_records(content, position):
+                    self._apply(record)
+            self._next_offset = header.last_offset + 1
+
+    def _apply(self, record: Record) -> None:
+        if record.key is None:
+            return
+        key = record.key.decode(errors="replace")
+        if record.value is None:
+            self._values.pop(key, None)
+        else:
+            self._values[key] = record.value

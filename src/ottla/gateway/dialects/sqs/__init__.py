@@ -1,0 +1,1 @@
+"""Amazon SQS: the JSON and the query protocol, over topics and their share groups."""

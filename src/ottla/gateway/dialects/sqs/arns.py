@@ -1,0 +1,30 @@
+"""Names of queues in requests and answers: URLs and ARNs."""
+
+import re
+from typing import Final
+from urllib.parse import urlsplit
+
+ACCOUNT: Final = "000000000000"
+DEFAULT_REGION: Final = "us-east-1"
+
+_ARN = re.compile(r"arn:[a-z-]+:sqs:[a-z0-9-]*:[0-9]*:([A-Za-z0-9._-]{1,249})")
+
+
+def queue_url(base: str, queue: str) -> str:
+    return f"{base}/{ACCOUNT}/{queue}"
+
+
+def queue_of_url(url: str) -> str:
+    """The last part of the path; whatever host, account and region come before it."""
+    return urlsplit(url).path.rstrip("/").rpartition("/")[2] or url
+
+
+def queue_arn(region: str, queue: str) -> str:
+    return f"arn:aws:sqs:{region}:{ACCOUNT}:{queue}"
+
+
+def queue_of_arn(arn: str) -> str:
+    matched = _ARN.fullmatch(arn)
+    if matched is None:
+        raise ValueError(f"{arn} is not the ARN of a queue")
+    return matched[1]

@@ -1,0 +1,58 @@
+"""Errors of SQS: each has a name in the JSON protocol and a code in the query protocol."""
+
+from typing import Final
+
+# Where the query protocol's code is not the name of the shape.
+_QUERY_CODES: Final = {
+    "BatchEntryIdsNotDistinct": "AWS.SimpleQueueService.BatchEntryIdsNotDistinct",
+    "BatchRequestTooLong": "AWS.SimpleQueueService.BatchRequestTooLong",
+    "EmptyBatchRequest": "AWS.SimpleQueueService.EmptyBatchRequest",
+    "InvalidBatchEntryId": "AWS.SimpleQueueService.InvalidBatchEntryId",
+    "InvalidParameterValueException": "InvalidParameterValue",
+    "MessageNotInflight": "AWS.SimpleQueueService.MessageNotInflight",
+    "MissingParameterException": "MissingParameter",
+    "PurgeQueueInProgress": "AWS.SimpleQueueService.PurgeQueueInProgress",
+    "QueueDeletedRecently": "AWS.SimpleQueueService.QueueDeletedRecently",
+    "QueueDoesNotExist": "AWS.SimpleQueueService.NonExistentQueue",
+    "QueueNameExists": "QueueAlreadyExists",
+    "TooManyEntriesInBatchRequest": "AWS.SimpleQueueService.TooManyEntriesInBatchRequest",
+    "UnknownOperationException": "InvalidAction",
+    "UnsupportedOperation": "AWS.SimpleQueueService.UnsupportedOperation",
+}
+
+
+class SqsError(Exception):
+    """Answered as an error; nothing was done."""
+
+    def __init__(self, name: str, message: str, status: int = 400) -> None:
+        super().__init__(message)
+        self.name = name
+        self.message = message
+        self.status = status
+
+    @property
+    def query_code(self) -> str:
+        return _QUERY_CODES.get(self.name, self.name)
+
+    @property
+    def is_senders_fault(self) -> bool:
+        return self.status < 500
+
+
+def invalid_value(message: str) -> SqsError:
+    return SqsError("InvalidParameterValueException", message)
+
+
+def missing(parameter: str) -> SqsError:
+    return SqsError(
+        "MissingParameterException", f"The request must contain the parameter {parameter}."
+    )
+
+
+def no_queue() -> SqsError:
+    return SqsError("QueueDoesNotExist", "The specified queue does not exist.")
+
+
+def unavailable(reason: str) -> SqsError:
+    """SDKs repeat the request."""
+    return SqsError("ServiceUnavailable", reason, 503)
