@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.routing import BaseRoute, Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ottla.gateway.api import health, stream
+from ottla.gateway.api import health, queues, simple_queue, stream
 from ottla.gateway.identity import identify
 from ottla.gateway.problems import Problem, problem_of
 from ottla.gateway.services import Services
@@ -23,6 +23,8 @@ logger = logging.getLogger("ottla.gateway")
 
 # Families of routes, in the order in which they are looked at: those that are called often first.
 FAMILIES: Final[Sequence[Callable[[Services], Sequence[BaseRoute]]]] = (
+    queues.routes,
+    simple_queue.routes,
     stream.routes,
     health.routes,
 )

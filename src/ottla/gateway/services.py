@@ -5,6 +5,8 @@ from typing import Self
 
 from ottla.client.async_wire.cluster import Cluster
 from ottla.gateway.core.partition_source import PartitionSource
+from ottla.gateway.core.queues import Queues
+from ottla.gateway.core.shared_secret import SharedSigner
 from ottla.gateway.core.tails import Tails
 from ottla.gateway.settings import GatewaySettings
 
@@ -18,6 +20,9 @@ class Services:
         self.cluster = Cluster(settings.bootstrap_servers, client_id="ottla-gateway")
         self.tails = Tails(PartitionSource(self.cluster))
         self._tails_running = asyncio.ensure_future(self.tails.run(self.stopping))
+        self.signer = SharedSigner(settings.bootstrap_servers, settings.secret_file)
+        self.queues = Queues(self.cluster, self.signer, asyncio.get_running_loop())
+        self._ending = asyncio.create_task(self._end_waits(), name="end of waits")
 
     @classmethod
     async def build(cls, settings: GatewaySettings) -> Self:
@@ -28,4 +33,10 @@ class Services:
         """After the last request; in the reverse order of what stands on what."""
         self._tails_running.cancel()
         await self.tails.close()
+        self._ending.cancel()
+        await self.queues.close()
         self.cluster.close()
+
+    async def _end_waits(self) -> None:
+        await self.stopping.wait()
+        self.queues.stop_waiting()

@@ -1,4 +1,4 @@
-"""Messages of every API in every version that kio has.
+"""Messages of every API in every version that kio has, and of Ottla's own APIs.
 
 The broker sees only the newest version of each message: requests are lifted to it while they are
 read, responses projected down from it while they are written. The types are kio's, or those of
@@ -37,8 +37,18 @@ _WIDENED = {
     "ProduceResponse",
     "UpdateFeaturesResponse",
 }
-# Messages that `messages` has a type for in place of kio's, on the wire too.
-_EXTENDED = {"EnvelopeResponse"}
+# Messages that `messages` has a type for in place of kio's newest, on the wire too.
+_EXTENDED = {
+    "DescribeShareGroupOffsetsResponse",
+    "EnvelopeResponse",
+    "ReadShareGroupStateRequest",
+    "ReadShareGroupStateResponse",
+    "ReadShareGroupStateSummaryResponse",
+    "ShareFetchRequest",
+    "WriteShareGroupStateRequest",
+}
+# APIs that Kafka does not have: the module of `messages`, each in version 0 alone.
+OWN_APIS = {10_000: "delivery_acknowledge"}
 
 
 def api_versions_supported_by_codec(api_key: int) -> tuple[int, int]:
@@ -103,6 +113,8 @@ def _frame(prefix: bytes, message: object, wire: type) -> bytes:
 
 @functools.cache
 def _versions(api_key: int) -> list[int]:
+    if api_key in OWN_APIS:
+        return [0]
     name = api_key_map.get(api_key)
     if name is None:
         raise ProtocolError(f"there is no API with key {api_key}")
@@ -112,11 +124,14 @@ def _versions(api_key: int) -> list[int]:
 @functools.cache
 def _wire_type(api_key: int, api_version: int, kind: EntityType) -> type:
     if api_version not in _versions(api_key):
-        name = api_key_map[api_key]
+        name = _module_name(api_key)
         raise ProtocolError(f"version {api_version} of {name} ({api_key}) is not supported")
+    if api_key in OWN_APIS:
+        name = f"{OWN_APIS[api_key]}_{kind.name}".title().replace("_", "")
+        return _own_type(api_key, name)
     paths = cast("dict[EntityType, str]", schema_name_map[api_key_map[api_key]][api_version])
     module, _, name = paths[kind].partition(":")
-    if name in _EXTENDED:
+    if name in _EXTENDED and api_version == _versions(api_key)[-1]:
         return _own_type(api_key, name)
     return cast("type", getattr(importlib.import_module(module), name))
 
@@ -128,5 +143,9 @@ def _newest_type(api_key: int, kind: EntityType) -> type:
 
 
 def _own_type(api_key: int, name: str) -> type:
-    messages = importlib.import_module(f"ottla.protocol.messages.{api_key_map[api_key]}")
+    messages = importlib.import_module(f"ottla.protocol.messages.{_module_name(api_key)}")
     return cast("type", getattr(messages, name))
+
+
+def _module_name(api_key: int) -> str:
+    return OWN_APIS.get(api_key) or api_key_map[api_key]

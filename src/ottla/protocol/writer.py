@@ -121,7 +121,7 @@ def _tags_step(schemas: list[FieldSchema]) -> Step:
         count = 0
         encoded = bytearray()
         for schema, append in tagged:
-            value = getattr(entity, schema.name)
+            value = getattr(entity, schema.name, schema.default)
             if value == schema.default:
                 continue
             data = bytearray()

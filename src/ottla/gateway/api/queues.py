@@ -1,0 +1,165 @@
+"""`/queues/{topic}/{group}:receive`, `:ack`, `:nack`, `:extend`, `:reject`.
+
+A delivery is settled with its handle, alone (`delivery`: 204, or a problem) or with others
+(`deliveries`: a result for each).
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from ottla.gateway.api.queue_bodies import (
+    RECEIVE_MAX,
+    count_of,
+    delay_ms_of,
+    handles_of,
+    lock_ms_of,
+    read_object,
+    wait_ms_of,
+)
+from ottla.gateway.api.waiting import CLIENT_CLOSED_REQUEST, ClientGone, DeliveryResponse, Watch
+from ottla.gateway.core.errors import Invalid
+from ottla.gateway.core.queues import Delivery, Queues, Settled, SettleError
+from ottla.gateway.core.record_json import encode, record_to_json
+from ottla.gateway.core.topic_names import validate_topic
+from ottla.gateway.problems import Problem
+from ottla.gateway.services import Services
+from ottla.records.builder import Record
+
+_JSON: Final = "application/json"
+_STATUS: Final = {
+    SettleError.INVALID: (400, None),
+    SettleError.OTHER_QUEUE: (400, None),
+    SettleError.EXPIRED: (409, "INVALID_RECORD_STATE"),
+    SettleError.NOT_HERE: (421, "UNKNOWN_MEMBER_ID"),
+    SettleError.UNAVAILABLE: (503, None),
+}
+
+
+def routes(services: Services) -> Sequence[BaseRoute]:
+    queues = services.queues
+
+    async def receive(request: Request) -> Response:
+        body = await read_object(request)
+        topic, group = _queue(request)
+        return await receive_for(
+            request,
+            queues,
+            topic,
+            group,
+            count=count_of(body, "max", 1, RECEIVE_MAX),
+            wait_ms=wait_ms_of(body),
+            lock_ms=lock_ms_of(body),
+            encode_deliveries=_encode_deliveries,
+        )
+
+    async def ack(request: Request) -> Response:
+        return await _settle(request, queues.acknowledge)
+
+    async def nack(request: Request) -> Response:
+        body = await read_object(request)
+        return await _settle(request, queues.release, delay_ms=delay_ms_of(body))
+
+    async def reject(request: Request) -> Response:
+        return await _settle(request, queues.reject)
+
+    async def extend(request: Request) -> Response:
+        lock_ms = lock_ms_of(await read_object(request))
+        if lock_ms is None:
+            raise Invalid("`lock` is missing: for how many seconds from now")
+        return await _settle(request, queues.extend, lock_ms=lock_ms)
+
+    path = "/queues/{topic}/{group}"
+    return [
+        Route(f"{path}:receive", receive, methods=["POST"]),
+        Route(f"{path}:ack", ack, methods=["POST"]),
+        Route(f"{path}:nack", nack, methods=["POST"]),
+        Route(f"{path}:extend", extend, methods=["POST"]),
+        Route(f"{path}:reject", reject, methods=["POST"]),
+    ]
+
+
+async def receive_for(
+    request: Request,
+    queues: Queues,
+    topic: str,
+    group: str,
+    *,
+    count: int,
+    wait_ms: int,
+    lock_ms: int | None,
+    encode_deliveries: Callable[[Sequence[Delivery]], bytes | None],
+) -> Response:
+    """Deliveries for the client of the request, as long as it is there; without content, 204."""
+    validate_topic(topic)
+    watch = Watch(request)
+    try:
+        deliveries = await watch.until_gone(
+            queues.receive(topic, group, count=count, wait_ms=wait_ms, lock_ms=lock_ms)
+        )
+    except ClientGone:
+        return Response(status_code=CLIENT_CLOSED_REQUEST)
+    except BaseException:
+        watch.end()
+        raise
+    return DeliveryResponse(encode_deliveries(deliveries), deliveries, queues, watch)
+
+
+def settled_response(settled: Sequence[Settled], *, is_batch: bool) -> Response:
+    if is_batch:
+        return Response(encode({"results": [_result(each) for each in settled]}), media_type=_JSON)
+    (only,) = settled
+    if only.error is not None:
+        status, name = _STATUS[only.error]
+        retry_after_s = 1 if only.error is SettleError.UNAVAILABLE else None
+        raise Problem(status, only.message, error=name, retry_after_s=retry_after_s)
+    if only.locked_until_ms:
+        return Response(encode({"locked_until": only.locked_until_ms}), media_type=_JSON)
+    return Response(status_code=204)
+
+
+async def _settle(
+    request: Request, settle: Callable[..., Awaitable[list[Settled]]], **options: Any
+) -> Response:
+    handles, is_batch = handles_of(await read_object(request))
+    topic, group = _queue(request)
+    settled = await settle(handles, topic=topic, group=group, **options)
+    return settled_response(settled, is_batch=is_batch)
+
+
+def _queue(request: Request) -> tuple[str, str]:
+    return request.path_params["topic"], request.path_params["group"]
+
+
+def _encode_deliveries(deliveries: Sequence[Delivery]) -> bytes:
+    return encode({"deliveries": [delivery_fields(each) for each in deliveries]})
+
+
+def delivery_fields(delivery: Delivery) -> dict[str, Any]:
+    handle = delivery.opened
+    record = Record(
+        handle.offset, delivery.timestamp_ms, delivery.key, delivery.value, delivery.headers
+    )
+    return {
+        **record_to_json(handle.topic, handle.partition, record),
+        "delivery": delivery.handle,
+        "delivery_count": handle.delivery_count,
+        "locked_until": delivery.locked_until_ms,
+    }
+
+
+def _result(settled: Settled) -> dict[str, Any]:
+    if settled.error is not None:
+        return {
+            "delivery": settled.handle,
+            "status": "failed",
+            "error": settled.error,
+            "detail": settled.message,
+        }
+    done: dict[str, Any] = {"delivery": settled.handle, "status": "done"}
+    if settled.locked_until_ms:
+        done["locked_until"] = settled.locked_until_ms
+    return done

@@ -1,0 +1,84 @@
+"""Receiving for a client that may go: nothing that was taken for it is lost.
+
+While a request waits its connection is watched. A client that goes ends the wait, and what was
+taken for it goes back; so does what could not be sent because the client had gone by then.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+from typing import Any, TypeVar
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from ottla.gateway.core.queues import Delivery, Queues
+
+T = TypeVar("T")
+
+CLIENT_CLOSED_REQUEST = 499  # Nobody is there to read it; for the log.
+
+
+class ClientGone(Exception):
+    """The client closed its connection while it waited."""
+
+
+class Watch:
+    """Knows whether the client of a request is still there. The body has been read."""
+
+    def __init__(self, request: Request) -> None:
+        self._watching = asyncio.ensure_future(request.receive())
+
+    @property
+    def is_gone(self) -> bool:
+        return self._watching.done()
+
+    async def until_gone(self, work: Awaitable[T]) -> T:
+        """The result of the work; ClientGone, with the work cancelled, if the client goes."""
+        task = asyncio.current_task()
+        assert task is not None
+        ended = False
+
+        def on_gone(_: "asyncio.Future[Any]") -> None:
+            if not ended:
+                task.cancel()
+
+        self._watching.add_done_callback(on_gone)
+        try:
+            return await work
+        except asyncio.CancelledError:
+            if not self.is_gone or task.uncancel():
+                raise  # Somebody else cancelled it.
+            raise ClientGone from None
+        finally:
+            ended = True
+
+    def end(self) -> None:
+        self._watching.cancel()
+
+
+class DeliveryResponse(Response):
+    """An answer with deliveries, which go back if there is nobody to send it to."""
+
+    def __init__(
+        self,
+        content: bytes | None,
+        deliveries: Sequence[Delivery],
+        queues: Queues,
+        watch: Watch,
+        media_type: str = "application/json",
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        status = 204 if content is None else 200
+        super().__init__(content, status, headers=headers, media_type=media_type)
+        self._deliveries = deliveries
+        self._queues = queues
+        self._watch = watch
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            if self._watch.is_gone:
+                self._queues.put_back(self._deliveries)
+            await super().__call__(scope, receive, send)
+        finally:
+            self._watch.end()

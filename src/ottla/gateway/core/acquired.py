@@ -1,0 +1,78 @@
+"""The records that a ShareFetch response gives to its member, out of the batches it came in."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+from ottla.records.batch import iterate_headers
+from ottla.records.builder import Record
+from ottla.records.decoder import iterate_records
+
+
+class AcquiredRange(Protocol):
+    @property
+    def first_offset(self) -> int: ...
+
+    @property
+    def last_offset(self) -> int: ...
+
+    @property
+    def delivery_count(self) -> int: ...
+
+
+class Acquired(NamedTuple):
+    partition: int
+    delivery_count: int
+    record: Record
+
+
+class Gap(NamedTuple):
+    """Offsets that were acquired and have no record, as compaction leaves them."""
+
+    partition: int
+    first_offset: int
+    last_offset: int
+    delivery_count: int
+
+
+def acquired_records(
+    partition: int, batches: bytes, ranges: Sequence[AcquiredRange]
+) -> tuple[list[Acquired], list[Gap]]:
+    """RecordError if the batches are damaged."""
+    found: list[Acquired] = []
+    gaps: list[Gap] = []
+    if not ranges:
+        return found, gaps
+    records = _records(batches, ranges[0].first_offset, ranges[-1].last_offset)
+    record = next(records, None)
+    for first, last, count in ((r.first_offset, r.last_offset, r.delivery_count) for r in ranges):
+        expected = first
+        while record is not None and record.offset <= last:
+            if record.offset >= first:
+                if record.offset > expected:
+                    gaps.append(Gap(partition, expected, record.offset - 1, count))
+                found.append(Acquired(partition, count, record))
+                expected = record.offset + 1
+            record = next(records, None)
+        if expected <= last:
+            gaps.append(Gap(partition, expected, last, count))
+    return found, gaps
+
+
+def _records(batches: bytes, first_offset: int, last_offset: int) -> Iterator[Record]:
+    for position, header in iterate_headers(batches):
+        if header.is_control or header.last_offset < first_offset:
+            continue
+        if header.base_offset > last_offset:
+            return
+        yield from iterate_records(batches, position)
+
+
+def offset_ranges(offsets: Iterable[int]) -> list[tuple[int, int]]:
+    """Offsets, in any order, as the fewest ranges."""
+    ranges: list[tuple[int, int]] = []
+    for offset in sorted(set(offsets)):
+        if ranges and ranges[-1][1] == offset - 1:
+            ranges[-1] = (ranges[-1][0], offset)
+        else:
+            ranges.append((offset, offset))
+    return ranges

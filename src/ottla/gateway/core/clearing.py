@@ -1,0 +1,104 @@
+"""What is in a queue, and emptying a topic."""
+
+from typing import Final, NamedTuple
+
+from kio.schema.delete_records.v2.request import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from kio.schema.describe_share_group_offsets.v1.request import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+    DescribeShareGroupOffsetsRequestTopic,
+)
+from kio.schema.types import GroupId, TopicName
+from kio.static.primitive import i32, i64
+
+from ottla.client.async_wire.cluster import Cluster
+from ottla.client.async_wire.connection import Connection
+from ottla.client.wire.cluster import CoordinatorType, TopicPartition
+from ottla.client.wire.errors import validate_answer
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.times import milliseconds
+
+HIGH_WATERMARK: Final = -1
+_TIMEOUT_MS: Final = 30_000
+
+
+class QueueCounts(NamedTuple):
+    available: int  # Also those that ordinary members have.
+    parked: int  # Held by consumers, or delayed.
+
+
+async def clear(cluster: Cluster, topic: str) -> dict[int, int]:
+    """Delete all records that the topic has now; where each partition begins then."""
+
+    async def delete() -> dict[int, int]:
+        partitions = (await cluster.topic(topic)).leaders
+        by_leader: dict[Connection, list[int]] = {}
+        for partition in partitions:
+            leader = await cluster.leader(TopicPartition(topic, partition))
+            by_leader.setdefault(leader, []).append(partition)
+        begins: dict[int, int] = {}
+        for leader, led in by_leader.items():
+            begins |= await _delete_records(leader, topic, led)
+        return begins
+
+    await cluster.topic(topic)  # One that does not exist is not waited for.
+    return await cluster.retry(delete)
+
+
+async def _delete_records(leader: Connection, topic: str, partitions: list[int]) -> dict[int, int]:
+    request = DeleteRecordsRequest(
+        topics=(
+            DeleteRecordsTopic(
+                name=TopicName(topic),
+                partitions=tuple(
+                    DeleteRecordsPartition(
+                        partition_index=i32(partition), offset=i64(HIGH_WATERMARK)
+                    )
+                    for partition in partitions
+                ),
+            ),
+        ),
+        timeout=milliseconds(_TIMEOUT_MS),
+    )
+    begins = {}
+    for result in (await leader.call(request)).topics:
+        for partition in result.partitions:
+            place = TopicPartition(topic, partition.partition_index)
+            validate_answer(partition.error_code, f"the records of {place}")
+            begins[partition.partition_index] = partition.low_watermark
+    return begins
+
+
+async def counts(cluster: Cluster, topic: str, group: str) -> QueueCounts:
+    """As far as the group has met the topic."""
+
+    async def describe() -> QueueCounts:
+        partitions = (await cluster.topic(topic)).leaders
+        request = DescribeShareGroupOffsetsRequest(
+            groups=(
+                DescribeShareGroupOffsetsRequestGroup(
+                    group_id=GroupId(group),
+                    topics=(
+                        DescribeShareGroupOffsetsRequestTopic(
+                            topic_name=TopicName(topic), partitions=tuple(map(i32, partitions))
+                        ),
+                    ),
+                ),
+            )
+        )
+        coordinator = await cluster.coordinator(CoordinatorType.GROUP, group)
+        (found,) = (await coordinator.call(request)).groups
+        validate_answer(found.error_code, f"group {group}")
+        lag = parked = 0
+        for described in found.topics:
+            for partition in described.partitions:
+                if partition.error_code is ErrorCode.none:
+                    lag += max(0, partition.lag)
+                    parked += partition.parked_count
+        return QueueCounts(max(0, lag - parked), parked)
+
+    return await cluster.retry(describe)

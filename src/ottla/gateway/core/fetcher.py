@@ -1,0 +1,130 @@
+"""Fetches for the waiting consumers of a queue from one broker.
+
+A fetcher asks only for what is wanted, in one of two ways:
+
+    hot   what is there now, without waiting; the fetchers of a queue divide the demand, so that
+          together they get no more than is wanted
+    cold  the last fetch found nothing: one that waits at the broker for what comes next
+
+A cold fetch may bring more than is wanted by then, since others had the same idea; that is put
+back, and does not count as a delivery.
+"""
+
+import asyncio
+import logging
+import random
+from asyncio import AbstractEventLoop
+from typing import Final, Protocol
+
+from ottla.client.wire.errors import BrokerError, WireError
+from ottla.gateway.core.share_session import Fetched, FetchTerms, ShareSession, is_session_lost
+from ottla.records.errors import RecordError
+
+logger = logging.getLogger(__name__)
+
+FETCH_WAIT_MS_MAX: Final = 5_000
+FETCH_WAIT_MS_WITH_LOCKS: Final = 250  # Where locks are of the session.
+RECORDS_MAX: Final = 2_000  # In one fetch.
+
+_PAUSE_S: Final = 0.05
+_PAUSE_S_MAX: Final = 2.0
+
+
+class Queue(Protocol):
+    """What a fetcher sees of the consumers that it fetches for."""
+
+    def claim(self) -> int:
+        """How many records to fetch for nobody else to fetch; 0: everything is claimed."""
+
+    def give_up_claim(self, count: int) -> None: ...
+
+    def part_of_demand(self) -> int:
+        """How many records to wait for, though others do; 0: nobody wants any."""
+
+    def terms(self, count: int, *, waits: bool) -> FetchTerms: ...
+
+    def on_fetched(self, session: ShareSession, fetched: Fetched, terms: FetchTerms) -> None: ...
+
+    def on_looked(self) -> None:
+        """This fetcher knows more about what is there."""
+
+    async def on_trouble(self, error: Exception) -> None: ...
+
+
+class Fetcher:
+    def __init__(self, session: ShareSession, queue: Queue, loop: AbstractEventLoop) -> None:
+        self.partitions: set[int] = set()
+        self.is_cold = False
+        self._session = session
+        self._queue = queue
+        self._loop = loop
+        self._wanted = asyncio.Event()
+        self._empty_since_s = -1.0  # When a fetch was sent that found nothing.
+        self._task = loop.create_task(self._run(), name=f"fetch from node {session.node_id}")
+
+    def wake(self) -> None:
+        self._wanted.set()
+
+    def was_empty(self, since_s: float) -> bool:
+        """Whether there was nothing for a consumer that has waited since then."""
+        return self.is_cold or self._empty_since_s >= since_s
+
+    async def close(self) -> None:
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        try:
+            await self._session.close()
+        except WireError as error:
+            logger.debug("a share session at node %d: %s", self._session.node_id, error)
+
+    async def _run(self) -> None:
+        pause_s = _PAUSE_S
+        while True:
+            try:
+                fetched = await (self._fetch_cold() if self.is_cold else self._fetch_hot())
+                self._queue.on_looked()
+                if not fetched.errors:
+                    pause_s = _PAUSE_S
+                    continue
+                error: Exception = _partition_error(fetched)
+            except (WireError, RecordError) as caught:
+                error = caught
+            self.is_cold = False
+            if not is_session_lost(error):
+                logger.debug("a fetch from node %d: %s", self._session.node_id, error)
+            await self._queue.on_trouble(error)
+            await asyncio.sleep(pause_s * random.uniform(0.5, 1.5))
+            pause_s = min(2 * pause_s, _PAUSE_S_MAX)
+
+    async def _fetch_hot(self) -> Fetched:
+        while not (count := self._queue.claim()):
+            self._wanted.clear()
+            await self._wanted.wait()
+        try:
+            sent_s = self._loop.time()
+            fetched = await self._fetch(self._queue.terms(count, waits=False))
+        finally:
+            self._queue.give_up_claim(count)
+        if not fetched.acquired and not fetched.errors:
+            self._empty_since_s = sent_s
+            self.is_cold = True
+        return fetched
+
+    async def _fetch_cold(self) -> Fetched:
+        count = self._queue.part_of_demand()
+        if not count:
+            self.is_cold = False  # What comes from now on nobody looks for.
+            return Fetched()
+        fetched = await self._fetch(self._queue.terms(count, waits=True))
+        self.is_cold = not fetched.acquired
+        return fetched
+
+    async def _fetch(self, terms: FetchTerms) -> Fetched:
+        fetched = await self._session.fetch(self.partitions, terms)
+        self._queue.on_fetched(self._session, fetched, terms)
+        return fetched
+
+
+def _partition_error(fetched: Fetched) -> BrokerError:
+    partition, code = next(iter(fetched.errors.items()))
+    return BrokerError(code, f"partition {partition}")

@@ -1,0 +1,374 @@
+"""Queues: topics whose records are received, and settled one by one, by any number of consumers.
+
+A queue is a topic and a share group. Receiving gives deliveries, each with a handle; what became of
+one is said with its handle, at any gateway of the cluster. The lock of a delivery is the broker's,
+so a gateway that is killed takes nothing with it.
+"""
+
+import asyncio
+import enum
+import logging
+import time
+from asyncio import AbstractEventLoop, Task
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from ottla.client.async_wire.cluster import Cluster
+from ottla.client.wire.errors import WireError
+from ottla.gateway.core.clearing import QueueCounts, clear, counts
+from ottla.gateway.core.handles import Handle, InvalidHandle, Signer
+from ottla.gateway.core.settling import Claim, Settler, Verdict
+from ottla.gateway.core.share_members import ShareMember, ShareMembers, Taken, Untaken
+from ottla.gateway.core.shared_secret import SharedSigner
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.messages.delivery_acknowledge import (
+    LOCK_MS_MAX,
+    POLICY_DELAY,
+    DeliveryAcknowledgeType,
+)
+from ottla.records.builder import Headers
+
+logger = logging.getLogger(__name__)
+
+_HANDLE_GRACE_S: Final = 3_600  # Beyond the longest lock; a lock that is extended lasts longer.
+
+_ACCEPT: Final = Verdict(DeliveryAcknowledgeType.ACCEPT)
+_REJECT: Final = Verdict(DeliveryAcknowledgeType.REJECT)
+_PUT_BACK: Final = Verdict(DeliveryAcknowledgeType.PUT_BACK)
+
+
+class Delivery(NamedTuple):
+    handle: str
+    opened: Handle
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+    timestamp_ms: int
+    locked_until_ms: int
+
+    @property
+    def topic(self) -> str:
+        return self.opened.topic
+
+    @property
+    def group(self) -> str:
+        return self.opened.group
+
+    @property
+    def partition(self) -> int:
+        return self.opened.partition
+
+    @property
+    def offset(self) -> int:
+        return self.opened.offset
+
+    @property
+    def delivery_count(self) -> int:
+        """1 for the first."""
+        return self.opened.delivery_count
+
+
+class SettleError(enum.StrEnum):
+    INVALID = "invalid"  # Not a handle that this cluster signed.
+    OTHER_QUEUE = "other-queue"  # Of another topic or group than was named.
+    EXPIRED = "expired"  # The lock ended, or the delivery was settled before.
+    NOT_HERE = "not-here"  # Delivered by another gateway, whose brokers have no held locks.
+    UNAVAILABLE = "unavailable"  # Not known whether it was done; it may be said again.
+
+
+class Settled(NamedTuple):
+    handle: str
+    error: SettleError | None  # None: written down by the broker.
+    message: str = ""
+    locked_until_ms: int = 0  # Of a lock that was extended.
+
+
+_EXPIRED = "the lock ended or the delivery was settled; the record is gone or will come again"
+_UNAVAILABLE = "the broker did not confirm it; say it again"
+_MESSAGES: Final = {
+    SettleError.EXPIRED: _EXPIRED,
+    SettleError.UNAVAILABLE: _UNAVAILABLE,
+    SettleError.OTHER_QUEUE: "the delivery is of another topic or group",
+    SettleError.NOT_HERE: "these brokers take it only through the gateway that delivered",
+}
+
+_NO_TOPIC: Final = {ErrorCode.unknown_topic_or_partition, ErrorCode.unknown_topic_id}
+
+
+class Queues:
+    lock_ms_max = LOCK_MS_MAX
+
+    def __init__(
+        self, cluster: Cluster, shared_signer: SharedSigner, loop: AbstractEventLoop
+    ) -> None:
+        self._cluster = cluster
+        self._shared_signer = shared_signer
+        self._settler = Settler(cluster, loop)
+        self.members = ShareMembers(cluster, loop, self._return)
+        self._loop = loop
+        self._returns: set[Task[None]] = set()
+        self._waits = True
+
+    def stop_waiting(self) -> None:
+        """Answer whoever waits, and from now on wait for nobody."""
+        self._waits = False
+        self.members.stop_waiting()
+
+    async def close(self) -> None:
+        await self.members.close()
+        await asyncio.gather(*self._returns, return_exceptions=True)
+        await self._settler.close()
+
+    # Receiving.
+
+    async def receive(
+        self,
+        topic: str,
+        group: str,
+        *,
+        count: int = 1,
+        wait_ms: int = 0,
+        lock_ms: int | None = None,
+        ordered: bool = False,
+    ) -> list[Delivery]:
+        """At most `count`; none when the time has passed.
+
+        Without `lock_ms` the lock is what the group is configured to. With `ordered` what comes
+        in one fetch is not divided among consumers; all of a queue have to say so.
+
+        WireError if the topic, the group or the brokers do not allow it. What was taken for a call
+        that is cancelled goes back to the group at once.
+        """
+        signer = await self._shared_signer.get()
+        member = await self.members.get(topic, group)
+        wait_ms = wait_ms if self._waits else 0
+        taken = await member.receive(count, wait_ms, lock_ms, ordered=ordered)
+        if not taken:
+            return []
+        if lock_ms is not None and taken[0].lock_ms != lock_ms:
+            taken = await self._relock(taken, lock_ms)
+        now_ms = time.time_ns() // 1_000_000
+        return [_delivery(each, signer, now_ms) for each in taken]
+
+    def put_back(self, deliveries: Iterable[Delivery]) -> None:
+        """The consumer never saw them: available at once, and not counted. Does not wait."""
+        self._settle_soon([_claim(each.opened, _PUT_BACK) for each in deliveries])
+
+    async def _relock(self, taken: Sequence[Taken], lock_ms: int) -> list[Taken]:
+        """They were fetched together with those of others, who wanted other locks."""
+        verdict = Verdict(DeliveryAcknowledgeType.RENEW, lock_ms=lock_ms)
+        try:
+            codes = await self._say([_claim_of(each, verdict) for each in taken])
+        except asyncio.CancelledError:
+            self._settle_soon([_claim_of(each, _PUT_BACK) for each in taken])
+            raise
+        return [
+            each._replace(lock_ms=lock_ms)
+            for each, code in zip(taken, codes, strict=True)
+            if code is ErrorCode.none
+        ]
+
+    def _return(self, untaken: Untaken) -> None:
+        key = untaken.key
+        claims = [_claim_of(Taken(key, acquired, 0), _PUT_BACK) for acquired in untaken.acquired]
+        claims += [
+            Claim(
+                key.topic,
+                key.topic_id,
+                gap.partition,
+                key.group,
+                key.member_id,
+                gap.delivery_count,
+                _ACCEPT,  # There is no record: done with it.
+                offset,
+            )
+            for gap in untaken.gaps
+            for offset in range(gap.first_offset, gap.last_offset + 1)
+        ]
+        self._settle_soon(claims)
+
+    def _settle_soon(self, claims: Sequence[Claim]) -> None:
+        task = self._loop.create_task(self._settle_quietly(claims))
+        self._returns.add(task)
+        task.add_done_callback(self._returns.discard)
+
+    async def _settle_quietly(self, claims: Sequence[Claim]) -> None:
+        """What fails comes again when its lock ends."""
+        codes = await self._say(claims)
+        failed = {code.name for code in codes if code is not ErrorCode.none}
+        if failed:
+            logger.debug("deliveries could not be put back: %s", ", ".join(failed))
+
+    async def clear(self, topic: str) -> dict[int, int]:
+        """Delete all records that the topic has now; where each partition begins then."""
+        return await clear(self._cluster, topic)
+
+    async def counts(self, topic: str, group: str) -> QueueCounts:
+        return await counts(self._cluster, topic, group)
+
+    # Settling.
+
+    async def acknowledge(
+        self, handles: Sequence[str], *, topic: str | None = None, group: str | None = None
+    ) -> list[Settled]:
+        return await self._settle(handles, _ACCEPT, topic, group)
+
+    async def release(
+        self,
+        handles: Sequence[str],
+        *,
+        delay_ms: int | None = None,
+        topic: str | None = None,
+        group: str | None = None,
+    ) -> list[Settled]:
+        """Delivered again after the delay; without one, as the group's back-off policy says."""
+        delay = POLICY_DELAY if delay_ms is None else delay_ms
+        verdict = Verdict(DeliveryAcknowledgeType.RELEASE, delay_ms=delay)
+        return await self._settle(handles, verdict, topic, group)
+
+    async def reject(
+        self, handles: Sequence[str], *, topic: str | None = None, group: str | None = None
+    ) -> list[Settled]:
+        """Never delivered again: to the dead-letter topic if the group has one."""
+        return await self._settle(handles, _REJECT, topic, group)
+
+    async def extend(
+        self,
+        handles: Sequence[str],
+        *,
+        lock_ms: int,
+        topic: str | None = None,
+        group: str | None = None,
+    ) -> list[Settled]:
+        """Locked for so long from now; 0 releases."""
+        if lock_ms <= 0:
+            return await self.release(handles, delay_ms=0, topic=topic, group=group)
+        verdict = Verdict(DeliveryAcknowledgeType.RENEW, lock_ms=lock_ms)
+        settled = await self._settle(handles, verdict, topic, group)
+        until_ms = time.time_ns() // 1_000_000 + lock_ms
+        return [each if each.error else each._replace(locked_until_ms=until_ms) for each in settled]
+
+    async def _settle(
+        self, handles: Sequence[str], verdict: Verdict, topic: str | None, group: str | None
+    ) -> list[Settled]:
+        results: dict[int, Settled] = {}
+        claims: list[Claim] = []
+        try:
+            opened = await self._open(handles)
+        except WireError:
+            return [_failed(text, SettleError.UNAVAILABLE) for text in handles]
+        for index, (text, handle) in enumerate(zip(handles, opened, strict=True)):
+            if isinstance(handle, InvalidHandle):
+                results[index] = Settled(text, SettleError.INVALID, str(handle))
+                continue
+            if topic not in (None, handle.topic) or group not in (None, handle.group):
+                results[index] = _failed(text, SettleError.OTHER_QUEUE)
+                continue
+            claims.append(_claim(handle, verdict))
+        codes = iter(await self._say(claims))
+        return [
+            results[index] if index in results else _settled(text, next(codes))
+            for index, text in enumerate(handles)
+        ]
+
+    async def _open(self, handles: Sequence[str]) -> list[Handle | InvalidHandle]:
+        opened = _open_all(await self._shared_signer.get(), handles)
+        if any(isinstance(each, InvalidHandle) for each in opened):
+            # Perhaps of a gateway that knows a secret which was written after this one read them.
+            newer = await self._shared_signer.get_newer()
+            if newer is not None:
+                return _open_all(newer, handles)
+        return opened
+
+    async def _say(self, claims: Sequence[Claim]) -> list[ErrorCode]:
+        try:
+            if await self.members.hold():
+                return await self._settler.settle(claims)
+        except WireError:
+            return [ErrorCode.network_exception] * len(claims)
+        return await self._say_in_sessions(claims)
+
+    async def _say_in_sessions(self, claims: Sequence[Claim]) -> list[ErrorCode]:
+        """To brokers that take it only from the member that has the record."""
+        codes = [ErrorCode.unknown_member_id] * len(claims)
+        by_member: dict[ShareMember, list[int]] = {}
+        for index, claim in enumerate(claims):
+            member = self.members.holder(claim.topic, claim.group, claim.holder)
+            if member is not None:
+                by_member.setdefault(member, []).append(index)
+        for member, indexes in by_member.items():
+            assert member.locks is not None
+            answers = await member.locks.settle([claims[index] for index in indexes])
+            for index, code in zip(indexes, answers, strict=True):
+                codes[index] = code
+        return codes
+
+
+def _open_all(signer: Signer, handles: Sequence[str]) -> list[Handle | InvalidHandle]:
+    now_s = time.time()
+    opened: list[Handle | InvalidHandle] = []
+    for text in handles:
+        try:
+            opened.append(signer.open(text, now_s))
+        except InvalidHandle as error:
+            opened.append(error.with_traceback(None))
+    return opened
+
+
+def _claim(handle: Handle, verdict: Verdict) -> Claim:
+    return Claim(
+        handle.topic,
+        handle.topic_id,
+        handle.partition,
+        handle.group,
+        handle.member_id,
+        handle.delivery_count,
+        verdict,
+        handle.offset,
+    )
+
+
+def _claim_of(taken: Taken, verdict: Verdict) -> Claim:
+    topic, topic_id, group, member_id = taken.key
+    partition, delivery_count, record = taken.acquired
+    return Claim(
+        topic, topic_id, partition, group, member_id, delivery_count, verdict, record.offset
+    )
+
+
+def _delivery(taken: Taken, signer: Signer, now_ms: int) -> Delivery:
+    topic, topic_id, group, member_id = taken.key
+    partition, delivery_count, record = taken.acquired
+    opened = Handle(
+        topic,
+        topic_id,
+        partition,
+        record.offset,
+        group,
+        delivery_count,
+        member_id,
+        (now_ms + LOCK_MS_MAX) // 1000 + _HANDLE_GRACE_S,
+    )
+    return Delivery(
+        signer.seal(opened),
+        opened,
+        record.key,
+        record.value,
+        record.headers,
+        record.timestamp,
+        now_ms + taken.lock_ms,
+    )
+
+
+def _settled(handle: str, code: ErrorCode) -> Settled:
+    if code is ErrorCode.none:
+        return Settled(handle, None)
+    if code is ErrorCode.unknown_member_id:
+        return _failed(handle, SettleError.NOT_HERE)
+    if code.retriable and code not in _NO_TOPIC:
+        return _failed(handle, SettleError.UNAVAILABLE)
+    return _failed(handle, SettleError.EXPIRED)
+
+
+def _failed(handle: str, error: SettleError) -> Settled:
+    return Settled(handle, error, _MESSAGES[error])

@@ -1,0 +1,90 @@
+"""The consumers that wait for records of one queue, and who of them gets how many.
+
+Pure bookkeeping: whoever fetches asks for the demand, and deals what came to those who wait.
+"""
+
+from asyncio import Future
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Waiter(Generic[T]):
+    __slots__ = ("arrived_s", "count", "deadline_s", "future", "lock_ms")
+
+    def __init__(
+        self,
+        count: int,
+        lock_ms: int,
+        arrived_s: float,
+        deadline_s: float,
+        future: "Future[list[T]]",
+    ) -> None:
+        self.count = count  # As many as it takes at once.
+        self.lock_ms = lock_ms
+        self.arrived_s = arrived_s
+        self.deadline_s = deadline_s
+        self.future = future
+
+
+class WaitingLine(Generic[T]):
+    def __init__(self) -> None:
+        self._waiters: dict[Waiter[T], None] = {}  # In the order of their coming.
+        self.demand = 0  # Records that all of them together would take.
+        self.divides = True  # False: what comes together goes to one, for the sake of its order.
+        self.last_deadline_s = 0.0  # Nobody has wanted to wait for longer.
+
+    def __len__(self) -> int:
+        return len(self._waiters)
+
+    def join(self, waiter: Waiter[T]) -> None:
+        self._waiters[waiter] = None
+        self.demand += waiter.count
+        self.last_deadline_s = max(self.last_deadline_s, waiter.deadline_s)
+
+    def first(self) -> Waiter[T] | None:
+        return next(iter(self._waiters), None)
+
+    def __iter__(self) -> Iterator[Waiter[T]]:
+        return iter(tuple(self._waiters))
+
+    def leave(self, waiter: Waiter[T]) -> bool:
+        """False if it was served or had left before."""
+        if waiter not in self._waiters:
+            return False
+        del self._waiters[waiter]
+        self.demand -= waiter.count
+        return True
+
+    def deal(self, items: Sequence[T]) -> Sequence[T]:
+        """Serve those who wait, the first first; what nobody wants is left.
+
+        When there is less than they want, as many of them as possible get something, in parts as
+        even as can be.
+        """
+        position = 0
+        for waiter, count in self._parts(len(items)):
+            self.leave(waiter)
+            waiter.future.set_result(list(items[position : position + count]))
+            position += count
+        return items[position:]
+
+    def _parts(self, available: int) -> list[tuple[Waiter[T], int]]:
+        waiting = (waiter for waiter in self._waiters if not waiter.future.done())
+        if not self.divides:
+            return [(waiter, min(waiter.count, available)) for waiter in islice(waiting, 1)]
+        served = list(islice(waiting, available))
+        if available >= self.demand:
+            return [(waiter, waiter.count) for waiter in served]
+        parts: dict[Waiter[T], int] = dict.fromkeys(served, 0)
+        wanting = served
+        while available and wanting:
+            share, extra = divmod(available, len(wanting))
+            for index, waiter in enumerate(wanting):
+                part = min(waiter.count - parts[waiter], share + (index < extra))
+                parts[waiter] += part
+                available -= part
+            wanting = [waiter for waiter in wanting if parts[waiter] < waiter.count]
+        return list(parts.items())

@@ -1,0 +1,37 @@
+"""DescribeShareGroupOffsets: one field more than Kafka's, of records that are held or wait."""
+
+from dataclasses import dataclass, field
+
+from kio.schema.describe_share_group_offsets.v1 import response as offsets_response
+from kio.static.primitive import i64
+
+_PARKED_COUNT_TAG = 10_000  # Kafka counts its own from 0.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeShareGroupOffsetsResponsePartition(
+    offsets_response.DescribeShareGroupOffsetsResponsePartition
+):
+    # Held by consumers, or not to be delivered yet. They may lie before the start offset.
+    parked_count: i64 = field(
+        metadata={"kafka_type": "int64", "tag": _PARKED_COUNT_TAG}, default=i64(0)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeShareGroupOffsetsResponseTopic(
+    offsets_response.DescribeShareGroupOffsetsResponseTopic
+):
+    partitions: tuple[DescribeShareGroupOffsetsResponsePartition, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeShareGroupOffsetsResponseGroup(
+    offsets_response.DescribeShareGroupOffsetsResponseGroup
+):
+    topics: tuple[DescribeShareGroupOffsetsResponseTopic, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeShareGroupOffsetsResponse(offsets_response.DescribeShareGroupOffsetsResponse):
+    groups: tuple[DescribeShareGroupOffsetsResponseGroup, ...]

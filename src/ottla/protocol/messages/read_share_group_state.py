@@ -1,0 +1,50 @@
+"""ReadShareGroupState: also gives the records that are parked, a page at a time."""
+
+from dataclasses import dataclass, field
+
+from kio.schema.read_share_group_state.v0 import request as read_request
+from kio.schema.read_share_group_state.v0 import response as read_response
+from kio.static.primitive import i64
+
+_PARKED_FROM_TAG = 10_000  # Kafka counts its own from 0.
+_PARKED_COUNT_TAG = 10_000
+_PARKED_TAG = 10_001
+
+NO_PAGE = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestedPartition(read_request.PartitionData):
+    # Wanted is the page of parked records that begins here.
+    parked_from: i64 = field(
+        metadata={"kafka_type": "int64", "tag": _PARKED_FROM_TAG}, default=i64(NO_PAGE)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadStateData(read_request.ReadStateData):
+    partitions: tuple[RequestedPartition, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadShareGroupStateRequest(read_request.ReadShareGroupStateRequest):
+    topics: tuple[ReadStateData, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionResult(read_response.PartitionResult):
+    parked_count: i64 = field(
+        metadata={"kafka_type": "int64", "tag": _PARKED_COUNT_TAG}, default=i64(0)
+    )
+    # The page, in the layout of the records of `__share_group_state`.
+    parked: bytes = field(metadata={"kafka_type": "bytes", "tag": _PARKED_TAG}, default=b"")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadStateResult(read_response.ReadStateResult):
+    partitions: tuple[PartitionResult, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadShareGroupStateResponse(read_response.ReadShareGroupStateResponse):
+    results: tuple[ReadStateResult, ...]

@@ -1,0 +1,45 @@
+"""Which records of the batches are the member's, and where there are none."""
+
+from typing import NamedTuple
+
+from ottla.gateway.core.acquired import Gap, acquired_records
+from ottla.records.builder import Record, build_batch
+
+
+class Range(NamedTuple):
+    first_offset: int
+    last_offset: int
+    delivery_count: int
+
+
+def batch(*offsets: int) -> bytes:
+    records = [Record(offset, 1_000, None, b"%d" % offset) for offset in offsets]
+    return bytes(build_batch(records, base_offset=offsets[0]))
+
+
+def offsets_of(batches: bytes, *ranges: Range) -> tuple[list[tuple[int, int]], list[Gap]]:
+    found, gaps = acquired_records(3, batches, ranges)
+    assert all(each.partition == 3 for each in found)
+    return [(each.record.offset, each.delivery_count) for each in found], gaps
+
+
+def test_only_what_was_acquired_of_a_batch() -> None:
+    found = offsets_of(batch(*range(10)), Range(2, 3, 1), Range(7, 7, 2))
+    assert found == ([(2, 1), (3, 1), (7, 2)], [])
+
+
+def test_a_range_over_several_batches() -> None:
+    found = offsets_of(batch(0, 1) + batch(2, 3) + batch(4, 5), Range(1, 4, 1))
+    assert found == ([(1, 1), (2, 1), (3, 1), (4, 1)], [])
+
+
+def test_offsets_that_compaction_emptied_are_gaps() -> None:
+    found, gaps = offsets_of(batch(0, 3, 4) + batch(8, 9), Range(0, 9, 1))
+    assert found == [(0, 1), (3, 1), (4, 1), (8, 1), (9, 1)]
+    assert gaps == [Gap(3, 1, 2, 1), Gap(3, 5, 7, 1)]
+
+
+def test_a_gap_at_the_end_and_a_range_of_nothing() -> None:
+    assert offsets_of(batch(0, 1), Range(1, 5, 4)) == ([(1, 4)], [Gap(3, 2, 5, 4)])
+    assert offsets_of(b"", Range(1, 2, 1)) == ([], [Gap(3, 1, 2, 1)])
+    assert offsets_of(batch(0)) == ([], [])
