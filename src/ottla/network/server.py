@@ -66,6 +66,11 @@ class Server:
     def sessions(self) -> tuple[Session, ...]:
         return tuple(self._hub.sessions)
 
+    @property
+    def dispatch(self) -> Dispatch:
+        """Where frames go."""
+        return self._hub.dispatch
+
     def use(self, dispatch: Dispatch) -> None:
         """From now on frames go there."""
         self._hub.dispatch = dispatch

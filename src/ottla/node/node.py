@@ -120,6 +120,7 @@ class Node:
         self._server: Server | None = None
         self._quorum: MetadataQuorum | None = None
         self._registration: Registration | None = None
+        self.coordination: Coordination | None = None  # To look at; None before it is started.
         self._claims: set[Claim] = set()  # Those that were told of.
 
     @property
@@ -131,6 +132,11 @@ class Node:
     def endpoints(self) -> tuple[Endpoint, ...]:
         """Where it listens, with the ports that were bound."""
         return self._bound.endpoints
+
+    @property
+    def server(self) -> Server | None:
+        """To look at, and to stand between it and the handlers; None before it is bound."""
+        return self._server
 
     @property
     def _bound(self) -> Server:
@@ -245,7 +251,8 @@ class Node:
         damaged = start_replication(
             self._parts, controller, lambda: registration.epoch, self._address_of
         )
-        coordination = start_coordination(self._parts, controller, self._address_of)
+        self.coordination = start_coordination(self._parts, controller, self._address_of)
+        coordination = self.coordination
         broker = make_broker(self._parts, quorum, controller, registration, coordination)
         server.use(make_early_dispatch(broker, EARLY_API_TABLE))
         if not quorum.is_alone:
@@ -282,15 +289,18 @@ class Node:
             ", ".join(self.directories),
         )
 
-    async def stop(self) -> None:
+    async def stop(self, *, silently: bool = False) -> None:
         """What was acknowledged is on the disk when this returns.
 
         Other brokers lead what this one led, if there are any. Sessions end before the tasks that
-        would serve their requests.
+        would serve their requests. With `silently` nobody hears more of it than of a process that
+        was killed.
         """
         budget_s = self._values[CONTROLLED_SHUTDOWN_TIMEOUT_MS] / 1000
         stopping = Stopping(budget_s, self._loop.time)
-        if self._values[CONTROLLED_SHUTDOWN_ENABLE]:
+        if silently:
+            self._hang_up()
+        elif self._values[CONTROLLED_SHUTDOWN_ENABLE]:
             await stopping.wait("other nodes to take over", self._leave(stopping.left_s))
         if self._server is not None:
             await self._server.stop_accepting()
@@ -305,6 +315,11 @@ class Node:
         await stopping.wait("the disk, to close the logs", closing)
         self._environment.shut_down()
         logger.info("node %d has stopped", self._node_id)
+
+    def _hang_up(self) -> None:
+        self._peers.close()
+        for session in self._server.sessions if self._server is not None else ():
+            session.abort("the node dies")
 
     async def _stop_server(self, grace_s: float = SESSIONS_GRACE_S) -> None:
         if self._server is not None:

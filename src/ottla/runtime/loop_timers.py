@@ -59,6 +59,15 @@ class LoopTimers:
         if timer is not None and timer.handle is not None:
             timer.handle.cancel()
 
+    def expire_now(self, is_wanted: Callable[[str], bool]) -> int:
+        """Let those expire whose key is wanted, before their time; returns how many these are."""
+        keys = [key for key in self._timers if is_wanted(key)]
+        for key in keys:
+            timer = self._timers[key]
+            self.cancel(key)
+            self._expire(timer.expiry, timer.due_ms)
+        return len(keys)
+
     def cancel_all(self) -> None:
         for key in tuple(self._timers):
             self.cancel(key)

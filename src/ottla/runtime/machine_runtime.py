@@ -110,6 +110,11 @@ class MachineRuntime(Generic[M]):
         return self._machine
 
     @property
+    def timers(self) -> LoopTimers:
+        """To look at, and to let expire."""
+        return self._timers
+
+    @property
     def next_offset(self) -> int:
         """Of the first record of an operation that runs now."""
         return self._log.next_offset

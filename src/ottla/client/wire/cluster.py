@@ -40,6 +40,7 @@ class Topic(NamedTuple):
     id: UUID | None  # None from brokers older than topic ids.
     leaders: Mapping[int, int]  # Node ids by partition; NO_LEADER while there is none.
     is_internal: bool
+    replicas: Mapping[int, tuple[int, ...]]  # Node ids by partition, the preferred leader first.
 
 
 class CoordinatorType:
@@ -244,7 +245,8 @@ def topics_in(response: Any, *, create_missing: bool = False) -> dict[str, Topic
             continue
         validate_answer(topic.error_code, f"topic {topic.name}")
         leaders = {item.partition_index: item.leader_id for item in topic.partitions}
-        found[topic.name] = Topic(topic.topic_id, leaders, topic.is_internal)
+        replicas = {item.partition_index: item.replica_nodes for item in topic.partitions}
+        found[topic.name] = Topic(topic.topic_id, leaders, topic.is_internal, replicas)
     return found
 
 

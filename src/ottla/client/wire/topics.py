@@ -27,6 +27,7 @@ def ensure_topic(
     *,
     partitions: int = BROKER_DEFAULT,
     config: Mapping[str, str] | None = None,
+    replication_factor: int = BROKER_DEFAULT,
 ) -> None:
     """Make the topic if it is not there; one that is stays as it is."""
     if name in cluster.topics([name]):
@@ -41,7 +42,7 @@ def create_request(
     topic = CreatableTopic(
         name=TopicName(name),
         num_partitions=i32(partitions),
-        replication_factor=i16(BROKER_DEFAULT),
+        replication_factor=i16(replication_factor),
         assignments=(),
         configs=tuple(
             CreatableTopicConfig(name=key, value=value) for key, value in (config or {}).items()
