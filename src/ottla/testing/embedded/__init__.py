@@ -1,0 +1,1 @@
+"""Real nodes inside the process that tests them."""

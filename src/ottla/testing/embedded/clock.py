@@ -1,0 +1,25 @@
+"""Time that a test can move: that of the records, and with it everything that waits."""
+
+import time
+
+
+class MovableClock:
+    """Implements `runtime.clock.Clock`. May be moved from any thread."""
+
+    def __init__(self) -> None:
+        self._shift_ms = 0.0  # Of both times; it only grows.
+        self._wall_shift_ms = 0  # Of the wall clock alone.
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000 + int(self._shift_ms) + self._wall_shift_ms
+
+    def monotonic_ms(self) -> float:
+        return time.monotonic() * 1000.0 + self._shift_ms
+
+    def advance(self, milliseconds: float) -> None:
+        assert milliseconds >= 0
+        self._shift_ms += milliseconds
+
+    def set_wall_clock(self, now_ms: int) -> None:
+        """To any time; what waits goes on waiting."""
+        self._wall_shift_ms += now_ms - self.now_ms()

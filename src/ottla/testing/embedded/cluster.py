@@ -1,0 +1,192 @@
+"""Brokers in the process of their test: `EmbeddedCluster`, and `EmbeddedBroker` for one of them.
+
+A node is a real one: it listens on a port of 127.0.0.1 and clients of any kind connect to it. It
+runs in a thread of its own. The modules of the broker are imported when the first one starts.
+"""
+
+import enum
+import time
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Self
+
+from ottla.testing.broker_access import BrokerAccess
+from ottla.testing.embedded.clock import MovableClock
+from ottla.testing.embedded.faults import Faults
+
+if TYPE_CHECKING:
+    from ottla.testing.embedded.embedded_node import EmbeddedNode
+
+START_TIMEOUT_S = 120.0  # For a machine that has other work to do.
+
+# Silence is not taken for death, since all nodes stand still while the test holds the interpreter.
+# A node that is stopped or killed is noticed at once all the same.
+_PATIENCE = {"broker.session.timeout.ms": "2000000000"}
+VOTERS_MAX = 3
+_PAUSE_S = 0.01
+
+
+class Storage(enum.StrEnum):
+    MEMORY = "memory"
+    DIRECTORY = "directory"  # A temporary one.
+
+
+class EmbeddedCluster(BrokerAccess):
+    """Nodes 1 to `nodes`. `config` has broker settings under Kafka's names.
+
+    What is stored outlasts the stop of a node, but not `stop`, unless `data` names a directory.
+    """
+
+    def __init__(
+        self,
+        nodes: int = 3,
+        *,
+        config: Mapping[str, object] | None = None,
+        storage: Storage | str = Storage.MEMORY,
+        data: Path | str | None = None,
+        port: int = 0,
+    ) -> None:
+        """`port` is that of the first node; 0 takes a free one, as all the others do."""
+        super().__init__()
+        if nodes < 1:
+            raise ValueError(f"a cluster of {nodes} nodes")
+        self._nodes_count = nodes
+        self._config: dict[str, object] = {**_PATIENCE, **(config or {})}
+        self._storage = Storage(storage)
+        self._data = None if data is None else Path(data)
+        self._port = port
+        self._clock = MovableClock()
+        self._nodes: dict[int, EmbeddedNode] = {}
+        self._temporary: TemporaryDirectory[str] | None = None
+        self.faults = Faults(self._nodes, self._clock)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Returns when clients can be served."""
+        if self._nodes:
+            raise ValueError("it is started already")
+        try:
+            self._make_nodes()
+            first, *others = self._nodes.values()
+            first.begin()
+            first.wait_until_started(START_TIMEOUT_S)
+            for node in others:
+                node.begin()
+            for node in others:
+                node.wait_until_started(START_TIMEOUT_S)
+            self._wait_for_voters()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """No thread, socket or file is left of it. It can be started again, and is new then."""
+        for node in reversed(self._nodes.values()):
+            node.stop(silently=len(self._nodes) > 1)
+            node.release()
+        self._nodes.clear()
+        if self._temporary is not None:
+            self._temporary.cleanup()
+            self._temporary = None
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return ",".join(node.address for node in self._nodes.values())
+
+    @property
+    def node_ids(self) -> list[int]:
+        return list(self._nodes)
+
+    def stop_node(self, node_id: int = 1) -> None:
+        """In order, as an operator does: others lead first what it leads."""
+        self._node(node_id).stop()
+
+    def kill_node(self, node_id: int = 1) -> None:
+        """As when its process dies: requests on their way are not answered."""
+        self._node(node_id).stop(silently=True)
+
+    def start_node(self, node_id: int = 1) -> None:
+        """Again, with its data and under its address; returns when it serves clients."""
+        node = self._node(node_id)
+        node.begin()
+        node.wait_until_started(START_TIMEOUT_S)
+
+    def leader(self, topic: str, partition: int = 0) -> int:
+        """The node that leads the partition; while there is none, it waits for one."""
+        from ottla.testing.embedded.leaders import leader_of
+
+        with self._topics.cluster() as cluster:
+            return leader_of(cluster, topic, partition)
+
+    def move_leader(self, topic: str, partition: int = 0, *, to: int) -> None:
+        """Returns when that node leads the partition, of which it must have a replica."""
+        from ottla.testing.embedded.leaders import move_leader
+
+        with self._topics.cluster() as cluster:
+            move_leader(cluster, topic, partition, to)
+
+    def heal(self) -> None:
+        """Every node runs, and no fault waits to happen. A clock that was moved stays there."""
+        self.faults.clear()
+        for node_id, node in self._nodes.items():
+            if not node.runs:
+                self.start_node(node_id)
+
+    def _node(self, node_id: int) -> "EmbeddedNode":
+        if node_id not in self._nodes:
+            raise ValueError(f"no node {node_id}; there are {self.node_ids}")
+        return self._nodes[node_id]
+
+    def _make_nodes(self) -> None:
+        from ottla.testing.embedded.embedded_node import EmbeddedNode, temporary_directory
+
+        data = self._data
+        if data is None and self._storage is Storage.DIRECTORY:
+            self._temporary = temporary_directory()
+            data = Path(self._temporary.name)
+        for node_id in range(1, self._nodes_count + 1):
+            self._nodes[node_id] = EmbeddedNode(
+                node_id,
+                self._config,
+                self._clock,
+                port=self._port if node_id == 1 else 0,
+                directory=None if data is None else data / f"node-{node_id}",
+                join=partial(self._addresses_of_others, node_id),
+            )
+
+    def _wait_for_voters(self) -> None:
+        """Before the others vote, the cluster does not survive its first node."""
+        count = min(self._nodes_count, VOTERS_MAX)
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while any(node.voters_count < count for node in self._nodes.values()):
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"the cluster does not come to have {count} voters")
+            time.sleep(_PAUSE_S)
+
+    def _addresses_of_others(self, node_id: int) -> tuple[str, ...]:
+        """The first node begins the cluster: when it starts, there is nobody to join."""
+        return tuple(
+            node.address for node in self._nodes.values() if node.runs and node.node_id != node_id
+        )
+
+
+class EmbeddedBroker(EmbeddedCluster):
+    """A broker on its own: a cluster of one node, which is node 1."""
+
+    def __init__(
+        self,
+        *,
+        config: Mapping[str, object] | None = None,
+        storage: Storage | str = Storage.MEMORY,
+        data: Path | str | None = None,
+        port: int = 0,
+    ) -> None:
+        super().__init__(1, config=config, storage=storage, data=data, port=port)

@@ -1,0 +1,90 @@
+"""A broker with the interface of testcontainers' `KafkaContainer`, and without a container.
+
+from ottla.testing import OttlaContainer as KafkaContainer
+"""
+
+from typing import Self
+
+from ottla.testing.embedded.cluster import EmbeddedBroker, Storage
+from ottla.testing.embedded.ports import HOST
+
+_KAFKA_PREFIX = "KAFKA_"
+
+
+class OttlaContainer:
+    """What is about images and containers is accepted and has no effect."""
+
+    def __init__(self, image: str = "", port: int = 9093, **_: object) -> None:
+        self.image = image
+        self.port = port  # Inside the container that there is not.
+        self._config: dict[str, str] = {}
+        self._broker: EmbeddedBroker | None = None
+
+    def with_env(self, key: str, value: str) -> Self:
+        """KAFKA_LOG_RETENTION_MS sets log.retention.ms, as in the images of Kafka.
+
+        What says who listens, votes and is reached where is left out: that is settled.
+        """
+        if key.startswith(_KAFKA_PREFIX):
+            name = key.removeprefix(_KAFKA_PREFIX).replace("_", ".").lower()
+            if _is_known(name):
+                self._config[name] = value
+        return self
+
+    def with_kraft(self) -> Self:
+        return self
+
+    def with_cluster_id(self, _: str) -> Self:
+        return self
+
+    def with_name(self, _: str) -> Self:
+        return self
+
+    def with_exposed_ports(self, *_: int) -> Self:
+        return self
+
+    def with_kwargs(self, **_: object) -> Self:
+        return self
+
+    def start(self, timeout: float = 0) -> Self:  # noqa: ARG002
+        """`timeout` is not needed."""
+        self._broker = EmbeddedBroker(config=self._config, storage=Storage.MEMORY)
+        self._broker.start()
+        return self
+
+    def stop(self, *_: object, **_options: object) -> None:
+        """There is nothing to force, and nothing is left."""
+        if self._broker is not None:
+            self._broker.stop()
+            self._broker = None
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def broker(self) -> EmbeddedBroker:
+        """What a `KafkaContainer` has not: its records, and faults."""
+        if self._broker is None:
+            raise RuntimeError("the broker is not started")
+        return self._broker
+
+    def get_bootstrap_server(self) -> str:
+        return self.broker.bootstrap_servers
+
+    def get_container_host_ip(self) -> str:
+        return HOST
+
+    def get_exposed_port(self, _: int) -> int:
+        """Of any port of the container: the one port of the broker."""
+        return int(self.broker.bootstrap_servers.rpartition(":")[2])
+
+
+def _is_known(name: str) -> bool:
+    from ottla.node.config import BROKER_SCHEMA, NODE_ID
+
+    if name.endswith("listeners") or name == NODE_ID.name:
+        return False
+    return any(key.name == name for key in BROKER_SCHEMA)
