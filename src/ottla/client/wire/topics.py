@@ -32,12 +32,18 @@ def ensure_topic(
     """Make the topic if it is not there; one that is stays as it is."""
     if name in cluster.topics([name]):
         return
-    request = create_request(name, partitions=partitions, config=config)
+    request = create_request(
+        name, partitions=partitions, config=config, replication_factor=replication_factor
+    )
     cluster.retry(lambda: validate_created(cluster.controller().call(request)))
 
 
 def create_request(
-    name: str, *, partitions: int = BROKER_DEFAULT, config: Mapping[str, str] | None = None
+    name: str,
+    *,
+    partitions: int = BROKER_DEFAULT,
+    config: Mapping[str, str] | None = None,
+    replication_factor: int = BROKER_DEFAULT,
 ) -> CreateTopicsRequest:
     topic = CreatableTopic(
         name=TopicName(name),
