@@ -36,6 +36,7 @@ SEEDS_OF_PLANTS = {
     "vote-twice": 6,
     "vote-without-sync": 0,
     "commit-offsets-before-replication": 2,
+    "repair-in-sync": 0,
     "hold-failures": 0,
     "log-every-attempt": 0,
 }
@@ -68,6 +69,11 @@ def begin(*arguments: object) -> "subprocess.CompletedProcess[str]":
 @pytest.mark.parametrize("first", range(0, 16, FIXED_SEEDS_PER_TEST))
 def test_promises_hold_under_faults(first: int) -> None:
     simulate("--first", first, "--count", FIXED_SEEDS_PER_TEST, "--jobs", 2)
+
+
+def test_promises_hold_when_bits_flip_on_disks() -> None:
+    summary = simulate("--first", 3, "--count", 4, "--jobs", 2, "--fault", "flip_bits")
+    assert "flip_bits" in summary
 
 
 @pytest.mark.parametrize("seed", SEEDS_THAT_FAILED)

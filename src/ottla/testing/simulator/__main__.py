@@ -8,6 +8,7 @@ import sys
 import time
 from itertools import takewhile
 
+from ottla.testing.simulator.faults import FAULTS
 from ottla.testing.simulator.plants import PLANTS
 from ottla.testing.simulator.runner import Variant, run_seed, run_seeds
 from ottla.testing.simulator.summary import Summary
@@ -28,7 +29,7 @@ def main() -> int:
 
 
 def _variant(options: argparse.Namespace) -> Variant:
-    return Variant(options.plant, options.duration, options.absent)
+    return Variant(options.plant, options.duration, options.absent, options.fault)
 
 
 def _parse() -> argparse.Namespace:
@@ -52,6 +53,9 @@ def _parse() -> argparse.Namespace:
         "--until-failure", action="store_true", help="begin no seed after one has failed"
     )
     parser.add_argument("--plant", choices=PLANTS, help="put this bug in, to see that it is found")
+    parser.add_argument(
+        "--fault", choices=FAULTS, help="let this kind of fault come in each run, beside its own"
+    )
     parser.add_argument(
         "--absent",
         type=int,

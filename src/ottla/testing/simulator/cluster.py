@@ -33,6 +33,7 @@ OVERRIDES = {
     "offsets.topic.num.partitions": "2",
     "transaction.state.log.num.partitions": "2",
     "log.segment.bytes": "20000",
+    "log.scrub.interval.ms": "10000",
     "log.flush.offset.checkpoint.interval.ms": "5000",
     "group.initial.rebalance.delay.ms": "500",
     "group.consumer.min.session.timeout.ms": "4000",

@@ -158,6 +158,28 @@ class Faults:
         self._hold_down(node)
         return True
 
+    def _flip_bits(self) -> bool:
+        """On the disk of one node at a time, while it is down, when the others have what it has."""
+        node = self._running_node()
+        membership = self._membership
+        if node is None or not node.serving or len(self._nodes) < NODES_MIN:
+            return False
+        if not membership.is_whole or not membership.has_copies:
+            return False
+        count = self._chance.randint(1, 3)
+        node.held_down += 1
+        self._chance.choice((node.kill, node.power_off, node.stop))()
+        self._flip_when_down(node, count)
+        return True
+
+    def _flip_when_down(self, node: SimulatedNode, count: int) -> None:
+        if node.host.process is not None:
+            self._scheduler.call_later(0.1, lambda: self._flip_when_down(node, count))
+            return
+        for _ in range(count):
+            node.flip_bit(self._chance)
+        self._for_a_while(DOWN_S_MAX, lambda: self._let_return(node))
+
     def _restart(self) -> bool:
         node = self._running_node()
         if node is None or not node.serving:
@@ -315,6 +337,7 @@ FAULTS: Final = (
     "power_loss_in_a_write",
     "power_loss_everywhere",
     "lose_directory",
+    "flip_bits",
     "restart",
     "pause",
     "kill_client",

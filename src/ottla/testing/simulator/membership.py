@@ -71,6 +71,7 @@ class Membership:
                 yield from _out_of_sync(node)
                 yield from self._strangers(node)
                 yield from self._wrong_quorum(node)
+                yield from (f"{node} has a wrong bit in {flip}" for flip in node.damage)
 
     def _strangers(self, node: SimulatedNode) -> Iterator[str]:
         assert node.node is not None

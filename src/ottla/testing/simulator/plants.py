@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from unittest.mock import patch
 
+from ottla.controller.records import PartitionRecord
 from ottla.network import peers
 from ottla.network.peers import BuildFrame, Peers, PeerUnreachable, _Connection
 from ottla.protocol.hot_copy import CopyPosition
@@ -19,6 +20,7 @@ from ottla.raft.quorum import Quorum
 from ottla.raft.quorum_state import QuorumState
 from ottla.raft.states import Candidate, Prospective, State, Unattached
 from ottla.raft.voters import ReplicaKey
+from ottla.replication.damaged_replicas import DamagedReplicas
 from ottla.replication.partition import Partition
 from ottla.replication.partition_commit_log import PartitionCommitLog
 from ottla.replication.replica_fetcher import ReplicaFetcher
@@ -130,6 +132,17 @@ def _log_every_attempt(stack: ExitStack) -> None:
     _replace(stack, peers, "BACKOFF_MAX_S", 0.0)
 
 
+def _repair_in_sync(stack: ExitStack) -> None:
+    """A damaged replica truncates its log while it leads, or counts as in sync."""
+
+    async def truncate(self: DamagedReplicas, partition: Partition, _: PartitionRecord) -> bool:
+        log = partition.log
+        self._logs.truncate({log.topic_partition: log.damage[0].first_offset})
+        return True
+
+    _replace(stack, DamagedReplicas, "_advance", truncate)
+
+
 _THREE_NODES: Final = Profile(
     nodes_count=3, plain_producers_count=0, duration_s=40.0, fault_interval_s=1.0
 )
@@ -159,6 +172,10 @@ PLANTS: Final = {
     "commit-offsets-before-replication": Plant(
         _commit_offsets_before_replication,
         replace(_THREE_NODES, faults=("isolate", "kill", "kill_client"), consumer_members_count=2),
+    ),
+    "repair-in-sync": Plant(
+        _repair_in_sync,
+        replace(_THREE_NODES, faults=("flip_bits",), plain_producers_count=1, duration_s=90.0),
     ),
     "hold-failures": Plant(_hold_failures, replace(absence(2), duration_s=600.0)),
     "log-every-attempt": Plant(_log_every_attempt, replace(absence(1), duration_s=120.0)),

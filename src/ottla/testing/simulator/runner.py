@@ -16,6 +16,7 @@ from multiprocessing import connection
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.testing.simulator.cluster import Cluster, profile_of
+from ottla.testing.simulator.faults import NODES_MIN
 from ottla.testing.simulator.plants import PLANTS, planted
 from ottla.testing.simulator.profile import Profile, absence
 
@@ -50,6 +51,8 @@ class Variant(NamedTuple):
     duration_s: float | None = None  # Until faults end.
     absent_count: int | None = None  # So many of three nodes are gone, and that is all that is.
 
+    fault: str | None = None  # A kind that comes beside those that were drawn, to three nodes.
+
     def profile(self, seed: int) -> Profile:
         if self.plant:
             drawn = PLANTS[self.plant].profile
@@ -57,6 +60,12 @@ class Variant(NamedTuple):
             drawn = absence(self.absent_count)
         else:
             drawn = profile_of(seed)
+        if self.fault is not None:
+            drawn = replace(
+                drawn,
+                nodes_count=max(drawn.nodes_count, NODES_MIN),
+                faults=tuple(dict.fromkeys((*drawn.faults, self.fault))),
+            )
         return replace(drawn, duration_s=self.duration_s or drawn.duration_s)
 
 

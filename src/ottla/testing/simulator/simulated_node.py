@@ -1,5 +1,6 @@
 """A real node on a simulated machine, through all its lives."""
 
+import random
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,8 @@ from ottla.node.config import load_config
 from ottla.node.environment import Environment
 from ottla.node.node import Node, StartError
 from ottla.node.settings import ServeSettings
+from ottla.protocol.topics import TopicPartition
+from ottla.testing.simulator.bit_flips import Flip, flip
 from ottla.testing.simulator.executor import OneThread
 from ottla.testing.simulator.host import Host
 from ottla.testing.simulator.sockets import SimulatedSocket
@@ -44,6 +47,7 @@ class SimulatedNode:
         self._overrides = overrides
         self._others = others
         self.begins_cluster = False  # With its next life.
+        self._flips: list[Flip] = []
 
     def __str__(self) -> str:
         return self.host.name
@@ -81,6 +85,21 @@ class SimulatedNode:
         self.host.power_off()
         self.host.replace_disk()
         self._on_death()
+
+    def flip_bit(self, chance: random.Random) -> None:
+        """Of a file on its disk, while it is down."""
+        flipped = flip(self.host.disk, DATA, chance)
+        if flipped is not None:
+            self._tell(f"has a wrong bit in {flipped}")
+            self._flips.append(flipped)
+
+    @property
+    def damage(self) -> list[Flip]:
+        """Of its records, as far as nobody has repaired it."""
+        return [each for each in self._flips if each.is_of_records and each.is_there()]
+
+    def had_damage(self, partition: TopicPartition) -> bool:
+        return any(each.partition == partition for each in self._flips)
 
     def pause(self) -> None:
         if self.host.process is not None:

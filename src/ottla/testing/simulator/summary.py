@@ -53,6 +53,8 @@ class Summary:
             command += f" --plant {self.variant.plant}"
         if self.variant.absent_count is not None:
             command += f" --absent {self.variant.absent_count}"
+        if self.variant.fault is not None:
+            command += f" --fault {self.variant.fault}"
         if self.variant.duration_s is not None:
             command += f" --duration {self.variant.duration_s:g}"
         return command

@@ -1,4 +1,7 @@
-"""The high watermark of a replica never falls while it runs, and never passes its log."""
+"""The high watermark of a replica never falls while it runs, and never passes its log.
+
+But one whose log was damaged falls back to the damage, and copies again what is behind it.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,7 +22,7 @@ class HighWatermark(Checker):
     def look(self, node: "SimulatedNode", logs: Sequence[LogView]) -> None:
         for log in logs:
             before = self.seen.get(log.replica, 0)
-            if log.high_watermark < before:
+            if log.high_watermark < before and not node.had_damage(log.partition):
                 raise Violation(
                     f"the high watermark of {log.partition} on {node} fell from {before} "
                     f"to {log.high_watermark}"

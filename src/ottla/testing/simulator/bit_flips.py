@@ -1,0 +1,85 @@
+"""Bits that flip in the files of a node while it is down.
+
+Only what the product promises to notice: a leader epoch that was changed to one that may be there,
+and a base offset in a gap that compaction has left, look right to everybody.
+"""
+
+import random
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ottla.protocol.topics import TopicPartition
+from ottla.records.batch import LENGTH_END, iterate_headers
+from ottla.storage.faulty_filesystem import FaultyFilesystem
+from ottla.storage.partition_names import parse_partition
+from ottla.storage.segment import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
+
+_EPOCH_END = 16
+_OFFSET_END = 8
+_CLOSED_SUFFIXES = (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, ".txnindex", ".snapshot")
+_WHOLE_FILES = ("partition.metadata", "leader-epoch-checkpoint")
+
+
+class Flip(NamedTuple):
+    disk: FaultyFilesystem
+    path: str
+    partition: TopicPartition | None
+    position: int
+    value: int  # Of the byte since then.
+
+    def __str__(self) -> str:
+        return f"{self.path} at {self.position}"
+
+    @property
+    def is_of_records(self) -> bool:
+        return self.path.endswith(LOG_SUFFIX)
+
+    def is_there(self) -> bool:
+        """Nobody has repaired, replaced or removed it."""
+        if not self.disk.exists(self.path):
+            return False
+        data = self.disk.read_bytes(self.path)
+        return self.position < len(data) and data[self.position] == self.value
+
+
+def flip(disk: FaultyFilesystem, directory: str, chance: random.Random) -> Flip | None:
+    """A bit of one of the files, if there is one that may be damaged."""
+    paths = list(_paths(disk, directory))
+    records = [path for path in paths if path.endswith(LOG_SUFFIX)]
+    if chance.random() < 0.5 and records:
+        paths = records
+    if not paths:
+        return None
+    path = chance.choice(paths)
+    position = _position(disk.read_bytes(path), path, chance)
+    disk.flip_bit(path, position, chance.randrange(8))
+    partition = parse_partition(path.split("/")[-2])
+    return Flip(disk, path, partition, position, disk.read_bytes(path)[position])
+
+
+def _paths(disk: FaultyFilesystem, directory: str) -> Iterator[str]:
+    """Of closed segments, and of what is written as a whole."""
+    for name in disk.list(directory):
+        partition = parse_partition(name)
+        if partition is None or partition.topic == "__cluster_metadata":
+            continue
+        files = disk.list(f"{directory}/{name}")
+        last = max((file for file in files if file.endswith(LOG_SUFFIX)), default="")
+        for file in files:
+            is_closed = file.endswith(_CLOSED_SUFFIXES) and file[: len("0" * 20)] < last
+            path = f"{directory}/{name}/{file}"
+            if (is_closed or file in _WHOLE_FILES) and disk.size(path):
+                yield path
+
+
+def _position(data: bytes, path: str, chance: random.Random) -> int:
+    if not path.endswith(LOG_SUFFIX):
+        return chance.randrange(len(data))
+    start, header = chance.choice(list(iterate_headers(data)))
+    is_compacted = "/__" in path
+    fields = [
+        *([] if is_compacted else range(_OFFSET_END)),
+        *range(_OFFSET_END, LENGTH_END),
+        *range(_EPOCH_END, header.size),
+    ]
+    return int(start + chance.choice(fields))
