@@ -146,6 +146,8 @@ class OneDirectory:
 
     def __init__(self, replicas):
         self.replicas = replicas
+        self.damaged = []
+        self.corrupt = {}
 
     @property
     def logs(self):

@@ -5,6 +5,10 @@ from tests.controller.test_topics import creation, topic
 from ottla.handlers.create_topics import handle_create_topics
 from ottla.handlers.describe_log_dirs import error_response, handle_describe_log_dirs
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.messages.describe_log_dirs import WHOLE_LOG
+from ottla.protocol.topics import TopicPartition
+from ottla.storage.damage import Damage
+from ottla.storage.errors import CorruptLog
 
 
 def asking(**topics):
@@ -46,6 +50,24 @@ def test_sizes_and_space(logs):
     partition = result.topics[0].partitions[0]
     assert partition.partition_size == logs.replicas.find("a", 0).log.size > 0
     assert partition.offset_lag == 0
+
+
+def test_damage_is_told_by_partition(logs):
+    log = logs.replicas.find("a", 1).log
+    (segment,) = log.segments
+    segment.damage = (Damage(segment.path, 0, segment.size, 0, 1, "a wrong checksum"),)
+    logs.broker.logs.damaged = [log]
+    logs.broker.logs.corrupt = {TopicPartition("b", 0): CorruptLog("/b-0/0.log", 0, 0, "all of it")}
+    found = logs.call(handle_describe_log_dirs, ALL).damage
+    assert [
+        (one.topic, one.partition_index, one.first_offset, one.last_offset) for one in found
+    ] == [
+        ("a", 1, 0, 0),
+        ("b", 0, WHOLE_LOG, WHOLE_LOG),
+    ]
+    assert [one.topic for one in logs.call(handle_describe_log_dirs, asking(b=(0,))).damage] == [
+        "b"
+    ]
 
 
 def test_an_offline_directory_says_so(logs):

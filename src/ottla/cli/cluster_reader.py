@@ -1,6 +1,6 @@
 """The nodes of a cluster and what is on them, as one of its brokers tells it."""
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple, Protocol
 from uuid import UUID
 
 from kio.schema.api_versions.v4.request import ApiVersionsRequest
@@ -12,7 +12,7 @@ from kio.schema.describe_configs.v4.request import (
 from kio.schema.describe_quorum.v2 import request as describe_quorum
 from kio.schema.metadata.v13.response import MetadataResponsePartition
 from kio.schema.types import TopicName
-from kio.static.primitive import i8, i32
+from kio.static.primitive import i8, i16, i32
 
 from ottla import __version__
 from ottla.cli.broker_call import BrokerCall, check
@@ -29,6 +29,10 @@ METADATA_VERSION = 12
 DESCRIBE_CONFIGS_VERSION = 4
 _VERSION_KEY = "ottla.version"
 _CORDONED_KEY = "cordoned.log.dirs"
+
+
+class _Request(Protocol):
+    __api_key__: ClassVar[i16]
 
 
 class Voter(NamedTuple):
@@ -136,7 +140,7 @@ class ClusterReader:
 
     def quorum(self) -> Quorum | None:
         """None when the broker does not tell."""
-        if describe_quorum.DescribeQuorumRequest.__api_key__ not in self._served():
+        if self.newest_version(describe_quorum.DescribeQuorumRequest) < 0:
             return None
         request = describe_quorum.DescribeQuorumRequest(
             topics=(
@@ -160,9 +164,11 @@ class ClusterReader:
             {one.replica_id for one in partition.observers},
         )
 
-    def _served(self) -> set[int]:
-        request = ApiVersionsRequest(
+    def newest_version(self, request: "type[_Request]") -> int:
+        """Of this kind of request, as the broker serves it; -1 if it does not."""
+        versions = ApiVersionsRequest(
             client_software_name="ottla-cli", client_software_version=__version__
         )
-        response = self._broker.call(request, API_VERSIONS_VERSION)
-        return {one.api_key for one in response.api_keys}
+        response = self._broker.call(versions, API_VERSIONS_VERSION)
+        served = {one.api_key: int(one.max_version) for one in response.api_keys}
+        return served.get(request.__api_key__, -1)

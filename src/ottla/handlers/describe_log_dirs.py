@@ -5,7 +5,7 @@ What lies in each log directory; no topics means all of them.
 v2  flexible
 v3  an error for the whole request
 v4  the size of the volume and what is free on it (KIP-827)
-v5  cordoned directories (KIP-1066)
+v5  cordoned directories (KIP-1066); Ottla's own: damaged replicas
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,6 @@ from collections.abc import Iterable
 from kio.schema.describe_log_dirs.v5.request import DescribeLogDirsRequest
 from kio.schema.describe_log_dirs.v5.response import (
     DescribeLogDirsPartition,
-    DescribeLogDirsResponse,
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
@@ -22,10 +21,16 @@ from kio.static.primitive import i32, i64
 
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.messages.describe_log_dirs import (
+    WHOLE_LOG,
+    DamagedOffsets,
+    DescribeLogDirsResponse,
+)
 from ottla.protocol.times import NO_THROTTLE
 from ottla.protocol.topics import CLUSTER_METADATA_TOPIC, TopicPartition
 from ottla.storage.directory_info import DirectoryInfo
 from ottla.storage.log import PartitionLog
+from ottla.storage.manager import LogManager
 
 
 def handle_describe_log_dirs(
@@ -42,6 +47,11 @@ def handle_describe_log_dirs(
         throttle_time=NO_THROTTLE,
         error_code=ErrorCode.none,
         results=tuple(_directory(one, wanted) for one in broker.logs.directories()),
+        damage=tuple(
+            one
+            for one in _damage(broker.logs)
+            if wanted is None or TopicPartition(one.topic, one.partition_index) in wanted
+        ),
     )
 
 
@@ -72,6 +82,24 @@ def _directory(
         total_bytes=i64(directory.total_bytes),
         usable_bytes=i64(directory.usable_bytes),
         is_cordoned=directory.cordoned,
+    )
+
+
+def _damage(logs: LogManager) -> Iterable[DamagedOffsets]:
+    for log in logs.damaged:
+        for damage in log.damage:
+            last_offset = i64(damage.next_offset - 1)
+            yield _damaged(log.topic_partition, i64(damage.first_offset), last_offset)
+    for topic_partition in logs.corrupt:
+        yield _damaged(topic_partition, WHOLE_LOG, WHOLE_LOG)
+
+
+def _damaged(place: TopicPartition, first_offset: i64, last_offset: i64) -> DamagedOffsets:
+    return DamagedOffsets(
+        topic=TopicName(place.topic),
+        partition_index=i32(place.partition),
+        first_offset=first_offset,
+        last_offset=last_offset,
     )
 
 

@@ -39,6 +39,7 @@ _WIDENED = {
 }
 # Messages that `messages` has a type for in place of kio's newest, on the wire too.
 _EXTENDED = {
+    "DescribeLogDirsResponse",
     "DescribeShareGroupOffsetsResponse",
     "EnvelopeResponse",
     "ReadShareGroupStateRequest",

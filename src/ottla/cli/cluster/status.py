@@ -3,6 +3,7 @@
 from ottla.cli.broker_call import bootstrap_broker
 from ottla.cli.cluster_reader import ClusterReader
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
+from ottla.cli.damaged_replicas import read_damage
 from ottla.cli.errors import ExitCode
 from ottla.cli.output import print_json, print_line
 from ottla.cli.parameters import AsJson
@@ -13,7 +14,8 @@ def status(*, connection: Connection = DEFAULT_CONNECTION, as_json: AsJson = Fal
     """Tell whether the cluster is healthy: exit code 0, or 1 and what is wrong, or 3 if down."""
     with bootstrap_broker(connection) as broker:
         reader = ClusterReader(broker)
-        nodes, quorum, rows = reader.nodes(), reader.quorum(), unhealthy_rows(reader)
+        nodes, quorum, damage = reader.nodes(), reader.quorum(), read_damage(broker)
+        rows = unhealthy_rows(reader, damage)
     down = [node.node_id for node in nodes if node.fenced]
     problems = [f"node {node} is down" for node in down]
     if quorum is not None and quorum.leader < 0:
@@ -21,8 +23,16 @@ def status(*, connection: Connection = DEFAULT_CONNECTION, as_json: AsJson = Fal
     leaderless = sum(row["leader"] is None for row in rows)
     if leaderless:
         problems.append(f"partitions without a leader: {leaderless}")
-    if len(rows) > leaderless:
-        problems.append(f"partitions with replicas out of sync: {len(rows) - leaderless}")
+    behind = sum(
+        row["leader"] is not None and set(row["isr"]) != set(row["replicas"]) for row in rows
+    )
+    if behind:
+        problems.append(f"partitions with replicas out of sync: {behind}")
+    problems += [
+        f"{place.topic}-{place.partition} is {one}"
+        for place, replicas in sorted(damage.items())
+        for one in replicas
+    ]
     if as_json:
         print_json({"healthy": not problems, "nodes": len(nodes), "problems": problems})
     elif problems:

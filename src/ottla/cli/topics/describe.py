@@ -1,14 +1,17 @@
-"""`ottla topics describe`: partitions, leaders, replicas and offsets."""
+"""`ottla topics describe`: partitions, leaders, replicas, offsets and damage."""
 
 from typing import Any
 
 from confluent_kafka import TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec, TopicDescription
 
+from ottla.cli.broker_call import bootstrap_broker
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
+from ottla.cli.damaged_replicas import DamagedReplicas, read_damage
 from ottla.cli.errors import UsageError
 from ottla.cli.output import print_json, print_line, print_rows
 from ottla.cli.parameters import AsJson, TopicNames
+from ottla.cli.replica_plan import Place
 
 COLUMNS = ("partition", "leader", "replicas", "isr", "start_offset", "end_offset")
 
@@ -25,9 +28,10 @@ def describe(
         raise UsageError("name at least one topic; `ottla topics list` shows them")
     admin = connection.admin()
     futures = admin.describe_topics(TopicCollection(topics))
-    documents = [
-        _document(connection, admin, connection.result(futures[name], of=name)) for name in topics
-    ]
+    found = [connection.result(futures[name], of=name) for name in topics]
+    with bootstrap_broker(connection) as broker:
+        damage = read_damage(broker)
+    documents = [_document(connection, admin, topic, damage) for topic in found]
     if as_json:
         print_json(documents)
         return
@@ -37,10 +41,13 @@ def describe(
         internal = "  internal" if document["internal"] else ""
         print_line(f"{document['topic']}  id {document['id']}{internal}")
         print_rows(COLUMNS, document["partitions"])
+        for partition in document["partitions"]:
+            for one in damage.get(Place(document["topic"], partition["partition"]), ()):
+                print_line(f"partition {partition['partition']} is {one}")
 
 
 def _document(
-    connection: Connection, admin: AdminClient, topic: TopicDescription
+    connection: Connection, admin: AdminClient, topic: TopicDescription, damage: DamagedReplicas
 ) -> dict[str, Any]:
     starts = _offsets(connection, admin, topic, OffsetSpec.earliest())
     ends = _offsets(connection, admin, topic, OffsetSpec.latest())
@@ -56,6 +63,9 @@ def _document(
                 "isr": [node.id for node in partition.isr],
                 "start_offset": starts.get(partition.id),
                 "end_offset": ends.get(partition.id),
+                "damage": [
+                    one._asdict() for one in damage.get(Place(topic.name, partition.id), ())
+                ],
             }
             for partition in topic.partitions
         ],

@@ -1,10 +1,11 @@
-"""`ottla topics unhealthy`: only the partitions that lack a leader or replicas."""
+"""`ottla topics unhealthy`: only the partitions that lack a leader, replicas or records."""
 
 from typing import Any
 
 from ottla.cli.broker_call import bootstrap_broker
 from ottla.cli.cluster_reader import ClusterReader
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
+from ottla.cli.damaged_replicas import DamagedReplicas, read_damage
 from ottla.cli.output import print_json, print_line, print_rows
 from ottla.cli.parameters import AsJson
 
@@ -12,9 +13,9 @@ COLUMNS = ("topic", "partition", "leader", "replicas", "isr", "problem")
 
 
 def unhealthy(*, connection: Connection = DEFAULT_CONNECTION, as_json: AsJson = False) -> None:
-    """Show the partitions that have no leader, or replicas that are not in sync."""
+    """Show the partitions that have no leader, or replicas that are out of sync or damaged."""
     with bootstrap_broker(connection) as broker:
-        rows = unhealthy_rows(ClusterReader(broker))
+        rows = unhealthy_rows(ClusterReader(broker), read_damage(broker))
     if as_json:
         print_json(rows)
     elif rows:
@@ -23,13 +24,18 @@ def unhealthy(*, connection: Connection = DEFAULT_CONNECTION, as_json: AsJson = 
         print_line("every partition has a leader, and all replicas are in sync")
 
 
-def unhealthy_rows(reader: ClusterReader) -> list[dict[str, Any]]:
+def unhealthy_rows(reader: ClusterReader, damage: DamagedReplicas) -> list[dict[str, Any]]:
     rows = []
     for place, one in sorted(reader.partitions().items()):
         missing = [node for node in one.replica_nodes if node not in one.isr_nodes]
-        if one.leader_id >= 0 and not missing:
+        damaged = damage.get(place, [])
+        if one.leader_id >= 0 and not missing and not damaged:
             continue
-        behind = f"out of sync: {', '.join(map(str, missing))}"
+        problems = list(map(str, damaged))
+        if one.leader_id < 0:
+            problems.insert(0, "no leader")
+        elif missing:
+            problems.insert(0, f"out of sync: {', '.join(map(str, missing))}")
         rows.append(
             {
                 "topic": place.topic,
@@ -37,7 +43,7 @@ def unhealthy_rows(reader: ClusterReader) -> list[dict[str, Any]]:
                 "leader": one.leader_id if one.leader_id >= 0 else None,
                 "replicas": list(one.replica_nodes),
                 "isr": list(one.isr_nodes),
-                "problem": behind if one.leader_id >= 0 else "no leader",
+                "problem": "; ".join(problems),
             }
         )
     return rows

@@ -12,11 +12,11 @@ from ottla.protocol.topics import TopicPartition
 from ottla.records.batch import LENGTH_END, iterate_headers
 from ottla.storage.faulty_filesystem import FaultyFilesystem
 from ottla.storage.partition_names import parse_partition
-from ottla.storage.segment import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
+from ottla.storage.segment import LOG_SUFFIX
 
 _EPOCH_END = 16
 _OFFSET_END = 8
-_CLOSED_SUFFIXES = (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, ".txnindex", ".snapshot")
+_CLOSED_SUFFIXES = ("log", "index", "timeindex", "txnindex", "snapshot")
 _WHOLE_FILES = ("partition.metadata", "leader-epoch-checkpoint")
 
 
@@ -64,9 +64,10 @@ def _paths(disk: FaultyFilesystem, directory: str) -> Iterator[str]:
         if partition is None or partition.topic == "__cluster_metadata":
             continue
         files = disk.list(f"{directory}/{name}")
-        last = max((file for file in files if file.endswith(LOG_SUFFIX)), default="")
+        active = max((file for file in files if file.endswith(LOG_SUFFIX)), default="")
         for file in files:
-            is_closed = file.endswith(_CLOSED_SUFFIXES) and file[: len("0" * 20)] < last
+            stem, _, suffix = file.rpartition(".")
+            is_closed = suffix in _CLOSED_SUFFIXES and stem < active.removesuffix(LOG_SUFFIX)
             path = f"{directory}/{name}/{file}"
             if (is_closed or file in _WHOLE_FILES) and disk.size(path):
                 yield path

@@ -1,0 +1,53 @@
+"""Replicas whose records are damaged on the disk of a node, as the nodes themselves tell.
+
+A replica is repaired from the others by itself; what stays here has no good copy.
+"""
+
+from typing import NamedTuple
+
+from kio.schema.describe_log_dirs.v5.request import DescribeLogDirsRequest
+
+from ottla.cli.broker_call import BrokerCall
+from ottla.cli.cluster_reader import ClusterReader
+from ottla.cli.errors import CommandError
+from ottla.cli.replica_plan import Place
+from ottla.protocol.messages.describe_log_dirs import WHOLE_LOG
+
+_VERSION = 5  # The first that has it.
+
+
+class DamagedReplica(NamedTuple):
+    node: int
+    first_offset: int | None  # None when nothing of the log is served.
+    last_offset: int | None
+
+    def __str__(self) -> str:
+        if self.first_offset is None:
+            return f"damaged on {self.node}: the whole log"
+        if self.first_offset == self.last_offset:
+            return f"damaged on {self.node}: offset {self.first_offset}"
+        return f"damaged on {self.node}: offsets {self.first_offset} to {self.last_offset}"
+
+
+DamagedReplicas = dict[Place, list[DamagedReplica]]
+
+
+def read_damage(broker: BrokerCall) -> DamagedReplicas:
+    """Of all topics; nothing is known of nodes that do not answer, or not this."""
+    found: DamagedReplicas = {}
+    for node in ClusterReader(broker).nodes():
+        if node.fenced:
+            continue
+        try:
+            with broker.beside(node.node_id, node.host, node.port) as other:
+                if ClusterReader(other).newest_version(DescribeLogDirsRequest) < _VERSION:
+                    continue
+                response = other.call(DescribeLogDirsRequest(topics=None), _VERSION)
+        except CommandError:
+            continue
+        for one in response.damage:
+            whole = one.first_offset == WHOLE_LOG
+            offsets = (None, None) if whole else (one.first_offset, one.last_offset)
+            place = Place(one.topic, one.partition_index)
+            found.setdefault(place, []).append(DamagedReplica(node.node_id, *offsets))
+    return found
