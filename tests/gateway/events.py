@@ -21,7 +21,8 @@ class Event(NamedTuple):
 class EventSource:
     """One stream; it is open, and at its beginning, when the context is entered."""
 
-    def __init__(self, url: str, **options: Any) -> None:
+    def __init__(self, url: str, *, has_id: bool = True, **options: Any) -> None:
+        self._has_id = has_id
         self._client = httpx.Client(timeout=PATIENT)
         self._context = self._client.stream("GET", url, **options)
         self.last_id = ""
@@ -32,7 +33,7 @@ class EventSource:
         assert response.status_code == httpx.codes.OK, response.read()
         assert response.headers["content-type"].startswith("text/event-stream")
         self._lines = response.iter_lines()
-        while not self.last_id:
+        while self._has_id and not self.last_id:
             self._read_block()
         return self
 

@@ -19,6 +19,7 @@ def gateway(
     host: str = "127.0.0.1",
     port: int = 8080,
     secret_file: Path | None = None,
+    webhook_allow: tuple[str, ...] = (),
 ) -> int:
     """Serve a cluster over HTTP.
 
@@ -28,6 +29,8 @@ def gateway(
         port: Port to listen on; 0 takes a free one.
         secret_file: File with the secret that signs delivery handles, the same for all gateways
             of a cluster; without it the cluster keeps one.
+        webhook_allow: Network that webhooks may call although it is not public, such as
+            10.0.0.0/8; may be repeated.
     """
     if not 0 <= port < 1 << 16:
         raise UsageError(f"--port {port} is not from 0 to 65535")
@@ -45,6 +48,19 @@ def gateway(
         if (error.name or "").startswith("ottla"):
             raise
         raise CommandError(MISSING) from None
+    from ottla.gateway.core.addresses import parse_networks
     from ottla.gateway.settings import GatewaySettings
 
-    return serve(GatewaySettings(bootstrap_server, host=host, port=port, secret_file=secret_file))
+    try:
+        parse_networks(webhook_allow)
+    except ValueError as error:
+        raise UsageError(f"--webhook-allow: {error}") from None
+    return serve(
+        GatewaySettings(
+            bootstrap_server,
+            host=host,
+            port=port,
+            secret_file=secret_file,
+            webhook_allow=webhook_allow,
+        )
+    )

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.routing import BaseRoute, Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ottla.gateway.api import health, queues, simple_queue, stream
+from ottla.gateway.api import health, queues, simple_queue, stream, subscriptions
 from ottla.gateway.identity import identify
 from ottla.gateway.problems import Problem, problem_of
 from ottla.gateway.services import Services
@@ -26,6 +26,7 @@ FAMILIES: Final[Sequence[Callable[[Services], Sequence[BaseRoute]]]] = (
     queues.routes,
     simple_queue.routes,
     stream.routes,
+    subscriptions.routes,
     health.routes,
 )
 

@@ -4,10 +4,13 @@ import asyncio
 from typing import Self
 
 from ottla.client.async_wire.cluster import Cluster
+from ottla.gateway.core.addresses import parse_networks
 from ottla.gateway.core.partition_source import PartitionSource
 from ottla.gateway.core.queues import Queues
 from ottla.gateway.core.shared_secret import SharedSigner
 from ottla.gateway.core.tails import Tails
+from ottla.gateway.core.webhook_calls import Caller
+from ottla.gateway.core.webhooks import Webhooks
 from ottla.gateway.settings import GatewaySettings
 
 
@@ -22,6 +25,8 @@ class Services:
         self._tails_running = asyncio.ensure_future(self.tails.run(self.stopping))
         self.signer = SharedSigner(settings.bootstrap_servers, settings.secret_file)
         self.queues = Queues(self.cluster, self.signer, asyncio.get_running_loop())
+        allowed = parse_networks(settings.webhook_allow)
+        self.webhooks = Webhooks(self.cluster, self.tails.source, self.queues, Caller(allowed))
         self._ending = asyncio.create_task(self._end_waits(), name="end of waits")
 
     @classmethod
@@ -31,6 +36,7 @@ class Services:
 
     async def close(self) -> None:
         """After the last request; in the reverse order of what stands on what."""
+        await self.webhooks.close()
         self._tails_running.cancel()
         await self.tails.close()
         self._ending.cancel()
@@ -40,3 +46,4 @@ class Services:
     async def _end_waits(self) -> None:
         await self.stopping.wait()
         self.queues.stop_waiting()
+        await self.webhooks.close()

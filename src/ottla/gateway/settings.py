@@ -14,6 +14,7 @@ class GatewaySettings:
     host: str = DEFAULT_HOST
     port: int = DEFAULT_PORT  # 0 takes a free one.
     secret_file: Path | None = None  # None: the secret that the cluster keeps.
+    webhook_allow: tuple[str, ...] = ()  # Private networks that webhooks may call.
 
     body_bytes_max: int = 16 * 1024 * 1024  # Of a request that is not a stream.
     record_bytes_max: int = 1024 * 1024  # Of a line of a stream.

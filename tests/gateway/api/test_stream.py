@@ -144,3 +144,48 @@ def test_streams_end_when_the_gateway_stops(bootstrap: str, tmp_path: Path) -> N
         assert gateway.stop() == 0
         assert list(stream) == []
         assert "Traceback" not in gateway.log_text()
+
+
+def test_the_streams_of_a_group_divide_its_records(
+    bootstrap: str, topic: str, url: str, http: httpx.Client
+) -> None:
+    produce(bootstrap, topic, 0, *(f"a{n}" for n in range(10)))
+    produce(bootstrap, topic, 1, *(f"b{n}" for n in range(10)))
+    seen = []
+    for _ in range(2):
+        with EventSource(url, params={"group": topic}, has_id=False) as stream:
+            events = stream.take(10)
+        seen += [event.json["value"] for event in events]
+        handles = [event.json["delivery"] for event in events]
+        response = http.post("/ack", json={"deliveries": handles})
+        assert [each["status"] for each in response.json()["results"]] == ["done"] * 10
+    assert sorted(seen) == sorted([f"a{n}" for n in range(10)] + [f"b{n}" for n in range(10)])
+
+
+def test_deliveries_that_are_not_acknowledged_come_again(
+    bootstrap: str, topic: str, url: str
+) -> None:
+    produce(bootstrap, topic, 0, "a")
+    chosen = {"group": topic, "lock": "1"}
+    with EventSource(url, params=chosen, has_id=False) as stream:
+        first, second = stream.take(2)
+    assert first.json["value"] == second.json["value"] == "a"
+    assert (first.json["delivery_count"], second.json["delivery_count"]) == (1, 2)
+
+
+def test_a_stream_can_acknowledge_what_it_sends(
+    bootstrap: str, topic: str, url: str, http: httpx.Client
+) -> None:
+    produce(bootstrap, topic, 0, "a")
+    chosen = {"group": topic, "lock": "1", "ack": "auto", "heartbeat": "1"}
+    with EventSource(url, params=chosen, has_id=False) as stream:
+        (event,) = stream.take(1)
+        stream.wait_for_comment()  # Sent only after the acknowledgement.
+        response = http.post("/ack", json={"delivery": event.json["delivery"]})
+        assert response.status_code == httpx.codes.CONFLICT
+
+
+@pytest.mark.parametrize("query", ["offset=1", "key=a", "ack=maybe", "lock=0", "lock=soon"])
+def test_what_a_group_does_not_have_is_refused(http: httpx.Client, topic: str, query: str) -> None:
+    response = http.get(f"/topics/{topic}/stream?group=g&{query}")
+    assert response.status_code == httpx.codes.BAD_REQUEST

@@ -110,7 +110,9 @@ async def receive_for(
 
 def settled_response(settled: Sequence[Settled], *, is_batch: bool) -> Response:
     if is_batch:
-        return Response(encode({"results": [_result(each) for each in settled]}), media_type=_JSON)
+        return Response(
+            encode({"results": [settled_fields(each) for each in settled]}), media_type=_JSON
+        )
     (only,) = settled
     if only.error is not None:
         status, name = _STATUS[only.error]
@@ -151,7 +153,7 @@ def delivery_fields(delivery: Delivery) -> dict[str, Any]:
     }
 
 
-def _result(settled: Settled) -> dict[str, Any]:
+def settled_fields(settled: Settled) -> dict[str, Any]:
     if settled.error is not None:
         return {
             "delivery": settled.handle,

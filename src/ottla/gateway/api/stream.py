@@ -19,11 +19,15 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
 from ottla.client.wire.errors import WireError
+from ottla.gateway.api.queue_bodies import lock_ms_of, text_of
+from ottla.gateway.api.queues import delivery_fields
 from ottla.gateway.core.event_ids import format_event_id
 from ottla.gateway.core.filters import Filter, parse_filter
+from ottla.gateway.core.queues import Delivery
 from ottla.gateway.core.record_json import encode, encode_record
 from ottla.gateway.core.starts import Start, parse_start, positions_at, resume
 from ottla.gateway.core.tails import Closed, Follower, Gap, Item
+from ottla.gateway.core.topic_names import validate_topic
 from ottla.gateway.problems import Problem, problem_of
 from ottla.gateway.services import Services
 
@@ -31,6 +35,7 @@ HEARTBEAT_S: Final = 15.0
 HEARTBEAT_S_MAX: Final = 300.0
 SEND_TIMEOUT_S: Final = 60.0  # For a reader that takes nothing.
 RETRY_MS: Final = 1_000
+DELIVERIES_MAX: Final = 10  # Of a group, at a time.
 
 _HEADERS: Final = (
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -44,6 +49,8 @@ def routes(services: Services) -> Sequence[BaseRoute]:
     async def stream(request: Request) -> Response:
         if request.method == "HEAD":
             return Response(headers={name.decode(): text.decode() for name, text in _HEADERS})
+        if "group" in request.query_params:
+            return _DeliveryStream(services, request)
         return _RecordStream(services, request)
 
     return [Route("/topics/{topic}/stream", stream, methods=["GET"])]
@@ -135,6 +142,69 @@ class _RecordStream(EventStream):
                 await self.write(b"".join(parts) or _HEARTBEAT)
 
 
+class _DeliveryStream(EventStream):
+    """Records of a share group, of which this reader is one consumer."""
+
+    def __init__(self, services: Services, request: Request) -> None:
+        super().__init__()
+        query = request.query_params
+        self._queues = services.queues
+        self._cluster = services.cluster
+        self._stopping = services.stopping
+        self._topic: str = request.path_params["topic"]
+        self._group = text_of(query, "group")
+        self._lock_ms = lock_ms_of({"lock": _number(query.get("lock"), "lock")})
+        self._heartbeat_s = _heartbeat(query.get("heartbeat"))
+        ack = query.get("ack", "client")
+        if ack not in ("client", "auto"):
+            raise Problem(400, "ack is client or auto.")
+        for name in ("offset", "time", "partition", "key", "header"):
+            if name in query:
+                raise Problem(400, f"A group has no {name}; it goes on where it is.")
+        self._acknowledges = ack == "auto"
+        self._receiving: asyncio.Future[list[Delivery]] | None = None
+
+    async def __call__(self, _: Scope, receive: Receive, send: Send) -> None:
+        validate_topic(self._topic)
+        await self._cluster.topic(self._topic)
+        await self.run(receive, send, self._stop_receiving)
+
+    async def events(self) -> None:
+        await self.write(b"retry: %d\n\n" % RETRY_MS)
+        wait_ms = int(self._heartbeat_s * 1000)
+        while not self._is_gone and not self._stopping.is_set():
+            self._receiving = asyncio.ensure_future(
+                self._queues.receive(
+                    self._topic,
+                    self._group,
+                    count=DELIVERIES_MAX,
+                    wait_ms=wait_ms,
+                    lock_ms=self._lock_ms,
+                )
+            )
+            try:
+                await self._send_deliveries(await self._receiving)
+            except asyncio.CancelledError:
+                if not self._is_gone:
+                    raise
+
+    async def _send_deliveries(self, deliveries: list[Delivery]) -> None:
+        try:
+            events = [b"data: %s\n\n" % encode(delivery_fields(each)) for each in deliveries]
+            await self.write(b"".join(events) or _HEARTBEAT)
+        except BaseException:
+            self._queues.put_back(deliveries)
+            raise
+        if self._is_gone:
+            self._queues.put_back(deliveries)
+        elif self._acknowledges and deliveries:
+            await self._queues.acknowledge([each.handle for each in deliveries])
+
+    def _stop_receiving(self) -> None:
+        if self._receiving is not None:
+            self._receiving.cancel()
+
+
 def _event(topic: str, item: Item | Gap, seen: dict[int, int]) -> bytes:
     """One event, with its id; `seen` moves behind it."""
     if isinstance(item, Gap):
@@ -176,6 +246,13 @@ def _filter(request: Request) -> Filter:
             "headers": headers,
         }
     )
+
+
+def _number(text: str | None, name: str) -> float | None:
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        raise Problem(400, f"{name} is a number of seconds.") from None
 
 
 def _heartbeat(text: str | None) -> float:

@@ -65,7 +65,7 @@ class CompactedTable:
 
     async def _write(self, record: Record) -> None:
         topic = await self._cluster.topic(self._topic)
-        data = PartitionProduceData(index=i32(0), records=Records(build_batch([record])))
+        data = PartitionProduceData(index=i32(0), records=Records(bytes(build_batch([record]))))
         request = ProduceRequest(
             transactional_id=None,
             acks=i16(_ACKS_ALL),

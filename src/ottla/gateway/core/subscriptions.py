@@ -112,6 +112,9 @@ class Subscription:
     def disabled(self, reason: str) -> Self:
         return replace(self, state=DISABLED, reason=reason)
 
+    def enabled(self) -> Self:
+        return replace(self, state=ACTIVE, reason="")
+
     def message_id(self, partition: int, offset: int) -> str:
         """The same for every delivery of the record, and without a full stop."""
         return f"msg_{self.id}_{partition}_{offset}"

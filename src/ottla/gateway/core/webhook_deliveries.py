@@ -1,0 +1,148 @@
+"""Delivers the records of one subscription to its URL, a few at a time.
+
+A record is acknowledged when the receiver said 2xx, and only then. What failed waits in the broker
+for its next try, so nothing is kept here, and another gateway goes on where this one ends.
+"""
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from ottla.client.wire.errors import WireError
+from ottla.gateway.core.queues import Delivery, Queues, Settled, SettleError
+from ottla.gateway.core.record_json import encode_record
+from ottla.gateway.core.subscriptions import Retry, Settle, Subscription, after_call
+from ottla.gateway.core.webhook_calls import TIMEOUT_S, Answer, Caller, CallFailed, parse_url
+from ottla.gateway.core.webhook_signatures import parse_secret, sign
+from ottla.records.builder import Record
+
+WAIT_MS: Final = 20_000
+LOCK_MS: Final = int(TIMEOUT_S * 1000) + 15_000  # For a call, and to settle it.
+SETTLE_TRIES: Final = 5
+
+_EMPTY_PAUSE_S: Final = 0.1  # A gateway that stops does not wait for records.
+_FIRST_PAUSE_S: Final = 0.5
+_PAUSE_S_MAX: Final = 30.0
+
+_log = logging.getLogger("ottla.gateway")
+
+Disable = Callable[[Subscription, str], Awaitable[None]]
+
+
+class Deliveries:
+    """Begins when it is made, ends with `close`."""
+
+    def __init__(
+        self, subscription: Subscription, queues: Queues, caller: Caller, disable: Disable
+    ) -> None:
+        self.subscription = subscription
+        self._queues = queues
+        self._caller = caller
+        self._disable = disable
+        self._url = parse_url(subscription.url)
+        self._secret = parse_secret(subscription.secret)
+        self._calls: set[asyncio.Task[None]] = set()
+        self._is_over = False
+        self._running = asyncio.ensure_future(self._run())
+
+    async def close(self) -> None:
+        tasks = [self._running, *self._calls]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _run(self) -> None:
+        pause_s = _FIRST_PAUSE_S
+        while not self._is_over:
+            room = self.subscription.concurrency - len(self._calls)
+            if not room:
+                await asyncio.wait(self._calls, return_when=asyncio.FIRST_COMPLETED)
+                continue
+            try:
+                found = await self._queues.receive(
+                    self.subscription.topic,
+                    self.subscription.group,
+                    count=room,
+                    wait_ms=WAIT_MS,
+                    lock_ms=LOCK_MS,
+                )
+            except WireError as error:
+                _log.debug("webhook %s receives nothing: %s", self.subscription.id, error)
+                await asyncio.sleep(pause_s * random.uniform(0.5, 1))
+                pause_s = min(2 * pause_s, _PAUSE_S_MAX)
+                continue
+            pause_s = _FIRST_PAUSE_S
+            for delivery in found:
+                task = asyncio.ensure_future(self._deliver(delivery))
+                self._calls.add(task)
+                task.add_done_callback(self._on_delivered)
+            if not found:
+                await asyncio.sleep(_EMPTY_PAUSE_S)
+
+    def _on_delivered(self, task: asyncio.Task[None]) -> None:
+        self._calls.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("webhook %s: %s", self.subscription.id, error, exc_info=error)
+
+    async def _deliver(self, delivery: Delivery) -> None:
+        record = _record(delivery)
+        if self._is_over:
+            self._queues.put_back([delivery])
+            return
+        if not self.subscription.filter.matches(delivery.partition, record):
+            await self._settle(lambda: self._queues.acknowledge([delivery.handle]))
+            return
+        try:
+            answer = await self._call(delivery, record)
+        except asyncio.CancelledError:
+            self._queues.put_back([delivery])
+            raise
+        await self._conclude(delivery, answer)
+
+    async def _call(self, delivery: Delivery, record: Record) -> Answer | None:
+        body = encode_record(delivery.topic, delivery.partition, record)
+        number = self.subscription.message_id(delivery.partition, delivery.offset)
+        headers = {
+            "content-type": "application/json",
+            "ottla-delivery-count": str(delivery.delivery_count),
+            **sign(self._secret, number, int(time.time()), body),
+        }
+        try:
+            return await self._caller.post(self._url, headers, body)
+        except CallFailed as error:
+            _log.info("webhook %s: %s", self.subscription.id, error)
+            return None
+
+    async def _conclude(self, delivery: Delivery, answer: Answer | None) -> None:
+        handles = [delivery.handle]
+        verdict = after_call(self.subscription, answer, delivery.delivery_count)
+        match verdict:
+            case Retry(delay_ms):
+                await self._settle(lambda: self._queues.release(handles, delay_ms=delay_ms))
+            case Settle.ACKNOWLEDGE:
+                await self._settle(lambda: self._queues.acknowledge(handles))
+            case Settle.REJECT:
+                await self._settle(lambda: self._queues.reject(handles))
+            case Settle.DISABLE:
+                self._is_over = True
+                self._queues.put_back([delivery])
+                await self._disable(self.subscription, "the receiver answered 410 Gone")
+
+    async def _settle(self, settle: Callable[[], Awaitable[list[Settled]]]) -> None:
+        """What cannot be settled is delivered again when its lock ends."""
+        pause_s = _FIRST_PAUSE_S
+        for _ in range(SETTLE_TRIES):
+            (settled,) = await settle()
+            if settled.error is not SettleError.UNAVAILABLE:
+                return
+            await asyncio.sleep(pause_s)
+            pause_s *= 2
+
+
+def _record(delivery: Delivery) -> Record:
+    return Record(
+        delivery.offset, delivery.timestamp_ms, delivery.key, delivery.value, delivery.headers
+    )

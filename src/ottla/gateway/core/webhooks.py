@@ -1,0 +1,197 @@
+"""Delivers the records of subscriptions to their URLs.
+
+Subscriptions are in partition 0 of a compacted topic, which every gateway reads. The topic has more
+partitions, with nothing in them: the gateways divide those among themselves as a consumer group,
+and the owner of partition hash(id) serves a subscription. When a gateway dies the others get its
+partitions. While two believe to be the owner, the locks of the share group keep a record from being
+delivered by both.
+"""
+
+import asyncio
+import logging
+import time
+import zlib
+from collections.abc import Coroutine, Mapping
+from typing import Any, Final
+
+from ottla.client.async_wire.cluster import Cluster
+from ottla.client.async_wire.topics import ensure_topic
+from ottla.client.wire.cluster import CoordinatorType
+from ottla.client.wire.errors import WireError
+from ottla.gateway.core.administration import Administration, ResourceType
+from ottla.gateway.core.compacted_table import CompactedTable
+from ottla.gateway.core.errors import Invalid
+from ottla.gateway.core.filters import EVERYTHING
+from ottla.gateway.core.group_member import GroupMember
+from ottla.gateway.core.queues import Queues
+from ottla.gateway.core.share_group_starts import begin_at
+from ottla.gateway.core.starts import parse_start, positions_at
+from ottla.gateway.core.subscriptions import ACTIVE, PARTITIONS_COUNT, TOPIC, Subscription
+from ottla.gateway.core.tails import Source
+from ottla.gateway.core.topic_names import validate_topic
+from ottla.gateway.core.webhook_calls import Caller, CallFailed, parse_url
+from ottla.gateway.core.webhook_deliveries import Deliveries
+
+SUBSCRIPTIONS_MAX: Final = 10_000
+REFRESH_S: Final = 2.0  # How long another gateway's change takes to be seen.
+FIRST_REFRESH_S: Final = 10.0  # While there are no subscriptions at all.
+
+_CONFIG: Final = {"cleanup.policy": "compact", "segment.ms": "3600000"}
+
+_log = logging.getLogger("ottla.gateway")
+
+
+class Webhooks:
+    def __init__(self, cluster: Cluster, source: Source, queues: Queues, caller: Caller) -> None:
+        self._cluster = cluster
+        self._source = source
+        self._queues = queues
+        self._caller = caller
+        self._administration = Administration(cluster)
+        self._table = CompactedTable(cluster, TOPIC)
+        self._owned: frozenset[int] = frozenset()
+        self._served: dict[str, Deliveries] = {}
+        self._changed = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._start(self._run())
+
+    async def close(self) -> None:
+        """Deliveries on their way are ended, and come again elsewhere."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._serve({})
+
+    # What users ask for.
+
+    async def create(self, data: object) -> Subscription:
+        try:
+            subscription = Subscription.create(data, time.time_ns() // 1_000_000)
+            await self._caller.addresses(parse_url(subscription.url))
+        except (ValueError, CallFailed) as error:
+            raise Invalid(str(error)) from None
+        validate_topic(subscription.topic)
+        start = parse_start(subscription.start, None)
+        offsets = await positions_at(self._source, subscription.topic, start, EVERYTHING)
+        await ensure_topic(self._cluster, TOPIC, partitions=PARTITIONS_COUNT, config=_CONFIG)
+        if len(await self.all()) >= SUBSCRIPTIONS_MAX:
+            raise Invalid(f"there are {SUBSCRIPTIONS_MAX} subscriptions, which is the most")
+        settings = {
+            "share.delivery.count.limit": str(subscription.max_deliveries),
+            "share.auto.offset.reset": "earliest",  # Of partitions that the topic gets later.
+            "share.isolation.level": "read_committed",
+        }
+        await self._administration.alter_configs(ResourceType.GROUP, subscription.group, settings)
+        await begin_at(self._cluster, subscription.group, subscription.topic, offsets)
+        await self._put(subscription)
+        return subscription
+
+    async def all(self) -> list[Subscription]:
+        await self._table.refresh()
+        return sorted(self._known().values(), key=lambda each: (each.created_ms, each.id))
+
+    async def get(self, number: str) -> Subscription | None:
+        await self._table.refresh()
+        return self._known().get(number)
+
+    async def delete(self, number: str) -> None:
+        await self._table.put(number, None)
+        self._changed.set()
+
+    async def enable(self, subscription: Subscription) -> Subscription:
+        enabled = subscription.enabled()
+        await self._put(enabled)
+        return enabled
+
+    async def disable(self, subscription: Subscription, reason: str) -> None:
+        _log.warning("webhook %s to %s is disabled: %s", subscription.id, subscription.url, reason)
+        await self._put(subscription.disabled(reason))
+
+    async def _put(self, subscription: Subscription) -> None:
+        await self._table.put(subscription.id, subscription.to_bytes())
+        self._changed.set()
+
+    def _known(self) -> dict[str, Subscription]:
+        found = {}
+        for number, data in self._table.items():
+            try:
+                found[number] = Subscription.from_bytes(data)
+            except ValueError as error:
+                _log.warning("record %s of %s: %s", number, TOPIC, error)
+        return found
+
+    # What is delivered here.
+
+    async def _run(self) -> None:
+        joined = False
+        while True:
+            known: dict[str, Subscription] = {}
+            try:
+                await self._table.refresh()
+                known = self._known()
+            except WireError as error:
+                _log.debug("reading the subscriptions: %s", error)
+            if known and not joined:
+                joined = True
+                coordinator = _Coordinator(self._cluster, TOPIC)
+                self._start(GroupMember(coordinator, TOPIC, TOPIC, self._on_owned).run())
+            if joined:
+                await self._serve(known)
+            self._changed.clear()
+            try:
+                async with asyncio.timeout(REFRESH_S if joined else FIRST_REFRESH_S):
+                    await self._changed.wait()
+            except TimeoutError:
+                pass
+
+    async def _on_owned(self, owned: frozenset[int]) -> None:
+        """Lets go of what is not owned any more before it returns."""
+        self._owned = owned
+        await self._serve({number: each.subscription for number, each in self._served.items()})
+        self._changed.set()
+
+    async def _serve(self, known: Mapping[str, Subscription]) -> None:
+        wanted = {
+            number: subscription
+            for number, subscription in known.items()
+            if subscription.state == ACTIVE and _partition(number) in self._owned
+        }
+        ended = [
+            each for number, each in self._served.items() if wanted.get(number) != each.subscription
+        ]
+        for each in ended:
+            del self._served[each.subscription.id]
+        await asyncio.gather(*(each.close() for each in ended))
+        for number, subscription in wanted.items():
+            if number not in self._served:
+                self._served[number] = Deliveries(
+                    subscription, self._queues, self._caller, self.disable
+                )
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._on_end)
+
+    def _on_end(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("webhooks: %s", error, exc_info=error)
+
+
+class _Coordinator:
+    def __init__(self, cluster: Cluster, group: str) -> None:
+        self._cluster = cluster
+        self._group = group
+
+    async def call(self, request: Any) -> Any:
+        coordinator = await self._cluster.coordinator(CoordinatorType.GROUP, self._group)
+        return await coordinator.call(request)
+
+    def forget(self) -> None:
+        self._cluster.forget_metadata()
+
+
+def _partition(number: str) -> int:
+    return zlib.crc32(number.encode()) % PARTITIONS_COUNT
