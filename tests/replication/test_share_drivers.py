@@ -53,7 +53,8 @@ def find(node):
 
 def acquire(led, member, first, last):
     batches = [LogBatch(offset, offset) for offset in range(first, last + 1)]
-    return led.acquire(member, first, batches, records_max=100, batch_size=500)
+    acquired, _ = led.acquire(member, first, batches, records_max=100, batch_size=500)
+    return acquired
 
 
 def summary(node):

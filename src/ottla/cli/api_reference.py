@@ -19,6 +19,15 @@ client (ApiVersions); this page is made from the same table by `make docs`.
 | --- | --- | --- | --- |
 """
 
+_EXTENSIONS = """
+## More than Kafka has
+
+APIs with keys from 10000 on are Ottla's own; clients that do not know them pass over them. Where a
+message of Kafka's has more to say, that is in tagged fields with numbers from 10000 on, which
+clients skip: how long ShareFetch holds what it acquires, and how many records of a share group are
+held or wait (DescribeShareGroupOffsets). [Queues](internals/queues.md) tells of both.
+"""
+
 _NOT_SERVED = """
 ## Not served
 
@@ -30,15 +39,17 @@ Clients that need one of these are told that it is not there.
 def reference() -> str:
     served = "".join(f"{_row(API_TABLE[key])}\n" for key in sorted(API_TABLE))
     others = (_camel(api_key_map[key]) for key in sorted(api_key_map) if key not in API_TABLE)
-    return _HEAD + served + _NOT_SERVED + ", ".join(others) + ".\n"
+    return _HEAD + served + _EXTENSIONS + _NOT_SERVED + ", ".join(others) + ".\n"
 
 
 def _row(api: Api) -> str:
     claim = ""
     if isinstance(api, HotApi) and api.claimed_low != api.low:
         claim = f" (claimed from {api.claimed_low})"
-    versions = sorted(schema_name_map[api_key_map[api.key]])
-    kafka = _range(versions[0], versions[-1])
+    kafka = "not in Kafka"
+    if api.key in api_key_map:
+        versions = sorted(schema_name_map[api_key_map[api.key]])
+        kafka = _range(versions[0], versions[-1])
     return f"| {api.key} | {api.name} | {_range(api.low, api.high)}{claim} | {kafka} |"
 
 

@@ -3,7 +3,8 @@
 How far share groups have come: the offset up to which all records are done, and how many are left.
 A partition without an error has a message if dead letters of the group wait there.
 
-v1  lag (KIP-1226)
+v1  lag (KIP-1226), with the records that are held or wait for their time, though they may lie
+    before the start offset; how many these are, in a tagged field of Ottla's own
 """
 
 import asyncio
@@ -12,12 +13,6 @@ from collections.abc import Iterable
 from kio.schema.describe_share_group_offsets.v1.request import (
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequestGroup,
-)
-from kio.schema.describe_share_group_offsets.v1.response import (
-    DescribeShareGroupOffsetsResponse,
-    DescribeShareGroupOffsetsResponseGroup,
-    DescribeShareGroupOffsetsResponsePartition,
-    DescribeShareGroupOffsetsResponseTopic,
 )
 from kio.schema.types import GroupId, TopicName
 from kio.static.primitive import i32, i64
@@ -29,6 +24,12 @@ from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.dead_letter_notes import dead_letter_note
 from ottla.handlers.share_state import find_share_group
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.messages.describe_share_group_offsets import (
+    DescribeShareGroupOffsetsResponse,
+    DescribeShareGroupOffsetsResponseGroup,
+    DescribeShareGroupOffsetsResponsePartition,
+    DescribeShareGroupOffsetsResponseTopic,
+)
 from ottla.protocol.times import NO_THROTTLE
 
 _UNKNOWN_LAG = -1
@@ -121,6 +122,7 @@ async def _read(
         start_offset=state.start_offset,
         leader_epoch=max(0, state.leader_epoch),
         lag=_lag(broker, place, state),
+        parked_count=state.parked_count,
         note=await dead_letter_note(broker, key, state),
     )
 
@@ -135,7 +137,7 @@ def _lag(broker: Broker, place: TopicIdPartition, state: ShareState) -> int:
         return _UNKNOWN_LAG
     start_offset = max(state.start_offset, log.log_start_offset)
     done_count = max(0, state.delivery_complete_count)
-    return max(0, log.high_watermark - start_offset - done_count)
+    return max(0, log.high_watermark - start_offset - done_count) + state.parked_count
 
 
 def _partition(
@@ -144,6 +146,7 @@ def _partition(
     start_offset: int = NO_OFFSET,
     leader_epoch: int = 0,
     lag: int = _UNKNOWN_LAG,
+    parked_count: int = 0,
     note: str | None = None,
     error: ApiError | None = None,
 ) -> DescribeShareGroupOffsetsResponsePartition:
@@ -152,6 +155,7 @@ def _partition(
         start_offset=i64(start_offset),
         leader_epoch=i32(leader_epoch),
         lag=i64(lag),
+        parked_count=i64(parked_count),
         error_code=ErrorCode.none if error is None else error.code,
         error_message=note if error is None else error.message,
     )

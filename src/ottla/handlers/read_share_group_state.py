@@ -1,23 +1,27 @@
 """ReadShareGroupState (84): v0.
 
 A broker that begins to lead a share-partition gets its state; older leaders are refused from then.
+Parked records come in pages, in tagged fields of Ottla's own.
 """
 
 from collections.abc import Awaitable
 
-from kio.schema.read_share_group_state.v0.request import PartitionData, ReadShareGroupStateRequest
-from kio.schema.read_share_group_state.v0.response import (
-    PartitionResult,
-    ReadShareGroupStateResponse,
-    ReadStateResult,
-    StateBatch,
-)
+from kio.schema.read_share_group_state.v0.response import StateBatch
 from kio.static.primitive import i8, i16, i32, i64
 
+from ottla.groups.share.parked import ParkedChange
 from ottla.groups.share.state_coordinator import SharePartitionKey, ShareState
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.share_state_calls import Outcome, StateAnswers
 from ottla.protocol.errors import ApiError
+from ottla.protocol.messages.read_share_group_state import (
+    NO_PAGE,
+    PartitionResult,
+    ReadShareGroupStateRequest,
+    ReadShareGroupStateResponse,
+    ReadStateResult,
+    RequestedPartition,
+)
 
 _NO_STATE = ShareState(start_offset=0)  # Beside an error.
 
@@ -25,7 +29,11 @@ _NO_STATE = ShareState(start_offset=0)  # Beside an error.
 def handle_read_share_group_state(
     broker: Broker, _: RequestContext, request: ReadShareGroupStateRequest
 ) -> Awaitable[ReadShareGroupStateResponse]:
-    def begin(key: SharePartitionKey, data: PartitionData) -> Awaitable[ShareState]:
+    def begin(
+        key: SharePartitionKey, data: RequestedPartition
+    ) -> Awaitable[ShareState | ParkedChange]:
+        if data.parked_from != NO_PAGE:
+            return broker.share.coordinator.read_parked(key, data.leader_epoch, data.parked_from)
         return broker.share.coordinator.read(key, data.leader_epoch)
 
     return _ANSWERS.answer(request, begin)
@@ -38,7 +46,8 @@ def error_response(
 
 
 def _partition(outcome: Outcome) -> PartitionResult:
-    state = outcome.value or _NO_STATE
+    page = outcome.value if isinstance(outcome.value, ParkedChange) else None
+    state = _NO_STATE if page is not None else outcome.value or _NO_STATE
     return PartitionResult(
         partition=outcome.partition,
         error_code=outcome.error_code,
@@ -54,6 +63,8 @@ def _partition(outcome: Outcome) -> PartitionResult:
             )
             for batch in state.batches
         ),
+        parked_count=i64(state.parked_count),
+        parked=b"" if page is None else page.encode(),
     )
 
 

@@ -11,17 +11,17 @@ from kio.schema.read_share_group_state_summary.v1.request import (
     PartitionData,
     ReadShareGroupStateSummaryRequest,
 )
-from kio.schema.read_share_group_state_summary.v1.response import (
-    PartitionResult,
-    ReadShareGroupStateSummaryResponse,
-    ReadStateSummaryResult,
-)
 from kio.static.primitive import i32, i64
 
 from ottla.groups.share.state_coordinator import SharePartitionKey, ShareState
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.share_state_calls import Outcome, StateAnswers
 from ottla.protocol.errors import ApiError
+from ottla.protocol.messages.read_share_group_state_summary import (
+    PartitionResult,
+    ReadShareGroupStateSummaryResponse,
+    ReadStateSummaryResult,
+)
 
 _NO_STATE = ShareState()  # Beside an error.
 
@@ -51,6 +51,7 @@ def _partition(outcome: Outcome) -> PartitionResult:
         leader_epoch=i32(max(0, state.leader_epoch)),
         start_offset=i64(state.start_offset),
         delivery_complete_count=i32(state.delivery_complete_count),
+        parked_count=i64(state.parked_count),
     )
 
 

@@ -6,13 +6,13 @@ the acquired ranges say which of their records are the consumer's.
 
 v2  acquire mode (KIP-1206): whole batches, in ranges of about `batch_size` records, or not more
     records than `max_records`;
-    locks can be renewed (KIP-1222), by a request that fetches nothing
+    locks can be renewed (KIP-1222), by a request that fetches nothing;
+    what is acquired can be held, in a tagged field of Ottla's own
 """
 
 import enum
 from collections.abc import Mapping
 
-from kio.schema.share_fetch.v2.request import ShareFetchRequest
 from kio.schema.share_fetch.v2.response import (
     AcquiredRecords,
     LeaderIdAndEpoch,
@@ -38,6 +38,8 @@ from ottla.handlers.share_calls import (
 )
 from ottla.network.session import Session
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.messages.delivery_acknowledge import LOCK_MS_MAX
+from ottla.protocol.messages.share_fetch import ShareFetchRequest
 from ottla.protocol.times import NO_THROTTLE, milliseconds
 from ottla.replication.delayed_share_fetch import (
     DelayedShareFetch,
@@ -62,6 +64,8 @@ async def handle_share_fetch(
 ) -> ShareFetchResponse:
     key = session_key(request.group_id, request.member_id)
     batch_size = _batch_size(request)
+    if not 0 <= request.hold_ms <= LOCK_MS_MAX:
+        raise ApiError(ErrorCode.invalid_request, f"a hold has at most {LOCK_MS_MAX} ms")
     acknowledgements = _acknowledgements(request)
     session = _session(broker, context, key, request, acknowledgements)
     may_renew = request.is_renew_ack and context.api_version >= RENEW_SINCE
@@ -177,6 +181,7 @@ async def _fetch(
         records_max=request.max_records,
         batch_size=batch_size,
         committed_only=config.committed_only,
+        hold_ms=request.hold_ms,
     )
     fetch = DelayedShareFetch(
         session.key.member_id, partitions, terms, broker.loop, broker.executor

@@ -27,6 +27,8 @@ from ottla.protocol.errors import ApiError
 _QUORUM_KEYS: Final = frozenset({52, 53, 54, 59, 82})
 _ENVELOPE_KEYS: Final = frozenset({58})
 _SHARE_STATE_KEYS: Final = frozenset({83, 84, 85, 86, 87})
+# A gateway speaks for many consumers on one connection, which do not wait for each other.
+_DELIVERY_KEYS: Final = frozenset({10_000})
 
 
 def _cold(key: int, module: str, low: int, high: int, overtakers: Overtakers = NOBODY) -> ColdApi:
@@ -120,6 +122,7 @@ _APIS: Final[tuple[Api, ...]] = (
     _cold(90, "describe_share_group_offsets", 0, 1),
     _cold(91, "alter_share_group_offsets", 0, 0),
     _cold(92, "delete_share_group_offsets", 0, 0),
+    _cold(10_000, "delivery_acknowledge", 0, 0, _DELIVERY_KEYS),
 )
 
 API_TABLE: Final[dict[int, Api]] = {api.key: api for api in _APIS}

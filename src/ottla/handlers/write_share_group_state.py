@@ -3,15 +3,12 @@
 The leader of a share-partition has changes of its state written down. Batches that come later in a
 request count where they overlap earlier ones.
 
-v1  how many records after the start offset are done (KIP-1226)
+v1  how many records after the start offset are done (KIP-1226);
+    what changed of parked records, in a tagged field of Ottla's own
 """
 
 from collections.abc import Awaitable
 
-from kio.schema.write_share_group_state.v1.request import (
-    PartitionData,
-    WriteShareGroupStateRequest,
-)
 from kio.schema.write_share_group_state.v1.request import (
     StateBatch as WrittenBatch,
 )
@@ -22,11 +19,16 @@ from kio.schema.write_share_group_state.v1.response import (
 )
 
 from ottla.groups.share.delivery import DeliveryState, StateBatch
+from ottla.groups.share.parked import NO_CHANGE, ParkedChange
 from ottla.groups.share.state_batches import combined
 from ottla.groups.share.state_coordinator import SharePartitionKey, StateWrite
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.share_state_calls import StateAnswers, only_error
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.messages.write_share_group_state import (
+    PartitionData,
+    WriteShareGroupStateRequest,
+)
 
 _ANSWERS = StateAnswers(WriteShareGroupStateResponse, WriteStateResult, only_error(PartitionResult))
 
@@ -53,7 +55,15 @@ def _write(data: PartitionData) -> StateWrite:
         data.start_offset,
         combined(map(_batch, data.state_batches)),
         data.delivery_complete_count,
+        _parked(data.parked),
     )
+
+
+def _parked(data: bytes) -> ParkedChange:
+    try:
+        return ParkedChange.decode(data) if data else NO_CHANGE
+    except ValueError as error:
+        raise ApiError(ErrorCode.invalid_request, str(error)) from None
 
 
 def _batch(written: WrittenBatch) -> StateBatch:

@@ -3,23 +3,33 @@
 The log is read first and records are acquired from what was read, so that no record is locked for
 a consumer whose answer is still waiting for the disk. Between the two other consumers may have
 taken some: then it is looked at again.
+
+Parked records whose time has come are handed out before others, and not together with them: they
+lie anywhere in the log.
 """
 
 import asyncio
-from asyncio import AbstractEventLoop
-from collections.abc import Iterable, Mapping
+from asyncio import AbstractEventLoop, Future
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ottla.groups.partitions import TopicIdPartition
 from ottla.groups.share.taking import AcquiredRange, LogBatch
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.batch import BatchHeader, iterate_headers
 from ottla.records.decoder import ControlType, iterate_records, parse_marker
+from ottla.records.deliver_at import delivery_times
 from ottla.replication.partition import Partition
 from ottla.replication.share_partitions import LedSharePartition
 from ottla.storage.errors import StorageError
+
+_PARKED_READ_MAX: Final = 500  # Parked records of one fetch, which lie anywhere in the log.
+_PARKED_READ_BYTES: Final = 64 * 1024  # Read at once if the next one is near; or one batch.
+_NEAR: Final = 100
+_DELAYED_MAX: Final = 4_096  # Records with a time of one fetch, or those of one batch.
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +40,7 @@ class ShareFetchTerms:
     records_max: int
     batch_size: int | None  # Records of an acquired range; None if `records_max` cuts batches.
     committed_only: bool
+    hold_ms: int = 0  # What is acquired is held for so long; 0 for locks of members.
 
 
 class ShareFetched(NamedTuple):
@@ -44,6 +55,14 @@ class _Found(NamedTuple):
     content: bytes
     batches: list[LogBatch]
     positions: list[int]  # Of the batches in the content, and its end.
+    parked: tuple[int, ...] = ()  # Offsets of parked records that were looked for.
+
+
+class _Wanted(NamedTuple):
+    place: TopicIdPartition
+    led: LedSharePartition
+    offset: int
+    parked: tuple[int, ...]
 
 
 class DelayedShareFetch:
@@ -98,19 +117,36 @@ class DelayedShareFetch:
         if self._abandoned or (size < self._terms.min_bytes and not at_any_size):
             return {}
         fetched: dict[TopicIdPartition, ShareFetched] = {}
+        holds: dict[TopicIdPartition, Future[None]] = {}
         left = self._terms.records_max
         for each in found:
             if left <= 0:
                 break
             try:
-                taken = self._acquire(each, left)
+                taken, written = self._acquire(each, left)
             except ApiError as error:
                 self.errors[each.place] = error.with_traceback(None)
                 continue
-            if taken is not None:
+            if taken.acquired:
                 fetched[each.place] = taken
                 left -= sum(last - first + 1 for first, last, _ in taken.acquired)
+                if self._terms.hold_ms:
+                    holds[each.place] = written
+        await self._await_holds(holds, fetched)
         return fetched
+
+    async def _await_holds(
+        self,
+        holds: Mapping[TopicIdPartition, "Future[None]"],
+        fetched: dict[TopicIdPartition, ShareFetched],
+    ) -> None:
+        """A hold that may not be written is none: who had the record could lose it early."""
+        for place, written in holds.items():
+            try:
+                await written
+            except ApiError as error:
+                del fetched[place]
+                self.errors[place] = ApiError(ErrorCode.not_leader_or_follower, error.message)
 
     # Reading.
 
@@ -119,12 +155,15 @@ class DelayedShareFetch:
         wanted = []
         for place, led in self._partitions.items():
             try:
-                offset = led.fetch_offset()
+                limit = self._limit(led.partition)
+                due = led.due_offsets(min(self._terms.records_max, _PARKED_READ_MAX))
+                parked = tuple(due[: bisect_left(due, limit)])
+                offset = parked[0] if parked else led.fetch_offset()
             except ApiError as error:
                 self.errors[place] = error.with_traceback(None)
                 continue
-            if offset is not None and offset < self._limit(led.partition):
-                wanted.append((place, led, offset))
+            if offset is not None and offset < limit:
+                wanted.append(_Wanted(place, led, offset, parked))
         if not wanted:
             return []
         return await self._loop.run_in_executor(self._executor, self._read, wanted)
@@ -135,17 +174,18 @@ class DelayedShareFetch:
             return log.last_stable_offset(log.high_watermark)
         return log.high_watermark
 
-    def _read(
-        self, wanted: Iterable[tuple[TopicIdPartition, LedSharePartition, int]]
-    ) -> list[_Found]:
+    def _read(self, wanted: Iterable[_Wanted]) -> list[_Found]:
         """In a thread."""
         found: list[_Found] = []
         room = self._terms.max_bytes
-        for place, led, offset in wanted:
+        for place, led, offset, parked in wanted:
             if room <= 0:
                 break
             try:
-                content = self._read_one(led.partition, offset, room)
+                if parked:
+                    content, parked = self._read_parked(led.partition, parked, room)
+                else:
+                    content = self._read_one(led.partition, offset, room)
             except ApiError as error:
                 self.errors[place] = error.with_traceback(None)
                 continue
@@ -153,8 +193,42 @@ class DelayedShareFetch:
                 continue
             room -= len(content)
             batches, positions = self._batches(led.partition, content)
-            found.append(_Found(place, led, offset, content, batches, positions))
+            found.append(_Found(place, led, offset, content, batches, positions, parked))
         return found
+
+    def _read_parked(
+        self, partition: Partition, parked: tuple[int, ...], room: int
+    ) -> tuple[bytes, tuple[int, ...]]:
+        """The batches of these records one after the other, and which were looked for."""
+        parts: list[bytes] = []
+        size = 0
+        read_until = -1  # The last offset of what was read.
+        for index, offset in enumerate(parked):
+            if offset <= read_until:
+                continue
+            if size >= room:
+                return b"".join(parts), parked[:index]
+            for batch, last_offset in self._batches_with(partition, offset, parked[index:]):
+                parts.append(batch)
+                size += len(batch)
+                read_until = last_offset
+        return b"".join(parts), parked
+
+    def _batches_with(
+        self, partition: Partition, offset: int, wanted: tuple[int, ...]
+    ) -> Iterator[tuple[bytes, int]]:
+        """Some of the batches that have these offsets, from that of `offset` on."""
+        is_dense = len(wanted) > 1 and wanted[1] - offset < _NEAR
+        try:
+            content = self._read_one(partition, offset, _PARKED_READ_BYTES if is_dense else 1)
+        except ApiError as error:
+            if error.code is ErrorCode.offset_out_of_range:
+                return  # Retention was faster.
+            raise
+        for position, header in iterate_headers(content):
+            index = bisect_left(wanted, header.base_offset)
+            if index < len(wanted) and wanted[index] <= header.last_offset:
+                yield content[position : position + header.size], header.last_offset
 
     def _read_one(self, partition: Partition, offset: int, size_max: int) -> bytes:
         part = partition.read(offset, size_max, committed_only=self._terms.committed_only)
@@ -164,39 +238,74 @@ class DelayedShareFetch:
             raise ApiError(ErrorCode.kafka_storage_error, str(error)) from error
 
     def _batches(self, partition: Partition, content: bytes) -> tuple[list[LogBatch], list[int]]:
-        batches, positions = [], []
+        batches: list[LogBatch] = []
+        positions: list[int] = []
         aborted = _Aborted(partition, content) if self._terms.committed_only else None
+        looks_at_times = partition.log.config.delivery_delay_enable
+        delayed_count = 0
         for position, header in iterate_headers(content):
+            if delayed_count >= _DELAYED_MAX:
+                positions.append(position)
+                return batches, positions
             deliverable = header.records_count > 0 and not header.is_control
             if aborted is not None and aborted.has(header, content, position):
                 deliverable = False
-            batches.append(LogBatch(header.base_offset, header.last_offset, deliverable))
+            delayed: tuple[tuple[int, int], ...] = ()
+            if looks_at_times and deliverable:
+                delayed = delivery_times(content, position, header)
+                delayed_count += len(delayed)
+            batches.append(LogBatch(header.base_offset, header.last_offset, deliverable, delayed))
             positions.append(position)
         positions.append(len(content))
         return batches, positions
 
     # Acquiring.
 
-    def _acquire(self, found: _Found, records_max: int) -> ShareFetched | None:
-        acquired = found.led.acquire(
-            self._member_id,
-            found.offset,
-            found.batches,
-            records_max=records_max,
-            batch_size=self._terms.batch_size,
-        )
+    def _acquire(self, found: _Found, records_max: int) -> tuple[ShareFetched, "Future[None]"]:
+        hold_ms = self._terms.hold_ms
+        if found.parked:
+            acquired, written = found.led.acquire_parked(
+                self._member_id, _presence(found), records_max=records_max, hold_ms=hold_ms
+            )
+        else:
+            acquired, written = found.led.acquire(
+                self._member_id,
+                found.offset,
+                found.batches,
+                records_max=records_max,
+                batch_size=self._terms.batch_size,
+                hold_ms=hold_ms,
+            )
         if not acquired:
-            if found.led.fetch_offset() != found.offset:
+            if found.parked or found.led.fetch_offset() != found.offset:
                 self._news.set()  # What was passed over made way for more.
-            return None
-        first, last = acquired[0].first_offset, acquired[-1].last_offset
-        inside = [
-            index
-            for index, batch in enumerate(found.batches)
-            if batch.last_offset >= first and batch.first_offset <= last
-        ]
-        start, end = found.positions[inside[0]], found.positions[inside[-1] + 1]
-        return ShareFetched(found.content[start:end], acquired)
+            return ShareFetched(b"", ()), written
+        return ShareFetched(_content_of(found, acquired), acquired), written
+
+
+def _presence(found: _Found) -> Iterator[tuple[int, bool]]:
+    """The offsets of parked records, and whether a batch has them."""
+    batches = iter(found.batches)
+    batch = next(batches, None)
+    for offset in found.parked:
+        while batch is not None and batch.last_offset < offset:
+            batch = next(batches, None)
+        yield offset, batch is not None and batch.first_offset <= offset
+
+
+def _content_of(found: _Found, acquired: Sequence[AcquiredRange]) -> bytes:
+    """From the first batch with an acquired record to the last.
+
+    Of parked records the content has only batches that were asked for, which need not lie beside
+    each other.
+    """
+    first, last = acquired[0].first_offset, acquired[-1].last_offset
+    inside = [
+        index
+        for index, batch in enumerate(found.batches)
+        if batch.last_offset >= first and batch.first_offset <= last
+    ]
+    return found.content[found.positions[inside[0]] : found.positions[inside[-1] + 1]]
 
 
 class _Aborted:

@@ -9,15 +9,17 @@ from typing import Any, Final
 
 from kio.schema.delete_share_group_state.v0 import request as delete
 from kio.schema.initialize_share_group_state.v0 import request as initialize
-from kio.schema.read_share_group_state.v0 import request as read
 from kio.schema.read_share_group_state_summary.v1 import request as summary
-from kio.schema.write_share_group_state.v1 import request as write
+from kio.schema.write_share_group_state.v1.request import StateBatch as WrittenBatch
 from kio.static.primitive import i8, i16, i32, i64
 
 from ottla.groups.share.delivery import DeliveryState, StateBatch
+from ottla.groups.share.parked import NO_CHANGE, ParkedChange
 from ottla.groups.share.state_coordinator import SharePartitionKey, ShareState, StateWrite
 from ottla.network.peers import Address, Peers, PeerUnreachable
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.messages import read_share_group_state as read
+from ottla.protocol.messages import write_share_group_state as write
 
 PURPOSE: Final = "share state"
 TIMEOUT_MS: Final = 10_000
@@ -60,11 +62,7 @@ class RemoteShareCoordinator:
         )
 
     async def read(self, key: SharePartitionKey, leader_epoch: int) -> ShareState:
-        data = read.PartitionData(partition=i32(key.partition), leader_epoch=i32(leader_epoch))
-        topic = read.ReadStateData(topic_id=key.topic_id, partitions=(data,))
-        answer = await self._ask(
-            read.ReadShareGroupStateRequest(group_id=key.group_id, topics=(topic,))
-        )
+        answer = await self._read(key, leader_epoch, read.NO_PAGE)
         return ShareState(
             state_epoch=answer.state_epoch,
             leader_epoch=leader_epoch,
@@ -78,6 +76,24 @@ class RemoteShareCoordinator:
                 )
                 for batch in answer.state_batches
             ),
+            parked_count=answer.parked_count,
+        )
+
+    async def read_parked(
+        self, key: SharePartitionKey, leader_epoch: int, first_offset: int
+    ) -> ParkedChange:
+        answer = await self._read(key, leader_epoch, first_offset)
+        return ParkedChange.decode(answer.parked) if answer.parked else NO_CHANGE
+
+    async def _read(self, key: SharePartitionKey, leader_epoch: int, parked_from: int) -> Any:
+        data = read.RequestedPartition(
+            partition=i32(key.partition),
+            leader_epoch=i32(leader_epoch),
+            parked_from=i64(parked_from),
+        )
+        topic = read.ReadStateData(topic_id=key.topic_id, partitions=(data,))
+        return await self._ask(
+            read.ReadShareGroupStateRequest(group_id=key.group_id, topics=(topic,))
         )
 
     async def read_summary(self, key: SharePartitionKey) -> ShareState:
@@ -91,6 +107,7 @@ class RemoteShareCoordinator:
             leader_epoch=answer.leader_epoch,
             start_offset=answer.start_offset,
             delivery_complete_count=answer.delivery_complete_count,
+            parked_count=answer.parked_count,
         )
 
     def write(self, key: SharePartitionKey, write: StateWrite) -> "Future[None]":
@@ -104,7 +121,7 @@ class RemoteShareCoordinator:
             start_offset=i64(change.start_offset),
             delivery_complete_count=i32(change.delivery_complete_count),
             state_batches=tuple(
-                write.StateBatch(
+                WrittenBatch(
                     first_offset=i64(batch.first_offset),
                     last_offset=i64(batch.last_offset),
                     delivery_state=i8(batch.state),
@@ -112,6 +129,7 @@ class RemoteShareCoordinator:
                 )
                 for batch in change.batches
             ),
+            parked=b"" if change.parked == NO_CHANGE else change.parked.encode(),
         )
         topic = write.WriteStateData(topic_id=key.topic_id, partitions=(data,))
         await self._ask(write.WriteShareGroupStateRequest(group_id=key.group_id, topics=(topic,)))

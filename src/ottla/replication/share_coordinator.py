@@ -9,6 +9,7 @@ from asyncio import Future
 from collections.abc import Awaitable
 from typing import Protocol
 
+from ottla.groups.share.parked import ParkedChange
 from ottla.groups.share.state_coordinator import (
     SharePartitionKey,
     ShareState,
@@ -24,6 +25,10 @@ class ShareCoordinator(Protocol):
     ) -> Awaitable[None]: ...
 
     def read(self, key: SharePartitionKey, leader_epoch: int) -> Awaitable[ShareState]: ...
+
+    def read_parked(
+        self, key: SharePartitionKey, leader_epoch: int, first_offset: int
+    ) -> Awaitable[ParkedChange]: ...
 
     def read_summary(self, key: SharePartitionKey) -> Awaitable[ShareState]: ...
 
@@ -46,6 +51,13 @@ class LocalShareCoordinator:
     def read(self, key: SharePartitionKey, leader_epoch: int) -> "Future[ShareState]":
         return self._coordinators.find(key.coordinator_key).submit(
             lambda machine, now_ms: machine.read(key, leader_epoch, now_ms)
+        )
+
+    def read_parked(
+        self, key: SharePartitionKey, leader_epoch: int, first_offset: int
+    ) -> "Future[ParkedChange]":
+        return self._coordinators.find(key.coordinator_key).submit(
+            lambda machine, _: machine.read_parked(key, leader_epoch, first_offset)
         )
 
     def read_summary(self, key: SharePartitionKey) -> "Future[ShareState]":

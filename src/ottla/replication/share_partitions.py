@@ -8,11 +8,13 @@ anew. Whoever has it then gets NOT_LEADER_OR_FOLLOWER, and the next fetch loads 
 import asyncio
 import logging
 from asyncio import AbstractEventLoop, Future, TimerHandle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
 
 from ottla.groups.partitions import TopicIdPartition
 from ottla.groups.share.config import ShareConfig, reset_duration_ms
 from ottla.groups.share.delivery import Acknowledgement, DeadLetter
+from ottla.groups.share.parked import ParkedChange
 from ottla.groups.share.partition import Change, SharePartition
 from ottla.groups.share.rules import delivery_rules
 from ottla.groups.share.state_coordinator import (
@@ -23,6 +25,7 @@ from ottla.groups.share.state_coordinator import (
 )
 from ottla.groups.share.taking import AcquiredRange, DeliveryRules, LogBatch
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.messages.delivery_acknowledge import Delivery
 from ottla.replication.dead_letter_office import DeadLetterOffice
 from ottla.replication.manager import LeadershipListener, ReplicaManager
 from ottla.replication.partition import Partition
@@ -31,6 +34,8 @@ from ottla.runtime.clock import Clock
 from ottla.storage.errors import StorageError
 
 logger = logging.getLogger(__name__)
+
+_TIMER_MS_MAX: Final = 3_600_000  # Clocks can be set; times of parked records are theirs.
 
 
 class LedSharePartition:
@@ -41,6 +46,7 @@ class LedSharePartition:
         key: SharePartitionKey,
         partition: Partition,
         persisted: ShareState,
+        parked: Sequence[ParkedChange],
         start_offset: int,
         owner: "SharePartitions",
     ) -> None:
@@ -51,14 +57,16 @@ class LedSharePartition:
         self._state_epoch = persisted.state_epoch
         self._leader_epoch = partition.leader_epoch
         rules = self._rules(owner.config(key.group_id))
-        self._state = SharePartition(start_offset, persisted.batches, rules)
+        self._state = SharePartition(start_offset, persisted.batches, rules, parked)
         self._waiters: dict[Callable[[], None], None] = {}  # In the order of their coming.
         self._timer: TimerHandle | None = None
+        self._timer_ms = 0  # What it was set for.
         self._dropped = False
         if persisted.start_offset == NO_OFFSET:
             self._apply(Change(start_offset))
         if self._state.archiving():
             self._send()
+        self._schedule()
 
     def _rules(self, config: ShareConfig) -> DeliveryRules:
         return delivery_rules(config, self.partition.log.topic_partition.topic)
@@ -75,6 +83,11 @@ class LedSharePartition:
         self._validate()
         return self._state.fetch_offset()
 
+    def due_offsets(self, count: int) -> list[int]:
+        """Of parked records that can be acquired, ascending."""
+        self._validate()
+        return self._state.due_offsets(count, self._owner.clock.now_ms())
+
     def acquire(
         self,
         member_id: str,
@@ -83,8 +96,12 @@ class LedSharePartition:
         *,
         records_max: int,
         batch_size: int | None,
-    ) -> tuple[AcquiredRange, ...]:
-        """The delivery counts are written without being waited for: the locks are ours alone."""
+        hold_ms: int = 0,
+    ) -> tuple[tuple[AcquiredRange, ...], "Future[None]"]:
+        """What was acquired, and when that is written down.
+
+        Delivery counts need not be waited for, since the locks are ours alone. Holds must be.
+        """
         self._validate()
         acquired, change = self._state.acquire(
             member_id,
@@ -93,9 +110,52 @@ class LedSharePartition:
             records_max=records_max,
             batch_size=batch_size,
             now_ms=self._owner.clock.now_ms(),
+            hold_ms=hold_ms,
         )
-        self._apply(change)
-        return acquired
+        return acquired, self._apply(change)
+
+    def acquire_parked(
+        self,
+        member_id: str,
+        found: Iterable[tuple[int, bool]],
+        *,
+        records_max: int,
+        hold_ms: int,
+    ) -> tuple[tuple[AcquiredRange, ...], "Future[None]"]:
+        """As `acquire`; `found` has offsets, and whether the log has records there."""
+        self._validate()
+        acquired, change = self._state.acquire_parked(
+            member_id,
+            found,
+            records_max=records_max,
+            now_ms=self._owner.clock.now_ms(),
+            hold_ms=hold_ms,
+        )
+        return acquired, self._apply(change)
+
+    async def acknowledge_deliveries(self, deliveries: Sequence[Delivery]) -> list[ApiError | None]:
+        """What was refused, in their order. Returns when the rest is written down."""
+        self._validate()
+        now_ms = self._owner.clock.now_ms()
+        refused: list[ApiError | None] = []
+        written = []
+        for delivery in deliveries:
+            try:
+                change = self._state.acknowledge_delivery(delivery, now_ms)
+            except ApiError as error:
+                refused.append(error.with_traceback(None))
+                continue
+            refused.append(None)
+            written.append(self._apply(change))
+        self._wake()
+        try:
+            for each in written:
+                await each
+        except ApiError as error:
+            raise _fetch_error(error) from error
+        finally:
+            del written
+        return refused
 
     async def acknowledge(
         self, member_id: str, acknowledgements: Sequence[Acknowledgement]
@@ -114,7 +174,7 @@ class LedSharePartition:
 
     def release(self, member_id: str) -> None:
         if not self._dropped:
-            self._apply(self._state.release_member(member_id))
+            self._apply(self._state.release_member(member_id, self._owner.clock.now_ms()))
             self._wake()
 
     def wait(self, waiter: Callable[[], None]) -> None:
@@ -142,6 +202,14 @@ class LedSharePartition:
         self._schedule()
         if change.dead_letters:
             self._send()
+        if change.lost_count:
+            logger.warning(
+                "%d records of %s that were held or waited for share group %s are no longer in the"
+                " log: they are dropped",
+                change.lost_count,
+                self.partition.log.topic_partition,
+                self.key.group_id,
+            )
         if not change.is_written:
             done: Future[None] = self._owner.loop.create_future()
             done.set_result(None)
@@ -152,6 +220,7 @@ class LedSharePartition:
             change.start_offset,
             change.batches,
             self._state.delivery_complete_count,
+            change.parked,
         )
         try:
             written = self._owner.persister.write(self.key, write)
@@ -177,11 +246,17 @@ class LedSharePartition:
     # Locks.
 
     def _schedule(self) -> None:
-        """One timer for the lock that ends first; it is set again when it fires too early."""
-        timeout_ms = self._state.next_timeout_ms()
-        if timeout_ms is None or self._timer is not None:
+        """One timer for what comes first; it is set again when it fires too early."""
+        now_ms = self._owner.clock.now_ms()
+        timeout_ms = self._state.next_timeout_ms(now_ms)
+        if timeout_ms is None or self._dropped:
             return
-        delay_ms = max(0, timeout_ms - self._owner.clock.now_ms())
+        if self._timer is not None:
+            if self._timer_ms <= timeout_ms:
+                return
+            self._timer.cancel()
+        delay_ms = min(max(0, timeout_ms - now_ms), _TIMER_MS_MAX)
+        self._timer_ms = now_ms + delay_ms
         self._timer = self._owner.loop.call_later(delay_ms / 1000, self._expire)
 
     def _expire(self) -> None:
@@ -278,15 +353,21 @@ class SharePartitions:
 
     async def _load(self, key: SharePartitionKey, partition: Partition) -> LedSharePartition:
         try:
-            persisted = await self.persister.read(key, partition.leader_epoch)
+            leader_epoch = partition.leader_epoch
+            persisted = await self.persister.read(key, leader_epoch)
+            parked: Sequence[ParkedChange] = ()
+            if persisted.parked_count:
+                parked = await self.persister.read_parked(key, leader_epoch)
         except ApiError as error:
             raise _fetch_error(error) from error
         start_offset = persisted.start_offset
         if start_offset == NO_OFFSET:
             start_offset = await self._first_offset(key, partition)
-        if not partition.is_leader:
+        if not partition.is_leader or partition.leader_epoch != leader_epoch:
             raise ApiError(ErrorCode.not_leader_or_follower)
-        led = self._led[key] = LedSharePartition(key, partition, persisted, start_offset, self)
+        led = self._led[key] = LedSharePartition(
+            key, partition, persisted, parked, start_offset, self
+        )
         return led
 
     async def _first_offset(self, key: SharePartitionKey, partition: Partition) -> int:

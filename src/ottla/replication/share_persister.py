@@ -10,6 +10,7 @@ from asyncio import Future
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
+from ottla.groups.share.parked import ParkedChange
 from ottla.groups.share.state_coordinator import SharePartitionKey, ShareState, StateWrite
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.replication.share_coordinator import ShareCoordinator
@@ -36,6 +37,21 @@ class SharePersister:
 
     async def read(self, key: SharePartitionKey, leader_epoch: int) -> ShareState:
         return await self._patiently(lambda: self._find(key).read(key, leader_epoch))
+
+    async def read_parked(self, key: SharePartitionKey, leader_epoch: int) -> list[ParkedChange]:
+        """All pages of what is parked."""
+        pages: list[ParkedChange] = []
+        first = 0
+
+        def read() -> Awaitable[ParkedChange]:
+            return self._find(key).read_parked(key, leader_epoch, first)
+
+        while True:
+            page = await self._patiently(read)
+            if not page.offsets:
+                return pages
+            pages.append(page)
+            first = page.offsets[-1] + 1
 
     async def read_summary(self, key: SharePartitionKey) -> ShareState:
         return await self._patiently(lambda: self._find(key).read_summary(key))

@@ -12,11 +12,12 @@ from concurrent.futures import Executor
 from functools import partial
 from typing import Final
 
-from ottla.groups.share.state_coordinator import ShareStateMachine
+from ottla.groups.share.state_coordinator import SharePartitionKey, ShareStateMachine
 from ottla.machine.catalog import TopicCatalog
 from ottla.protocol.errors import ApiError
 from ottla.replication.coordinators import Coordinators
 from ottla.replication.manager import ReplicaManager
+from ottla.runtime.machine_runtime import MachineRuntime
 from ottla.storage.errors import StorageError
 
 logger = logging.getLogger(__name__)
@@ -62,4 +63,14 @@ class ShareStatePruning:
         for first in range(0, max(len(places), 1), _STATES_PER_BATCH):
             chosen = places[first : first + _STATES_PER_BATCH]
             await runtime.submit(partial(ShareStateMachine.rewrite, places=chosen))
+            for place in chosen:
+                await self._rewrite_parked(runtime, place)
         await self._loop.run_in_executor(self._executor, log.delete_records_before, start_offset)
+
+    async def _rewrite_parked(
+        self, runtime: MachineRuntime[ShareStateMachine], place: SharePartitionKey
+    ) -> None:
+        first: int | None = 0
+        while first is not None:
+            page = partial(ShareStateMachine.rewrite_parked, place=place, first_offset=first)
+            first = await runtime.submit(page)

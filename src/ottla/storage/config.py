@@ -70,6 +70,15 @@ COMPRESSION_TYPE = _topic_key(
     "The codec that is wished for; batches are kept as the producer compressed them.",
     one_of("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
 )
+DELIVERY_DELAY_ENABLE = _topic_key(
+    "delivery.delay.enable",
+    ConfigType.BOOLEAN,
+    False,
+    None,
+    "Whether share groups look for the header `ottla-deliver-at` in the records of the topic, and"
+    " do not deliver a record before that time (milliseconds since 1970, in decimals). They decode"
+    " every record once for that.",
+)
 DELETE_RETENTION_MS = _topic_key(
     "delete.retention.ms",
     ConfigType.LONG,
@@ -242,6 +251,7 @@ TOPIC_KEYS: tuple[ConfigKey[Any], ...] = (
     CLEANUP_POLICY,
     COMPRESSION_TYPE,
     DELETE_RETENTION_MS,
+    DELIVERY_DELAY_ENABLE,
     FILE_DELETE_DELAY_MS,
     FLUSH_MESSAGES,
     FLUSH_MS,
@@ -274,6 +284,7 @@ class LogConfig:
     cleanup_policy: tuple[str, ...] = CLEANUP_POLICY.default
     compression_type: str = COMPRESSION_TYPE.default
     delete_retention_ms: int = DELETE_RETENTION_MS.default
+    delivery_delay_enable: bool = DELIVERY_DELAY_ENABLE.default
     file_delete_delay_ms: int = FILE_DELETE_DELAY_MS.default
     follower_replication_throttled_replicas: tuple[str, ...] = ()
     flush_messages: int = FLUSH_MESSAGES.default

@@ -102,7 +102,7 @@ class Leader:
         self.write(self.partition.acknowledge(member_id, batches, self.now_ms))
 
     def release(self, member_id: str) -> None:
-        self.write(self.partition.release_member(member_id))
+        self.write(self.partition.release_member(member_id, self.now_ms))
 
     def advance(self, milliseconds: int) -> None:
         self.now_ms += milliseconds

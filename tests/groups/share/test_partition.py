@@ -71,7 +71,7 @@ def test_ranges_of_records_that_come_again_end_with_a_batch_as_well() -> None:
     leader.append(5)
     leader.append(5)
     leader.acquire("a")
-    leader.partition.release_member("a")
+    leader.partition.release_member("a", 0)
 
     assert leader.acquire("b", batch_size=1) == (AcquiredRange(0, 4, 2), AcquiredRange(5, 9, 2))
 
@@ -165,7 +165,7 @@ def test_renewing_a_lock_writes_nothing() -> None:
     change = leader.partition.acknowledge("a", [Acknowledgement(0, 1, RENEW)], leader.now_ms)
 
     assert not change.is_written
-    assert leader.partition.next_timeout_ms() == 1_600
+    assert leader.partition.next_timeout_ms(0) == 1_600
     leader.advance(600)
     assert runs(leader) == [(0, 1, ACQUIRED, 1)]
 

@@ -1,4 +1,4 @@
-"""Configuration of share groups, with Kafka's names and defaults.
+"""Configuration of share groups, with Kafka's names and defaults; back-off and parking are our own.
 
 A group has its own value of each group key (resource type GROUP), or that of the broker key of the
 same name with `group.` before it.
@@ -16,6 +16,7 @@ T = TypeVar("T")
 
 TOPIC_PLACEHOLDER = "{topic}"
 DEAD_LETTER_PREFIX = "dlq."
+_MULTIPLIER_MAX = 1_000
 _BY_DURATION = re.compile(
     r"by_duration:P(?=.)(?:(\d+)D)?(?:T(?=.)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?"
 )
@@ -34,6 +35,10 @@ def _reset_problem(text: str) -> str | None:
     if text in {"latest", "earliest"} or reset_duration_ms(text) is not None:
         return None
     return "must be latest, earliest or by_duration: and a duration such as PT1H30M"
+
+
+def _multiplier_problem(value: float) -> str | None:
+    return None if 1 <= value <= _MULTIPLIER_MAX else f"must be from 1 to {_MULTIPLIER_MAX}"
 
 
 def _broker_key(key: ConfigKey[T]) -> ConfigKey[T]:
@@ -112,6 +117,36 @@ SHARE_RENEW_ACKNOWLEDGE_ENABLE = _group_key(
     True,
     "Whether a consumer of a share group can prolong its locks of records.",
 )
+SHARE_RETRY_BACKOFF_MS = _group_key(
+    "share.retry.backoff.ms",
+    ConfigType.INT,
+    0,
+    "How long a record of a share group waits before it is delivered again, after its first"
+    " delivery was released or its lock ended. With 0 it is available at once.",
+    between(0, INT_MAX),
+)
+SHARE_RETRY_BACKOFF_MULTIPLIER = _group_key(
+    "share.retry.backoff.multiplier",
+    ConfigType.DOUBLE,
+    2.0,
+    "By what that wait grows with each further delivery.",
+    _multiplier_problem,
+)
+SHARE_RETRY_BACKOFF_MAX_MS = _group_key(
+    "share.retry.backoff.max.ms",
+    ConfigType.INT,
+    900_000,
+    "The longest that a record of a share group waits by its back-off.",
+    between(0, INT_MAX),
+)
+SHARE_PARTITION_MAX_PARKED_RECORDS = _group_key(
+    "share.partition.max.parked.records",
+    ConfigType.INT,
+    1_000_000,
+    "How many records of a partition a share group may have that are held, or wait for their time,"
+    " beside those in flight. When there are more it gets nothing new from the partition.",
+    between(1_000, 10_000_000),
+)
 SHARE_DEAD_LETTER_TOPIC_NAME = _group_key(
     "errors.deadletterqueue.topic.name",
     ConfigType.STRING,
@@ -155,6 +190,10 @@ _UNBOUNDED_KEYS: tuple[ConfigKey[Any], ...] = (
     SHARE_AUTO_OFFSET_RESET,
     SHARE_ISOLATION_LEVEL,
     SHARE_RENEW_ACKNOWLEDGE_ENABLE,
+    SHARE_RETRY_BACKOFF_MS,
+    SHARE_RETRY_BACKOFF_MULTIPLIER,
+    SHARE_RETRY_BACKOFF_MAX_MS,
+    SHARE_PARTITION_MAX_PARKED_RECORDS,
     SHARE_DEAD_LETTER_TOPIC_NAME,
     SHARE_DEAD_LETTER_REJECTED,
     SHARE_DEAD_LETTER_COPY_RECORD,
@@ -273,6 +312,10 @@ class ShareConfig:
     auto_offset_reset: str = SHARE_AUTO_OFFSET_RESET.default
     committed_only: bool = False
     renewals: bool = SHARE_RENEW_ACKNOWLEDGE_ENABLE.default
+    retry_backoff_ms: int = SHARE_RETRY_BACKOFF_MS.default
+    retry_backoff_multiplier: float = SHARE_RETRY_BACKOFF_MULTIPLIER.default
+    retry_backoff_max_ms: int = SHARE_RETRY_BACKOFF_MAX_MS.default
+    partition_max_parked: int = SHARE_PARTITION_MAX_PARKED_RECORDS.default
     dead_letter_topic: str = SHARE_DEAD_LETTER_TOPIC_NAME.default
     dead_letter_rejected: bool = SHARE_DEAD_LETTER_REJECTED.default
     dead_letter_copy_record: bool = SHARE_DEAD_LETTER_COPY_RECORD.default
@@ -291,6 +334,10 @@ class ShareConfig:
             auto_offset_reset=group[SHARE_AUTO_OFFSET_RESET],
             committed_only=group[SHARE_ISOLATION_LEVEL] == "read_committed",
             renewals=group[SHARE_RENEW_ACKNOWLEDGE_ENABLE],
+            retry_backoff_ms=group[SHARE_RETRY_BACKOFF_MS],
+            retry_backoff_multiplier=group[SHARE_RETRY_BACKOFF_MULTIPLIER],
+            retry_backoff_max_ms=group[SHARE_RETRY_BACKOFF_MAX_MS],
+            partition_max_parked=group[SHARE_PARTITION_MAX_PARKED_RECORDS],
             dead_letter_topic=group[SHARE_DEAD_LETTER_TOPIC_NAME],
             dead_letter_rejected=group[SHARE_DEAD_LETTER_REJECTED],
             dead_letter_copy_record=group[SHARE_DEAD_LETTER_COPY_RECORD],

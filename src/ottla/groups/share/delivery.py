@@ -1,6 +1,7 @@
 """The delivery of a record to a share group: its states, and what a consumer can say about it.
 
     Available     acquire                                            -> Acquired
+                  its record says when it may be delivered           -> Parked
                   delivered as often as allowed, dead letter wanted  -> Archiving
                   delivered as often as allowed                      -> Archived
                   not in the log (compaction, control records)       -> Archived
@@ -12,12 +13,15 @@
                   reject                                             -> Archived
                   gap (the consumer found no record there)           -> Archived
                   renew                                              -> Acquired
+                  release with a delay, or it is held                -> Parked
     Archiving     the dead letter is written (KIP-1191)              -> Archived
     Acknowledged  final
     Archived      final
+    Parked        final in the window: `parking_lot` has it from then on
 
 Acquired is never written down: a record that is acquired is written as Available with the delivery
-count that it has now, so that a new leader hands it out again and still counts right.
+count that it has now, so that a new leader hands it out again and still counts right. Parked is
+written as Archived, beside what is written of the record's time.
 """
 
 import enum
@@ -32,6 +36,7 @@ class DeliveryState(enum.IntEnum):
     ACKNOWLEDGED = 2
     ARCHIVING = 3
     ARCHIVED = 4
+    PARKED = 100  # Not one of Kafka's, and never written.
 
     @property
     def is_final(self) -> bool:
@@ -39,10 +44,16 @@ class DeliveryState(enum.IntEnum):
 
     @property
     def written(self) -> "DeliveryState":
-        return DeliveryState.AVAILABLE if self is DeliveryState.ACQUIRED else self
+        return _WRITTEN.get(self, self)
 
 
-_FINAL: Final = frozenset({DeliveryState.ACKNOWLEDGED, DeliveryState.ARCHIVED})
+_FINAL: Final = frozenset(
+    {DeliveryState.ACKNOWLEDGED, DeliveryState.ARCHIVED, DeliveryState.PARKED}
+)
+_WRITTEN: Final = {
+    DeliveryState.ACQUIRED: DeliveryState.AVAILABLE,
+    DeliveryState.PARKED: DeliveryState.ARCHIVED,
+}
 
 
 class AcknowledgeType(enum.IntEnum):

@@ -1,8 +1,9 @@
 """A share-partition: which records of a partition a share group has in flight, and with whom.
 
 It lives on the partition's leader. The states of a record and what moves it from one to the other
-are in `delivery`. All offsets from `start_offset` to `end_offset` are in flight; what lies before
-is done, and what lies after was never handed out.
+are in `delivery`. All offsets from `start_offset` to `end_offset` are the window, in flight. What
+lies before is done, and what lies after was never handed out; except for what `parking_lot` has:
+records that are held for long or wait for their time would fill the window.
 
 An operation changes the state at once and returns a Change: what of it has to be written down (by
 the share coordinator) before a consumer is told, and the dead letters that it made. If that write
@@ -10,7 +11,7 @@ fails, the share-partition is dropped and made again from what is written. Time 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ottla.groups.share.acknowledgements import TypedRange, typed_ranges
 from ottla.groups.share.delivery import (
@@ -21,9 +22,21 @@ from ottla.groups.share.delivery import (
     DeliveryState,
     StateBatch,
 )
+from ottla.groups.share.parked import NO_CHANGE, ParkedChange
+from ottla.groups.share.parking_lot import ParkingLot, Taken
 from ottla.groups.share.runs import Run, Runs
+from ottla.groups.share.settling import Delivered, InLot, InWindow, Settling
 from ottla.groups.share.taking import AcquiredRange, DeliveryRules, LogBatch, Taking
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.messages.delivery_acknowledge import (
+    DELAY_MS_MAX,
+    LOCK_MS_MAX,
+    POLICY_DELAY,
+    Delivery,
+    DeliveryAcknowledgeType,
+)
+
+DELIVERY_RECORDS_MAX: Final = 10_000  # Of one acknowledgement in a holder's name.
 
 
 class Change(NamedTuple):
@@ -31,14 +44,21 @@ class Change(NamedTuple):
     batches: tuple[StateBatch, ...] = ()  # What has changed and is not before the start offset.
     dead_letters: tuple[DeadLetter, ...] = ()
     is_written: bool = True  # False when there is nothing to write down.
+    parked: ParkedChange = NO_CHANGE
+    lost_count: int = 0  # Parked records that the log has no more.
 
 
 class SharePartition:
     def __init__(
-        self, start_offset: int, batches: Iterable[StateBatch], rules: DeliveryRules
+        self,
+        start_offset: int,
+        batches: Iterable[StateBatch],
+        rules: DeliveryRules,
+        parked: Iterable[ParkedChange] = (),
     ) -> None:
         """`batches` is what was written of the records from the start offset on."""
         self.rules = rules
+        self._lot = ParkingLot(parked)
         self._runs = Runs(start_offset)
         for batch in sorted(batches):
             self._load(batch)
@@ -78,7 +98,20 @@ class SharePartition:
         for run in self._runs:
             if run.state is DeliveryState.AVAILABLE:
                 return run.first_offset
+        if len(self._lot) >= self.rules.parked_max:
+            return None
         return self.end_offset if self.rules.room(self._runs) > 0 else None
+
+    @property
+    def parked_count(self) -> int:
+        return len(self._lot)
+
+    def due_offsets(self, count: int, now_ms: int) -> list[int]:
+        """So many parked records that can be acquired, ascending."""
+        if not self._lot.waiting:
+            return []
+        room = self.rules.record_locks_max - self._lot.locked_count
+        return sorted(self._lot.waiting.due(now_ms, min(count, room))) if room > 0 else []
 
     @property
     def waits_for_dead_letters(self) -> bool:
@@ -86,18 +119,22 @@ class SharePartition:
         runs = self._runs
         return runs.span > 0 and runs.left_behind == runs.span and self.rules.room(runs) <= 0
 
-    def next_timeout_ms(self) -> int | None:
-        """When the first lock ends."""
-        locks = [run.lock_until_ms for run in self._runs if run.state is DeliveryState.ACQUIRED]
-        return min(locks, default=None)
+    def next_timeout_ms(self, now_ms: int) -> int | None:
+        """When the first lock ends, or the time of a parked record comes."""
+        times = [run.lock_until_ms for run in self._runs if run.state is DeliveryState.ACQUIRED]
+        if self._lot and (parked_ms := self._lot.next_timeout_ms(now_ms)) is not None:
+            times.append(parked_ms)
+        return min(times, default=None)
 
     def archiving(self) -> tuple[DeadLetter, ...]:
-        """The dead letters that are not written yet, as far as is known."""
-        return tuple(
+        """The dead letters that are not written yet, as far as is known; ascending."""
+        letters = [
             DeadLetter(run.first_offset, run.last_offset, run.delivery_count, self._reason(run))
             for run in self._runs
             if run.state is DeliveryState.ARCHIVING
-        )
+        ]
+        letters.extend(self._lot.archiving(self.rules.delivery_count_limit))
+        return tuple(sorted(letters, key=lambda letter: letter.first_offset))
 
     def _reason(self, run: Run) -> DeadLetterReason:
         if run.reason is not None:
@@ -117,32 +154,95 @@ class SharePartition:
         records_max: int,
         batch_size: int | None,
         now_ms: int,
+        hold_ms: int = 0,
     ) -> tuple[tuple[AcquiredRange, ...], Change]:
         """Give the member what is available in `batches`, which were read from `fetch_offset` on.
 
         Batches are given as a whole, though the last one passes `records_max`, in ranges of about
         `batch_size` records; without that not more than `records_max`, though it cuts a batch.
+        With `hold_ms` the member holds what it gets.
         """
-        taking = Taking(self._runs, self.rules, member_id, batch_size, now_ms)
+        taking = Taking(self._runs, self._lot, self.rules, member_id, batch_size, now_ms)
         offset = max(fetch_offset, self.start_offset)
         for batch in batches:
             if batch.last_offset < offset:
                 continue
-            left = records_max - taking.count
-            if left <= 0 or taking.stopped:
+            if taking.count >= records_max or taking.stopped:
                 break
             taking.pass_over(offset, batch.first_offset - 1)
             first = max(offset, batch.first_offset)
             if batch.deliverable:
-                taking.take(first, batch.last_offset, left if batch_size is None else None)
+                self._take(taking, batch, first, None if batch_size else records_max, now_ms)
             else:
                 taking.pass_over(first, batch.last_offset)
             offset = batch.last_offset + 1
-        dead_letters: list[DeadLetter] = []
+        settling = Settling(self.rules, now_ms)
         for run in taking.given_up():
-            self._give_up(run, dead_letters)
-        change = self._changed(taking.first_offset, taking.last_offset, dead_letters)
+            settling.give_up(self._in_window(run))
+        if hold_ms:
+            self._hold(taking.acquired, settling, member_id, hold_ms)
+        touched = (taking.first_offset, taking.last_offset)
+        change = self._changed([touched] if touched[0] <= touched[1] else (), settling)
         return tuple(taking.acquired), change
+
+    def _take(
+        self, taking: Taking, batch: LogBatch, first: int, records_max: int | None, now_ms: int
+    ) -> None:
+        """Of a batch from its first offset on, without what may not be delivered yet."""
+        for low, high, due_ms in batch.pieces(first, now_ms):
+            left = None if records_max is None else records_max - taking.count
+            if left == 0:
+                taking.stopped = True
+            if taking.stopped:
+                return
+            if due_ms is None or not taking.park(low, due_ms):
+                taking.take(low, high, left)
+
+    def _hold(
+        self,
+        acquired: Iterable[AcquiredRange],
+        settling: Settling,
+        member_id: str,
+        hold_ms: int,
+    ) -> None:
+        for first, last, _ in acquired:
+            for run in self._runs.cut(first, last):
+                settling.hold(self._in_window(run), member_id, hold_ms)
+
+    def acquire_parked(
+        self,
+        member_id: str,
+        found: Iterable[tuple[int, bool]],
+        *,
+        records_max: int,
+        now_ms: int,
+        hold_ms: int = 0,
+    ) -> tuple[tuple[AcquiredRange, ...], Change]:
+        """Give the member parked records: ascending offsets, and whether the log has them."""
+        lot, settling = self._lot, Settling(self.rules, now_ms)
+        lock_until_ms = now_ms + (hold_ms or self.rules.lock_duration_ms)
+        acquired: list[AcquiredRange] = []
+        lost_count = 0
+        for offset, is_there in found:
+            record = lot.waiting.get(offset)
+            if record is None or record.due_ms > now_ms:
+                continue
+            if not is_there:
+                lot.finish(offset)
+                lost_count += 1
+            elif record.delivery_count >= self.rules.delivery_count_limit:
+                settling.give_up(InLot(offset, record.delivery_count, lot))
+            elif records_max > 0:
+                records_max -= 1
+                count = record.delivery_count + 1
+                due_ms = lock_until_ms if hold_ms else record.due_ms
+                lot.take(offset, Taken(member_id, count, lock_until_ms, due_ms, bool(hold_ms)))
+                last = acquired[-1] if acquired else None
+                if last is not None and (offset - 1, count) == last[1:]:
+                    acquired[-1] = last._replace(last_offset=offset)
+                else:
+                    acquired.append(AcquiredRange(offset, offset, count))
+        return tuple(acquired), self._changed((), settling)._replace(lost_count=lost_count)
 
     # What ends a delivery.
 
@@ -150,24 +250,48 @@ class SharePartition:
         self, member_id: str, acknowledgements: Sequence[Acknowledgement], now_ms: int
     ) -> Change:
         """All of it or nothing; what lies before the start offset is done and passed over."""
-        ranges = [
-            found
-            for found in typed_ranges(acknowledgements)
-            if found.last_offset >= self.start_offset
-        ]
+        ranges = typed_ranges(acknowledgements)
+        parked: list[tuple[int, AcknowledgeType]] = []
+        if self._lot:
+            ranges = self._without_parked(member_id, ranges, parked)
+        ranges = [found for found in ranges if found.last_offset >= self.start_offset]
         for found in ranges:
             self._validate_acquired(member_id, found)
-        dead_letters: list[DeadLetter] = []
+        settling = Settling(self.rules, now_ms)
+        for offset, kind in parked:
+            self._acknowledge_parked(offset, kind, settling, now_ms)
         for first, last, kind in ranges:
             for run in self._runs.cut(first, last):
-                self._acknowledge(run, kind, now_ms, dead_letters)
-        if not ranges:
-            return self._unchanged()
-        first, last = ranges[0].first_offset, ranges[-1].last_offset
+                self._acknowledge(run, kind, settling, now_ms)
         if all(found.kind is AcknowledgeType.RENEW for found in ranges):
-            self._runs.join(first, last)
-            return self._unchanged()
-        return self._changed(first, last, dead_letters)
+            if ranges:
+                self._runs.join(ranges[0].first_offset, ranges[-1].last_offset)
+            return self._changed((), settling)
+        return self._changed([(ranges[0].first_offset, ranges[-1].last_offset)], settling)
+
+    def _without_parked(
+        self,
+        member_id: str,
+        ranges: Sequence[TypedRange],
+        parked: list[tuple[int, AcknowledgeType]],
+    ) -> list[TypedRange]:
+        """Puts what the member has of the parking lot into `parked`; the rest of the ranges."""
+        rest: list[TypedRange] = []
+        for first, last, kind in ranges:
+            for offset in self._lot.taken_between(first, last):
+                taken = self._lot.taken(offset)
+                if taken is None or taken.holder != member_id:
+                    raise _not_acquired(offset, member_id)
+                parked.append((offset, kind))
+                if offset > first:
+                    rest.append(TypedRange(first, offset - 1, kind))
+                first = offset + 1
+            if first <= last:
+                rest.append(TypedRange(first, last, kind))
+        for first, last, _ in rest:
+            if first < self.start_offset and self._lot.waits_between(first, last):
+                raise _not_acquired(first, member_id)
+        return rest
 
     def _validate_acquired(self, member_id: str, found: TypedRange) -> None:
         if found.last_offset >= self.end_offset:
@@ -177,105 +301,147 @@ class SharePartition:
             )
         for run in self._runs.overlapping(found.first_offset, found.last_offset):
             if run.state is not DeliveryState.ACQUIRED or run.member_id != member_id:
-                raise ApiError(
-                    ErrorCode.invalid_record_state,
-                    f"offset {max(run.first_offset, found.first_offset)} is not acquired by"
-                    f" {member_id}; its lock may have timed out",
-                )
+                raise _not_acquired(max(run.first_offset, found.first_offset), member_id)
 
     def _acknowledge(
-        self, run: Run, kind: AcknowledgeType, now_ms: int, dead_letters: list[DeadLetter]
+        self, run: Run, kind: AcknowledgeType, settling: Settling, now_ms: int
     ) -> None:
-        match kind:
-            case AcknowledgeType.ACCEPT:
-                run.leave_to(DeliveryState.ACKNOWLEDGED)
-            case AcknowledgeType.RELEASE:
-                self._release(run, dead_letters)
-            case AcknowledgeType.REJECT:
-                wanted = self.rules.dead_letters_of_rejected
-                self._archive(run, DeadLetterReason.REJECTED, dead_letters, wanted=wanted)
-            case AcknowledgeType.GAP:
-                run.leave_to(DeliveryState.ARCHIVED)
-            case AcknowledgeType.RENEW:
-                run.lock_until_ms = now_ms + self.rules.lock_duration_ms
+        if kind is AcknowledgeType.RENEW:
+            run.lock_until_ms = now_ms + self.rules.lock_duration_ms
+        else:
+            _settle(self._in_window(run), kind, settling)
 
-    def release_member(self, member_id: str) -> Change:
-        """The member is gone: what it has goes back."""
-        return self._release_where(lambda run: run.member_id == member_id)
+    def _acknowledge_parked(
+        self, offset: int, kind: AcknowledgeType, settling: Settling, now_ms: int
+    ) -> None:
+        taken = self._lot.taken(offset)
+        assert taken is not None
+        if kind is AcknowledgeType.RENEW:
+            until_ms = now_ms + self.rules.lock_duration_ms
+            due_ms = until_ms if taken.is_hold else taken.due_ms
+            self._lot.take(offset, taken._replace(lock_until_ms=until_ms, due_ms=due_ms))
+        else:
+            _settle(InLot(offset, taken.delivery_count, self._lot), kind, settling)
+
+    def acknowledge_delivery(self, delivery: Delivery, now_ms: int) -> Change:
+        """All of it or nothing, whoever says so: `delivery` names the holder.
+
+        It counts while that holder has the records with that delivery count, or nobody has them
+        and the delivery count is still the same.
+        """
+        kind = _validated_type(delivery)
+        parked, ranges = self._find_delivery(delivery)
+        records: list[Delivered] = [
+            InLot(offset, delivery.delivery_count, self._lot) for offset in parked
+        ]
+        records.extend(
+            self._in_window(run) for first, last in ranges for run in self._runs.cut(first, last)
+        )
+        settling = Settling(self.rules, now_ms)
+        for each in records:
+            match kind:
+                case DeliveryAcknowledgeType.ACCEPT:
+                    settling.accept(each)
+                case DeliveryAcknowledgeType.RELEASE:
+                    delay_ms = None if delivery.delay_ms == POLICY_DELAY else delivery.delay_ms
+                    settling.release(each, delay_ms)
+                case DeliveryAcknowledgeType.REJECT:
+                    settling.reject(each)
+                case DeliveryAcknowledgeType.RENEW:
+                    settling.hold(each, delivery.holder, delivery.lock_ms)
+                case DeliveryAcknowledgeType.PUT_BACK:
+                    settling.put_back(each)
+        return self._changed(ranges, settling)
+
+    def _find_delivery(self, delivery: Delivery) -> tuple[list[int], list[tuple[int, int]]]:
+        """Its offsets in the parking lot, and its ranges in the window."""
+        holder, count = delivery.holder, delivery.delivery_count
+        parked: list[int] = []
+        ranges: list[tuple[int, int]] = []
+        offset: int = delivery.first_offset
+        while offset <= delivery.last_offset:
+            if self._lot.has_delivery(offset, holder, count):
+                parked.append(offset)
+                offset += 1
+                continue
+            run = self._delivered_run(offset, holder, count)
+            if run is None:
+                raise _not_acquired(offset, holder)
+            last = min(run.last_offset, delivery.last_offset)
+            ranges.append((offset, last))
+            offset = last + 1
+        return parked, ranges
+
+    def _delivered_run(self, offset: int, holder: str, count: int) -> Run | None:
+        if not self.start_offset <= offset < self.end_offset:
+            return None
+        (run,) = self._runs.overlapping(offset, offset)
+        held = run.state is DeliveryState.ACQUIRED and run.member_id == holder
+        free = run.state is DeliveryState.AVAILABLE
+        return run if (held or free) and run.delivery_count == count else None
+
+    def release_member(self, member_id: str, now_ms: int) -> Change:
+        """The member is gone: what it has goes back, except for what it holds."""
+        parked = self._lot.locked_by(member_id)
+        return self._release_where(lambda run: run.member_id == member_id, parked, now_ms)
 
     def expire(self, now_ms: int) -> Change:
         """Locks end."""
-        return self._release_where(lambda run: run.lock_until_ms <= now_ms)
+        parked = self._lot.expired(now_ms)
+        return self._release_where(lambda run: run.lock_until_ms <= now_ms, parked, now_ms)
 
-    def _release_where(self, matches: Callable[[Run], bool]) -> Change:
+    def _release_where(
+        self, matches: Callable[[Run], bool], parked: Iterable[int], now_ms: int
+    ) -> Change:
         found = [run for run in self._runs if run.state is DeliveryState.ACQUIRED and matches(run)]
-        if not found:
-            return self._unchanged()
         touched = [(run.first_offset, run.last_offset) for run in found]
-        dead_letters: list[DeadLetter] = []
+        settling = Settling(self.rules, now_ms)
         for run in found:
-            self._release(run, dead_letters)
-        return self._changed_ranges(touched, dead_letters)
+            settling.release(self._in_window(run))
+        for offset in parked:
+            taken = self._lot.taken(offset)
+            assert taken is not None
+            settling.release(InLot(offset, taken.delivery_count, self._lot))
+        return self._changed(touched, settling)
 
-    def _release(self, run: Run, dead_letters: list[DeadLetter]) -> None:
-        if run.delivery_count < self.rules.delivery_count_limit:
-            run.leave_to(DeliveryState.AVAILABLE)
-        else:
-            self._give_up(run, dead_letters)
-
-    def _give_up(self, run: Run, dead_letters: list[DeadLetter]) -> None:
-        """It was delivered as often as is allowed."""
-        reason = DeadLetterReason.DELIVERY_COUNT
-        self._archive(run, reason, dead_letters, wanted=self.rules.dead_letters)
-
-    def _archive(
-        self, run: Run, reason: DeadLetterReason, dead_letters: list[DeadLetter], *, wanted: bool
-    ) -> None:
-        if not wanted:
-            run.leave_to(DeliveryState.ARCHIVED)
-        else:
-            run.leave_to(DeliveryState.ARCHIVING, reason)
-            letter = DeadLetter(run.first_offset, run.last_offset, run.delivery_count, reason)
-            dead_letters.append(letter)
+    def _in_window(self, run: Run) -> InWindow:
+        return InWindow(run, self._runs, self._lot)
 
     # What happens outside.
 
     def on_dead_letters_written(self, letters: Sequence[DeadLetter]) -> Change:
         touched = [(letter.first_offset, letter.last_offset) for letter in letters]
         for first, last in touched:
+            self._lot.finish_archiving(first, last)
             for run in self._runs.cut(first, last):
                 if run.state is DeliveryState.ARCHIVING:
                     run.leave_to(DeliveryState.ARCHIVED)
-        return self._changed_ranges(touched, ()) if touched else self._unchanged()
+        return self._changed(touched)
 
     def on_log_start(self, log_start_offset: int) -> Change:
         """Retention or DeleteRecords took the records before this offset away."""
+        lost_count = self._lot.finish_before(log_start_offset) if self._lot else 0
         if log_start_offset <= self.start_offset:
-            return self._unchanged()
+            return self._changed(())._replace(lost_count=lost_count)
         self._runs.drop_before(log_start_offset)
         self._runs.drop_final()
-        return Change(self.start_offset)
+        return Change(self.start_offset, parked=self._lot.changes(), lost_count=lost_count)
 
     # Changes.
 
-    def _unchanged(self) -> Change:
-        return Change(self.start_offset, is_written=False)
-
     def _changed(
-        self, first_offset: int, last_offset: int, dead_letters: Sequence[DeadLetter] = ()
+        self, ranges: Sequence[tuple[int, int]], settling: Settling | None = None
     ) -> Change:
-        if first_offset > last_offset:
-            return self._unchanged()
-        return self._changed_ranges([(first_offset, last_offset)], dead_letters)
-
-    def _changed_ranges(
-        self, ranges: Sequence[tuple[int, int]], dead_letters: Sequence[DeadLetter]
-    ) -> Change:
+        """What has changed in the window, and in the parking lot."""
         for first, last in ranges:
             self._runs.join(first, last)
         self._runs.drop_final()
+        parked = self._lot.changes()
+        if not ranges and parked is NO_CHANGE:
+            return Change(self.start_offset, is_written=False)
         batches = tuple(batch for first, last in ranges for batch in self._written(first, last))
-        return Change(self.start_offset, batches, tuple(dead_letters))
+        letters = () if settling is None else tuple(settling.dead_letters)
+        return Change(self.start_offset, batches, letters, parked=parked)
 
     def _written(self, first_offset: int, last_offset: int) -> Iterator[StateBatch]:
         first_offset = max(first_offset, self.start_offset)
@@ -288,3 +454,43 @@ class SharePartition:
                 run.state.written,
                 run.delivery_count,
             )
+
+
+def _settle(records: Delivered, kind: AcknowledgeType, settling: Settling) -> None:
+    match kind:
+        case AcknowledgeType.ACCEPT:
+            settling.accept(records)
+        case AcknowledgeType.RELEASE:
+            settling.release(records)
+        case AcknowledgeType.REJECT:
+            settling.reject(records)
+        case AcknowledgeType.GAP:
+            settling.drop(records)
+
+
+def _not_acquired(offset: int, member_id: str) -> ApiError:
+    return ApiError(
+        ErrorCode.invalid_record_state,
+        f"offset {offset} is not acquired by {member_id}; its lock may have timed out",
+    )
+
+
+def _validated_type(delivery: Delivery) -> DeliveryAcknowledgeType:
+    """ApiError(invalid_request) if the delivery makes no sense."""
+    try:
+        kind = DeliveryAcknowledgeType(delivery.type)
+    except ValueError:
+        raise _malformed(f"{delivery.type} is not a type of acknowledgement") from None
+    if not 0 <= delivery.last_offset - delivery.first_offset < DELIVERY_RECORDS_MAX:
+        raise _malformed(f"offsets {delivery.first_offset} to {delivery.last_offset}")
+    if delivery.first_offset < 0 or delivery.delivery_count < 1 or not delivery.holder:
+        raise _malformed("a delivery has an offset, a holder and a count from 1 on")
+    if kind is DeliveryAcknowledgeType.RENEW and not 0 < delivery.lock_ms <= LOCK_MS_MAX:
+        raise _malformed(f"a lock of {delivery.lock_ms} ms; the longest has {LOCK_MS_MAX}")
+    if not POLICY_DELAY <= delivery.delay_ms <= DELAY_MS_MAX:
+        raise _malformed(f"a delay of {delivery.delay_ms} ms; the longest has {DELAY_MS_MAX}")
+    return kind
+
+
+def _malformed(problem: str) -> ApiError:
+    return ApiError(ErrorCode.invalid_request, problem)

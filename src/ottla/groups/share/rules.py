@@ -19,4 +19,8 @@ def delivery_rules(config: ShareConfig, topic: str) -> DeliveryRules:
         dead_letters=wanted,
         dead_letters_of_rejected=wanted and config.dead_letter_rejected,
         left_behind_max=config.dead_letter_pending_max,
+        backoff_ms=config.retry_backoff_ms,
+        backoff_multiplier=config.retry_backoff_multiplier,
+        backoff_max_ms=config.retry_backoff_max_ms,
+        parked_max=config.partition_max_parked,
     )

@@ -77,6 +77,7 @@ class Runs:
         self._runs: list[Run] = []
         self.start_offset = start_offset
         self.end_offset = start_offset  # Of the next run.
+        self.has_parked = False  # True while some run may be.
 
     def __iter__(self) -> Iterator[Run]:
         return iter(self._runs)
@@ -95,6 +96,13 @@ class Runs:
             if run.state is not DeliveryState.ARCHIVING and not run.state.is_final:
                 return run.first_offset - self.start_offset
         return self.span
+
+    @property
+    def parked_count(self) -> int:
+        """Offsets that are handed out by the parking lot."""
+        if not self.has_parked:
+            return 0
+        return sum(run.count for run in self._runs if run.state is DeliveryState.PARKED)
 
     def append(self, run: Run) -> None:
         assert run.first_offset == self.end_offset, "runs leave no holes"
@@ -127,6 +135,10 @@ class Runs:
                 joined.append(run)
         self._runs[low:high] = joined
 
+    def park(self, run: Run) -> None:
+        run.leave_to(DeliveryState.PARKED)
+        self.has_parked = True
+
     def drop_final(self) -> None:
         """Forget what is done at the start."""
         count = 0
@@ -150,6 +162,7 @@ class Runs:
     def _drop(self, count: int) -> None:
         del self._runs[:count]
         self.start_offset = self._runs[0].first_offset if self._runs else self.end_offset
+        self.has_parked = self.has_parked and bool(self._runs)
 
     def _places(self, first_offset: int, last_offset: int) -> tuple[int, int]:
         low = max(bisect_right(self._runs, first_offset, key=_first_offset) - 1, 0)

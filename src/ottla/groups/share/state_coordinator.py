@@ -18,9 +18,12 @@ from uuid import UUID
 
 from ottla.groups.record import Record, UnknownRecord
 from ottla.groups.share.delivery import DeliveryState, StateBatch
+from ottla.groups.share.parked import NO_CHANGE, Parked, ParkedChange
 from ottla.groups.share.state_batches import overlay
 from ottla.groups.share.state_records import (
     DELIVERY_COMPLETE_COUNT_UNKNOWN,
+    ShareParkedKey,
+    ShareParkedValue,
     ShareSnapshotKey,
     ShareSnapshotValue,
     ShareUpdateKey,
@@ -66,6 +69,7 @@ class StateWrite(NamedTuple):
     start_offset: int  # NO_OFFSET when it has not moved.
     batches: tuple[StateBatch, ...]
     delivery_complete_count: int = DELIVERY_COMPLETE_COUNT_UNKNOWN
+    parked: ParkedChange = NO_CHANGE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +84,7 @@ class ShareState:
     batches: tuple[StateBatch, ...] = ()
     create_timestamp_ms: int = 0
     update_count: int = 0  # Since the last snapshot.
+    parked_count: int = 0  # Filled in when it is read.
 
 
 class ShareStateMachine:
@@ -89,6 +94,7 @@ class ShareStateMachine:
         self._catalog = catalog
         self._updates_per_snapshot = updates_per_snapshot
         self._states: dict[SharePartitionKey, ShareState] = {}
+        self._parked: dict[SharePartitionKey, Parked] = {}  # Not of those that have none.
 
     # The machine.
 
@@ -99,12 +105,22 @@ class ShareStateMachine:
                 self._states[_place(key)] = _from_snapshot(value)
             case Record(key=ShareSnapshotKey() as key, value=None):
                 self._states.pop(_place(key), None)
+                self._parked.pop(_place(key), None)
             case Record(key=ShareUpdateKey() as key, value=ShareUpdateValue() as value):
                 self._replay_update(_place(key), value)
-            case UnknownRecord() | Record(key=ShareUpdateKey(), value=None):
+            case Record(key=ShareParkedKey() as key, value=ShareParkedValue() as value):
+                self._replay_parked(_place(key), ParkedChange.decode(value.change))
+            case UnknownRecord() | Record(key=ShareUpdateKey() | ShareParkedKey(), value=None):
                 pass
             case _:
                 raise AssertionError(f"not a record of share-group state: {record}")
+
+    def _replay_parked(self, place: SharePartitionKey, change: ParkedChange) -> None:
+        """Its snapshot may have been cut off, or may follow when all is written anew."""
+        parked = self._parked.setdefault(place, Parked())
+        parked.apply(change)
+        if not parked:
+            del self._parked[place]
 
     def _replay_update(self, place: SharePartitionKey, value: ShareUpdateValue) -> None:
         """Its snapshot may have been cut off when the state was deleted: then it says nothing."""
@@ -125,6 +141,8 @@ class ShareStateMachine:
     def snapshot(self) -> Iterable[object]:
         for place, state in self._states.items():
             yield _snapshot_record(place, state, state.create_timestamp_ms)
+            for page in self._parked_pages(place):
+                yield _parked_record(place, page)
 
     def on_loaded(self, now_ms: int) -> None:
         del now_ms
@@ -148,13 +166,17 @@ class ShareStateMachine:
             start_offset=start_offset,
             create_timestamp_ms=now_ms,
         )
-        return Result(None, (_snapshot_record(place, state, now_ms),))
+        records = [_snapshot_record(place, state, now_ms)]
+        if place in self._parked:
+            records.append(_parked_record(place, _NONE_LEFT))
+        return Result(None, tuple(records))
 
     def read(self, place: SharePartitionKey, leader_epoch: int, now_ms: int) -> Result[ShareState]:
         """For a leader that begins; from now on older leaders are refused."""
         state = self._known(place)
         self._validate_leader_epoch(state, leader_epoch)
         self._validate_place(place)
+        state = replace(state, parked_count=len(self._parked.get(place, ())))
         if leader_epoch <= state.leader_epoch:
             return Result(state)
         state = replace(state, leader_epoch=leader_epoch)
@@ -165,19 +187,35 @@ class ShareStateMachine:
     def read_summary(self, place: SharePartitionKey) -> Result[ShareState]:
         """For those who only want to know, also that there is no state."""
         self._validate_place(place)
-        return Result(self._states.get(place) or ShareState())
+        state = self._states.get(place) or ShareState()
+        return Result(replace(state, parked_count=len(self._parked.get(place, ()))))
+
+    def read_parked(
+        self, place: SharePartitionKey, leader_epoch: int, first_offset: int
+    ) -> Result[ParkedChange]:
+        """A page of what is parked, for a leader that has read the rest; empty after the last."""
+        self._validate_leader_epoch(self._known(place), leader_epoch)
+        parked = self._parked.get(place)
+        return Result(NO_CHANGE if parked is None else parked.page(first_offset))
 
     def write(self, place: SharePartitionKey, write: StateWrite, now_ms: int) -> Result[None]:
         state = self._known(place)
         self._validate_leader_epoch(state, write.leader_epoch)
         self._validate_state_epoch(state, write.state_epoch)
         self._validate_place(place)
-        return Result(None, (self._record(place, state, write, now_ms),))
+        record = self._record(place, state, write, now_ms)
+        if write.parked == NO_CHANGE:
+            return Result(None, (record,))
+        return Result(None, (record, _parked_record(place, write.parked)))
 
     def delete(self, place: SharePartitionKey) -> Result[None]:
         if place not in self._states:
             return Result(None)
         return Result(None, (Record(_snapshot_key(place), None),))
+
+    def _parked_pages(self, place: SharePartitionKey) -> Iterable[ParkedChange]:
+        parked = self._parked.get(place)
+        return () if parked is None else parked.pages()
 
     def places(self) -> Iterable[SharePartitionKey]:
         return self._states.keys()
@@ -198,6 +236,22 @@ class ShareStateMachine:
                 anew = replace(state, snapshot_epoch=state.snapshot_epoch + 1)
                 records.append(_snapshot_record(place, anew, now_ms))
         return Result(None, tuple(records))
+
+    def rewrite_parked(
+        self, now_ms: int, place: SharePartitionKey, first_offset: int
+    ) -> Result[int | None]:
+        """As `rewrite`, for a page of what is parked; where the next one begins, if there is one.
+
+        What changes between two pages is written too, so that all pages together are right.
+        """
+        del now_ms
+        parked = self._parked.get(place)
+        page = NO_CHANGE if parked is None else parked.page(first_offset)
+        if not page.offsets:
+            return Result(None)
+        last = page.offsets[-1]
+        page = page._replace(removed=((first_offset, last),))
+        return Result(last + 1, (_parked_record(place, page),))
 
     def _known(self, place: SharePartitionKey) -> ShareState:
         state = self._states.get(place)
@@ -249,7 +303,10 @@ class ShareStateMachine:
         return _snapshot_record(place, whole, now_ms)
 
 
-def _place(key: ShareSnapshotKey | ShareUpdateKey) -> SharePartitionKey:
+_NONE_LEFT = ParkedChange.of((), removed=((0, 2**63 - 1),))
+
+
+def _place(key: ShareSnapshotKey | ShareUpdateKey | ShareParkedKey) -> SharePartitionKey:
     return SharePartitionKey(key.group_id, key.topic_id or UUID(int=0), key.partition)
 
 
@@ -272,6 +329,13 @@ def _snapshot_record(place: SharePartitionKey, state: ShareState, now_ms: int) -
             write_timestamp=now_ms,
             state_batches=_batch_values(state.batches),
         ),
+    )
+
+
+def _parked_record(place: SharePartitionKey, change: ParkedChange) -> Record:
+    return Record(
+        ShareParkedKey(group_id=place.group_id, topic_id=place.topic_id, partition=place.partition),
+        ShareParkedValue(change=change.encode()),
     )
 
 

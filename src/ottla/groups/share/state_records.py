@@ -3,8 +3,13 @@
 0  snapshot: all of it; without a value the state was deleted
 1  update: what has changed since the last snapshot, whose epoch it carries
 
+Kafka has these two. A third one is Ottla's own; who does not know it passes over it:
+
+10000  parked: a change of the records that are held or wait for their time. Snapshots say nothing
+       about them, except that a state which was deleted has none.
+
 Newer updates do not contain older ones, so this topic is not compacted: what lies before the last
-snapshot of every share-partition is cut off instead.
+snapshot of every share-partition is cut off instead, once all that is parked is written anew too.
 """
 
 import uuid
@@ -66,7 +71,18 @@ class ShareUpdateValue(ValueLayout):
     state_batches: tuple[StateBatchValue, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareParkedKey(_SharePartitionKey):
+    RECORD_TYPE: ClassVar[int] = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareParkedValue(ValueLayout):
+    change: bytes = field(metadata=wire("bytes"))  # See ParkedChange.
+
+
 SHARE_STATE_FAMILIES: dict[int, tuple[type[Any], type[Any]]] = {
     ShareSnapshotKey.RECORD_TYPE: (ShareSnapshotKey, ShareSnapshotValue),
     ShareUpdateKey.RECORD_TYPE: (ShareUpdateKey, ShareUpdateValue),
+    ShareParkedKey.RECORD_TYPE: (ShareParkedKey, ShareParkedValue),
 }

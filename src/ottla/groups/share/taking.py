@@ -1,9 +1,11 @@
 """What one member takes of the batches that a fetch has found."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from ottla.groups.share.delivery import DeliveryState
+from ottla.groups.share.parking_lot import ParkingLot
 from ottla.groups.share.runs import Run, Runs
 
 
@@ -17,10 +19,25 @@ class DeliveryRules:
     dead_letters: bool = False  # Of records past the limit.
     dead_letters_of_rejected: bool = False
     left_behind_max: int = 10_000  # Records that only wait for dead letters, beside the locks.
+    backoff_ms: int = 0  # After the first delivery that failed; 0 for none.
+    backoff_multiplier: float = 2.0
+    backoff_max_ms: int = 900_000
+    parked_max: int = 1_000_000  # Records outside the window: held, or waiting for their time.
 
     def room(self, runs: Runs) -> int:
         """How many more records may be handed out for the first time."""
-        return self.record_locks_max + min(runs.left_behind, self.left_behind_max) - runs.span
+        ignored = min(runs.left_behind, self.left_behind_max) + runs.parked_count
+        return self.record_locks_max + ignored - runs.span
+
+    def backoff_after(self, delivery_count: int) -> int:
+        """How long a record waits that was delivered so often and is to be delivered again."""
+        if not self.backoff_ms:
+            return 0
+        try:
+            grown = self.backoff_ms * self.backoff_multiplier ** max(0, delivery_count - 1)
+        except OverflowError:
+            return self.backoff_max_ms
+        return int(min(grown, self.backoff_max_ms))
 
 
 class LogBatch(NamedTuple):
@@ -29,6 +46,18 @@ class LogBatch(NamedTuple):
     first_offset: int
     last_offset: int
     deliverable: bool = True  # False for control records and aborted transactions.
+    delayed: tuple[tuple[int, int], ...] = ()  # Offsets of records that say when, and that time.
+
+    def pieces(self, first_offset: int, now_ms: int) -> Iterator[tuple[int, int, int | None]]:
+        """Ranges from an offset on, and when each may be delivered if not yet."""
+        for offset, due_ms in self.delayed:
+            if offset >= first_offset and due_ms > now_ms:
+                if offset > first_offset:
+                    yield first_offset, offset - 1, None
+                yield offset, offset, due_ms
+                first_offset = offset + 1
+        if first_offset <= self.last_offset:
+            yield first_offset, self.last_offset, None
 
 
 class AcquiredRange(NamedTuple):
@@ -45,6 +74,7 @@ class Taking:
     def __init__(
         self,
         runs: Runs,
+        lot: ParkingLot,
         rules: DeliveryRules,
         member_id: str,
         batch_size: int | None,
@@ -56,6 +86,7 @@ class Taking:
         self.first_offset = runs.end_offset  # What was touched; nothing while it lies after last.
         self.last_offset = -1
         self._runs = runs
+        self._lot = lot
         self._rules = rules
         self._member_id = member_id
         self._batch_size = batch_size  # A range that has so many records ends with its batch.
@@ -119,6 +150,20 @@ class Taking:
             self.acquired.append(
                 AcquiredRange(run.first_offset, run.last_offset, run.delivery_count)
             )
+
+    def park(self, offset: int, due_ms: int) -> bool:
+        """Not to be delivered yet; False if it was before, or is with somebody."""
+        runs = self._runs
+        if offset == runs.end_offset:
+            runs.append(Run(offset, offset, DeliveryState.AVAILABLE))
+        for run in runs.overlapping(offset, offset):
+            if run.state is not DeliveryState.AVAILABLE or run.delivery_count:
+                return False
+        for run in runs.cut(offset, offset):
+            runs.park(run)
+            self._touch(run)
+            self._lot.wait(offset, due_ms, 0)
+        return True
 
     def pass_over(self, first_offset: int, last_offset: int) -> None:
         """There are no records to deliver at these offsets."""

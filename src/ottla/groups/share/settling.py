@@ -1,0 +1,127 @@
+"""What a delivery comes to, for records in the window and for those in the parking lot."""
+
+from typing import Protocol
+
+from ottla.groups.share.delivery import DeadLetter, DeadLetterReason, DeliveryState
+from ottla.groups.share.parking_lot import ParkingLot, Taken
+from ottla.groups.share.runs import Run, Runs
+from ottla.groups.share.taking import DeliveryRules
+
+
+class Delivered(Protocol):
+    """Records that were delivered together."""
+
+    @property
+    def delivery_count(self) -> int: ...
+
+    def finish(self, state: DeliveryState) -> None: ...
+
+    def wait(self, due_ms: int, now_ms: int, delivery_count: int) -> None:
+        """They can be delivered again then."""
+
+    def archive(self, reason: DeadLetterReason) -> DeadLetter: ...
+
+    def hold(self, holder: str, until_ms: int) -> None: ...
+
+
+class InWindow:
+    def __init__(self, run: Run, runs: Runs, lot: ParkingLot) -> None:
+        self._run = run
+        self._runs = runs
+        self._lot = lot
+
+    @property
+    def delivery_count(self) -> int:
+        return self._run.delivery_count
+
+    def finish(self, state: DeliveryState) -> None:
+        self._run.leave_to(state)
+
+    def wait(self, due_ms: int, now_ms: int, delivery_count: int) -> None:
+        run = self._run
+        if due_ms <= now_ms:
+            run.leave_to(DeliveryState.AVAILABLE)
+            run.delivery_count = delivery_count
+            return
+        self._runs.park(run)
+        for offset in range(run.first_offset, run.last_offset + 1):
+            self._lot.wait(offset, due_ms, delivery_count)
+
+    def archive(self, reason: DeadLetterReason) -> DeadLetter:
+        run = self._run
+        run.leave_to(DeliveryState.ARCHIVING, reason)
+        return DeadLetter(run.first_offset, run.last_offset, run.delivery_count, reason)
+
+    def hold(self, holder: str, until_ms: int) -> None:
+        run = self._run
+        self._runs.park(run)
+        taken = Taken(holder, run.delivery_count, until_ms, until_ms, is_hold=True)
+        for offset in range(run.first_offset, run.last_offset + 1):
+            self._lot.take(offset, taken)
+
+
+class InLot:
+    def __init__(self, offset: int, delivery_count: int, lot: ParkingLot) -> None:
+        self.delivery_count = delivery_count
+        self._offset = offset
+        self._lot = lot
+
+    def finish(self, state: DeliveryState) -> None:
+        del state
+        self._lot.finish(self._offset)
+
+    def wait(self, due_ms: int, now_ms: int, delivery_count: int) -> None:
+        self._lot.wait(self._offset, max(due_ms, now_ms), delivery_count)
+
+    def archive(self, reason: DeadLetterReason) -> DeadLetter:
+        return self._lot.archive(self._offset, self.delivery_count, reason)
+
+    def hold(self, holder: str, until_ms: int) -> None:
+        taken = Taken(holder, self.delivery_count, until_ms, until_ms, is_hold=True)
+        self._lot.take(self._offset, taken)
+
+
+class Settling:
+    """Of one operation; `dead_letters` has those that it made."""
+
+    def __init__(self, rules: DeliveryRules, now_ms: int) -> None:
+        self.dead_letters: list[DeadLetter] = []
+        self._rules = rules
+        self._now_ms = now_ms
+
+    def accept(self, records: Delivered) -> None:
+        records.finish(DeliveryState.ACKNOWLEDGED)
+
+    def drop(self, records: Delivered) -> None:
+        records.finish(DeliveryState.ARCHIVED)
+
+    def release(self, records: Delivered, delay_ms: int | None = None) -> None:
+        """Without a delay the group's back-off counts."""
+        if records.delivery_count >= self._rules.delivery_count_limit:
+            self.give_up(records)
+            return
+        if delay_ms is None:
+            delay_ms = self._rules.backoff_after(records.delivery_count)
+        records.wait(self._now_ms + delay_ms, self._now_ms, records.delivery_count)
+
+    def put_back(self, records: Delivered) -> None:
+        """As if it had not been delivered."""
+        records.wait(self._now_ms, self._now_ms, max(0, records.delivery_count - 1))
+
+    def reject(self, records: Delivered) -> None:
+        wanted = self._rules.dead_letters_of_rejected
+        self._archive(records, DeadLetterReason.REJECTED, wanted=wanted)
+
+    def give_up(self, records: Delivered) -> None:
+        """It was delivered as often as is allowed."""
+        wanted = self._rules.dead_letters
+        self._archive(records, DeadLetterReason.DELIVERY_COUNT, wanted=wanted)
+
+    def hold(self, records: Delivered, holder: str, lock_ms: int) -> None:
+        records.hold(holder, self._now_ms + lock_ms)
+
+    def _archive(self, records: Delivered, reason: DeadLetterReason, *, wanted: bool) -> None:
+        if wanted:
+            self.dead_letters.append(records.archive(reason))
+        else:
+            self.drop(records)

@@ -1,0 +1,102 @@
+"""DeliveryAcknowledge (10000): v0, an API of Ottla's own.
+
+What became of deliveries of share groups, from whoever knows of them: a gateway speaks for its
+consumers, also of deliveries that another gateway made. Each partition is asked of its leader. An
+error of a partition leaves open what was done of its deliveries; to say the same again is safe.
+"""
+
+import asyncio
+
+from kio.schema.types import GroupId
+
+from ottla.groups.partitions import TopicIdPartition
+from ottla.handlers.broker import Broker, RequestContext
+from ottla.handlers.share_calls import NO_TOPIC
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.messages.delivery_acknowledge import (
+    AcknowledgedGroup,
+    AcknowledgedPartition,
+    AcknowledgedTopic,
+    DeliveryAcknowledgeRequest,
+    DeliveryAcknowledgeResponse,
+    DeliveryResult,
+    GroupResult,
+    PartitionResult,
+    TopicResult,
+)
+from ottla.protocol.times import NO_THROTTLE
+
+_DONE = DeliveryResult(error_code=ErrorCode.none)
+
+
+async def handle_delivery_acknowledge(
+    broker: Broker, _: RequestContext, request: DeliveryAcknowledgeRequest
+) -> DeliveryAcknowledgeResponse:
+    groups = await asyncio.gather(*(_group(broker, group) for group in request.groups))
+    return DeliveryAcknowledgeResponse(throttle_time=NO_THROTTLE, groups=tuple(groups))
+
+
+def error_response(
+    request: DeliveryAcknowledgeRequest, error: ApiError
+) -> DeliveryAcknowledgeResponse:
+    return DeliveryAcknowledgeResponse(
+        throttle_time=NO_THROTTLE,
+        groups=tuple(
+            GroupResult(
+                group_id=group.group_id,
+                topics=tuple(
+                    TopicResult(
+                        topic_id=topic.topic_id,
+                        partitions=tuple(_failed(each, error) for each in topic.partitions),
+                    )
+                    for topic in group.topics
+                ),
+            )
+            for group in request.groups
+        ),
+    )
+
+
+async def _group(broker: Broker, group: AcknowledgedGroup) -> GroupResult:
+    topics = await asyncio.gather(*(_topic(broker, group.group_id, each) for each in group.topics))
+    return GroupResult(group_id=group.group_id, topics=tuple(topics))
+
+
+async def _topic(broker: Broker, group_id: GroupId, topic: AcknowledgedTopic) -> TopicResult:
+    async def one(asked: AcknowledgedPartition) -> PartitionResult:
+        place = TopicIdPartition(topic.topic_id or NO_TOPIC, asked.partition_index)
+        try:
+            return await _partition(broker, group_id, place, asked)
+        except ApiError as error:
+            return _failed(asked, error)
+
+    partitions = await asyncio.gather(*map(one, topic.partitions))
+    return TopicResult(topic_id=topic.topic_id, partitions=tuple(partitions))
+
+
+async def _partition(
+    broker: Broker, group_id: GroupId, place: TopicIdPartition, asked: AcknowledgedPartition
+) -> PartitionResult:
+    if not group_id:
+        raise ApiError(ErrorCode.invalid_group_id, "the group id is empty")
+    led = await broker.share.partitions.find(group_id, place)
+    refused = await led.acknowledge_deliveries(asked.deliveries)
+    return PartitionResult(
+        partition_index=asked.partition_index,
+        error_code=ErrorCode.none,
+        deliveries=tuple(
+            _DONE
+            if error is None
+            else DeliveryResult(error_code=error.code, error_message=error.message)
+            for error in refused
+        ),
+    )
+
+
+def _failed(asked: AcknowledgedPartition, error: ApiError) -> PartitionResult:
+    return PartitionResult(
+        partition_index=asked.partition_index,
+        error_code=error.code,
+        error_message=error.message,
+        deliveries=(),
+    )
