@@ -58,6 +58,35 @@ def environment(bootstrap: str) -> dict[str, str]:
     return values | {"OTTLA_BOOTSTRAP_SERVER": bootstrap, "OTTLA_CONNECT_TIMEOUT": "60"}
 
 
+_SCRAPE = """
+import asyncio, logging, tempfile, urllib.request
+from ottla.node.config import load_config
+from ottla.node.node import Node
+from ottla.node.settings import ServeSettings
+from pathlib import Path
+
+async def main():
+    urls = []
+    class Urls(logging.Handler):
+        def emit(self, record):
+            urls.extend(word for word in record.getMessage().split() if word.startswith("http"))
+    logging.getLogger("ottla.node.metrics_server").addHandler(Urls())
+    logging.getLogger("ottla.node.metrics_server").setLevel("INFO")
+    with tempfile.TemporaryDirectory() as directory:
+        settings = ServeSettings(
+            host="127.0.0.1", port=0, data=(Path(directory),), overrides={"metrics.port": "0"}
+        )
+        node = Node(load_config(settings, {}))
+        await node.start()
+        get = lambda: urllib.request.urlopen(urls[0]).read().decode()
+        text = await asyncio.get_running_loop().run_in_executor(None, get)
+        assert "ottla_controller 1.0" in text, text
+        await node.stop()
+
+asyncio.run(main())
+"""
+
+
 def nothing(installed: Installed) -> None:
     """The broker and its commands, and a clear word where an extra is needed."""
     assert "lamp" in installed.run("ottla", "consume", "orders", "--tail", "2")
@@ -89,6 +118,11 @@ def gateway(installed: Installed) -> None:
     installed.run("python", "-c", "import starlette, uvicorn")
 
 
+def metrics(installed: Installed) -> None:
+    """A second node, with metrics, of which the first broker knows nothing."""
+    installed.run("python", "-c", _SCRAPE)
+
+
 TRIALS: dict[str, Callable[[Installed], None]] = {
     "": nothing,
     "spark": spark,
@@ -97,6 +131,7 @@ TRIALS: dict[str, Callable[[Installed], None]] = {
     "connect": connect,
     "java": java,
     "gateway": gateway,
+    "metrics": metrics,
 }
 
 

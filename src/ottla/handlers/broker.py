@@ -4,9 +4,10 @@ Handlers hold no state; everything that lasts is in one of these drivers.
 """
 
 from asyncio import AbstractEventLoop
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ottla.controller.effective_configs import EffectiveConfigs
@@ -70,6 +71,7 @@ class Broker:
     fetch_bytes_max: int
     reads_from_nearest: bool  # Consumers are sent to the replica in their rack.
     api_versions: Mapping[int, tuple[int, int]]  # Lowest and highest version by API key.
+    request_counts: Counter[int] = field(default_factory=Counter)  # By API key.
 
 
 class RequestContext(NamedTuple):

@@ -29,12 +29,16 @@ Dispatch = Callable[[Session, memoryview], None]
 
 
 def make_dispatch(broker: Broker, table: Mapping[int, Api]) -> Dispatch:
+    counts = broker.request_counts
+
     def dispatch(session: Session, frame: memoryview) -> None:
         header = parse_request_header(frame)
         api = table.get(header.api_key)
         if api is None or not api.low <= header.api_version <= api.high:
             _refuse(session, header, api)
-        elif isinstance(api, HotApi):
+            return
+        counts[header.api_key] += 1
+        if isinstance(api, HotApi):
             api.handle(broker, session, header, frame)
         else:
             _handle(broker, _Call(api, header, session, read_request(header, frame)))

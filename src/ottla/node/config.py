@@ -95,11 +95,35 @@ OTTLA_VERSION = ConfigKey(
     one_of(__version__),
 )
 
+METRICS_HOST = ConfigKey(
+    "metrics.host",
+    ConfigType.STRING,
+    "localhost",
+    "The address that the node serves its metrics on. They tell the names of topics.",
+)
+METRICS_PORT = ConfigKey(
+    "metrics.port",
+    ConfigType.INT,
+    -1,
+    "The port that the node serves its metrics on, for Prometheus, at /metrics; 0 takes a free one,"
+    " -1 turns them off. Needs ottla[metrics].",
+    at_least(-1),
+)
+METRICS_PARTITIONS = ConfigKey(
+    "metrics.partitions",
+    ConfigType.BOOLEAN,
+    True,
+    "Whether there are metrics of every partition, or only their sums.",
+)
+
 NODE_KEYS: tuple[ConfigKey[Any], ...] = (
     NODE_ID,
     BROKER_RACK,
     CONTROLLED_SHUTDOWN_ENABLE,
     CONTROLLED_SHUTDOWN_TIMEOUT_MS,
+    METRICS_HOST,
+    METRICS_PARTITIONS,
+    METRICS_PORT,
     QUORUM_BOOTSTRAP_SERVERS,
     QUORUM_JOIN_TIMEOUT_MS,
     OTTLA_VERSION,

@@ -11,7 +11,7 @@ there may be nobody to register with. A single voter waits for nobody, and nobod
 import asyncio
 import dataclasses
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from ottla.controller.config import BROKER_HEARTBEAT_INTERVAL_MS, BROKER_SESSION_TIMEOUT_MS
@@ -35,6 +35,7 @@ from ottla.node.config import (
     BROKER_RACK,
     CONTROLLED_SHUTDOWN_ENABLE,
     CONTROLLED_SHUTDOWN_TIMEOUT_MS,
+    METRICS_PORT,
     QUORUM_BOOTSTRAP_SERVERS,
     QUORUM_JOIN_TIMEOUT_MS,
 )
@@ -121,6 +122,7 @@ class Node:
         self._quorum: MetadataQuorum | None = None
         self._registration: Registration | None = None
         self.coordination: Coordination | None = None  # To look at; None before it is started.
+        self._stop_metrics: Callable[[], object] | None = None
         self._claims: set[Claim] = set()  # Those that were told of.
 
     @property
@@ -280,6 +282,10 @@ class Node:
             self._executor,
         )
         housekeeping.start(self._supervisor)
+        if self._values[METRICS_PORT] >= 0:
+            from ottla.node.metrics_server import start_metrics
+
+            self._stop_metrics = start_metrics(self._parts, quorum, broker, server.counters)
         warn_of_other_minimum(self._parts.rules.static, self._feed.image)
         logger.info(
             "node %d of cluster %s serves %s with data in %s",
@@ -302,6 +308,8 @@ class Node:
             self._hang_up()
         elif self._values[CONTROLLED_SHUTDOWN_ENABLE]:
             await stopping.wait("other nodes to take over", self._leave(stopping.left_s))
+        if self._stop_metrics is not None:
+            await self._loop.run_in_executor(self._executor, self._stop_metrics)
         if self._server is not None:
             await self._server.stop_accepting()
         self._replicas.fail(ApiError(ErrorCode.not_leader_or_follower, "the broker stops"))
