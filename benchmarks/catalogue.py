@@ -11,6 +11,7 @@ from benchmarks.scenarios.cluster_produce import cluster_produce
 from benchmarks.scenarios.cluster_start import cluster_start
 from benchmarks.scenarios.consume import consume, consume_raw
 from benchmarks.scenarios.coordinators import commits, many_members, rebalance, transactions
+from benchmarks.scenarios.gateway_queues import gateway_queues
 from benchmarks.scenarios.guests import guests
 from benchmarks.scenarios.latency import latency
 from benchmarks.scenarios.loading import loading
@@ -51,5 +52,8 @@ SUITES: dict[str, dict[str, Scenario]] = {
         "cluster-produce": cluster_produce,
         "cluster-failover": cluster_failover,
         "cluster-partitions": cluster_partitions,
+    },
+    "gateway": {
+        "gateway-queues": gateway_queues,
     },
 }

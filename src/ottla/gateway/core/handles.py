@@ -3,24 +3,32 @@
 A handle names the delivery and is signed, so a gateway keeps nothing about it. Whether the lock
 still holds is for the broker to say: a handle stays the same when its lock is extended.
 
-    version, expiry (s), topic id, partition, offset, delivery count,
-    member id, group, topic (each with its size), signature
+    version, expiry (s), partition, offset, delivery count     one delivery
+    topic id, sizes of the names, member id, group, topic      the same for many
+    signature
 """
 
-import base64
 import binascii
-import hmac
 import struct
 from collections.abc import Iterable
+from functools import lru_cache
+from hashlib import blake2b
+from hmac import compare_digest
 from typing import NamedTuple
 from uuid import UUID
 
 VERSION = 1
 SECRET_BYTES = 32
+SECRET_BYTES_MAX = blake2b.MAX_KEY_SIZE
 SIGNATURE_BYTES = 16
 HANDLE_CHARACTERS_MAX = 2048
 
-_FIXED = struct.Struct(">BI16siqhBBB")
+_DELIVERY = struct.Struct(">BIiqh")
+_QUEUE = struct.Struct(">16sBBB")
+_CONTENT_BYTES_MIN = _DELIVERY.size + _QUEUE.size
+_TO_URL_SAFE = bytes.maketrans(b"+/", b"-_")
+_FROM_URL_SAFE = bytes.maketrans(b"-_+/", b"+/__")  # What is not url-safe is no base64 either.
+_NO_HANDLE = "not a delivery handle of this cluster"
 
 
 class InvalidHandle(ValueError):
@@ -43,70 +51,73 @@ class Signer:
 
     def __init__(self, secrets: Iterable[bytes]) -> None:
         self._secrets = tuple(secrets)
-        if not self._secrets or any(len(secret) < SIGNATURE_BYTES for secret in self._secrets):
-            raise ValueError(f"a secret has at least {SIGNATURE_BYTES} bytes")
+        if not self._secrets or any(
+            not SIGNATURE_BYTES <= len(secret) <= SECRET_BYTES_MAX for secret in self._secrets
+        ):
+            raise ValueError(f"a secret has {SIGNATURE_BYTES} to {SECRET_BYTES_MAX} bytes")
 
     def sign(self, content: bytes) -> bytes:
-        return hmac.digest(self._secrets[0], content, "sha256")[:SIGNATURE_BYTES]
+        return _signature(self._secrets[0], content)
 
     def verify(self, content: bytes, signature: bytes) -> bool:
-        return any(
-            hmac.compare_digest(hmac.digest(secret, content, "sha256")[:SIGNATURE_BYTES], signature)
-            for secret in self._secrets
-        )
+        for secret in self._secrets:
+            if compare_digest(_signature(secret, content), signature):
+                return True
+        return False
 
     def seal(self, handle: Handle) -> str:
         """The handle as consumers see it: url-safe text."""
-        member_id, group, topic = (
-            handle.member_id.encode(),
-            handle.group.encode(),
-            handle.topic.encode(),
+        topic, topic_id, partition, offset, group, count, member_id, expires_s = handle
+        content = _DELIVERY.pack(VERSION, expires_s, partition, offset, count) + _pack_queue(
+            topic, topic_id, group, member_id
         )
-        fixed = _FIXED.pack(
-            VERSION,
-            handle.expires_s,
-            handle.topic_id.bytes,
-            handle.partition,
-            handle.offset,
-            handle.delivery_count,
-            len(member_id),
-            len(group),
-            len(topic),
-        )
-        content = b"".join((fixed, member_id, group, topic))
-        sealed = base64.urlsafe_b64encode(content + self.sign(content))
-        return sealed.rstrip(b"=").decode("ascii")
+        sealed = binascii.b2a_base64(content + self.sign(content), newline=False)
+        return sealed.translate(_TO_URL_SAFE).rstrip(b"=").decode("ascii")
 
     def open(self, text: str, now_s: float) -> Handle:
         """InvalidHandle for what no gateway of this cluster signed."""
         sealed = _decode(text)
         content, signature = sealed[:-SIGNATURE_BYTES], sealed[-SIGNATURE_BYTES:]
-        if len(content) < _FIXED.size or not self.verify(content, signature):
-            raise InvalidHandle("not a delivery handle of this cluster")
-        version, expires_s, topic_id, partition, offset, count, *sizes = _FIXED.unpack_from(content)
+        if len(content) < _CONTENT_BYTES_MIN or not self.verify(content, signature):
+            raise InvalidHandle(_NO_HANDLE)
+        version, expires_s, partition, offset, count = _DELIVERY.unpack_from(content)
         if version != VERSION:
             raise InvalidHandle(f"a delivery handle of version {version}")
         if expires_s < now_s:
             raise InvalidHandle("the delivery handle is too old; receive the record again")
-        names = content[_FIXED.size :]
-        member_end = sizes[0]
-        group_end = member_end + sizes[1]
-        return Handle(
-            topic=names[group_end:].decode(),
-            topic_id=UUID(bytes=topic_id),
-            partition=partition,
-            offset=offset,
-            group=names[member_end:group_end].decode(),
-            delivery_count=count,
-            member_id=names[:member_end].decode(),
-            expires_s=expires_s,
-        )
+        topic, topic_id, group, member_id = _unpack_queue(content[_DELIVERY.size :])
+        return Handle(topic, topic_id, partition, offset, group, count, member_id, expires_s)
+
+
+def _signature(secret: bytes, content: bytes) -> bytes:
+    """BLAKE2b with a key, which is a MAC, at a third of the cost of HMAC-SHA256 in Python."""
+    return blake2b(content, key=secret, digest_size=SIGNATURE_BYTES).digest()
+
+
+@lru_cache(maxsize=4096)
+def _pack_queue(topic: str, topic_id: UUID, group: str, member_id: str) -> bytes:
+    names = member_id.encode(), group.encode(), topic.encode()
+    return _QUEUE.pack(topic_id.bytes, *map(len, names)) + b"".join(names)
+
+
+@lru_cache(maxsize=4096)
+def _unpack_queue(content: bytes) -> tuple[str, UUID, str, str]:
+    topic_id, member_size, group_size, _ = _QUEUE.unpack_from(content)
+    names = content[_QUEUE.size :]
+    group_end = member_size + group_size
+    return (
+        names[group_end:].decode(),
+        UUID(bytes=topic_id),
+        names[member_size:group_end].decode(),
+        names[:member_size].decode(),
+    )
 
 
 def _decode(text: str) -> bytes:
     if len(text) > HANDLE_CHARACTERS_MAX:
-        raise InvalidHandle("not a delivery handle of this cluster")
+        raise InvalidHandle(_NO_HANDLE)
     try:
-        return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-    except (binascii.Error, ValueError):
-        raise InvalidHandle("not a delivery handle of this cluster") from None
+        encoded = text.encode("ascii").translate(_FROM_URL_SAFE)
+        return binascii.a2b_base64(encoded + b"=" * (-len(encoded) % 4), strict_mode=True)
+    except (binascii.Error, UnicodeEncodeError):
+        raise InvalidHandle(_NO_HANDLE) from None

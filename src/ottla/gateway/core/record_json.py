@@ -17,6 +17,8 @@ from ottla.records.builder import Headers, Record
 
 HEADERS_MAX = 1_000
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
 _INT64_MAX = (1 << 63) - 1
 _INT32_MAX = (1 << 31) - 1
 
@@ -54,7 +56,7 @@ def encode_record(topic: str, partition: int, record: Record) -> bytes:
 
 
 def encode(data: object) -> bytes:
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode()
+    return _ENCODER.encode(data).encode()
 
 
 def record_from_json(data: object) -> NewRecord:

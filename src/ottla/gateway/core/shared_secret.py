@@ -11,6 +11,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
@@ -71,7 +72,7 @@ class SharedSigner:
 
     def _find(self) -> list[bytes]:
         if self._secret_file is not None:
-            return [self._secret_file.read_bytes().strip()]
+            return [sha256(self._secret_file.read_bytes().strip()).digest()]
         with Cluster(
             self._bootstrap_servers,
             client_id="ottla-gateway",

@@ -1,0 +1,80 @@
+"""Receive and acknowledge over HTTP, through one gateway before one broker."""
+
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from benchmarks import processes
+from benchmarks.bench import READY_SECONDS_MAX, Bench, run_load
+from benchmarks.peers.peer import Flush, Server
+from benchmarks.results import SUBJECT, Better, Row
+
+CONNECTIONS: Final = 64
+BATCH: Final = 10
+VALUE_SIZE: Final = 1_000
+MESSAGES: Final = 100_000
+
+
+def gateway_queues(bench: Bench) -> None:
+    """At least 10,000 messages a second; also how much of its processor the gateway needs."""
+    count = MESSAGES if bench.effort.heavy else MESSAGES // 10
+    label = f"receive + ack, {CONNECTIONS} connections, batches of {BATCH}, {VALUE_SIZE} B"
+    speed = Row("gateway queue", label, "messages/s", Better.HIGHER)
+    cost = Row("gateway queue", f"{label}, gateway alone", "messages/CPU s", Better.HIGHER)
+    peer = next(peer for peer in bench.peers if peer.name == SUBJECT)
+    server = bench.server(peer, Flush.ACK)
+    with running_gateway(bench, server) as (url, pid):
+        for _ in range(bench.effort.rounds):
+            with bench.topic(server, Flush.ACK, partitions=4) as topic:
+                run_load(
+                    "confluent_produce",
+                    address=server.address,
+                    topic=topic,
+                    value_size=VALUE_SIZE,
+                    count=count,
+                )
+                before = processes.processor_seconds(pid)
+                outcome = run_load(
+                    "http_queue",
+                    url=url,
+                    topic=topic,
+                    count=count,
+                    connections=CONNECTIONS,
+                    batch=BATCH,
+                )
+                used = processes.processor_seconds(pid) - before
+            bench.results.record(speed, SUBJECT, outcome["messages_per_second"])
+            bench.results.record(cost, SUBJECT, outcome["messages"] / used)
+    bench.say(f"gateway queue: {label}")
+
+
+@contextmanager
+def running_gateway(bench: Bench, server: Server) -> Iterator[tuple[str, int]]:
+    """The address and the process id of a gateway before the server."""
+    port = processes.free_port()
+    log = Path(bench.directory) / f"gateway-{port}.log"
+    command = [sys.executable, "-m", "ottla", "gateway", "--bootstrap-server", server.address]
+    process = processes.spawn([*command, "--port", str(port)], log)
+    try:
+        url = f"http://127.0.0.1:{port}"
+        deadline = time.monotonic() + READY_SECONDS_MAX
+        while not _is_ready(url):
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"the gateway did not start: {log.read_text()}")
+            time.sleep(0.05)
+        yield url, process.pid
+    finally:
+        processes.stop(process)
+
+
+def _is_ready(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{url}/ready", timeout=10) as answer:
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False

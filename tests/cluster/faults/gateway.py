@@ -1,0 +1,349 @@
+"""Gateways and brokers killed while clients publish, receive, acknowledge and delay over HTTP.
+
+    python -m tests.cluster.faults.gateway --minutes 10
+
+Three gateways stand before three nodes; every few seconds one of the six is killed (SIGKILL) and
+started again. Clients take any gateway for any call. At the end everything that was acknowledged as
+published must have been delivered and acknowledged, nothing may have come again after the
+acknowledgement of it was confirmed, and nothing before its delay was over.
+"""
+
+import argparse
+import itertools
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any, Final, NamedTuple, Self
+
+import httpx
+from confluent_kafka.admin import AdminClient, NewTopic
+from tests.cluster.processes import ClusterProcesses, wait_until
+from tests.gateway.gateway_process import GatewayProcess
+
+TOPIC: Final = "tasks"
+GROUP: Final = "workers"
+PARTITIONS: Final = 3
+GATEWAYS: Final = 3
+PUBLISHERS: Final = 3
+CONSUMERS: Final = 6
+BATCH: Final = 10
+LOCK_S: Final = 5.0
+DELAY_MS_MAX: Final = 3_000
+PUBLISH_PAUSE_S: Final = 0.01
+QUEUE: Final = f"/queues/{TOPIC}/{GROUP}"
+COUNT_TO_SETTLE: Final = 3  # A record that was delivered so often is acknowledged.
+CLOCK_S: Final = 0.002  # Brokers count in milliseconds.
+ANSWER_S: Final = 90.0
+SETTLE_S: Final = 600.0
+COUNT_LIMIT_KEY: Final = "group.share.delivery.count.limit"
+COUNT_LIMIT: Final = 10  # More than kills, releases and forgotten locks of one record add up to.
+
+
+class Delivered(NamedTuple):
+    name: str  # Of the message, as its publisher calls it.
+    place: tuple[int, int]  # Partition and offset; a message that was sent twice has two.
+    count: int
+    handle: str
+
+    @classmethod
+    def of(cls, shown: dict[str, Any]) -> Self:
+        place = shown["partition"], shown["offset"]
+        return cls(shown["value"], place, shown["delivery_count"], shown["delivery"])
+
+
+class Acked(NamedTuple):
+    """A confirmed acknowledgement."""
+
+    count: int
+    at_s: float
+
+
+@dataclass
+class History:
+    """What clients were told. Times are of the wall clock, as the brokers' are."""
+
+    published: set[str] = field(default_factory=set)
+    deliver_at_s: dict[str, float] = field(default_factory=dict)  # By name.
+    released_until_s: dict[tuple[int, int], float] = field(default_factory=dict)
+    acked: dict[tuple[int, int], Acked] = field(default_factory=dict)
+    settled: set[str] = field(default_factory=set)  # Names of what may be acknowledged.
+    deliveries_count: int = 0
+    delays_count: int = 0
+    findings: list[str] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def missing(self) -> set[str]:
+        with self.lock:
+            return self.published - self.settled
+
+    def on_published(self, name: str) -> None:
+        with self.lock:
+            self.published.add(name)
+
+    def on_delayed(self, name: str, until_s: float) -> None:
+        with self.lock:
+            self.deliver_at_s[name] = until_s
+            self.delays_count += 1
+
+    def on_released(self, delivered: Delivered, until_s: float) -> None:
+        with self.lock:
+            self.released_until_s[delivered.place] = until_s
+            self.delays_count += 1
+
+    def on_delivered(self, delivered: Delivered, asked_s: float) -> None:
+        now_s = time.time()
+        name, place, count, _ = delivered
+        with self.lock:
+            self.deliveries_count += 1
+            until_s = max(self.released_until_s.pop(place, 0.0), self.deliver_at_s.get(name, 0.0))
+            if until_s - now_s > CLOCK_S:
+                self.findings.append(f"{name} came {until_s - now_s:.3f} s too early")
+            acked = self.acked.get(place)
+            # A delivery that was made before may be late; that is none too many.
+            if acked is not None and (count > acked.count or asked_s > acked.at_s):
+                self.findings.append(
+                    f"{name} came again (delivery {count}), after the acknowledgement of delivery"
+                    f" {acked.count} had been confirmed"
+                )
+
+    def on_acked(self, delivered: Delivered) -> None:
+        with self.lock:
+            self.acked[delivered.place] = Acked(delivered.count, time.time())
+
+    def on_acking(self, done: Iterable[Delivered]) -> None:
+        """Whether or not a confirmation comes, they may be done with."""
+        with self.lock:
+            self.settled |= {each.name for each in done}
+
+
+class Client(threading.Thread):
+    """Calls any gateway; one that fails is left for another."""
+
+    def __init__(self, name: str, gateways: list[GatewayProcess], seed: int) -> None:
+        super().__init__(name=name, daemon=True)
+        self.failure: BaseException | None = None
+        self._random = Random(seed)
+        self._clients = [httpx.Client(base_url=each.url, timeout=ANSWER_S) for each in gateways]
+        self._ending = threading.Event()
+
+    def end(self) -> None:
+        self._ending.set()
+
+    def run(self) -> None:
+        try:
+            while not self._ending.is_set():
+                self.turn()
+        except BaseException as error:
+            self.failure = error
+
+    def turn(self) -> None:
+        raise NotImplementedError
+
+    def post(self, path: str, **options: Any) -> httpx.Response | None:
+        """None if nobody knows what came of it."""
+        try:
+            response = self._random.choice(self._clients).post(path, **options)
+        except httpx.TransportError:
+            time.sleep(0.05)
+            return None
+        if response.status_code in {429, 503}:
+            time.sleep(0.05)
+            return None
+        assert response.status_code < 300, f"{path}: {response.status_code} {response.text}"
+        return response
+
+
+class Publisher(Client):
+    def __init__(
+        self, gateways: list[GatewayProcess], history: History, number: int, seed: int
+    ) -> None:
+        super().__init__(f"publisher {number}", gateways, seed)
+        self._history = history
+        self._names: Iterator[str] = (f"{number}-{index}" for index in itertools.count())
+
+    def turn(self) -> None:
+        name = next(self._names)
+        headers = {}
+        if self._random.random() < 0.1:
+            until_ms = int(time.time() * 1000) + self._random.randint(500, DELAY_MS_MAX)
+            headers = {"Deliver-At": str(until_ms)}
+            self._history.on_delayed(name, until_ms / 1000)
+        path = f"/topics/{TOPIC}/records?key={name}"
+        if self.post(path, content=name.encode(), headers=headers) is not None:
+            self._history.on_published(name)
+        time.sleep(PUBLISH_PAUSE_S)
+
+
+class Consumer(Client):
+    def __init__(
+        self, gateways: list[GatewayProcess], history: History, number: int, seed: int
+    ) -> None:
+        super().__init__(f"consumer {number}", gateways, seed)
+        self._history = history
+        self.is_idle = False  # It got nothing when it last asked.
+        self.draws_lots = True  # Whether it releases and forgets some of what it gets.
+
+    def turn(self) -> None:
+        asked_s = time.time()
+        body = {"max": BATCH, "wait": 2, "lock": LOCK_S}
+        response = self.post(f"{QUEUE}:receive", json=body)
+        if response is None:
+            return
+        done: list[Delivered] = []
+        self.is_idle = not response.json()["deliveries"]
+        for shown in response.json()["deliveries"]:
+            delivered = Delivered.of(shown)
+            self._history.on_delivered(delivered, asked_s)
+            draws = self.draws_lots and delivered.count < COUNT_TO_SETTLE
+            lot = self._random.random() if draws else 1.0
+            if lot < 0.1:
+                self._release(delivered)
+            elif lot > 0.12:  # The others are forgotten: their locks end.
+                done.append(delivered)
+        if done:
+            self._acknowledge(done)
+
+    def _release(self, delivered: Delivered) -> None:
+        delay_s = self._random.uniform(0.1, DELAY_MS_MAX / 1000)
+        sent_s = time.time()
+        body = {"deliveries": [delivered.handle], "delay": delay_s}
+        response = self.post(f"{QUEUE}:nack", json=body)
+        if response is not None and response.json()["results"][0]["status"] == "done":
+            self._history.on_released(delivered, sent_s + delay_s)
+
+    def _acknowledge(self, done: list[Delivered]) -> None:
+        body = {"deliveries": [each.handle for each in done]}
+        self._history.on_acking(done)
+        response = self.post(f"{QUEUE}:ack", json=body)
+        if response is None:
+            return
+        for delivered, result in zip(done, response.json()["results"], strict=True):
+            if result["status"] == "done":
+                self._history.on_acked(delivered)
+
+
+class GatewayTrial:
+    def __init__(self, directory: Path, seed: int, say: Callable[[str], None]) -> None:
+        self.history = History()
+        self.kills: Counter[str] = Counter()
+        self._directory = directory
+        self._seed = seed
+        self._random = Random(seed)
+        self._say = say
+
+    def run(self, seconds: float) -> list[str]:
+        """What was found wrong."""
+        with ExitStack() as stack:
+            cluster = stack.enter_context(
+                ClusterProcesses(self._directory, 3, "--set", f"{COUNT_LIMIT_KEY}={COUNT_LIMIT}")
+            )
+            cluster.wait_for_voters(1, 2, 3)
+            create_topic(cluster.bootstrap)
+            gateways = [
+                stack.enter_context(GatewayProcess(self._directory, cluster.bootstrap))
+                for _ in range(GATEWAYS)
+            ]
+            self._run(cluster, gateways, seconds)
+        return self.history.findings
+
+    def _run(
+        self, cluster: ClusterProcesses, gateways: list[GatewayProcess], seconds: float
+    ) -> None:
+        history = self.history
+        publishers = [
+            Publisher(gateways, history, number, self._seed + number)
+            for number in range(PUBLISHERS)
+        ]
+        consumers = [
+            Consumer(gateways, history, number, self._seed + 100 + number)
+            for number in range(CONSUMERS)
+        ]
+        for client in (*publishers, *consumers):
+            client.start()
+        wait_until(lambda: bool(history.acked), "the first acknowledgement")
+        end_s = time.monotonic() + seconds
+        while time.monotonic() < end_s:
+            self._disturb(cluster, gateways)
+        for publisher in publishers:
+            publisher.end()
+        for consumer in consumers:
+            consumer.draws_lots = False
+        self._settle(consumers)
+        for client in (*publishers, *consumers):
+            client.end()
+        for client in (*publishers, *consumers):
+            client.join(ANSWER_S)
+            if client.failure is not None:
+                history.findings.append(f"{client.name}: {client.failure!r}")
+        history.findings += [f"{name} was lost" for name in sorted(history.missing)[:20]]
+
+    def _disturb(self, cluster: ClusterProcesses, gateways: list[GatewayProcess]) -> None:
+        time.sleep(self._random.uniform(0.2, 3.0))
+        if self._random.random() < 0.5:
+            number = self._random.randrange(len(gateways))
+            self.kills["gateway"] += 1
+            gateways[number].kill()
+            time.sleep(self._random.uniform(0.0, 2.0))
+            gateways[number].start()
+        else:
+            node_id = self._random.choice(cluster.ids)
+            self.kills["broker"] += 1
+            cluster.kill(node_id)
+            time.sleep(self._random.uniform(0.0, 3.0))
+            cluster.restart(node_id)
+        self._say(self.summary())
+
+    def _settle(self, consumers: list[Consumer]) -> None:
+        """Until nothing comes any more: every lock and every delay has ended."""
+        deadline_s = time.monotonic() + SETTLE_S
+        quiet_s = time.monotonic()
+        while time.monotonic() < deadline_s:
+            if self.history.missing or not all(consumer.is_idle for consumer in consumers):
+                quiet_s = time.monotonic()
+            if time.monotonic() > quiet_s + LOCK_S + DELAY_MS_MAX / 1000:
+                return
+            if any(consumer.failure is not None for consumer in consumers):
+                return
+            time.sleep(0.1)
+
+    def summary(self) -> str:
+        history = self.history
+        return (
+            f"{self.kills['gateway']} gateways and {self.kills['broker']} brokers killed,"
+            f" {len(history.published)} messages published, {history.deliveries_count} deliveries,"
+            f" {history.delays_count} delays, {len(history.acked)} acknowledged,"
+            f" {len(history.findings)} findings"
+        )
+
+
+def create_topic(bootstrap: str) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    config = {"min.insync.replicas": "2", "delivery.delay.enable": "true"}
+    admin.create_topics([NewTopic(TOPIC, PARTITIONS, 3, config=config)])[TOPIC].result(ANSWER_S)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--seed", type=int, default=time.time_ns() % 100_000)
+    arguments = parser.parse_args()
+    print(f"seed {arguments.seed}", flush=True)
+    directory = Path(tempfile.mkdtemp(prefix="ottla-gateways-"))
+    trial = GatewayTrial(directory, arguments.seed, lambda line: print(line, flush=True))
+    findings = trial.run(arguments.minutes * 60)
+    print(f"the logs are in {directory}")
+    print(trial.summary())
+    print("\n".join(findings) or "everything came, nothing came again, nothing came early")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
