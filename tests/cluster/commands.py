@@ -2,23 +2,16 @@
 
 import json
 import subprocess
-import sys
 from typing import Any
 
 from tests.cli.command import environment
 from tests.cluster.processes import ClusterProcesses
+from tests.fork_server import run_forked
 
 
 def ottla(cluster: ClusterProcesses, *arguments: str) -> "subprocess.CompletedProcess[str]":
     awake = ",".join(cluster.bootstrap_of(node_id) for node_id in cluster.awake)
-    return subprocess.run(
-        [sys.executable, "-m", "ottla", *arguments],
-        env=environment(awake),
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    return run_forked("ottla", arguments, environment(awake), timeout=300)
 
 
 def done(cluster: ClusterProcesses, *arguments: str) -> str:

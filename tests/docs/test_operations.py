@@ -5,10 +5,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.broker_process import REPOSITORY
 from tests.cli.command import environment
 from tests.docs.blocks import Step, matches, steps_of
 from tests.docs.shell import Shell
+from tests.fork_server import REPOSITORY
 from tests.ports import ReservedPort
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(1200)]

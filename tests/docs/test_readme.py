@@ -4,9 +4,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.broker_process import REPOSITORY, BrokerProcess
+from tests.broker_process import BrokerProcess
 from tests.cli.command import environment
 from tests.docs.blocks import run, steps_of
+from tests.fork_server import REPOSITORY
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(1200)]
 

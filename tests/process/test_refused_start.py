@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 from tests.broker_process import BrokerProcess
-from tests.cli.command import start_ottla
+from tests.cli.command import environment
 from tests.clients.requests import metadata
 from tests.clients.wire import Wire
+from tests.fork_server import run_forked
 from tests.ports import ReservedPort
 
 TIMEOUT_S = 90
@@ -17,13 +18,12 @@ FAILED, USAGE = 1, 2
 
 def refusal(*arguments: str | Path) -> tuple[int, str]:
     """The exit code and the one line that was written for the operator."""
-    with start_ottla("serve", *arguments) as command:
-        _, errors = command.communicate(timeout=TIMEOUT_S)
-    lines = errors.decode().splitlines()
-    said = [line for line in lines if line.startswith("ottla: ")]
-    assert len(said) == 1, lines
-    assert "Traceback" not in errors.decode()
-    return command.returncode, said[0]
+    words = ["serve", *map(str, arguments)]
+    ended = run_forked("ottla", words, environment(), timeout=TIMEOUT_S)
+    said = [line for line in ended.stderr.splitlines() if line.startswith("ottla: ")]
+    assert len(said) == 1, ended.stderr
+    assert "Traceback" not in ended.stderr
+    return ended.returncode, said[0]
 
 
 def test_a_second_process_on_the_same_directory(running: BrokerProcess) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pyspark.sql.datasource import DataSourceReader, EqualTo, GreaterThanOrEqual, LessThan
 from pyspark.sql.types import StringType, StructField, StructType
-from tests.broker_process import REPOSITORY
 from tests.client.topics import create_topic
+from tests.fork_server import REPOSITORY
 from tests.pyspark_ottla.rows import HOUR_MS, delete_records, ranges, read_all, schema, write
 
 from ottla.client.wire.cluster import Cluster, TopicPartition

@@ -3,7 +3,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.broker_process import REPOSITORY
+from tests.fork_server import REPOSITORY
 
 from pyspark_ottla import java
 from pyspark_ottla.java import JavaNotFound, find_java, use_java

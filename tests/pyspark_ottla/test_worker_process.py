@@ -5,7 +5,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from tests.broker_process import REPOSITORY
+from tests.fork_server import REPOSITORY
 
 FROZEN = """
 import gc

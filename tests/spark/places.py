@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.broker_process import REPOSITORY
+from tests.fork_server import REPOSITORY
 
 from pyspark_ottla.java import find_java
 from pyspark_ottla.python import wrap_python

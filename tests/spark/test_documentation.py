@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.broker_process import REPOSITORY, BrokerProcess
+from tests.broker_process import BrokerProcess
 from tests.cli.command import environment
 from tests.docs.blocks import matches, run, steps_of
+from tests.fork_server import REPOSITORY
 
 
 def test_the_blocks_do_what_they_show(

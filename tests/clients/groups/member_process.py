@@ -8,8 +8,8 @@ It is missed soon. With the protocol of KIP-848 that is not for the client to sa
 import subprocess
 import sys
 
-from tests.broker_process import REPOSITORY
 from tests.clients.groups.members import POLLERS
+from tests.fork_server import REPOSITORY
 
 SESSION_TIMEOUT_MS = 3_000
 SHORT_SESSION: dict[str, dict[str, int]] = {

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pyarrow.dataset
 import pytest
-from tests.broker_process import REPOSITORY, BrokerProcess
+from tests.broker_process import BrokerProcess
 from tests.cli.command import start_ottla
 from tests.client.topics import create_topic
+from tests.fork_server import REPOSITORY
 from tests.pyspark_ottla.rows import write
 from tests.pyspark_ottla.sink.written import values
 from tests.spark.places import Place

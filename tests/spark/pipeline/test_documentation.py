@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.broker_process import REPOSITORY, BrokerProcess
+from tests.broker_process import BrokerProcess
 from tests.cli.command import environment
 from tests.client.topics import create_topic
 from tests.docs.blocks import FENCE, matches, run, steps_of
+from tests.fork_server import REPOSITORY
 
 from ottla.client.wire.cluster import Cluster
 from pyspark_ottla.pipeline.file import load_pipeline

@@ -10,8 +10,9 @@ from typing import Any
 
 import deltalake
 import pytest
-from tests.broker_process import REPOSITORY, BrokerProcess
+from tests.broker_process import BrokerProcess
 from tests.client.topics import create_topic
+from tests.fork_server import REPOSITORY
 from tests.pyspark_ottla.rows import write
 from tests.pyspark_ottla.sink.written import records, values
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from benchmarks.peers.kafka import VERSION, Kafka
 from benchmarks.peers.peer import Flush, Unavailable, spawn_server
-from tests.broker_process import REPOSITORY
+from tests.fork_server import REPOSITORY
 from tests.pyspark_ottla.sink.written import values
 from tests.spark import copied
 from tests.spark.places import Place

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.broker_process import REPOSITORY, BrokerProcess
+from tests.broker_process import BrokerProcess
 from tests.cli.command import environment
 from tests.docs import blocks
+from tests.fork_server import REPOSITORY
 
 START_TIMEOUT_S = 600  # Some of the commands start Spark.
 

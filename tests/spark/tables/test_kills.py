@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.broker_process import REPOSITORY
 from tests.client.topics import create_topic
+from tests.fork_server import REPOSITORY
 from tests.pyspark_ottla.rows import write
 from tests.pyspark_ottla.tables.written import parquet_files, read
 from tests.spark.tables.kill_driver import NEVER, POINTS

@@ -1,0 +1,231 @@
+"""Python programs that start in milliseconds: a process that has imported the broker forks them.
+
+Most of what a broker takes to start is reading its modules, and the tests start hundreds. The
+server is one process for each process of tests. It has no threads, opens nothing and ends with the
+tests; a child is a process of its own, with the arguments, the environment and the standard streams
+it was asked for, and runs `python -m MODULE` as that would. `tests/cli` and `tests/docs` start the
+command itself.
+"""
+
+import atexit
+import contextlib
+import functools
+import gc
+import importlib
+import json
+import os
+import resource
+import runpy
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+REPOSITORY = Path(__file__).parents[1]
+PRELOADED = ("ottla.cli.main", "ottla.cli.serve", "ottla.node.serve")
+_REQUEST_BYTES_MAX = 1 << 20
+_ANSWER = struct.Struct(">i")  # The process id, and later how it ended, as Popen tells it.
+
+
+class ForkedProcess:
+    """What the tests use of `subprocess.Popen`."""
+
+    def __init__(
+        self,
+        module: str,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        stdout: int,
+        stderr: int,
+        *,
+        open_files_max: int | None = None,
+    ) -> None:
+        """The process is killed with the server, which ends with this process."""
+        request = {
+            "module": module,
+            "arguments": list(arguments),
+            "environment": dict(environment),
+            "directory": str(Path.cwd()),
+            "open_files_max": open_files_max,
+        }
+        self._answers, theirs = socket.socketpair()
+        with theirs:
+            _server().send(json.dumps(request).encode(), [stdout, stderr, theirs.fileno()])
+        self.pid = self._next_answer()
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        if self.returncode is None and select.select([self._answers], [], [], 0)[0]:
+            self._take_end()
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self.returncode is None:
+            if not select.select([self._answers], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired("forked", timeout or 0)
+            self._take_end()
+        assert self.returncode is not None
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def _take_end(self) -> None:
+        self.returncode = self._next_answer()
+        self._answers.close()
+
+    def _next_answer(self) -> int:
+        answer = self._answers.recv(_ANSWER.size, socket.MSG_WAITALL)
+        assert len(answer) == _ANSWER.size, "the fork server has ended"
+        return int(_ANSWER.unpack(answer)[0])
+
+
+def run_forked(
+    module: str, arguments: Sequence[str], environment: Mapping[str, str], *, timeout: float
+) -> "subprocess.CompletedProcess[str]":
+    """As `subprocess.run` with captured text."""
+    with tempfile.TemporaryFile("w+") as stdout, tempfile.TemporaryFile("w+") as stderr:
+        process = ForkedProcess(module, arguments, environment, stdout.fileno(), stderr.fileno())
+        try:
+            code = process.wait(timeout)
+        finally:
+            process.kill()
+        stdout.seek(0)
+        stderr.seek(0)
+        command = [module, *arguments]
+        return subprocess.CompletedProcess(command, code, stdout.read(), stderr.read())
+
+
+class _Server:
+    def __init__(self) -> None:
+        self._requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._lock = threading.Lock()
+        path = f"{REPOSITORY / 'src'}:{REPOSITORY}"
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.fork_server", str(theirs.fileno())],
+                cwd=REPOSITORY,
+                env={**os.environ, "PYTHONPATH": path},
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+            )
+        atexit.register(self._end)
+
+    def send(self, request: bytes, descriptors: Sequence[int]) -> None:
+        with self._lock:
+            socket.send_fds(self._requests, [request], descriptors)
+
+    def _end(self) -> None:
+        self._requests.close()
+        self._process.wait()
+
+
+@functools.cache
+def _server() -> _Server:
+    return _Server()
+
+
+# In the server.
+
+
+class _Children:
+    def __init__(self, requests: socket.socket) -> None:
+        self._requests = requests
+        self._running: dict[int, tuple[int, int]] = {}  # By pidfd: process id, where to tell.
+
+    def serve(self) -> None:
+        """Until the tests end."""
+        while True:
+            ready, _, _ = select.select([self._requests, *self._running], [], [])
+            for descriptor in ready:
+                if descriptor is not self._requests:
+                    self._bury(descriptor)
+            if self._requests in ready:
+                data, descriptors, _, _ = socket.recv_fds(self._requests, _REQUEST_BYTES_MAX, 3)
+                if not data:
+                    return
+                self._fork(json.loads(data), descriptors)
+
+    def kill(self) -> None:
+        for pid, _ in self._running.values():
+            os.kill(pid, signal.SIGKILL)
+
+    def _fork(self, request: dict[str, Any], descriptors: Sequence[int]) -> None:
+        stdout, stderr, answers = descriptors
+        pid = os.fork()
+        if not pid:
+            self._requests.close()
+            for pidfd, (_, other) in self._running.items():
+                os.close(pidfd)
+                os.close(other)
+            self._running.clear()
+            os.close(answers)
+            _become(request, stdout, stderr)
+        os.close(stdout)
+        os.close(stderr)
+        self._running[os.pidfd_open(pid)] = pid, answers
+        _tell(answers, pid)
+
+    def _bury(self, pidfd: int) -> None:
+        pid, answers = self._running.pop(pidfd)
+        _, status = os.waitpid(pid, 0)
+        _tell(answers, os.waitstatus_to_exitcode(status))
+        os.close(pidfd)
+        os.close(answers)
+
+
+def _tell(descriptor: int, number: int) -> None:
+    with contextlib.suppress(BrokenPipeError):  # Nobody waits for it.
+        os.write(descriptor, _ANSWER.pack(number))
+
+
+def _become(request: dict[str, Any], stdout: int, stderr: int) -> NoReturn:
+    _take_streams(stdout, stderr)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    os.chdir(request["directory"])
+    files_max = request["open_files_max"]
+    if files_max is not None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files_max, files_max))
+    gc.unfreeze()
+    sys.argv = [request["module"], *request["arguments"]]
+    runpy.run_module(request["module"], run_name="__main__", alter_sys=True)
+    sys.exit()
+
+
+def _take_streams(stdout: int, stderr: int) -> None:
+    for descriptor, number in ((stdout, 1), (stderr, 2)):
+        os.dup2(descriptor, number)
+    for descriptor in {stdout, stderr} - {1, 2}:
+        os.close(descriptor)
+
+
+def main() -> None:
+    requests = socket.socket(fileno=int(sys.argv[1]))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for module in PRELOADED:
+        importlib.import_module(module)
+    gc.collect()
+    gc.freeze()
+    children = _Children(requests)
+    try:
+        children.serve()
+    finally:
+        children.kill()
+
+
+if __name__ == "__main__":
+    main()
