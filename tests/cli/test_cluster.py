@@ -128,3 +128,13 @@ def test_an_option_that_is_wrong_ends_the_command(port: int, tmp_path: Path) -> 
         _, log = cluster.communicate(timeout=TIMEOUT_S)
         assert cluster.returncode == 2
         assert b"no.such.key" in log
+
+
+def test_shards_without_a_usable_directory_end_with_the_cause(port: int, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    arguments = ("--shards", "2", "--port", str(port), "--data", tmp_path / "file")
+    with running("serve", *arguments) as shards:
+        _, log = shards.communicate(timeout=TIMEOUT_S)
+    assert shards.returncode == 2, log.decode()
+    assert log.count(b"ottla: cannot keep data in ") == 2
+    assert log.count(b"not a directory") == 2

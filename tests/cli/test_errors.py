@@ -273,7 +273,7 @@ def test_a_node_whose_directory_cannot_be(
     (tmp_path / "file").touch()
     monkeypatch.chdir(tmp_path)
     outcome = ottla("serve", "--port", "0", "--data", directory)
-    assert (outcome.exit_code, outcome.output) == (1, "")
+    assert (outcome.exit_code, outcome.output) == (2, "")
     assert "Traceback" not in outcome.errors
     last = outcome.errors.splitlines()[-1]
     assert last.startswith("ottla: cannot keep data in ")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.broker_process import BrokerProcess
 from tests.cluster.conftest import StartCluster
-from tests.cluster.processes import HASTY, wait_until
+from tests.cluster.processes import wait_until
 
 pytestmark = pytest.mark.process
 
@@ -75,9 +75,10 @@ def test_a_directory_of_another_cluster_is_refused(
 
 def test_an_id_that_is_taken_is_refused(start_cluster: StartCluster, tmp_path: Path) -> None:
     cluster = start_cluster(1)
-    node = process(tmp_path / "a", "--id", "1", "--join", cluster.bootstrap, *HASTY)
+    forever = ("--set", "broker.session.timeout.ms=3600000")  # No session is waited for.
+    node = process(tmp_path / "a", "--id", "1", "--join", cluster.bootstrap, *forever)
     assert exit_of(node) == 1
-    assert "node id 1 is taken by a node that is alive" in node.log_text()
+    assert f"node id 1 is taken by the node at {cluster.bootstrap}" in node.log_text()
 
 
 def test_a_join_that_was_cut_short_does_not_begin_a_cluster(

@@ -3,6 +3,8 @@
 import pytest
 from confluent_kafka import KafkaError
 from confluent_kafka.admin import AdminClient, NewTopic
+from kio.schema.api_versions.v3.request import ApiVersionsRequest
+from tests.clients.wire import Wire
 from tests.cluster.clients import TIMEOUT_S, changed
 from tests.cluster.conftest import StartCluster
 from tests.cluster.processes import HASTY, PATIENT, ClusterProcesses, wait_until
@@ -24,6 +26,16 @@ def topics(cluster: ClusterProcesses, node_id: int) -> set[str]:
     """As that node knows them."""
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_of(node_id)})
     return set(admin.list_topics(timeout=TIMEOUT_S).topics)
+
+
+def tells_its_versions(bootstrap: str) -> bool:
+    """Whether a node that serves no clients yet lets them find out what it speaks."""
+    request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+    try:
+        with Wire(bootstrap) as wire:
+            return bool(wire.call(request).api_keys)
+    except ConnectionRefusedError:
+        return False
 
 
 def test_three_nodes_form_a_quorum_and_any_takes_changes(start_cluster: StartCluster) -> None:
@@ -109,8 +121,10 @@ def test_all_nodes_come_back_after_all_were_killed(start_cluster: StartCluster) 
     create_topic(cluster, "kept")
     for node_id in cluster.ids:
         cluster.kill(node_id)
-    for node_id in cluster.ids:
-        cluster.restart(node_id, wait=False)
+    cluster.restart(1, wait=False)
+    wait_until(lambda: tells_its_versions(cluster.bootstrap_of(1)), "an answer of the first alone")
+    cluster.restart(2, wait=False)
+    cluster.restart(3, wait=False)
     for node_id in cluster.ids:
         cluster.node(node_id).wait_until_ready()
         wait_until(lambda node_id=node_id: "kept" in topics(cluster, node_id))

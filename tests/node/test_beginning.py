@@ -19,8 +19,9 @@ from ottla.network.peers import Address, Peers, PeerUnreachable
 from ottla.node.beginning import CLAIMED, LOOPBACK_WAIT_S, WAIT_S, is_loopback, listening_s
 from ottla.node.config import load_config
 from ottla.node.environment import Environment
-from ottla.node.node import Node, StartError
+from ottla.node.node import Node
 from ottla.node.settings import ServeSettings
+from ottla.node.start_errors import StartError
 from ottla.protocol.times import milliseconds
 from ottla.raft.messages import VoteRequest
 from ottla.raft.voters import ReplicaKey

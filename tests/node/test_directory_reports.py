@@ -1,6 +1,7 @@
 """A broker with two log directories tells where its replicas are, until the metadata says so."""
 
 import asyncio
+from random import Random
 from uuid import UUID
 
 from ottla.controller.image import MetadataImage
@@ -29,7 +30,7 @@ class Kit:
         self.failures = []
         self.supervisor = Supervisor(asyncio.get_running_loop(), self.failures.append)
         self.reports = DirectoryReports(
-            ME, self.logs, self.image, self.assign, lambda: 5, self.supervisor
+            ME, self.logs, self.image, self.assign, lambda: 5, Random(1), self.supervisor
         )
 
     async def assign(self, request):

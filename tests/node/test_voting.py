@@ -1,4 +1,5 @@
 import asyncio
+from random import Random
 from uuid import UUID
 
 from kio.schema.types import BrokerId
@@ -40,7 +41,7 @@ def test_a_node_votes_as_soon_as_its_image_says_that_it_is_active(monkeypatch):
         image.replay(broker(1, fenced=False))
         image.replay(broker(2, fenced=True))
         peers = NetworkPeers(cluster.network, 2)
-        watching = asyncio.ensure_future(Voting(second.quorum, peers, 3, image).watch())
+        watching = asyncio.ensure_future(Voting(second.quorum, peers, 3, image, Random(1)).watch())
         await until(lambda: image.looks_count)
         assert not second.core.is_voter
         image.replay(broker(2, fenced=False))

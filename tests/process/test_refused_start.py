@@ -87,7 +87,7 @@ def test_a_bad_configuration_file(tmp_path: Path, content: bytes, part: str) -> 
 def test_a_file_where_the_directory_should_be(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("not a directory")
     code, line = refusal("--data", tmp_path / "data", "--port", "0")
-    assert code == FAILED
+    assert code == USAGE
     assert str(tmp_path / "data") in line
     assert "exists" in line.lower() or "not a directory" in line.lower()
 
@@ -95,7 +95,7 @@ def test_a_file_where_the_directory_should_be(tmp_path: Path) -> None:
 def test_a_directory_below_a_file(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a directory")
     code, line = refusal("--data", tmp_path / "file" / "data", "--port", "0")
-    assert code == FAILED
+    assert code == USAGE
     assert str(tmp_path / "file" / "data") in line
 
 
@@ -103,7 +103,7 @@ def test_a_directory_below_a_file(tmp_path: Path) -> None:
 def test_a_directory_that_is_not_writable(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir(mode=0o500)
     code, line = refusal("--data", tmp_path / "data", "--port", "0")
-    assert code == FAILED
+    assert code == USAGE
     assert "permission denied" in line.lower()
 
 

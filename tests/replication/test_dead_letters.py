@@ -2,7 +2,9 @@
 
 import asyncio
 import dataclasses
+import gc
 import logging
+import weakref
 
 import pytest
 from kio.schema.produce.v13 import response as produce
@@ -17,13 +19,14 @@ from ottla.groups.share.taking import LogBatch
 from ottla.handlers.create_topics import handle_create_topics
 from ottla.handlers.dead_letter_notes import dead_letter_note
 from ottla.handlers.internal_topics import create_internal_topic
-from ottla.protocol.errors import ErrorCode
+from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.topics import SHARE_GROUP_STATE_TOPIC
 from ottla.records.batch import iterate_headers, read_header
 from ottla.records.builder import Record, build_batch
 from ottla.records.decoder import iterate_records
 from ottla.replication import dead_letter_office
 from ottla.replication.dead_letters import BATCH_BYTES, read_letters
+from ottla.replication.partition import Partition
 
 GROUP = "g"
 REJECT = (3,)
@@ -32,7 +35,7 @@ COUNT = 50
 
 @pytest.fixture
 def node(monkeypatch):
-    monkeypatch.setattr(dead_letter_office, "BACKOFF_MAX_MS", 1)
+    monkeypatch.setattr(dead_letter_office, "BACKOFF_MAX_S", 0.001)
     node = Node(share_coordinator_state_topic_num_partitions=1)
     node.call(handle_create_topics, creation(topic("orders", 1, 1), topic("dlq.orders", 1, 1)))
     append(node, *(str(number).encode() for number in range(COUNT)))
@@ -201,3 +204,25 @@ def test_letters_of_deleted_records_count_as_written(node):
 
     assert found.records == []
     assert found.written == tuple(letters)
+
+
+def test_a_refused_append_leaves_no_cycle(node, monkeypatch):
+    routes = node.share.partitions.office._routes
+    refusal = ApiError(ErrorCode.not_enough_replicas_after_append)
+    monkeypatch.setattr(Partition, "acknowledged", lambda *_: False)
+    monkeypatch.setattr(
+        Partition, "wait_for_acknowledgement", lambda *arguments: arguments[-1](refusal)
+    )
+    batch = build_batch([Record(timestamp=1, value=b"v")])
+
+    async def refused():
+        try:
+            await routes._append_here(node.replicas.find("dlq.orders", 0), batch)
+        except ApiError as error:
+            return weakref.ref(error)
+
+    gc.disable()
+    try:
+        assert node.run(refused())() is None
+    finally:
+        gc.enable()

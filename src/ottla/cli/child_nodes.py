@@ -1,14 +1,15 @@
 """Several nodes as child processes of one command, which they do not outlive.
 
 Their log lines come through with the number of the node in front. A signal to stop goes to all of
-them. A node that ends by itself is started again where that is wanted; one that says that its
-command line is wrong never is.
+them. A node that ends by itself is started again where that is wanted, later each time if it never
+lasts; one that says that its command line is wrong, or its directory unusable, never is.
 """
 
 import asyncio
 import os
 import signal
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ from ottla.protocol.errors import ProtocolError
 # All nodes are started at once, and the first has to begin the cluster before others join it.
 PATIENT: Final = ("--set", "quorum.join.timeout.ms=120000")
 RESTART_DELAY_S: Final = 1.0
+RESTART_DELAY_S_MAX: Final = 30.0
+LASTED_S: Final = 60.0  # A node that ran for so long starts again after the short delay.
 STOP_TIMEOUT_S: Final = 30.0
 _POLL_S: Final = 0.05
 _ANSWER_TIMEOUT_S: Final = 5.0
@@ -88,7 +91,9 @@ class ChildNodes:
 
     async def _keep(self, node: ChildNode) -> int:
         """Returns the exit code of the last process."""
+        delay_s = RESTART_DELAY_S
         while True:
+            began_s = time.monotonic()
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-m",
@@ -114,9 +119,12 @@ class ChildNodes:
             if not self._restarts or code == ExitCode.USAGE:
                 self._given_up.add(node.node_id)
                 return code
-            await asyncio.sleep(RESTART_DELAY_S)
-            if self._stopping.is_set():
+            if time.monotonic() - began_s >= LASTED_S:
+                delay_s = RESTART_DELAY_S
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), delay_s)
                 return code
+            delay_s = min(2 * delay_s, RESTART_DELAY_S_MAX)
 
     async def _pass_on_lines(self, node: ChildNode, process: asyncio.subprocess.Process) -> None:
         assert process.stdout is not None

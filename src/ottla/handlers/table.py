@@ -127,8 +127,9 @@ _APIS: Final[tuple[Api, ...]] = (
 
 API_TABLE: Final[dict[int, Api]] = {api.key: api for api in _APIS}
 
-# What other nodes need of one that starts, and does not serve clients yet.
-_EARLY_KEYS: Final = (52, 53, 54, 55, 58, 59, 60, 80, 81, 82)
+# What other nodes need of one that starts, and does not serve clients yet. Clients get ApiVersions:
+# some take a connection that closes before it for a broker too old to know it.
+_EARLY_KEYS: Final = (18, 52, 53, 54, 55, 58, 59, 60, 80, 81, 82)
 EARLY_API_TABLE: Final[dict[int, Api]] = {
     1: HotApi(1, "Fetch", 12, 18, handle_only_metadata_fetch, claimed_low=4),
     **{key: API_TABLE[key] for key in _EARLY_KEYS},

@@ -7,6 +7,7 @@ report that was lost, or that a restart cut short, is made again.
 import asyncio
 from collections.abc import Awaitable, Callable
 from itertools import islice
+from random import Random
 from typing import Final
 from uuid import UUID
 
@@ -26,11 +27,13 @@ from ottla.controller.partition_index import PartitionKey
 from ottla.controller.records import PartitionChangeRecord, PartitionRecord
 from ottla.protocol.errors import ApiError
 from ottla.protocol.topics import TopicPartition
+from ottla.runtime.backoff import Backoff
 from ottla.runtime.supervisor import Supervisor
 from ottla.storage.manager import LogManager
 
 PARTITIONS_PER_REQUEST: Final = 2000
 _RETRY_S: Final = 0.2
+_RETRY_MAX_S: Final = 10.0
 
 Assign = Callable[[AssignReplicasToDirsRequest], Awaitable[AssignReplicasToDirsResponse]]
 
@@ -43,6 +46,7 @@ class DirectoryReports:
         image: MetadataImage,
         assign: Assign,
         broker_epoch: Callable[[], int],
+        random: Random,
         supervisor: Supervisor,
     ) -> None:
         self._node_id = node_id
@@ -51,6 +55,7 @@ class DirectoryReports:
         self._assign = assign
         self._broker_epoch = broker_epoch
         self._supervisor = supervisor
+        self._backoff = Backoff(_RETRY_S, _RETRY_MAX_S, random)
         self._untold: dict[PartitionKey, None] = {}
         self._is_running = False
 
@@ -107,9 +112,10 @@ class DirectoryReports:
             return
         try:
             await self._assign(self._request(directories))
+            self._backoff.reset()
         except ApiError:
             self._untold.update(dict.fromkeys(keys))
-            await asyncio.sleep(_RETRY_S)
+            await asyncio.sleep(self._backoff.next_s())
 
     def _request(
         self, directories: dict[UUID, dict[UUID, list[int]]]

@@ -8,7 +8,7 @@ a cluster knows the way from its own log.
 import asyncio
 import logging
 from asyncio import AbstractEventLoop
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Final, NamedTuple
 
@@ -57,7 +57,7 @@ def addresses_problem(texts: Sequence[str]) -> str | None:
 
 class FoundCluster(NamedTuple):
     cluster_id: str
-    broker_ids: frozenset[int]  # Those that are alive.
+    brokers: Mapping[int, Address]  # Those whose sessions last.
 
 
 class Joining:
@@ -129,15 +129,28 @@ class Joining:
         deadline: float | None = None
         while True:
             found = await self._find(self._timeout_s)
-            if self._node_id not in found.broker_ids:
+            holder = found.brokers.get(self._node_id)
+            if holder is None:
                 return found.cluster_id
-            deadline = deadline or self._loop.time() + self._patience_s
-            if self._loop.time() >= deadline:
+            if deadline is None:
+                deadline = self._loop.time() + self._patience_s
+                logger.info("waiting for the session of the last node %d to end", self._node_id)
+            if self._loop.time() >= deadline or await self._is_alive(holder, found.cluster_id):
                 raise CannotJoin(
-                    f"node id {self._node_id} is taken by a node that is alive; "
+                    f"node id {self._node_id} is taken by the node at {holder}, which is alive; "
                     "give this one another id"
                 )
             await asyncio.sleep(_RETRY_S)
+
+    async def _is_alive(self, address: Address, cluster_id: str) -> bool:
+        """Whether a node of the cluster answers where one with this node's id should be.
+
+        Nobody does where this node itself was before it lost its directory: it does not listen yet.
+        """
+        try:
+            return (await self._ask(address)).cluster_id == cluster_id
+        except PeerUnreachable:
+            return False
 
     async def _find(self, timeout_s: float) -> FoundCluster:
         """By the first node that answers."""
@@ -173,9 +186,8 @@ class Joining:
             timeout_ms=_ATTEMPT_TIMEOUT_MS,
             purpose="joining",
         )
-        return FoundCluster(
-            response.cluster_id, frozenset(broker.broker_id for broker in response.brokers)
-        )
+        brokers = {one.broker_id: Address(one.host, one.port) for one in response.brokers}
+        return FoundCluster(response.cluster_id, brokers)
 
     # In threads.
 

@@ -53,6 +53,7 @@ from ottla.node.quorum import MetadataQuorum, QuorumSettings, open_replica
 from ottla.node.registration import SESSIONS_WAITED, BrokerIdentity, Registration
 from ottla.node.replication import broker_address, expect_brokers, start_replication
 from ottla.node.serving import make_broker
+from ottla.node.start_errors import StartError, start_error
 from ottla.node.stopping import Stopping
 from ottla.node.voting import Voting
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -76,10 +77,6 @@ SESSIONS_GRACE_S: Final = 1.0
 
 def _refuse_early(session: Session, _: memoryview) -> None:
     session.close("the node starts")
-
-
-class StartError(Exception):
-    """The node cannot start; the message is for the person who started it."""
 
 
 class Node:
@@ -177,7 +174,7 @@ class Node:
             await asyncio.shield(loading)
         except (StorageError, WrongDirectory, CannotJoin, OSError) as error:
             await self._stop_server()
-            raise StartError(self._start_problem(error)) from error
+            raise start_error(error, self.directories) from error
         except asyncio.CancelledError:
             await self._give_up(loading)
             raise
@@ -212,15 +209,6 @@ class Node:
         if self._server is None:
             self._server = self._make_server()
             await self._server.bind()
-
-    def _start_problem(self, error: Exception) -> str:
-        cause = error.cause if isinstance(error, StorageError) else error
-        if not isinstance(cause, OSError) or cause.filename is None:
-            return str(error)
-        path = str(cause.filename)
-        directory = next((one for one in self.directories if path.startswith(one)), path)
-        reason = (cause.strerror or str(cause)).lower()
-        return f"cannot keep data in {directory}: {reason}; choose another directory with --data"
 
     async def _give_up(self, loading: "asyncio.Future[None] | None") -> None:
         self._peers.close()
@@ -271,7 +259,13 @@ class Node:
         server.use(make_dispatch(broker, API_TABLE))
         if quorum.is_alone:
             server.start()
-        voting = Voting(quorum, self._peers, self._values[QUORUM_SIZE], self._feed.image)
+        voting = Voting(
+            quorum,
+            self._peers,
+            self._values[QUORUM_SIZE],
+            self._feed.image,
+            self._environment.random,
+        )
         self._supervisor.start("voting", voting.watch())
         housekeeping = Housekeeping(
             self._values,
@@ -457,7 +451,13 @@ class Node:
 
         assign = controller.assign_replicas_to_dirs
         reports = DirectoryReports(
-            self._node_id, self._logs, image, assign, lambda: registration.epoch, self._supervisor
+            self._node_id,
+            self._logs,
+            image,
+            assign,
+            lambda: registration.epoch,
+            self._environment.random,
+            self._supervisor,
         )
         self._feed.listen(Listener(reports.on_record, reports.load))
         reports.load(image)

@@ -13,8 +13,9 @@ import uvloop
 from ottla.node.config import ConfigError, load_config
 from ottla.node.descriptors import raise_descriptor_limit
 from ottla.node.log_lines import configure_logging
-from ottla.node.node import Node, StartError
+from ottla.node.node import Node
 from ottla.node.settings import LogFormat, ServeSettings
+from ottla.node.start_errors import StartError, UnusableDirectory
 
 logger = logging.getLogger("ottla.node")
 
@@ -66,7 +67,7 @@ async def _run(values: Mapping[str, object], settings: ServeSettings) -> int:
             await asyncio.wait({starting})
     except StartError as error:
         sys.stderr.write(f"ottla: {error}\n")
-        return EXIT_FAILED
+        return EXIT_USAGE if isinstance(error, UnusableDirectory) else EXIT_FAILED
     finally:
         ended.cancel()
     return EXIT_FAILED if node.failed.is_set() else EXIT_OK

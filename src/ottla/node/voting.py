@@ -8,6 +8,7 @@ place of the voter that it was.
 
 import asyncio
 import logging
+from random import Random
 from typing import Any, Final
 
 from kio.schema.types import BrokerId
@@ -26,10 +27,12 @@ from ottla.raft.messages import (
 )
 from ottla.raft.node import RaftNode
 from ottla.raft.voters import KRAFT_VERSION_MAX, Voter, VoterSet
+from ottla.runtime.backoff import Backoff
 
 logger = logging.getLogger(__name__)
 
 _RETRY_S: Final = 0.1
+_RETRY_MAX_S: Final = 10.0
 _WATCH_S: Final = 1.0
 _CALL_TIMEOUT_MS: Final = 10_000
 
@@ -45,13 +48,19 @@ _PASSING: Final = (
 
 class Voting:
     def __init__(
-        self, quorum: MetadataQuorum, peers: Peers, quorum_size: int, image: MetadataImage
+        self,
+        quorum: MetadataQuorum,
+        peers: Peers,
+        quorum_size: int,
+        image: MetadataImage,
+        random: Random,
     ) -> None:
         self._quorum = quorum
         self._peers = peers
         self._quorum_size = quorum_size
         self._image = image
         self._identity = quorum.driver.identity
+        self._backoff = Backoff(_RETRY_S, _RETRY_MAX_S, random)
 
     async def watch(self) -> None:
         """For as long as the node runs."""
@@ -60,10 +69,10 @@ class Voting:
             try:
                 if await self._change_if_due():
                     delay_s = _RETRY_S
+                self._backoff.reset()
             except (PeerUnreachable, ApiError) as error:
-                if not isinstance(error, ApiError) or error.code in _PASSING:
-                    delay_s = _RETRY_S
-                else:
+                delay_s = self._backoff.next_s()
+                if isinstance(error, ApiError) and error.code not in _PASSING:
                     logger.warning("the node's part in the quorum stays as it is: %s", error)
             await asyncio.sleep(delay_s)
 

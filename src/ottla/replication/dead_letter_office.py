@@ -18,11 +18,12 @@ from ottla.protocol.errors import ApiError
 from ottla.replication.dead_letter_reports import DeadLetterReports, Waiting
 from ottla.replication.dead_letter_routes import DeadLetterRoutes
 from ottla.replication.partition import Partition
+from ottla.runtime.backoff import Backoff
 from ottla.runtime.clock import Clock
 from ottla.runtime.supervisor import Supervisor
 
-BACKOFF_MS: Final = 250.0
-BACKOFF_MAX_MS: Final = 30_000.0
+BACKOFF_S: Final = 0.25
+BACKOFF_MAX_S: Final = 30.0
 
 
 class Sender(Protocol):
@@ -67,16 +68,15 @@ class DeadLetterOffice:
 
     async def _send_all(self, sender: Sender) -> None:
         """Between the last look at what waits and the end of the task nothing can come in."""
-        failures = 0
+        backoff = Backoff(BACKOFF_S, BACKOFF_MAX_S, self._random)
         try:
             while letters := sender.dead_letters():
                 try:
                     await self._send_some(sender, letters)
-                    failures = 0
+                    backoff.reset()
                 except ApiError as error:
                     self._report(sender, error)
-                    await asyncio.sleep(self._delay_ms(failures) / 1000)
-                    failures += 1
+                    await asyncio.sleep(backoff.next_s())
         finally:
             self._sending.discard(sender)
             self._reports.forget(sender)
@@ -107,7 +107,3 @@ class DeadLetterOffice:
             sender.waits_for_dead_letters,
         )
         self._reports.on_failed(sender, waiting, error, self._clock.monotonic_ms())
-
-    def _delay_ms(self, failures: int) -> float:
-        longest = min(BACKOFF_MS * (1 << min(failures, 16)), BACKOFF_MAX_MS)
-        return longest * (0.5 + self._random.random() / 2)

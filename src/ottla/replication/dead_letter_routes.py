@@ -183,18 +183,22 @@ class DeadLetterRoutes:
         appended = partition.append(records, header, self._clock.now_ms())
         if partition.acknowledged(appended, ACKS_ALL):
             return
-        committed: Future[None] = self._loop.create_future()
+        # Settled with the reason, not with the error, which would refer to this frame and so to
+        # the future.
+        refusal: Future[tuple[ErrorCode, str] | None] = self._loop.create_future()
         partition.wait_for_acknowledgement(
-            appended, ACKS_ALL, lambda error: _settle(committed, error)
+            appended, ACKS_ALL, lambda error: _settle(refusal, error)
         )
         try:
             async with asyncio.timeout(WRITE_TIMEOUT_MS / 1000):
-                await committed
+                refused = await refusal
         except TimeoutError:
             name = partition.log.topic_partition
             raise ApiError(
                 ErrorCode.request_timed_out, f"the in-sync replicas of {name} are slow"
             ) from None
+        if refused is not None:
+            raise ApiError(*refused)
 
     async def _append_at(self, leader: int, target: TopicPartition, batch: bytearray) -> None:
         topic_id = self._image.topic_id(target.topic)
@@ -226,10 +230,6 @@ def _produce(topic_id: UUID, partition: int, batch: bytes) -> "ProduceRequest":
     )
 
 
-def _settle(committed: "Future[None]", error: ApiError | None) -> None:
-    if committed.done():
-        return  # Whoever waited has gone.
-    if error is None:
-        committed.set_result(None)
-    else:
-        committed.set_exception(error)
+def _settle(refusal: "Future[tuple[ErrorCode, str] | None]", error: ApiError | None) -> None:
+    if not refusal.done():  # Otherwise whoever waited has gone.
+        refusal.set_result(None if error is None else (error.code, error.message))

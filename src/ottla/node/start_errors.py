@@ -1,0 +1,42 @@
+"""Why a node cannot start, in words for the person who started it."""
+
+import errno
+from collections.abc import Iterable
+from typing import Final
+
+from ottla.storage.errors import StorageError
+
+# What is wrong with a path until somebody changes something.
+_LASTING: Final = frozenset(
+    {
+        errno.EACCES,
+        errno.EEXIST,
+        errno.EISDIR,
+        errno.ELOOP,
+        errno.ENAMETOOLONG,
+        errno.ENOENT,
+        errno.ENOTDIR,
+        errno.EPERM,
+        errno.EROFS,
+    }
+)
+
+
+class StartError(Exception):
+    """The node cannot start."""
+
+
+class UnusableDirectory(StartError):
+    """Data cannot be kept in the given directory, and trying again does not change that."""
+
+
+def start_error(error: Exception, directories: Iterable[str]) -> StartError:
+    """`directories` are those of the node."""
+    cause = error.cause if isinstance(error, StorageError) else error
+    if not isinstance(cause, OSError) or cause.filename is None:
+        return StartError(str(error))
+    path = str(cause.filename)
+    directory = next((one for one in directories if path.startswith(one)), path)
+    reason = (cause.strerror or str(cause)).lower()
+    text = f"cannot keep data in {directory}: {reason}; choose another directory with --data"
+    return UnusableDirectory(text) if cause.errno in _LASTING else StartError(text)

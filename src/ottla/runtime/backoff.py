@@ -1,0 +1,26 @@
+"""How long to wait before trying again: twice as long after each failure, and never quite the same,
+so that nodes that failed together do not come back together."""
+
+from random import Random
+
+_DOUBLINGS_MAX = 16
+
+
+class Backoff:
+    """From `first_s` to `longest_s`; each delay is between half and all of what it would be."""
+
+    def __init__(self, first_s: float, longest_s: float, random: Random) -> None:
+        self._first_s = first_s
+        self._longest_s = longest_s
+        self._random = random
+        self._failures_count = 0
+
+    def next_s(self) -> float:
+        """After one more failure."""
+        delay_s = min(self._first_s * 2**self._failures_count, self._longest_s)
+        self._failures_count = min(self._failures_count + 1, _DOUBLINGS_MAX)
+        return delay_s * (1 + self._random.random()) / 2
+
+    def reset(self) -> None:
+        """After a success."""
+        self._failures_count = 0
