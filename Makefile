@@ -9,7 +9,7 @@ MINUTES ?= 20
 NEW_VENV = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Ottla needs Python 3.11 or newer; set PYTHON=...")' && $(PYTHON) -m venv $(VENV)
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: run test extras kill-matrix faults check sim docs bench bench-spark clean
+.PHONY: run test test-fast extras kill-matrix faults check sim docs bench bench-spark clean
 
 run: $(BROKER)  ## Start a broker on localhost:9092 with its data in ./data.
 	@$(BIN)/ottla serve --data ./data
@@ -17,6 +17,9 @@ run: $(BROKER)  ## Start a broker on localhost:9092 with its data in ./data.
 test: check  ## Every check and every test; Spark's have the machine for themselves.
 	$(BIN)/python -m pytest -n 4 --dist loadgroup --ignore tests/spark
 	$(BIN)/python -m pytest tests/spark
+
+test-fast: $(READY)  ## The tests that need neither Spark nor other processes; under two minutes.
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --ignore tests/spark -m "not process"
 
 extras: $(READY)  ## Install each extra alone, from the package index, and do what its page says.
 	PYTHONPATH=. $(BIN)/python -m tests.extras.trial

@@ -43,6 +43,15 @@ settings.load_profile("busy")
 
 _running = pytest.StashKey[BrokerProcess | ExternalBroker]()
 
+# A test that asks for one of these is of real processes, and `make test-fast` leaves it out.
+_FIXTURES_OF_PROCESSES = frozenset({"broker", "group_broker", "start_cluster", "running", "bench"})
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if not _FIXTURES_OF_PROCESSES.isdisjoint(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.process)
+
 
 @pytest.fixture(scope="session")
 def broker(

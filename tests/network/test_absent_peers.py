@@ -59,6 +59,21 @@ def test_an_attempt_that_failed_leaves_nothing_behind(
     assert run(main()) < ATTEMPTS
 
 
+def test_a_peer_is_known_to_have_ended_until_it_answers(run: Run) -> None:
+    async def main() -> None:
+        async with calling() as peers:
+            nobody_listens = ReservedPort()
+            address = Address(HOST, nobody_listens.number)
+            assert not peers.is_refused(address)
+            with pytest.raises(PeerRefused):
+                await ask(peers, address, b"a")
+            assert peers.is_refused(address)
+            peers._on_answered((address, "test"))
+            assert not peers.is_refused(address)
+
+    run(main())
+
+
 def test_a_connection_has_no_buffer_before_it_is_open(run: Run) -> None:
     async def main() -> None:
         async with serving() as server, calling() as peers:

@@ -1,9 +1,11 @@
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 
+from ottla.network.peers import Address
 from ottla.node import leaving
-from ottla.node.leaving import leave_in_order
+from ottla.node.leaving import Remaining, leave_in_order
 
 NEVER = 3600.0
 
@@ -86,3 +88,21 @@ def test_a_failure_is_not_hidden():
 
     with pytest.raises(ZeroDivisionError):
         run(leave)
+
+
+def test_nodes_whose_processes_have_ended_are_not_waited_for():
+    ended = set()
+    remaining = Remaining(
+        1,
+        SimpleNamespace(leader_id=2, address=Address("h", 2)),
+        SimpleNamespace(active_brokers=lambda: [SimpleNamespace(broker_id=n) for n in (1, 2, 3)]),
+        SimpleNamespace(is_refused=ended.__contains__),
+        lambda broker_id: Address("h", broker_id),
+    )
+    assert remaining.others()
+    assert remaining.controller()
+    ended.add(Address("h", 2))
+    assert remaining.others()
+    assert not remaining.controller()
+    ended.add(Address("h", 3))
+    assert not remaining.others()

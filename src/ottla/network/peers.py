@@ -67,12 +67,13 @@ _Key = tuple[Address, str]  # With the purpose.
 class _Absence:
     """Of a peer, since the first attempt that it did not answer."""
 
-    __slots__ = ("attempts", "attempts_count", "since_s", "told")
+    __slots__ = ("attempts", "attempts_count", "is_refused", "since_s", "told")
 
     def __init__(self, since_s: float) -> None:
         self.since_s = since_s
         self.attempts: dict[str, tuple[int, float]] = {}  # By purpose: how many, when to retry.
         self.attempts_count = 0
+        self.is_refused = False  # By the last attempt.
         self.told = False
 
 
@@ -131,6 +132,11 @@ class Peers:
         if self._absences and (absence := self._absences.get(address)) is not None:
             absence.attempts.clear()
             self._open_waiting(address)
+
+    def is_refused(self, address: Address) -> bool:
+        """Whether nobody listened there when it was last tried: the peer's process has ended."""
+        absence = self._absences.get(address)
+        return absence is not None and absence.is_refused
 
     async def call_once(
         self,
@@ -194,7 +200,7 @@ class Peers:
                 absence.attempts_count,
             )
 
-    def _on_failed(self, failed: "_Connection", reason: str) -> None:
+    def _on_failed(self, failed: "_Connection", reason: str, error: type[PeerUnreachable]) -> None:
         address, purpose = key = failed.key
         if self._connections.get(key) is failed:
             del self._connections[key]
@@ -208,6 +214,7 @@ class Peers:
         longest_s = min(BACKOFF_FIRST_S * 2 ** min(count, 16), BACKOFF_MAX_S)
         absence.attempts[purpose] = (count + 1, now_s + longest_s * (1 + self._random()) / 2)
         absence.attempts_count += 1
+        absence.is_refused = error is PeerRefused
         if not absence.told and now_s - absence.since_s >= TOLD_AFTER_S:
             absence.told = True
             logger.warning(
@@ -230,7 +237,7 @@ class _Connection(BufferedProtocol):
         loop: AbstractEventLoop,
         key: _Key,
         on_answered: Callable[[_Key], None],
-        on_failed: Callable[["_Connection", str], None],
+        on_failed: Callable[["_Connection", str, type[PeerUnreachable]], None],
     ) -> None:
         self.key = key
         self.is_answered = False  # Something was, on this connection.
@@ -283,7 +290,7 @@ class _Connection(BufferedProtocol):
         if self._opening is not None:
             self._opening.cancel()
             self._opening = None
-        self._on_failed(self, reason)
+        self._on_failed(self, reason, error)
         if self._transport is not None:
             self._transport.abort()
         for _, response, timeout in self._waiting:

@@ -46,7 +46,7 @@ from ottla.node.environment import Environment
 from ottla.node.group_coordinators import remove_offsets_of_topics
 from ottla.node.housekeeping import Housekeeping
 from ottla.node.joining import CannotJoin, Joining, parse_address
-from ottla.node.leaving import leave_in_order
+from ottla.node.leaving import Remaining, leave_in_order
 from ottla.node.metadata_feed import Listener
 from ottla.node.parts import make_parts
 from ottla.node.quorum import MetadataQuorum, QuorumSettings, open_replica
@@ -328,16 +328,11 @@ class Node:
             await self._server.stop(grace_s)
 
     async def _leave(self, timeout_s: float) -> None:
-        registration, quorum = self._registration, self._quorum
-        if registration is not None and quorum is not None:
+        if self._registration is not None and self._quorum is not None:
+            leadership, image = self._quorum.leadership, self._feed.image
+            remaining = Remaining(self._node_id, leadership, image, self._peers, self._address_of)
             await leave_in_order(
-                registration.leave,
-                lambda: any(
-                    broker.broker_id != self._node_id
-                    for broker in self._feed.image.active_brokers()
-                ),
-                lambda: quorum.leadership.leader_id is not None,
-                timeout_s,
+                self._registration.leave, remaining.others, remaining.controller, timeout_s
             )
 
     def _make_registration(self, controller: ControllerClient) -> Registration:

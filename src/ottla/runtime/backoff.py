@@ -17,7 +17,7 @@ class Backoff:
 
     def next_s(self) -> float:
         """After one more failure."""
-        delay_s = min(self._first_s * 2**self._failures_count, self._longest_s)
+        delay_s = min(self._first_s * (1 << self._failures_count), self._longest_s)
         self._failures_count = min(self._failures_count + 1, _DOUBLINGS_MAX)
         return delay_s * (1 + self._random.random()) / 2
 

@@ -124,9 +124,11 @@ def _log_every_attempt(stack: ExitStack) -> None:
     """Peers that are gone are tried without a pause, with a line for each time."""
     on_failed = Peers._on_failed
 
-    def log_and_fail(self: Peers, failed: _Connection, reason: str) -> None:
+    def log_and_fail(
+        self: Peers, failed: _Connection, reason: str, error: type[PeerUnreachable]
+    ) -> None:
         logger.warning("%s %s", failed.key[0], reason)
-        on_failed(self, failed, reason)
+        on_failed(self, failed, reason, error)
 
     _replace(stack, Peers, "_on_failed", log_and_fail)
     _replace(stack, peers, "BACKOFF_MAX_S", 0.0)
