@@ -78,7 +78,8 @@ def test_an_id_that_is_taken_is_refused(start_cluster: StartCluster, tmp_path: P
     forever = ("--set", "broker.session.timeout.ms=3600000")  # No session is waited for.
     node = process(tmp_path / "a", "--id", "1", "--join", cluster.bootstrap, *forever)
     assert exit_of(node) == 1
-    assert f"node id 1 is taken by the node at {cluster.bootstrap}" in node.log_text()
+    port = cluster.node(1).port
+    assert f"node id 1 is taken by the node at localhost:{port}" in node.log_text()
 
 
 def test_a_join_that_was_cut_short_does_not_begin_a_cluster(

@@ -132,14 +132,15 @@ class Joining:
             holder = found.brokers.get(self._node_id)
             if holder is None:
                 return found.cluster_id
-            if deadline is None:
-                deadline = self._loop.time() + self._patience_s
-                logger.info("waiting for the session of the last node %d to end", self._node_id)
-            if self._loop.time() >= deadline or await self._is_alive(holder, found.cluster_id):
+            is_late = deadline is not None and self._loop.time() >= deadline
+            if is_late or await self._is_alive(holder, found.cluster_id):
                 raise CannotJoin(
                     f"node id {self._node_id} is taken by the node at {holder}, which is alive; "
                     "give this one another id"
                 )
+            if deadline is None:
+                deadline = self._loop.time() + self._patience_s
+                logger.info("waiting for the session of the last node %d to end", self._node_id)
             await asyncio.sleep(_RETRY_S)
 
     async def _is_alive(self, address: Address, cluster_id: str) -> bool:
