@@ -30,6 +30,7 @@ kill-matrix: $(READY)  ## Kill whoever takes part in a write from Spark, at ever
 faults: $(READY)  ## Disturb a cluster of real processes for MINUTES, and check what clients were promised.
 	PYTHONPATH=. $(BIN)/python -m tests.cluster.faults.absence --minutes 2 --gone 1
 	PYTHONPATH=. $(BIN)/python -m tests.cluster.faults.absence --minutes 2 --gone 2
+	PYTHONPATH=. $(BIN)/python -m tests.cluster.faults.stops --rounds 3
 	PYTHONPATH=. $(BIN)/python -m tests.cluster.faults.stalled
 	PYTHONPATH=. $(BIN)/python -m tests.cluster.faults.slow_machine --seconds 120 --sync-ms 300
 	PYTHONPATH=. $(BIN)/python -m tests.cluster.faults.pauses

@@ -217,8 +217,8 @@ def test_an_advertised_address_at_which_nobody_answers(
 ) -> None:
     outcome = ottla(*command.split(), bootstrap=f"127.0.0.1:{misadvertised.port}")
     assert_one_line(outcome, 3)
-    assert "node 1 does not answer at 127.0.0.1:" in outcome.errors
-    assert "correct its --advertised" in outcome.errors
+    assert "no answer from node 1 at 127.0.0.1:" in outcome.errors
+    assert "or correct --advertised" in outcome.errors
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from tests.cluster.clients import TIMEOUT_S
 from tests.cluster.commands import done, nodes, ottla
 from tests.cluster.conftest import StartCluster
 from tests.cluster.processes import PATIENT, ClusterProcesses, wait_until
+from tests.cluster.topics import create, states
 
 pytestmark = pytest.mark.process
 
@@ -90,6 +91,11 @@ def test_a_node_that_dies_is_replaced_and_leads_again_when_it_is_back(
     wait_until(lambda: is_told(cluster, "node 3 is fenced: its process has ended; new leader of"))
     wait_until(lambda: is_told(cluster, "the controller has named leaders; leader of"))
     produce(cluster)
+    create(cluster, "uneven", assignment=[[1]] * 4)
+    rebalanced = ottla(cluster, "rebalance")
+    assert rebalanced.returncode == 0, rebalanced.stderr
+    assert "they have replicas on node 3, which is down; start it" in rebalanced.stderr
+    assert {one.replicas for one in states(cluster, "uneven").values()} == {(1,), (2,)}
     cluster.restart(3)
     wait_until(lambda: is_in_sync(cluster), "catching up")
     wait_until(lambda: leaders(cluster) == {1: 2, 2: 2, 3: 2}, "the return of leaders")

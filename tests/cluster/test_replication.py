@@ -276,19 +276,26 @@ def test_a_reassignment_is_throttled_watched_and_done(cluster: ClusterProcesses)
     assert consume(awake(cluster), "throttled", 31)[-1] == "meanwhile"
 
 
-def test_a_reassignment_is_cancelled_with_its_throttle(cluster: ClusterProcesses) -> None:
-    create(cluster, "cancelled", assignment=[[1]])
-    produce(cluster, "cancelled", *[CHUNK] * 30)
+@pytest.mark.parametrize(
+    "words", [("topics", "reassign", "TOPIC", "--cancel"), ("reassignments", "cancel")]
+)
+def test_a_reassignment_is_cancelled_with_its_throttle(
+    cluster: ClusterProcesses, words: tuple[str, ...]
+) -> None:
+    """The replicas are those of before in their order: the first is to lead."""
+    topic = f"cancelled-by-{words[0]}"
+    create(cluster, topic, assignment=[[2, 1]])
+    produce(cluster, topic, *[CHUNK] * 30)
     command = start_ottla(
-        *("topics", "reassign", "cancelled", "--replicas", "2", "--throttle", "10KB"),
+        *("topics", "reassign", topic, "--replicas", "3,1", "--throttle", "10KB"),
         bootstrap=awake(cluster),
     )
     wait_until(lambda: ongoing(cluster), "a reassignment")
-    done(cluster, "topics", "reassign", "cancelled", "--cancel")
+    done(cluster, *(topic if word == "TOPIC" else word for word in words))
     command.communicate(timeout=TIMEOUT_S)
     assert ongoing(cluster) == []
-    wait_until(lambda: state(cluster, "cancelled").replicas == (1,), "the replicas of before")
-    assert throttles(cluster, "cancelled") == {}
+    wait_until(lambda: state(cluster, topic).replicas == (2, 1), "the replicas of before")
+    assert throttles(cluster, topic) == {}
 
 
 def ongoing(cluster: ClusterProcesses) -> list[dict[str, object]]:

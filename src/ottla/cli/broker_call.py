@@ -1,5 +1,6 @@
 """Calls to a broker that librdkafka has no function for, in the protocol's own words."""
 
+import select
 import socket
 import struct
 from collections.abc import Iterator
@@ -8,9 +9,9 @@ from typing import Any, Self
 from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
 from kio.static.primitive import i8
 
-from ottla.cli.connection import TIMEOUT_S, Connection, node_unreachable
+from ottla.cli.connection import LOOK_AFTER_S, TIMEOUT_S, Connection, nodes_unreachable
 from ottla.cli.errors import CommandError
-from ottla.cli.reach import Address, describe_problem
+from ottla.cli.reach import Address, describe_problem, no_answer
 from ottla.protocol.codec import read_response, write_request
 from ottla.protocol.errors import ErrorCode
 
@@ -25,8 +26,12 @@ UNKNOWN_NODE = -1
 class BrokerCall:
     """A connection to one broker: one request at a time."""
 
-    def __init__(self, connection: Connection, node_id: int, host: str, port: int) -> None:
+    def __init__(
+        self, connection: Connection, node_id: int, host: str, port: int, *, looks: bool = True
+    ) -> None:
+        """`looks`: when an answer does not come, see whether all nodes of the cluster answer."""
         self.node_id = node_id
+        self._looks = looks
         self._connection = connection
         self._address = Address(host, port)
         try:
@@ -34,6 +39,8 @@ class BrokerCall:
                 self._address, timeout=connection.connect_timeout
             )
         except OSError as error:
+            if looks and node_id != UNKNOWN_NODE:
+                connection.check_nodes()
             raise self._unreachable(error, connection.connect_timeout) from None
         self._socket.settimeout(TIMEOUT_S)
 
@@ -52,8 +59,14 @@ class BrokerCall:
         api_key = request.__api_key__
         try:
             self._socket.sendall(write_request(api_key, api_version, 1, "ottla-cli", request))
+            if self._looks and not select.select([self._socket], [], [], LOOK_AFTER_S)[0]:
+                self._connection.check_nodes()
             (size,) = _SIZE.unpack(self._receive(_SIZE.size))
             frame = self._receive(size)
+        except TimeoutError:
+            if self._looks:
+                raise self._connection.silent(no_answer(TIMEOUT_S)) from None
+            raise self._unreachable(TimeoutError(), TIMEOUT_S) from None
         except OSError as error:
             raise self._unreachable(error, TIMEOUT_S) from None
         return read_response(api_key, api_version, memoryview(frame))[1]
@@ -62,7 +75,7 @@ class BrokerCall:
         problem = describe_problem(error, timeout_s)
         if self.node_id == UNKNOWN_NODE:
             return self._connection.unreachable(problem)
-        return node_unreachable(self.node_id, self._address, problem)
+        return nodes_unreachable({self.node_id: f"{self._address} ({problem})"})
 
     def _receive(self, size: int) -> bytes:
         data = bytearray()
@@ -74,9 +87,9 @@ class BrokerCall:
         return bytes(data)
 
 
-def bootstrap_broker(connection: Connection) -> BrokerCall:
+def bootstrap_broker(connection: Connection, *, looks: bool = True) -> BrokerCall:
     """The first of the brokers that were named which answers; it knows the whole cluster."""
-    return BrokerCall(connection, UNKNOWN_NODE, *connection.reach())
+    return BrokerCall(connection, UNKNOWN_NODE, *connection.reach(), looks=looks)
 
 
 def every_broker(connection: Connection) -> Iterator[BrokerCall]:

@@ -2,7 +2,8 @@
 
 import contextlib
 import signal
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
@@ -19,6 +20,7 @@ T = TypeVar("T")
 DEFAULT_PORT = 9092
 TIMEOUT_S = 10.0  # For what a broker that answers is asked to do.
 LOOK_AFTER_S = 2.0  # Then it is time to see whether all nodes answer.
+MOVING_RETRY_S = 0.1
 
 _UNREACHABLE_CODES = {
     KafkaError._DESTROY_BROKER,  # librdkafka has just given it up.
@@ -27,6 +29,14 @@ _UNREACHABLE_CODES = {
     KafkaError._MSG_TIMED_OUT,
     KafkaError._ALL_BROKERS_DOWN,
     KafkaError._RESOLVE,
+}
+
+# Another broker leads the partition, or will in a moment.
+_MOVING_CODES = {
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
 }
 
 _HINTS = {
@@ -110,17 +120,24 @@ class Connection:
             ExitCode.UNREACHABLE,
         )
 
-    def check_nodes(self) -> None:
-        """Clients connect to the addresses that nodes advertise, and these can be wrong."""
+    def check_nodes(self, *, tolerates_few: bool = False) -> None:
+        """Clients connect to the addresses that nodes advertise, and these can be wrong.
+
+        With `tolerates_few` a minority of the nodes may be missing.
+        """
         from ottla.cli.broker_call import bootstrap_broker
         from ottla.cli.cluster_reader import ClusterReader
 
-        with bootstrap_broker(self) as broker:
+        with bootstrap_broker(self, looks=False) as broker:
             nodes = [node for node in ClusterReader(broker).nodes() if not node.fenced]
         ids = {Address(node.host, node.port): node.node_id for node in nodes}
-        for address, problem in ask(list(ids), self.connect_timeout / 2):
-            if problem is not None:
-                raise node_unreachable(ids[address], address, problem)
+        problems = {
+            ids[address]: f"{address} ({problem})"
+            for address, problem in ask(list(ids), self.connect_timeout / 2)
+            if problem is not None
+        }
+        if problems and not (tolerates_few and 2 * len(problems) < len(nodes)):
+            raise nodes_unreachable(problems, len(nodes))
 
     @contextlib.contextmanager
     def errors(self, of: str = "") -> Iterator[None]:
@@ -148,7 +165,18 @@ class Connection:
             return sorted(metadata.partitions)
 
     def patiently(self, call: Callable[[float], T]) -> T:
-        """Call again with a long timeout where nothing explains why the short one has passed."""
+        """Call again while leaders move, and with a long timeout where nothing explains why the
+        short one has passed."""
+        end_s = time.monotonic() + TIMEOUT_S
+        while True:
+            try:
+                return self._call(call)
+            except KafkaException as failure:
+                if failure.args[0].code() not in _MOVING_CODES or time.monotonic() > end_s:
+                    raise
+            time.sleep(MOVING_RETRY_S)
+
+    def _call(self, call: Callable[[float], T]) -> T:
         try:
             return call(LOOK_AFTER_S)
         except KafkaException as failure:
@@ -208,10 +236,17 @@ def describe_error(error: KafkaError, of: str = "") -> str:
     return f"{text}; {hint}" if hint else text
 
 
-def node_unreachable(node_id: int, address: Address, problem: str) -> CommandError:
+def nodes_unreachable(problems: Mapping[int, str], nodes_count: int = 0) -> CommandError:
+    """`problems` gives the address of each node, and what happens there."""
+    places = [f"node {node_id} at {problems[node_id]}" for node_id in sorted(problems)]
+    text = f"no answer from {', '.join(places)}, where it tells clients to connect"
+    if len(problems) * 2 >= nodes_count > 1:
+        text = (
+            f"no answer from {', '.join(places)}: {len(problems)} of {nodes_count} nodes are "
+            "down or unreachable, and without a majority the cluster has no controller"
+        )
     return CommandError(
-        f"node {node_id} does not answer at {address}, where it tells clients to connect "
-        f"({problem}); start it, or correct its --advertised",
+        f"{text}; start {'it' if len(problems) == 1 else 'them'}, or correct --advertised",
         ExitCode.UNREACHABLE,
     )
 

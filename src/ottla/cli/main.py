@@ -81,12 +81,12 @@ _command(
 )
 app.command(metadata)
 
-reassignments = _group("reassignments", "Watch and cancel what gets other replicas.")
+reassignments = _group("reassignments", "Watch and cancel reassignments.")
 _command(
     reassignments,
     "ottla.cli.reassignments.list:list_reassignments",
     name="list",
-    help="List what is being reassigned.",
+    help="List the reassignments under way.",
 )
 _command(reassignments, "ottla.cli.reassignments.watch:watch", help="Show progress.")
 _command(reassignments, "ottla.cli.reassignments.cancel:cancel", help="Cancel all reassignments.")
@@ -179,7 +179,7 @@ _command(table, "ottla.cli.tables.compact:compact", help="Make few large files o
 _command(table, "ottla.cli.tables.vacuum:vacuum", help="Remove files that no version needs.")
 app.command(table)
 
-demo = _group("demo", "See what Ottla does, with everything that it takes.")
+demo = _group("demo", "Run a self-contained demo.")
 _command(
     demo, "ottla.cli.demo.pipeline:pipeline", help="A broker, a load and a pipeline that counts it."
 )

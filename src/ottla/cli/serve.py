@@ -34,10 +34,10 @@ def serve(
         port: Port to listen on; 0 takes a free one. [default: 9092]
         data: Directory of the data (log.dirs); may be repeated. [default: data]
         config: YAML file with Kafka's configuration keys.
-        set_: One configuration key as KEY=VALUE, stronger than the file; may be repeated.
-        join: HOST:PORT of a node whose cluster this one is to join; may be repeated.
-        new_cluster: Begin a cluster if the directory is new; said once, and not needed on loopback.
-        shards: Nodes to start, one process each, with ids, ports and directories in a row.
+        set_: One configuration key as KEY=VALUE; overrides the file; may be repeated.
+        join: HOST:PORT of a node of the cluster to join; may be repeated.
+        new_cluster: Start a new cluster in a new directory. Needed once; never on loopback.
+        shards: Number of nodes to start, one process each, with consecutive ids and ports.
         advertised: HOST:PORT that clients are told to connect to.
         listener: NAME://HOST:PORT to listen on, instead of --host and --port; may be repeated.
         log_format: How the log on stderr is written.

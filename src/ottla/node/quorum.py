@@ -117,27 +117,15 @@ class MetadataQuorum:
         self._feed = feed
         self._environment = environment
         self._on_failure = on_failure
+        self._supervisor = supervisor
         self._loop = supervisor.loop
         initial = initial_voters(settings.identity, replica)
         voters = replica.voters or initial
         self._is_alone = len(voters) == 1 and settings.identity.key in voters
         values = ConfigValues(settings.rules.static)
         config = RaftConfig.of(values)
-        codec = MetadataRecordCodec()
-        executor, clock = environment.executor, environment.clock
         self.driver = self._new_driver(config, initial, replica, peers, supervisor)
-        self.applier = MetadataApplier(
-            replica.log, codec, feed, self._loop, executor, on_failure=on_failure
-        )
-        self.snapshots = MetadataSnapshots(
-            self.driver,
-            self.applier,
-            codec,
-            self._loop,
-            executor,
-            now_ms=clock.now_ms,
-            bytes_max=values[SNAPSHOT_BYTES],
-        )
+        self._new_image(replica.log, values[SNAPSHOT_BYTES])
         self.controller = ActiveController(self.driver, self.applier, self._new_runtime, supervisor)
         self.requests = QuorumRequests(
             self.driver, config.request_timeout_ms, values[QUORUM_SIZE], on_claim
@@ -147,32 +135,8 @@ class MetadataQuorum:
             self.call_here, self.leadership, self.applier, peers, self._loop
         )
         self._local = LocalController(lambda: self.controller.runtime)
-
-        def address_of(broker_id: int) -> Address | None:
-            return broker_address(feed.image, broker_id, settings.listener_name)
-
-        self._ended = EndedBrokers(
-            settings.identity.key.id,
-            lambda: self.controller.runtime,
-            feed.image,
-            address_of,
-            peers,
-            supervisor,
-        )
-        self.connections = BrokerConnections(lambda: self.controller.runtime, self._ended.look_at)
-        self._absent = AbsentBrokers(
-            settings.identity,
-            settings.listener_name,
-            feed.image,
-            lambda: self.connections.broker_ids,
-            address_of,
-            peers,
-            supervisor,
-            environment.random.random,
-        )
-        self.fenced = FencedBrokers(clock)
+        self._watch_brokers(peers)
         self._reports = ControllerReports(self._loop)
-        self._supervisor = supervisor
         self.driver.listen(
             DriverListener(
                 self.controller.on_role_change,
@@ -181,6 +145,51 @@ class MetadataQuorum:
                 self.applier.install,
             )
         )
+
+    def _new_image(self, log: RaftLog, snapshot_bytes_max: int) -> None:
+        """What makes an image of the log, and snapshots of the image."""
+        codec, executor = MetadataRecordCodec(), self._environment.executor
+        self.applier = MetadataApplier(
+            log, codec, self._feed, self._loop, executor, on_failure=self._on_failure
+        )
+        self.snapshots = MetadataSnapshots(
+            self.driver,
+            self.applier,
+            codec,
+            self._loop,
+            executor,
+            now_ms=self._environment.clock.now_ms,
+            bytes_max=snapshot_bytes_max,
+        )
+
+    def _watch_brokers(self, peers: Peers) -> None:
+        """What tells the controller of brokers that have ended, or that were never heard of."""
+        identity, listener_name = self._settings.identity, self._settings.listener_name
+        image, supervisor = self._feed.image, self._supervisor
+
+        def address_of(broker_id: int) -> Address | None:
+            return broker_address(image, broker_id, listener_name)
+
+        self._ended = EndedBrokers(
+            identity.key.id,
+            lambda: self.controller.runtime,
+            image,
+            address_of,
+            peers,
+            supervisor,
+        )
+        self.connections = BrokerConnections(lambda: self.controller.runtime, self._ended.look_at)
+        self._absent = AbsentBrokers(
+            identity,
+            listener_name,
+            image,
+            lambda: self.connections.broker_ids,
+            address_of,
+            peers,
+            supervisor,
+            self._environment.random.random,
+        )
+        self.fenced = FencedBrokers(self._environment.clock)
 
     def _new_driver(
         self,

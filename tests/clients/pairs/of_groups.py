@@ -1,9 +1,11 @@
 """Pairs of group APIs: classic, consumer and share groups, and their offsets."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tests.clients.pairs.of_topics import GROUP, set_config
-from tests.clients.pairs.pair import Pair, World, code_of_second, only_code, pair, produce
+from tests.clients.pairs.pair import PAIRS, Pair, World, code_of_second, only_code, pair, produce
 from tests.clients.requests import milliseconds
 from tests.clients.versions import build_request
 
@@ -22,6 +24,8 @@ LEAVING = -1
 NO_OFFSET = -1
 ACCEPT, RELEASE = 1, 2
 LONG_WAIT_MS = 60_000
+
+Heartbeat = Callable[[str, str, int], Any]  # Of a group, with a topic and a member epoch.
 
 
 def commit(group: str, topic: str, offset: int) -> Any:
@@ -276,28 +280,8 @@ def consumer_heartbeat(group: str, topic: str, epoch: int) -> Any:
     return build_request(CONSUMER_GROUP_HEARTBEAT, 1, values)
 
 
-def describe_consumer_group(group: str) -> Any:
-    values = {"group_ids": (group,), "include_authorized_operations": False}
-    return build_request(CONSUMER_GROUP_DESCRIBE, 1, values)
-
-
 def members_seen_by_second(_: Any, second: Any) -> int:
     return len(second.groups[0].members)
-
-
-@pair
-def consumer_group_heartbeat_and_describe(world: World) -> Pair:
-    group, topic = world.group(), world.topic()
-    first = consumer_heartbeat(group, topic, 0)
-    return Pair(first, describe_consumer_group(group), members_seen_by_second, 1)
-
-
-@pair
-def consumer_group_leaving_and_describe(world: World) -> Pair:
-    group, topic = world.group(), world.topic()
-    world.call(consumer_heartbeat(group, topic, 0))
-    first = consumer_heartbeat(group, topic, LEAVING)
-    return Pair(first, describe_consumer_group(group), members_seen_by_second, 0)
 
 
 @pair
@@ -318,24 +302,31 @@ def share_heartbeat(group: str, topic: str, epoch: int) -> Any:
     return build_request(SHARE_GROUP_HEARTBEAT, 1, values)
 
 
-def describe_share_group(group: str) -> Any:
+def describe_modern_group(kind: int, group: str) -> Any:
     values = {"group_ids": (group,), "include_authorized_operations": False}
-    return build_request(SHARE_GROUP_DESCRIBE, 1, values)
+    return build_request(kind, 1, values)
 
 
-@pair
-def share_group_heartbeat_and_describe(world: World) -> Pair:
+def coming_and_describe(world: World, heartbeat: Heartbeat, kind: int) -> Pair:
     group, topic = world.group(), world.topic()
-    first = share_heartbeat(group, topic, 0)
-    return Pair(first, describe_share_group(group), members_seen_by_second, 1)
+    second = describe_modern_group(kind, group)
+    return Pair(heartbeat(group, topic, 0), second, members_seen_by_second, 1)
 
 
-@pair
-def share_group_leaving_and_describe(world: World) -> Pair:
+def leaving_and_describe(world: World, heartbeat: Heartbeat, kind: int) -> Pair:
     group, topic = world.group(), world.topic()
-    world.call(share_heartbeat(group, topic, 0))
-    first = share_heartbeat(group, topic, LEAVING)
-    return Pair(first, describe_share_group(group), members_seen_by_second, 0)
+    world.call(heartbeat(group, topic, 0))
+    second = describe_modern_group(kind, group)
+    return Pair(heartbeat(group, topic, LEAVING), second, members_seen_by_second, 0)
+
+
+for name, heartbeat_of, kind in (
+    ("consumer", consumer_heartbeat, CONSUMER_GROUP_DESCRIBE),
+    ("share", share_heartbeat, SHARE_GROUP_DESCRIBE),
+):
+    described = {"heartbeat": heartbeat_of, "kind": kind}
+    PAIRS[f"{name}_group_heartbeat_and_describe"] = partial(coming_and_describe, **described)
+    PAIRS[f"{name}_group_leaving_and_describe"] = partial(leaving_and_describe, **described)
 
 
 def alter_share_offset(group: str, topic: str, offset: int) -> Any:

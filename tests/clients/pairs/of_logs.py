@@ -1,14 +1,18 @@
 """Pairs that write, delete and read records."""
 
+from functools import partial
 from typing import Any
 
 from tests.clients.pairs.pair import (
     Pair,
+    Row,
     World,
+    add_pairs,
     code_of_second,
     end_seen_by_second,
     fetch,
     list_offsets,
+    new_topic,
     offset,
     only_code,
     pair,
@@ -60,6 +64,10 @@ def records_seen_by_first(first: Any, _: Any) -> int | ErrorCode:
     return records_count(first)
 
 
+def produce_two(topic: str, *, acks: int) -> Any:
+    return produce(topic, b"a", b"b", acks=acks)
+
+
 def records_seen_by_second(_: Any, second: Any) -> int | ErrorCode:
     return records_count(second)
 
@@ -79,46 +87,15 @@ def producers(response: Any) -> list[int]:
     return [one.producer_id for one in found.active_producers]
 
 
-def _produce_and_list_offsets(world: World, acks: int) -> Pair:
-    topic = world.topic()
-    first = produce(topic, b"a", b"b", acks=acks)
-    return Pair(first, list_offsets(topic), end_seen_by_second, 2, first_is_answered=acks != 0)
-
-
-def _produce_and_fetch(world: World, acks: int) -> Pair:
-    topic = world.topic()
-    first = produce(topic, b"a", b"b", acks=acks)
-    return Pair(first, fetch(topic), records_seen_by_second, 2, first_is_answered=acks != 0)
-
-
-@pair
-def produce_and_list_offsets(world: World) -> Pair:
-    return _produce_and_list_offsets(world, -1)
-
-
-@pair
-def produce_with_acks_1_and_list_offsets(world: World) -> Pair:
-    return _produce_and_list_offsets(world, 1)
-
-
-@pair
-def produce_with_acks_0_and_list_offsets(world: World) -> Pair:
-    return _produce_and_list_offsets(world, 0)
-
-
-@pair
-def produce_and_fetch(world: World) -> Pair:
-    return _produce_and_fetch(world, -1)
-
-
-@pair
-def produce_with_acks_1_and_fetch(world: World) -> Pair:
-    return _produce_and_fetch(world, 1)
-
-
-@pair
-def produce_with_acks_0_and_fetch(world: World) -> Pair:
-    return _produce_and_fetch(world, 0)
+for name, acks in (("produce", -1), ("produce_with_acks_1", 1), ("produce_with_acks_0", 0)):
+    two = partial(produce_two, acks=acks)
+    add_pairs(
+        new_topic,
+        {
+            f"{name}_and_list_offsets": Row(two, list_offsets, end_seen_by_second, 2, acks != 0),
+            f"{name}_and_fetch": Row(two, fetch, records_seen_by_second, 2, acks != 0),
+        },
+    )
 
 
 @pair

@@ -1,15 +1,20 @@
 """Pairs that change topics and configs, and those that can tell."""
 
+from functools import partial
 from typing import Any
 
 from tests.clients.pairs.pair import (
     Pair,
+    Row,
     World,
+    add_pairs,
+    code_of_first,
     code_of_second,
     end_seen_by_second,
     list_offsets,
     metadata,
-    only_code,
+    new_name,
+    new_topic,
     pair,
     produce,
 )
@@ -37,12 +42,16 @@ def create(topic: str, partitions: int = 1) -> Any:
     return build_request(CREATE_TOPICS, 7, {"topics": (wanted,), "timeout": TIMEOUT})
 
 
+def create_three(topic: str) -> Any:
+    return create(topic, 3)
+
+
 def delete(topic: str) -> Any:
     topics = ({"name": topic, "topic_id": None},)
     return build_request(DELETE_TOPICS, 6, {"topics": topics, "timeout": TIMEOUT})
 
 
-def add_partitions(topic: str, count: int) -> Any:
+def add_partitions(topic: str, count: int = 3) -> Any:
     wanted = {"name": topic, "count": count, "assignments": None}
     values = {"topics": (wanted,), "timeout": TIMEOUT, "validate_only": False}
     return build_request(CREATE_PARTITIONS, 3, values)
@@ -95,127 +104,61 @@ def values_seen_by_second(_: Any, second: Any) -> list[str]:
     return values(second)
 
 
-@pair
-def create_topics_and_metadata(world: World) -> Pair:
-    topic = world.new_name()
-    return Pair(create(topic, 3), metadata(topic), count_seen_by_second, 3)
+UNKNOWN = ErrorCode.unknown_topic_or_partition
 
+add_pairs(
+    new_name,
+    {
+        "create_topics_and_metadata": Row(create_three, metadata, count_seen_by_second, 3),
+        "create_topics_and_describe_topic_partitions": Row(
+            create_three, describe_partitions, count_seen_by_second, 3
+        ),
+        "create_topics_and_produce": Row(create, produce, code_of_second, ErrorCode.none),
+        "create_topics_and_list_offsets": Row(create, list_offsets, end_seen_by_second, 0),
+        "create_topics_and_describe_configs": Row(
+            create, describe_configs, values_seen_by_second, ["4711"]
+        ),
+        "create_topics_and_create_topics": Row(
+            create, create, code_of_second, ErrorCode.topic_already_exists
+        ),
+        "create_topics_and_create_partitions": Row(
+            create, add_partitions, code_of_second, ErrorCode.none
+        ),
+        "create_topics_and_delete_topics": Row(create, delete, code_of_second, ErrorCode.none),
+        "metadata_and_create_topics": Row(metadata, create, count_seen_by_first, UNKNOWN),
+    },
+)
 
-@pair
-def create_topics_and_describe_topic_partitions(world: World) -> Pair:
-    topic = world.new_name()
-    return Pair(create(topic, 3), describe_partitions(topic), count_seen_by_second, 3)
-
-
-@pair
-def create_topics_and_produce(world: World) -> Pair:
-    topic = world.new_name()
-    return Pair(create(topic), produce(topic), code_of_second, ErrorCode.none)
-
-
-@pair
-def create_topics_and_list_offsets(world: World) -> Pair:
-    topic = world.new_name()
-    return Pair(create(topic), list_offsets(topic), end_seen_by_second, 0)
-
-
-@pair
-def create_topics_and_describe_configs(world: World) -> Pair:
-    topic = world.new_name()
-    return Pair(create(topic), describe_configs(topic), values_seen_by_second, ["4711"])
-
-
-@pair
-def create_topics_and_create_topics(world: World) -> Pair:
-    topic = world.new_name()
-    return Pair(create(topic), create(topic), code_of_second, ErrorCode.topic_already_exists)
-
-
-@pair
-def create_topics_and_create_partitions(world: World) -> Pair:
-    topic = world.new_name()
-    return Pair(create(topic), add_partitions(topic, 3), code_of_second, ErrorCode.none)
-
-
-@pair
-def create_topics_and_delete_topics(world: World) -> Pair:
-    topic = world.new_name()
-    return Pair(create(topic), delete(topic), code_of_second, ErrorCode.none)
-
-
-@pair
-def metadata_and_create_topics(world: World) -> Pair:
-    topic = world.new_name()
-    return Pair(
-        metadata(topic), create(topic), count_seen_by_first, ErrorCode.unknown_topic_or_partition
-    )
-
-
-@pair
-def delete_topics_and_metadata(world: World) -> Pair:
-    topic = world.topic()
-    unknown = ErrorCode.unknown_topic_or_partition
-    return Pair(delete(topic), metadata(topic), count_seen_by_second, unknown)
-
-
-@pair
-def delete_topics_and_produce(world: World) -> Pair:
-    topic = world.topic()
-    unknown = ErrorCode.unknown_topic_or_partition
-    return Pair(delete(topic), produce(topic), code_of_second, unknown)
-
-
-@pair
-def delete_topics_and_create_topics(world: World) -> Pair:
-    topic = world.topic()
-    return Pair(delete(topic), create(topic), code_of_second, ErrorCode.none)
-
-
-@pair
-def metadata_and_delete_topics(world: World) -> Pair:
-    topic = world.topic()
-    return Pair(metadata(topic), delete(topic), count_seen_by_first, 1)
+add_pairs(
+    new_topic,
+    {
+        "delete_topics_and_metadata": Row(delete, metadata, count_seen_by_second, UNKNOWN),
+        "delete_topics_and_produce": Row(delete, produce, code_of_second, UNKNOWN),
+        "delete_topics_and_create_topics": Row(delete, create, code_of_second, ErrorCode.none),
+        "metadata_and_delete_topics": Row(metadata, delete, count_seen_by_first, 1),
+        "create_partitions_and_metadata": Row(add_partitions, metadata, count_seen_by_second, 3),
+        "create_partitions_and_produce": Row(
+            add_partitions, partial(produce, partition=2), code_of_second, ErrorCode.none
+        ),
+        "create_partitions_and_list_offsets": Row(
+            add_partitions, partial(list_offsets, partition=2), end_seen_by_second, 0
+        ),
+        "create_partitions_and_create_partitions": Row(
+            add_partitions,
+            partial(add_partitions, count=2),
+            code_of_second,
+            ErrorCode.invalid_partitions,
+        ),
+        "metadata_and_create_partitions": Row(metadata, add_partitions, count_seen_by_first, 1),
+    },
+)
 
 
 @pair
 def list_offsets_and_delete_topics(world: World) -> Pair:
     """Timestamps are looked up in files."""
     topic = world.topic(b"a", b"b")
-    return Pair(
-        list_offsets(topic, 1), delete(topic), lambda first, _: only_code(first), ErrorCode.none
-    )
-
-
-@pair
-def create_partitions_and_metadata(world: World) -> Pair:
-    topic = world.topic()
-    return Pair(add_partitions(topic, 3), metadata(topic), count_seen_by_second, 3)
-
-
-@pair
-def create_partitions_and_produce(world: World) -> Pair:
-    topic = world.topic()
-    second = produce(topic, partition=2)
-    return Pair(add_partitions(topic, 3), second, code_of_second, ErrorCode.none)
-
-
-@pair
-def create_partitions_and_list_offsets(world: World) -> Pair:
-    topic = world.topic()
-    return Pair(add_partitions(topic, 3), list_offsets(topic, partition=2), end_seen_by_second, 0)
-
-
-@pair
-def create_partitions_and_create_partitions(world: World) -> Pair:
-    topic = world.topic()
-    second = add_partitions(topic, 2)
-    return Pair(add_partitions(topic, 3), second, code_of_second, ErrorCode.invalid_partitions)
-
-
-@pair
-def metadata_and_create_partitions(world: World) -> Pair:
-    topic = world.topic()
-    return Pair(metadata(topic), add_partitions(topic, 3), count_seen_by_first, 1)
+    return Pair(list_offsets(topic, 1), delete(topic), code_of_first, ErrorCode.none)
 
 
 @pair
@@ -258,7 +201,7 @@ def produce_and_incremental_alter_configs(world: World) -> Pair:
     return Pair(
         produce(topic, bytes(1000)),
         set_config(topic, "max.message.bytes", "100"),
-        lambda first, _: only_code(first),
+        code_of_first,
         ErrorCode.none,
     )
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from tests.clients.requests import TIMEOUT, batch, milliseconds
@@ -94,6 +95,36 @@ def pair(make: Callable[[World], Pair]) -> Callable[[World], Pair]:
     return make
 
 
+class Row(NamedTuple):
+    """A pair about one thing, such as a topic, whose name both requests are made of."""
+
+    first: Callable[[str], Any]
+    second: Callable[[str], Any]
+    see: Callable[[Any, Any], object]
+    expected: object
+    first_is_answered: bool = True
+
+
+def add_pairs(subject: Callable[[World], str], rows: dict[str, Row]) -> None:
+    """`subject` makes the thing, or only its name, for each round."""
+
+    def make(world: World, row: Row) -> Pair:
+        name = subject(world)
+        first, second, see, expected, is_answered = row
+        return Pair(first(name), second(name), see, expected, is_answered)
+
+    for name, row in rows.items():
+        PAIRS[name] = partial(make, row=row)
+
+
+def new_name(world: World) -> str:
+    return world.new_name()
+
+
+def new_topic(world: World) -> str:
+    return world.topic()
+
+
 def error_codes(entity: Any) -> Iterator[ErrorCode]:
     """All of a response, at whatever depth."""
     if isinstance(entity, tuple):
@@ -113,6 +144,10 @@ def only_code(response: Any) -> ErrorCode:
     codes = set(error_codes(response)) - {ErrorCode.none}
     assert len(codes) <= 1, response
     return codes.pop() if codes else ErrorCode.none
+
+
+def code_of_first(first: Any, _: Any) -> ErrorCode:
+    return only_code(first)
 
 
 def code_of_second(_: Any, second: Any) -> ErrorCode:

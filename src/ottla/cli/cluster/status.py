@@ -16,6 +16,7 @@ def status(*, connection: Connection = DEFAULT_CONNECTION, as_json: AsJson = Fal
         reader = ClusterReader(broker)
         nodes, quorum, damage = reader.nodes(), reader.quorum(), read_damage(broker)
         rows = unhealthy_rows(reader, damage)
+    connection.check_nodes(tolerates_few=True)  # Without a majority nobody is fenced.
     down = [node.node_id for node in nodes if node.fenced]
     problems = [f"node {node} is down" for node in down]
     if quorum is not None and quorum.leader < 0:

@@ -26,6 +26,7 @@ def remove(
     with bootstrap_broker(connection) as broker:
         reader = ClusterReader(broker)
         if not reader.node(node).fenced:
+            connection.check_nodes(tolerates_few=True)  # Without a majority nobody is fenced.
             raise CommandError(f"node {node} is running; stop it first")
         left = [place for place, on in reader.assignments().items() if node in on]
         if left and not force:

@@ -47,6 +47,7 @@ def _missing(connection: Connection, wanted: list[int]) -> str:
             reader = ClusterReader(broker)
             known = {node.node_id: node for node in reader.nodes()}
             partitions = reader.partitions()
+        connection.check_nodes(tolerates_few=True)  # Or what is known may be old.
     except CommandError as error:
         if error.exit_code is not ExitCode.UNREACHABLE:
             raise

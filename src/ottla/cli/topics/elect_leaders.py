@@ -40,6 +40,8 @@ def elect_leaders(
             for place, one in partitions.items()
             if one.leader_id != one.replica_nodes[0] and (not topics or place.topic in topics)
         ]
+        if not wanted:
+            connection.check_nodes(tolerates_few=True)  # Or what is known may be old.
         failures = _elect(broker, wanted) if wanted else []
     print_line(f"{len(wanted) - len(failures)} partitions have a new leader")
     if failures:

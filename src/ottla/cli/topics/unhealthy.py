@@ -16,6 +16,8 @@ def unhealthy(*, connection: Connection = DEFAULT_CONNECTION, as_json: AsJson = 
     """Show the partitions that have no leader, or replicas that are out of sync or damaged."""
     with bootstrap_broker(connection) as broker:
         rows = unhealthy_rows(ClusterReader(broker), read_damage(broker))
+    if not rows:
+        connection.check_nodes(tolerates_few=True)  # Without a majority nobody notices.
     if as_json:
         print_json(rows)
     elif rows:

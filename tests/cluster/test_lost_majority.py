@@ -1,0 +1,56 @@
+"""What the commands say when two of three nodes are dead: the cause, and no traceback."""
+
+import shlex
+from collections.abc import Iterator
+
+import pytest
+from tests.cli.command import environment
+from tests.cluster.clients import create_topic
+from tests.cluster.commands import done
+from tests.cluster.processes import ClusterProcesses
+from tests.fork_server import run_forked
+
+from ottla.cli.examples import EXAMPLES
+
+pytestmark = [pytest.mark.process, pytest.mark.xdist_group("lost majority")]
+
+# Of files, of Spark, or of nodes that they start themselves.
+OTHERS = ("serve", "dump", "completion", "cluster up", "metadata", "pipeline", "table", "demo")
+COMMANDS = sorted(name for name in EXAMPLES if not name.startswith(OTHERS))
+# The node that is left knows the answer.
+ANSWERED = {"features list", "features upgrade", "topics list", "configs describe"}
+OTHER_CAUSES = {"node drain": "there is no other active node to take orders-0"}
+NO_MAJORITY = "2 of 3 nodes are down or unreachable"
+
+
+@pytest.fixture(scope="module")
+def left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of the node that is left."""
+    with ClusterProcesses(tmp_path_factory.mktemp("majority")) as cluster:
+        cluster.wait_for_voters(1, 2, 3)
+        create_topic(cluster, "orders", 3)
+        done(cluster, "produce", "orders", "a lamp")
+        done(cluster, "consume", "orders", "--group", "billing", "--from-beginning", "--no-follow")
+        remaining = cluster.leader()
+        for node_id in set(cluster.ids) - {remaining}:
+            cluster.kill(node_id)
+        yield cluster.bootstrap_of(remaining)
+
+
+def words_of(name: str) -> list[str]:
+    """Of the example in the help, up to what the shell does with it."""
+    words = shlex.split(EXAMPLES[name])[1:]
+    end = next((index for index, word in enumerate(words) if word in ("||", ">")), len(words))
+    return ["1" if word == "60" else word for word in words[:end] if word != "--watch"]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_names_the_nodes_that_are_missing(left: str, name: str) -> None:
+    values = environment(left) | {"OTTLA_CONNECT_TIMEOUT": "30"}
+    ended = run_forked("ottla", words_of(name), values, timeout=300)
+    assert "Traceback" not in ended.stderr
+    if name in ANSWERED:
+        assert ended.returncode == 0, ended.stderr
+    else:
+        assert OTHER_CAUSES.get(name, NO_MAJORITY) in ended.stderr
+        assert ended.returncode != 0
