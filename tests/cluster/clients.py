@@ -39,7 +39,10 @@ def create_on(cluster: ClusterProcesses, name: str, node_id: int) -> None:
 
 def _create(cluster: ClusterProcesses, topic: NewTopic) -> None:
     client = admin(cluster)  # It must outlive the call.
-    changed(client.create_topics([topic])[topic.topic], KafkaError.TOPIC_ALREADY_EXISTS)
+    changed(
+        client.create_topics([topic], request_timeout=TIMEOUT_S)[topic.topic],
+        KafkaError.TOPIC_ALREADY_EXISTS,
+    )
 
 
 def delete_topic(cluster: ClusterProcesses, name: str) -> None:

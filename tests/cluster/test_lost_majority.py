@@ -15,7 +15,17 @@ from ottla.cli.examples import EXAMPLES
 pytestmark = [pytest.mark.process, pytest.mark.xdist_group("lost majority")]
 
 # Of files, of Spark, or of nodes that they start themselves.
-OTHERS = ("serve", "dump", "completion", "cluster up", "metadata", "pipeline", "table", "demo")
+OTHERS = (
+    "serve",
+    "gateway",
+    "dump",
+    "completion",
+    "cluster up",
+    "metadata",
+    "pipeline",
+    "table",
+    "demo",
+)
 COMMANDS = sorted(name for name in EXAMPLES if not name.startswith(OTHERS))
 # The node that is left knows the answer.
 ANSWERED = {"features list", "features upgrade", "topics list", "configs describe"}
