@@ -1,7 +1,7 @@
 """The ASGI application: one table of routes, and what every request has in common.
 
 Every request has an id, which its answer and the log carry. Its body is bounded unless its route
-says that it reads a stream (`read_stream`). An exception becomes problem details.
+says that it reads a stream (`parameters.read_stream`). An exception becomes problem details.
 """
 
 import itertools
@@ -10,11 +10,19 @@ import secrets
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from starlette.requests import Request
 from starlette.routing import BaseRoute, Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ottla.gateway.api import health, queues, simple_queue, stream, subscriptions
+from ottla.gateway.api import (
+    health,
+    queues,
+    records,
+    simple,
+    simple_queue,
+    stream,
+    subscriptions,
+)
+from ottla.gateway.api.parameters import STREAMS
 from ottla.gateway.identity import identify
 from ottla.gateway.problems import Problem, problem_of
 from ottla.gateway.services import Services
@@ -23,7 +31,9 @@ logger = logging.getLogger("ottla.gateway")
 
 # Families of routes, in the order in which they are looked at: those that are called often first.
 FAMILIES: Final[Sequence[Callable[[Services], Sequence[BaseRoute]]]] = (
+    records.routes,
     queues.routes,
+    simple.routes,
     simple_queue.routes,
     stream.routes,
     subscriptions.routes,
@@ -32,7 +42,6 @@ FAMILIES: Final[Sequence[Callable[[Services], Sequence[BaseRoute]]]] = (
 
 REQUEST_ID: Final = b"x-request-id"
 _REQUEST_ID_BYTES_MAX: Final = 128
-_STREAMS: Final = "ottla.streams"
 
 
 def build_app(services: Services) -> ASGIApp:
@@ -41,11 +50,6 @@ def build_app(services: Services) -> ASGIApp:
 
 def build_routes(services: Services) -> list[BaseRoute]:
     return [route for family in FAMILIES for route in family(services)]
-
-
-def read_stream(request: Request) -> None:
-    """Lift the bound on the body: the route reads it bit by bit, and bounds each bit."""
-    request.scope[_STREAMS] = True
 
 
 class _App:
@@ -97,7 +101,7 @@ class _App:
             message = await receive()
             if message["type"] == "http.request":
                 size += len(message.get("body", b""))
-                if size > self._body_bytes_max and not scope.get(_STREAMS):
+                if size > self._body_bytes_max and not scope.get(STREAMS):
                     raise Problem(
                         413,
                         f"A body has at most {self._body_bytes_max} bytes.",

@@ -6,7 +6,9 @@ from typing import Self
 from ottla.client.async_wire.cluster import Cluster
 from ottla.gateway.core.addresses import parse_networks
 from ottla.gateway.core.partition_source import PartitionSource
+from ottla.gateway.core.publishing import Publisher
 from ottla.gateway.core.queues import Queues
+from ottla.gateway.core.reading import Reader
 from ottla.gateway.core.shared_secret import SharedSigner
 from ottla.gateway.core.tails import Tails
 from ottla.gateway.core.webhook_calls import Caller
@@ -21,6 +23,8 @@ class Services:
         self.settings = settings
         self.stopping = asyncio.Event()  # Set by SIGTERM: streams and long polls end now.
         self.cluster = Cluster(settings.bootstrap_servers, client_id="ottla-gateway")
+        self.publisher = Publisher(settings, self.cluster)
+        self.reader = Reader(settings, self.cluster, self.stopping)
         self.tails = Tails(PartitionSource(self.cluster))
         self._tails_running = asyncio.ensure_future(self.tails.run(self.stopping))
         self.signer = SharedSigner(settings.bootstrap_servers, settings.secret_file)
@@ -41,6 +45,7 @@ class Services:
         await self.tails.close()
         self._ending.cancel()
         await self.queues.close()
+        await self.publisher.close()
         self.cluster.close()
 
     async def _end_waits(self) -> None:

@@ -107,6 +107,19 @@ class Cluster:
             raise BrokerError(ErrorCode.unknown_topic_or_partition, f"topic {name}")
         return known
 
+    async def topic_to_write(self, name: str) -> Topic:
+        """The topic, which the cluster makes if it is missing and the cluster does such a thing.
+
+        UNKNOWN_TOPIC_OR_PARTITION, or LEADER_NOT_AVAILABLE, also while it is being made.
+        """
+        known = self._known(name)
+        if known is None:
+            async with self._asking:
+                known = self._known(name)
+                if known is None:
+                    known = (await self._ask_topics([name], create_missing=True))[name]
+        return known
+
     async def leader(self, place: TopicPartition) -> Connection:
         return await self.connection(await self._leader_address(place))
 
@@ -193,15 +206,21 @@ class Cluster:
             raise BrokerError(ErrorCode.broker_not_available, f"node {node_id}")
         return self._addresses[node_id]
 
-    async def _ask_topics(self, names: Collection[str] | None) -> dict[str, Topic]:
-        found = topics_in(await self._ask_metadata(names))
+    async def _ask_topics(
+        self, names: Collection[str] | None, *, create_missing: bool = False
+    ) -> dict[str, Topic]:
+        response = await self._ask_metadata(names, create_missing=create_missing)
+        found = topics_in(response, create_missing=create_missing)
         _make_room(self._topics)
         now = time.monotonic()
         self._topics |= {name: (now, topic) for name, topic in found.items()}
         return found
 
-    async def _ask_metadata(self, names: Collection[str] | None) -> Any:
-        response = await (await self.any_broker()).call(metadata_request(names))
+    async def _ask_metadata(
+        self, names: Collection[str] | None, *, create_missing: bool = False
+    ) -> Any:
+        request = metadata_request(names, create_missing=create_missing)
+        response = await (await self.any_broker()).call(request)
         self._addresses = {
             broker.node_id: (broker.host, broker.port) for broker in response.brokers
         }

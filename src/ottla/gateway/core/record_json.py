@@ -28,9 +28,9 @@ class NewRecord(NamedTuple):
 
     value: bytes | None
     key: bytes | None = None
-    partition: int | None = None
+    partition: int | None = None  # None: by the key, as Kafka's own clients do, or any.
     headers: Headers = ()
-    timestamp_ms: int | None = None
+    timestamp_ms: int | None = None  # None, or 0 for librdkafka: now.
 
 
 def record_to_json(topic: str, partition: int, record: Record) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def _bytes(data: Mapping[str, Any], name: str) -> bytes | None:
     encoded = data.get(f"{name}_base64")
     value = data.get(name)
     if encoded is None:
-        return _plain(value)
+        return value_to_bytes(value)
     if value is not None:
         raise ValueError(f"{name} and {name}_base64 exclude each other")
     try:
@@ -104,7 +104,8 @@ def _bytes(data: Mapping[str, Any], name: str) -> bytes | None:
         raise ValueError(f"{name}_base64 is not base64") from None
 
 
-def _plain(value: Any) -> bytes | None:
+def value_to_bytes(value: Any) -> bytes | None:
+    """Text as it is, null as nothing, everything else as JSON. ValueError."""
     if value is None:
         return None
     try:
@@ -120,6 +121,6 @@ def _headers(data: Any) -> Headers:
     for header in data:
         if not isinstance(header, Mapping) or not isinstance(header.get("name"), str):
             raise ValueError("a header is an object: name and value")
-        _plain(header["name"])
+        value_to_bytes(header["name"])
         found.append((header["name"], _bytes(header, "value")))
     return tuple(found)

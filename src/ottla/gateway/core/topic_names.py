@@ -1,7 +1,8 @@
-"""Topics that the gateways of a cluster keep for themselves."""
+"""Which topics and partitions a request may name."""
 
 from typing import Final
 
+from ottla.client.wire.cluster import Topic, TopicPartition
 from ottla.client.wire.errors import BrokerError
 from ottla.protocol.errors import ErrorCode
 
@@ -12,3 +13,8 @@ def validate_topic(name: str) -> None:
     """TOPIC_AUTHORIZATION_FAILED for a topic of the gateways: who reads it can forge handles."""
     if name.startswith(RESERVED_PREFIX):
         raise BrokerError(ErrorCode.topic_authorization_failed, f"topic {name}")
+
+
+def validate_partition(place: TopicPartition, topic: Topic) -> None:
+    if place.partition not in topic.leaders:
+        raise BrokerError(ErrorCode.unknown_topic_or_partition, f"partition {place}")

@@ -1,0 +1,157 @@
+"""A record as one request tells of it: key, partition, headers, time, delay, trace.
+
+By query                        By header
+  key, key_base64                 Ottla-Key, Ottla-Key_base64
+  partition, timestamp            Ottla-Partition, Ottla-Timestamp (milliseconds since 1970)
+  header=name:value (repeated)    Ottla-Header-NAME: value
+  deliver-after, deliver-at       Deliver-After, Deliver-At
+
+`deliver-after` is in seconds, with a fraction if wanted; `deliver-at` is in milliseconds since 1970
+or a time in ISO 8601. They become the record header that share groups obey. `traceparent` and
+`tracestate` (W3C trace context) become record headers.
+"""
+
+import base64
+import binascii
+import math
+import time
+from datetime import datetime
+from typing import Any, Final
+
+from starlette.requests import Request
+
+from ottla.gateway.api.parameters import number, parse_number, text
+from ottla.gateway.core.errors import Invalid
+from ottla.gateway.core.publishing import DELIVER_AT, Acks
+from ottla.gateway.core.record_json import NewRecord, record_from_json
+from ottla.records.builder import Headers
+
+_PARTITION_MAX: Final = 2**31 - 1
+_TIME_MS_MAX: Final = 2**63 - 1
+_DELAY_S_MAX: Final = 366 * 24 * 3600
+_HEADER_PREFIX: Final = b"ottla-header-"
+_FIELDS: Final = {
+    *("key", "key_base64", "value", "value_base64", "partition", "headers", "timestamp")
+}
+_TRACE: Final = (b"traceparent", b"tracestate")
+
+
+def record_of(request: Request, value: bytes | None) -> NewRecord:
+    return NewRecord(
+        value,
+        _key(request),
+        number(request, "partition", maximum=_PARTITION_MAX),
+        _own_headers(request) + common_headers(request),
+        number(request, "timestamp", maximum=_TIME_MS_MAX, minimum=1),
+    )
+
+
+def record_of_json(shown: Any) -> NewRecord:
+    """One of a batch or stream; Invalid, also for what no record has."""
+    try:
+        record = record_from_json(shown)
+    except ValueError as error:
+        raise Invalid(str(error)) from None
+    if unknown := shown.keys() - _FIELDS:
+        known = ", ".join(sorted(_FIELDS))
+        raise Invalid(f"a record has no {', '.join(sorted(unknown))}; it has {known}")
+    if "value" not in shown and "value_base64" not in shown:
+        raise Invalid("a record needs a value, or value_base64; null is a tombstone")
+    if record.timestamp_ms == 0:
+        raise Invalid("timestamp is more than 0")
+    return record
+
+
+def utf8(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise Invalid("text with half of a surrogate pair; send bytes in base64") from None
+
+
+def with_headers(record: NewRecord, more: Headers) -> NewRecord:
+    """With those of the headers whose names it does not have."""
+    if not more:
+        return record
+    there = {name for name, _ in record.headers}
+    missing = tuple(header for header in more if header[0] not in there)
+    return record._replace(headers=record.headers + missing)
+
+
+def common_headers(request: Request) -> Headers:
+    """Which every record of a request gets: its trace, and when it may be delivered."""
+    headers: list[tuple[str, bytes | None]] = [
+        (name.decode(), value) for name, value in request.headers.raw if name in _TRACE
+    ]
+    deliver_at_ms = _deliver_at_ms(request)
+    if deliver_at_ms is not None:
+        headers.append((DELIVER_AT, b"%d" % deliver_at_ms))
+    return tuple(headers)
+
+
+def acks_of(request: Request) -> Acks:
+    value = text(request, "acks")
+    if value is None:
+        return Acks.ALL
+    try:
+        return Acks("all" if value == "-1" else value)
+    except ValueError:
+        raise Invalid("acks is all, 1 or 0") from None
+
+
+def _key(request: Request) -> bytes | None:
+    in_base64 = text(request, "key_base64")
+    key = text(request, "key")
+    if in_base64 is not None:
+        if key is not None:
+            raise Invalid("a record has key or key_base64, not both")
+        try:
+            return base64.b64decode(in_base64, validate=True)
+        except (binascii.Error, ValueError):
+            raise Invalid("key_base64 is not base64") from None
+    return None if key is None else utf8(key)
+
+
+def _own_headers(request: Request) -> Headers:
+    headers: list[tuple[str, bytes | None]] = []
+    for item in request.query_params.getlist("header"):
+        name, colon, value = item.partition(":")
+        if not colon or not name:
+            raise Invalid("a header by query is header=name:value")
+        headers.append((name, utf8(value)))
+    for raw_name, raw_value in request.headers.raw:
+        if raw_name.startswith(_HEADER_PREFIX) and len(raw_name) > len(_HEADER_PREFIX):
+            headers.append((raw_name[len(_HEADER_PREFIX) :].decode("latin-1"), raw_value))
+    return tuple(headers)
+
+
+def _deliver_at_ms(request: Request) -> int | None:
+    after = request.query_params.get("deliver-after", request.headers.get("deliver-after"))
+    at = request.query_params.get("deliver-at", request.headers.get("deliver-at"))
+    if after is not None and at is not None:
+        raise Invalid("say deliver-after or deliver-at, not both")
+    if after is not None:
+        return time.time_ns() // 1_000_000 + math.ceil(_seconds(after) * 1000)
+    return None if at is None else _time_ms(at)
+
+
+def _seconds(value: str) -> float:
+    try:
+        seconds = float(value)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= _DELAY_S_MAX:
+        raise Invalid(f"deliver-after is in seconds, from 0 to {_DELAY_S_MAX}")
+    return seconds
+
+
+def _time_ms(value: str) -> int:
+    if value.isdecimal():
+        return parse_number(value, "deliver-at", maximum=_TIME_MS_MAX)
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise Invalid("deliver-at is in milliseconds since 1970, or a time with its time zone")
+    return math.ceil(moment.timestamp() * 1000)

@@ -1,0 +1,167 @@
+"""Records: publish them, and read a partition.
+
+POST /topics/{topic}/records                       by the content type of the body:
+    application/json that is an array              a batch, one report for each record in order
+    application/x-ndjson                           a stream, one report a line as it is acknowledged
+    application/cloudevents(-batch)+json, ce-*     CloudEvents
+    anything else                                  one record, whose value is the body
+GET  /topics/{topic}/partitions/{partition}/records?offset=|time=&max=&wait=
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from ottla.client.wire.cluster import Topic, TopicPartition
+from ottla.client.wire.offsets import EARLIEST, LATEST
+from ottla.gateway.api.cloudevents import (
+    BATCH,
+    STRUCTURED,
+    binary_event,
+    is_binary,
+    structured_event,
+)
+from ottla.gateway.api.new_records import (
+    acks_of,
+    common_headers,
+    record_of,
+    record_of_json,
+    with_headers,
+)
+from ottla.gateway.api.parameters import (
+    number,
+    parse_number,
+    read_json,
+    read_stream,
+    topic_name,
+)
+from ottla.gateway.api.record_stream import NDJSON, publish_stream
+from ottla.gateway.api.reports import report
+from ottla.gateway.core.errors import Invalid
+from ottla.gateway.core.record_json import NewRecord, record_to_json
+from ottla.gateway.core.topic_names import validate_partition
+from ottla.gateway.problems import Problem
+from ottla.gateway.services import Services
+
+_OFFSET_MAX: Final = 2**63 - 1
+_PARTITION_MAX: Final = 2**31 - 1
+_READ_COUNT: Final = 100
+_ENDS: Final = {"earliest": EARLIEST, "latest": LATEST}
+
+
+def routes(services: Services) -> Sequence[BaseRoute]:
+    api = _Records(services)
+    return [
+        Route("/topics/{topic}/records", api.publish, methods=["POST"]),
+        Route("/topics/{topic}/partitions/{partition}/records", api.read, methods=["GET"]),
+    ]
+
+
+class _Records:
+    def __init__(self, services: Services) -> None:
+        self._settings = services.settings
+        self._publisher = services.publisher
+        self._reader = services.reader
+
+    async def publish(self, request: Request) -> Response:
+        topic = topic_name(request)
+        media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if media_type == NDJSON:
+            read_stream(request)
+            return await publish_stream(request, topic, self._publisher, self._settings)
+        acks = acks_of(request)
+        if media_type == BATCH:
+            return await self._publish_many(
+                request, topic, _events(request, await read_json(request))
+            )
+        body = await request.body()
+        if media_type == "application/json" and body.lstrip()[:1] == b"[":
+            return await self._publish_many(
+                request, topic, _batch(request, await read_json(request))
+            )
+        record = record_of(request, body)
+        if media_type == STRUCTURED:
+            record = structured_event(await read_json(request), record)
+        elif is_binary(request):
+            record = binary_event(request, record)
+        known = await self._publisher.topic(topic)
+        _validate_partitions(topic, known, [record])
+        return JSONResponse(report(topic, await self._publisher.publish(topic, record, acks)))
+
+    async def _publish_many(
+        self, request: Request, topic: str, records: Sequence[NewRecord]
+    ) -> Response:
+        if len(records) > self._settings.batch_records_max:
+            raise Problem(
+                413,
+                f"a batch has at most {self._settings.batch_records_max} records",
+                hint="Send NDJSON, which is read as a stream.",
+            )
+        known = await self._publisher.topic(topic)
+        _validate_partitions(topic, known, records)
+        outcomes = await self._publisher.publish_all(topic, records, acks_of(request))
+        failures = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
+        if failures and len(failures) == len(outcomes):
+            raise failures[0]
+        answer = {"records": [report(topic, outcome) for outcome in outcomes]}
+        return JSONResponse(answer, 207 if failures else 200)
+
+    async def read(self, request: Request) -> Response:
+        partition = parse_number(
+            request.path_params["partition"], "partition", maximum=_PARTITION_MAX
+        )
+        place = TopicPartition(topic_name(request), partition)
+        settings = self._settings
+        count_max = number(request, "max", maximum=settings.read_records_max)
+        wait_ms = number(request, "wait", maximum=settings.read_wait_ms_max)
+        found = await self._reader.read(
+            place,
+            await self._start(request, place),
+            count_max=_READ_COUNT if count_max is None else count_max,
+            wait_ms=wait_ms or 0,
+        )
+        answer = {
+            "records": [record_to_json(*place, record) for record in found.records],
+            "next_offset": found.next_offset,
+            "log_start_offset": found.log_start_offset,
+            "high_watermark": found.high_watermark,
+        }
+        return JSONResponse(answer)
+
+    async def _start(self, request: Request, place: TopicPartition) -> int:
+        offset = request.query_params.get("offset")
+        time_ms = number(request, "time", maximum=_OFFSET_MAX)
+        if offset is not None and time_ms is not None:
+            raise Invalid("say offset or time, not both")
+        if time_ms is not None:
+            return await self._reader.offset_at(place, time_ms)
+        if offset is None or offset in _ENDS:
+            return await self._reader.offset_at(place, _ENDS[offset or "earliest"])
+        return parse_number(offset, "offset", maximum=_OFFSET_MAX)
+
+
+def _batch(request: Request, items: Any) -> list[NewRecord]:
+    common = common_headers(request)
+    records = []
+    for index, item in enumerate(items):
+        try:
+            records.append(with_headers(record_of_json(item), common))
+        except Invalid as error:
+            raise Invalid(f"record {index}: {error}") from None
+    return records
+
+
+def _events(request: Request, items: Any) -> list[NewRecord]:
+    if not isinstance(items, list):
+        raise Invalid("a batch of CloudEvents is a JSON array")
+    record = record_of(request, None)
+    return [structured_event(item, record) for item in items]
+
+
+def _validate_partitions(name: str, topic: Topic, records: Sequence[NewRecord]) -> None:
+    for partition in {record.partition for record in records}:
+        if partition is not None:
+            validate_partition(TopicPartition(name, partition), topic)

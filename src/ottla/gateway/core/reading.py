@@ -1,0 +1,117 @@
+"""Committed records of one partition, from an offset or a time on."""
+
+import asyncio
+import contextlib
+from typing import Final, NamedTuple
+
+from ottla.client.async_wire.cluster import Cluster
+from ottla.client.async_wire.reading import fetch, list_offsets
+from ottla.client.wire.cluster import TopicPartition
+from ottla.client.wire.fetching import Fetched
+from ottla.client.wire.offsets import LATEST, Isolation
+from ottla.gateway.core.errors import TooBusy
+from ottla.gateway.core.topic_names import validate_partition, validate_topic
+from ottla.gateway.settings import GatewaySettings
+from ottla.records.builder import Record
+from ottla.records.decoder import iterate_records
+from ottla.records.isolation import scan_batches
+
+_COMMITTED: Final = Isolation.READ_COMMITTED
+_NO_END: Final = 2**63 - 1
+
+
+class Records(NamedTuple):
+    records: list[Record]
+    next_offset: int  # To read on at.
+    log_start_offset: int
+    high_watermark: int
+
+
+class Reader:
+    def __init__(
+        self, settings: GatewaySettings, cluster: Cluster, stopping: asyncio.Event
+    ) -> None:
+        self._settings = settings
+        self._cluster = cluster
+        self._stopping = stopping
+        self._waiting_count = 0
+
+    async def offset_at(self, place: TopicPartition, time_ms: int) -> int:
+        """The first offset at or after the time, or the end; EARLIEST and LATEST are times too."""
+        await self._validate(place)
+        found = (await list_offsets(self._cluster, {place: time_ms}, _COMMITTED))[place]
+        return await self.offset_at(place, LATEST) if found is None else found
+
+    async def read(
+        self, place: TopicPartition, offset: int, *, count_max: int, wait_ms: int = 0
+    ) -> Records:
+        """Up to so many records; waits for the first. OffsetOutOfRange."""
+        await self._validate(place)
+        found = await self._cluster.retry(lambda: self._fetch(place, offset, count_max, 0))
+        if found.records or not wait_ms:
+            return found
+        if self._waiting_count >= self._settings.waiting_reads_max:
+            raise TooBusy("too many requests wait for records")
+        self._waiting_count += 1
+        try:
+            return await self._wait(place, found, count_max, wait_ms)
+        finally:
+            self._waiting_count -= 1
+
+    async def _validate(self, place: TopicPartition) -> None:
+        """What is not there is told at once, not tried again."""
+        validate_topic(place.topic)
+        validate_partition(place, await self._cluster.topic(place.topic))
+
+    async def _wait(
+        self, place: TopicPartition, empty: Records, count_max: int, wait_ms: int
+    ) -> Records:
+        reading = asyncio.ensure_future(
+            self._cluster.retry(lambda: self._fetch(place, empty.next_offset, count_max, wait_ms))
+        )
+        stopped = asyncio.ensure_future(self._stopping.wait())
+        try:
+            await asyncio.wait({reading, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            return await reading if reading.done() else empty
+        finally:
+            for task in (reading, stopped):
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+
+    async def _fetch(
+        self, place: TopicPartition, offset: int, count_max: int, wait_ms: int
+    ) -> Records:
+        if not wait_ms:
+            connection = await self._cluster.leader(place)
+        else:
+            connection = await self._cluster.own_connection_to_leader(place)
+        try:
+            found = await fetch(
+                self._cluster,
+                connection,
+                place,
+                offset,
+                _COMMITTED,
+                bytes_max=self._settings.read_bytes_max,
+                wait_ms=wait_ms,
+            )
+        finally:
+            if wait_ms:
+                connection.close()
+        records, next_offset = _decode(found, offset, count_max)
+        return Records(records, next_offset, found.log_start_offset, found.high_watermark)
+
+
+def _decode(found: Fetched, offset: int, count_max: int) -> tuple[list[Record], int]:
+    """Up to so many records from the offset on, and where to read on."""
+    scan = scan_batches(found.records, offset, _NO_END, found.aborted)
+    records: list[Record] = []
+    for batch in scan.batches:
+        for record in iterate_records(found.records, batch.position):
+            if record.offset < offset:
+                continue
+            if len(records) == count_max:
+                return records, record.offset
+            records.append(record)
+    return records, scan.next_offset
