@@ -11,8 +11,8 @@ INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --con
 
 .PHONY: run test test-fast extras kill-matrix faults check sim docs bench bench-spark clean
 
-run: $(BROKER)  ## Start a broker on localhost:9092 with its data in ./data.
-	@$(BIN)/ottla serve --data ./data
+run: $(BROKER)  ## Start a broker on localhost:9092 with its data in ./data, and HTTP on localhost:8080.
+	@$(BIN)/ottla serve --data ./data --http 8080
 
 test: check  ## Every check and every test; Spark's have the machine for themselves.
 	$(BIN)/python -m pytest -n 4 --dist loadgroup --ignore tests/spark

@@ -12,7 +12,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[ServeSettings]:
     from ottla.node import serve as node_serve
 
     settings: list[ServeSettings] = []
-    monkeypatch.setattr(node_serve, "serve", lambda given: settings.append(given) or 0)
+    monkeypatch.setattr(node_serve, "serve", lambda given, _: settings.append(given) or 0)
     return settings
 
 
@@ -46,3 +46,32 @@ def test_listeners(served: list[ServeSettings]) -> None:
     names = ("PLAIN://localhost:9092", "OTHER://localhost:9093")
     assert run(["serve", "--listener", names[0], "--listener", names[1]]) == 0
     assert served[0].listeners == names
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--http", "8080", "--no-http"], "say one of them"),
+        (["--http", "x"], "HOST:PORT"),
+        (["--http", "localhost:99999"], "HOST:PORT"),
+        (["--http", "8080", "--shards", "2"], "ottla gateway"),
+    ],
+)
+def test_http_that_cannot_be(
+    arguments: list[str], reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["serve", *arguments]) == 2
+    assert reason in capsys.readouterr().err
+
+
+def test_http_without_what_it_takes_says_how_to_get_it(
+    served: list[ServeSettings],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("ottla.cli.gateway_beside.find_spec", lambda _: None)
+    assert run(["serve"]) == 0
+    assert capsys.readouterr().err == ""
+    assert run(["serve", "--http", "8080"]) == 1
+    assert "pip install 'ottla[gateway]'" in capsys.readouterr().err
+    assert len(served) == 1

@@ -24,6 +24,8 @@ def serve(
     shards: int = 1,
     advertised: str | None = None,
     listener: list[str] | None = None,
+    http: str | None = None,
+    no_http: Flag = False,
     log_format: LogFormat = LogFormat.TEXT,
 ) -> int:
     """Start a broker.
@@ -40,6 +42,8 @@ def serve(
         shards: Number of nodes to start, one process each, with consecutive ids and ports.
         advertised: HOST:PORT that clients are told to connect to.
         listener: NAME://HOST:PORT to listen on, instead of --host and --port; may be repeated.
+        http: PORT or HOST:PORT of an HTTP gateway to run beside the broker; PORT is on loopback.
+        no_http: Run no gateway, which is the default.
         log_format: How the log on stderr is written.
     """
     if port is not None and not 0 <= port < 1 << 16:
@@ -50,6 +54,15 @@ def serve(
         raise UsageError(f"--config {config} is not a file")
     if new_cluster and join:
         raise UsageError("--new-cluster begins a cluster and --join joins one; say one of them")
+    if http is not None and no_http:
+        raise UsageError("--http runs a gateway and --no-http runs none; say one of them")
+    if http is not None and shards != 1:
+        raise UsageError("--http goes with one node; run `ottla gateway` beside --shards")
+    beside = None
+    if http is not None:
+        from ottla.cli.gateway_beside import gateway_beside, parse_http
+
+        beside = gateway_beside(parse_http(http))
     settings = ServeSettings(
         id=id,
         host=host,
@@ -69,4 +82,4 @@ def serve(
         return serve_shards(settings, shards)
     from ottla.node.serve import serve as serve_node
 
-    return serve_node(settings)
+    return serve_node(settings, beside)

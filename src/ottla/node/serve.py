@@ -6,7 +6,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 import uvloop
 
@@ -32,7 +32,11 @@ Stop it with Ctrl-C. The data stays in {data}.
 """
 
 
-def serve(settings: ServeSettings) -> int:
+# Runs beside a node that serves at this host and port, until it is cancelled.
+Beside = Callable[[str, int], Awaitable[None]]
+
+
+def serve(settings: ServeSettings, beside: Beside | None = None) -> int:
     """Run until SIGTERM or SIGINT; returns the exit code of the process."""
     configure_logging(settings.log_format)
     try:
@@ -41,10 +45,10 @@ def serve(settings: ServeSettings) -> int:
         sys.stderr.write(f"ottla: {error}\n")
         return EXIT_USAGE
     raise_descriptor_limit()
-    return uvloop.run(_run(values, settings))
+    return uvloop.run(_run(values, settings, beside))
 
 
-async def _run(values: Mapping[str, object], settings: ServeSettings) -> int:
+async def _run(values: Mapping[str, object], settings: ServeSettings, beside: Beside | None) -> int:
     node = Node(values, new_cluster=settings.new_cluster)
     stop_asked = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -60,7 +64,7 @@ async def _run(values: Mapping[str, object], settings: ServeSettings) -> int:
             _settle_interpreter()
             if settings.log_format is LogFormat.TEXT and sys.stdout.isatty():
                 _greet(node)
-            await ended
+            await _accompanied(node, ended, beside)
             await node.stop()
         else:
             starting.cancel()
@@ -71,6 +75,16 @@ async def _run(values: Mapping[str, object], settings: ServeSettings) -> int:
     finally:
         ended.cancel()
     return EXIT_FAILED if node.failed.is_set() else EXIT_OK
+
+
+async def _accompanied(node: Node, ended: Awaitable[None], beside: Beside | None) -> None:
+    """Wait for the end. Who runs beside the node stops before it, while it still answers."""
+    endpoint = node.endpoints[0]
+    company = beside and asyncio.ensure_future(beside(endpoint.host or "", endpoint.port))
+    await ended
+    if company:
+        company.cancel()
+        await asyncio.wait({company})
 
 
 async def _first_of(*events: asyncio.Event) -> None:
