@@ -12,7 +12,7 @@ from tests.fork_server import REPOSITORY
 pytestmark = [pytest.mark.process, pytest.mark.timeout(1200)]
 
 
-@pytest.mark.parametrize("document", ["README.md", "docs/cli.md"])
+@pytest.mark.parametrize("document", ["README.md", "docs/cli.md", "docs/client.md"])
 def test_the_blocks_do_what_they_show(document: str, tmp_path: Path) -> None:
     commands = tmp_path / "bin"
     commands.mkdir()

@@ -1,1 +1,84 @@
-"""The client's side: talks to any cluster of Kafka's protocol and knows nothing of the server."""
+"""The client's side: talks to any cluster of Kafka's protocol and knows nothing of the server.
+
+`Producer`, `Consumer`, `ShareConsumer` and `Admin` are a small, typed face of confluent-kafka;
+`ottla.client.aio` has the same for asyncio. They are imported when they are first asked for.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ottla.client.admin import Admin
+    from ottla.client.config import (
+        AckMode,
+        ClientConfig,
+        CompressionType,
+        ConsumerConfig,
+        GroupProtocol,
+        IsolationLevel,
+        OffsetResetPolicy,
+        ProducerConfig,
+        ShareConsumerConfig,
+        WhenFull,
+    )
+    from ottla.client.consumer import Consumer
+    from ottla.client.errors import BufferFull, NotFlushed, NotStarted
+    from ottla.client.messages import Message, RecordMetadata, TopicPartition
+    from ottla.client.partitioners import Partition, key_modulo, round_robin
+    from ottla.client.producer import Producer
+    from ottla.client.share_consumer import ShareConsumer
+
+_MODULES = {
+    "admin": ("Admin",),
+    "config": (
+        "AckMode",
+        "ClientConfig",
+        "CompressionType",
+        "ConsumerConfig",
+        "GroupProtocol",
+        "IsolationLevel",
+        "OffsetResetPolicy",
+        "ProducerConfig",
+        "ShareConsumerConfig",
+        "WhenFull",
+    ),
+    "consumer": ("Consumer",),
+    "errors": ("BufferFull", "NotFlushed", "NotStarted"),
+    "messages": ("Message", "RecordMetadata", "TopicPartition"),
+    "partitioners": ("Partition", "key_modulo", "round_robin"),
+    "producer": ("Producer",),
+    "share_consumer": ("ShareConsumer",),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+
+__all__ = [
+    "AckMode",
+    "Admin",
+    "BufferFull",
+    "ClientConfig",
+    "CompressionType",
+    "Consumer",
+    "ConsumerConfig",
+    "GroupProtocol",
+    "IsolationLevel",
+    "Message",
+    "NotFlushed",
+    "NotStarted",
+    "OffsetResetPolicy",
+    "Partition",
+    "Producer",
+    "ProducerConfig",
+    "RecordMetadata",
+    "ShareConsumer",
+    "ShareConsumerConfig",
+    "TopicPartition",
+    "WhenFull",
+    "key_modulo",
+    "round_robin",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)

@@ -1,24 +1,48 @@
-"""What consumers are given."""
+"""What consumers are given, and where it is from."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, NamedTuple, Self
 
 Headers = list[tuple[str, bytes | None]]
 
 _FIELDS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 
 
-class Message:
+class TopicPartition(NamedTuple):
+    topic: str
+    partition: int
+
+
+class RecordMetadata(NamedTuple):
+    """Where a record was written."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+class _Fields(NamedTuple):
+    """A message is made for each record that is read, so it is as cheap as Python has it: a tuple
+    of what everybody wants and of the library's own message, which is asked for the rest."""
+
+    value: Any
+    raw: Any
+
+
+class Message(_Fields):
     """A record with its place; `message.offset` and `message["offset"]` are the same.
 
     `timestamp` is in milliseconds since 1970. `key` and `value` are what the deserializers made of
-    the bytes.
+    the bytes. `raw` is the message of confluent-kafka.
     """
 
-    __slots__ = _FIELDS
+    __slots__ = ()
 
-    def __init__(
-        self,
+    deserialize_key: ClassVar[Callable[[bytes], Any] | None] = None
+
+    @classmethod
+    def of(
+        cls,
         topic: str,
         partition: int,
         offset: int,
@@ -26,16 +50,50 @@ class Message:
         key: Any,
         value: Any,
         headers: Headers,
-    ) -> None:
-        self.topic = topic
-        self.partition = partition
-        self.offset = offset
-        self.timestamp = timestamp
-        self.key = key
-        self.value = value
-        self.headers = headers
+    ) -> Self:
+        """A message that no consumer has read."""
+        return cls(value, _Stored(topic, partition, offset, timestamp, key, headers))
 
-    def __getitem__(self, field: str) -> Any:
+    @property
+    def topic(self) -> str:
+        topic: str = self.raw.topic()
+        return topic
+
+    @property
+    def partition(self) -> int:
+        partition: int = self.raw.partition()
+        return partition
+
+    @property
+    def offset(self) -> int:
+        offset: int = self.raw.offset()
+        return offset
+
+    @property
+    def timestamp(self) -> int:
+        timestamp: int = self.raw.timestamp()[1]
+        return timestamp
+
+    @property
+    def key(self) -> Any:
+        key = self.raw.key()
+        deserialize = type(self).deserialize_key
+        return key if deserialize is None or key is None else deserialize(key)
+
+    @property
+    def headers(self) -> Headers:
+        return self.raw.headers() or []
+
+    @property
+    def delivery_count(self) -> int:
+        """How often a share group has handed it out, this time included."""
+        return self.raw.delivery_count() or 1
+
+    def header(self, name: str) -> bytes | None:
+        """The last one of this name, or None."""
+        return next((value for key, value in reversed(self.headers) if key == name), None)
+
+    def __getitem__(self, field: Any) -> Any:
         if field not in _FIELDS:
             raise KeyError(field)
         return getattr(self, field)
@@ -44,13 +102,16 @@ class Message:
         """With this, `dict(message)` works."""
         return _FIELDS
 
-    def __iter__(self) -> Iterator[str]:
+    def __iter__(self) -> Iterator[Any]:
         return iter(_FIELDS)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Message):
-            return NotImplemented
-        return all(getattr(self, field) == getattr(other, field) for field in _FIELDS)
+        return isinstance(other, Message) and all(
+            getattr(self, field) == getattr(other, field) for field in _FIELDS
+        )
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
 
     def __hash__(self) -> int:
         return hash((self.topic, self.partition, self.offset))
@@ -58,3 +119,35 @@ class Message:
     def __repr__(self) -> str:
         place = f"{self.topic}-{self.partition}@{self.offset}"
         return f"Message({place}, key={self.key!r}, value={self.value!r})"
+
+
+class _Stored(NamedTuple):
+    """Answers as a message of confluent-kafka does."""
+
+    topic_name: str
+    partition_number: int
+    offset_number: int
+    timestamp_ms: int
+    key_content: Any
+    header_list: Headers
+
+    def topic(self) -> str:
+        return self.topic_name
+
+    def partition(self) -> int:
+        return self.partition_number
+
+    def offset(self) -> int:
+        return self.offset_number
+
+    def timestamp(self) -> tuple[int, int]:
+        return 1, self.timestamp_ms
+
+    def key(self) -> Any:
+        return self.key_content
+
+    def headers(self) -> Headers:
+        return self.header_list
+
+    def delivery_count(self) -> int:
+        return 1

@@ -130,4 +130,4 @@ def _read(cluster: "Cluster", place: "TopicPartition", *, committed: bool) -> li
 
 def _message(place: "TopicPartition", record: "Record") -> Message:
     offset, timestamp, key, value, headers = record
-    return Message(*place, offset, timestamp, key, value, list(headers))
+    return Message.of(*place, offset, timestamp, key, value, list(headers))

@@ -1,0 +1,38 @@
+"""Methods of a blocking client, called in a thread that belongs to it alone."""
+
+import asyncio
+import functools
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class InThread:
+    """`new_blocking` is called in the event loop, as the constructor of a client is."""
+
+    def __init__(self, blocking: Any) -> None:
+        self.blocking = blocking
+        self._executor = ThreadPoolExecutor(1, "ottla-client")
+
+    async def call(self, function: Callable[..., R], *arguments: Any, **options: Any) -> R:
+        """One call after the other: a blocking client is used by one thread."""
+        work = functools.partial(function, self.blocking, *arguments, **options)
+        return await asyncio.get_running_loop().run_in_executor(self._executor, work)
+
+    def end(self) -> None:
+        self._executor.shutdown(wait=False)
+
+
+def in_thread(
+    method: Callable[Concatenate[Any, P], R],
+) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]:
+    """The method of the blocking client, to be awaited."""
+
+    @functools.wraps(method)
+    async def call(self: InThread, /, *arguments: P.args, **options: P.kwargs) -> R:
+        return await self.call(method, *arguments, **options)
+
+    return call

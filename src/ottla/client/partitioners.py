@@ -1,0 +1,46 @@
+"""Which partition a record goes to, if `send` is not told."""
+
+import enum
+import itertools
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+# Topic, key as it was given to `send`, number of partitions.
+PartitionFunction = Callable[[str, Any, int], int]
+
+
+class Partition(enum.Enum):
+    """Those that librdkafka has.
+
+    With MURMUR2 a key is in the partition in which the Java client has it. Records without a key
+    stay with one partition for a while, so that batches fill.
+    """
+
+    MURMUR2 = "murmur2_random"
+    CRC32 = "consistent_random"  # librdkafka's own default.
+    STICKY = "random"  # Without regard to keys.
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"partitioner": self.value, "sticky.partitioning.linger.ms": 10}
+
+
+Partitioner = Partition | PartitionFunction
+
+
+def round_robin() -> PartitionFunction:
+    """One after the other, for each topic; keys do not matter."""
+    counters: defaultdict[str, itertools.count[int]] = defaultdict(itertools.count)
+
+    def choose(topic: str, _: Any, partitions: int) -> int:
+        return next(counters[topic]) % partitions
+
+    return choose
+
+
+def key_modulo(_: str, key: Any, partitions: int) -> int:
+    """`key % partitions`, for keys that are integers."""
+    if isinstance(key, bool) or not isinstance(key, int):
+        raise TypeError(f"key_modulo wants keys that are integers, not {key!r}")
+    return key % partitions

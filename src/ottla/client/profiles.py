@@ -1,0 +1,58 @@
+"""Clusters that somebody has given names, in a file that only its owner can read.
+
+    {"current": "staging", "profiles": {"staging": {"bootstrap.servers": "..."}}}
+
+A profile has settings of librdkafka: where the cluster is, and how to log in. OTTLA_PROFILE names
+another one than the current.
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+Profile = dict[str, Any]
+
+
+class ProfileError(Exception):
+    """The file cannot be read, or does not have that profile."""
+
+
+def profiles_path() -> Path:
+    directory = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    return Path(directory) / "ottla" / "profiles.json"
+
+
+def load_profiles() -> tuple[str, dict[str, Profile]]:
+    """The name of the current one, which may be empty, and all of them."""
+    path = profiles_path()
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return str(content.get("current", "")), dict(content["profiles"])
+    except FileNotFoundError:
+        return "", {}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ProfileError(f"cannot read the profiles in {path}: {error}") from None
+
+
+def save_profiles(current: str, profiles: dict[str, Profile]) -> None:
+    """It may hold passwords, so nobody else may read it."""
+    path = profiles_path()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f"{path.name}.{os.getpid()}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with open(descriptor, "w", encoding="utf-8") as file:
+        json.dump({"current": current, "profiles": profiles}, file, indent=2)
+        file.write("\n")
+    temporary.replace(path)
+
+
+def current_profile() -> Profile:
+    """The one in use; empty if there is none."""
+    current, profiles = load_profiles()
+    name = os.environ.get("OTTLA_PROFILE", current)
+    if not name:
+        return {}
+    if name not in profiles:
+        raise ProfileError(f"there is no profile {name!r}; `ottla profile list` shows them")
+    return profiles[name]

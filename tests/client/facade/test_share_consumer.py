@@ -1,0 +1,97 @@
+import os
+import signal
+import threading
+from typing import Any
+
+import pytest
+
+from ottla.client import Admin, Producer, ShareConsumer
+from ottla.client.serializers import from_json, from_text
+from ottla.testing import EmbeddedBroker
+
+
+@pytest.fixture
+def queue(broker: EmbeddedBroker, servers: str) -> str:
+    """A topic, which its share group of the same name reads from the beginning."""
+    topic = broker.topic("tasks")
+    Admin(bootstrap_servers=servers).set_configs(
+        {"share.auto.offset.reset": "earliest"}, group=topic
+    )
+    return topic
+
+
+def fill(servers: str, topic: str, count: int) -> None:
+    with Producer(bootstrap_servers=servers) as producer:
+        for number in range(count):
+            producer.send(topic, number, key="one")
+
+
+def consumer_of(servers: str, queue: str, **settings: Any) -> ShareConsumer:
+    settings = {"value_deserializer": from_json, "key_deserializer": from_text, **settings}
+    return ShareConsumer(bootstrap_servers=servers, group_id=queue, **settings).subscribe(queue)
+
+
+def test_what_is_not_acknowledged_comes_again(servers: str, queue: str) -> None:
+    fill(servers, queue, 4)
+    seen: list[tuple[int, int]] = []
+    with consumer_of(servers, queue) as consumer:
+        for message in consumer:
+            assert message.key == "one"
+            seen.append((message.value, message.delivery_count))
+            if message.value == 1 and message.delivery_count == 1:
+                message.nack()
+            elif message.value == 2:
+                message.reject()
+            elif message.value == 3 and message.delivery_count == 1:
+                continue
+            else:
+                message.ack()
+            if len(seen) == 6:
+                break
+    assert sorted(seen) == [(0, 1), (1, 1), (1, 2), (2, 1), (3, 1), (3, 2)]
+
+
+def test_a_message_is_acknowledged_once(servers: str, queue: str) -> None:
+    fill(servers, queue, 1)
+    with consumer_of(servers, queue) as consumer:
+        message = next(iter(consumer))
+        message.ack()
+        with pytest.raises(ValueError, match="acknowledged already"):
+            message.nack()
+
+
+def test_more_workers_than_partitions(servers: str, queue: str) -> None:
+    fill(servers, queue, 30)
+    stop = threading.Event()
+    done: list[int] = []
+    failed: set[int] = set()
+    together = threading.Barrier(3)
+
+    def handle(message: Any) -> None:
+        if message.value < 3 and message.delivery_count == 1:
+            together.wait(300)  # Three are at work at once, or nobody gets on.
+        if message.value % 10 == 0 and message.value not in failed:
+            failed.add(message.value)
+            raise ValueError("try again")
+        done.append(message.value)
+        if len(set(done)) == 30:
+            stop.set()
+
+    consumer_of(servers, queue).run(handle, concurrency=3, stop=stop)
+    assert set(done) == set(range(30))
+
+
+def test_a_signal_lets_workers_finish(servers: str, queue: str) -> None:
+    fill(servers, queue, 3)
+    done: list[int] = []
+
+    def handle(message: Any) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        done.append(message.value)
+
+    before = signal.getsignal(signal.SIGTERM)
+    consumer_of(servers, queue).run(handle)
+    assert done == [0]
+    assert signal.getsignal(signal.SIGTERM) is before
+    with consumer_of(servers, queue) as consumer:
+        assert next(iter(consumer)).value == 1
