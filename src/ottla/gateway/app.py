@@ -14,6 +14,7 @@ from starlette.routing import BaseRoute, Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ottla.gateway.api import (
+    admin,
     health,
     queues,
     records,
@@ -38,6 +39,7 @@ FAMILIES: Final[Sequence[Callable[[Services], Sequence[BaseRoute]]]] = (
     stream.routes,
     subscriptions.routes,
     health.routes,
+    admin.routes,
 )
 
 REQUEST_ID: Final = b"x-request-id"

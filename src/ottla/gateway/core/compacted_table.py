@@ -8,23 +8,16 @@ import asyncio
 import time
 from collections.abc import Iterator
 
-from kio.schema.produce.v13.request import PartitionProduceData
-from kio.static.primitive import Records, i16, i32
-
 from ottla.client.async_wire.cluster import Cluster
 from ottla.client.async_wire.reading import fetch, list_offsets
 from ottla.client.async_wire.topics import ensure_topic
-from ottla.client.wire.cluster import TopicPartition, expect_one
-from ottla.client.wire.errors import validate_answer
+from ottla.client.wire.cluster import TopicPartition
 from ottla.client.wire.offsets import EARLIEST, LATEST, Isolation
-from ottla.protocol.messages.produce import ProduceRequest, TopicProduceData
-from ottla.protocol.times import milliseconds
+from ottla.gateway.core.writing import write
 from ottla.records.batch import iterate_headers
-from ottla.records.builder import Record, build_batch
+from ottla.records.builder import Record
 from ottla.records.decoder import iterate_records
 
-_ACKS_ALL = -1
-_TIMEOUT_MS = 30_000
 _CONFIG = {"cleanup.policy": "compact", "segment.ms": "3600000"}
 
 
@@ -60,23 +53,8 @@ class CompactedTable:
         """Written when it returns, and in this copy; None removes the key."""
         await ensure_topic(self._cluster, self._topic, partitions=1, config=_CONFIG)
         record = Record(timestamp=time.time_ns() // 1_000_000, key=key.encode(), value=value)
-        await self._cluster.retry(lambda: self._write(record))
+        await write(self._cluster, self._place, [record])
         await self.refresh()
-
-    async def _write(self, record: Record) -> None:
-        topic = await self._cluster.topic(self._topic)
-        data = PartitionProduceData(index=i32(0), records=Records(bytes(build_batch([record]))))
-        request = ProduceRequest(
-            transactional_id=None,
-            acks=i16(_ACKS_ALL),
-            timeout=milliseconds(_TIMEOUT_MS),
-            topic_data=(
-                TopicProduceData(name=self._topic, topic_id=topic.id, partition_data=(data,)),
-            ),
-        )
-        response = await (await self._cluster.leader(self._place)).call(request)
-        answer = expect_one(expect_one(response.responses).partition_responses)
-        validate_answer(answer.error_code, f"a write to {self._topic}")
 
     async def _read_to_end(self) -> None:
         if self._topic not in await self._cluster.topics([self._topic]):

@@ -2,6 +2,12 @@
 
 from typing import Final
 
+from confluent_kafka import KafkaException
+
+from ottla.client.wire.errors import BrokerError, WireError
+from ottla.gateway.core.errors import CoreError, TooBusy
+from ottla.protocol.errors import ErrorCode
+
 # Where the query protocol's code is not the name of the shape.
 _QUERY_CODES: Final = {
     "BatchEntryIdsNotDistinct": "AWS.SimpleQueueService.BatchEntryIdsNotDistinct",
@@ -56,3 +62,21 @@ def no_queue() -> SqsError:
 def unavailable(reason: str) -> SqsError:
     """SDKs repeat the request."""
     return SqsError("ServiceUnavailable", reason, 503)
+
+
+def error_of(error: Exception) -> SqsError:
+    """What the core or the brokers said, in the words of SQS; others are raised again."""
+    match error:
+        case SqsError():
+            return error
+        case TooBusy():
+            return SqsError("RequestThrottled", str(error), 503)
+        case BrokerError(code=ErrorCode.unknown_topic_or_partition):
+            return no_queue()
+        case CoreError() | KafkaException():
+            return unavailable(str(error))
+        case WireError() if error.may_pass:
+            return unavailable(str(error))
+        case WireError():
+            return SqsError("InvalidParameterValueException", str(error))
+    raise error

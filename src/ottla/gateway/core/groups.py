@@ -1,0 +1,269 @@
+"""Groups of consumers of every kind, and how far each is behind: in records and in seconds.
+
+The lag in seconds is the age of the oldest record that is not done. It needs a look at that record,
+so it is found for one group at a time, with a bound on how many partitions are looked at at once.
+"""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from kio.schema.consumer_group_describe.v1.request import ConsumerGroupDescribeRequest
+from kio.schema.delete_groups.v2.request import DeleteGroupsRequest
+from kio.schema.describe_groups.v6.request import DescribeGroupsRequest
+from kio.schema.describe_share_group_offsets.v1.request import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+)
+from kio.schema.list_groups.v5.request import ListGroupsRequest
+from kio.schema.share_group_describe.v1.request import ShareGroupDescribeRequest
+from kio.schema.types import GroupId
+
+from ottla.client.async_wire.cluster import Cluster
+from ottla.client.async_wire.reading import fetch, list_offsets
+from ottla.client.wire.cluster import CoordinatorType, TopicPartition, expect_one
+from ottla.client.wire.errors import BrokerError, WireError, validate_answer
+from ottla.client.wire.offsets import LATEST, Isolation
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from ottla.records.batch import iterate_headers
+from ottla.records.decoder import iterate_records
+
+CLASSIC: Final = "classic"
+CONSUMER: Final = "consumer"
+SHARE: Final = "share"
+
+_LOOKS_AT_ONCE: Final = 8
+_LOOK_BYTES: Final = 64 * 1024
+
+
+class Group(NamedTuple):
+    id: str
+    type: str
+    state: str
+    protocol: str
+
+
+class Member(NamedTuple):
+    id: str
+    client_id: str
+    host: str
+    instance_id: str | None
+    partitions: tuple[TopicPartition, ...]
+
+
+class Progress(NamedTuple):
+    """Of a group in one partition."""
+
+    offset: int  # Everything before it is done.
+    end_offset: int
+    lag: int  # Records that are not done.
+    lag_ms: int | None  # Age of the oldest of them; 0 without a lag, None if nobody can tell.
+    note: str | None = None  # What an operator should know, such as dead letters that wait.
+
+
+Reached = tuple[int, int | None, str | None]  # Offset, lag if the cluster tells it, note.
+
+
+class GroupDescription(NamedTuple):
+    group: Group
+    members: tuple[Member, ...]
+    progress: Mapping[TopicPartition, Progress]
+
+
+class Groups:
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._looks = asyncio.Semaphore(_LOOKS_AT_ONCE)
+
+    async def all(self, kind: str | None = None) -> list[Group]:
+        async def ask() -> list[Group]:
+            found = []
+            for broker in (await self._cluster.every_broker()).values():
+                response = await broker.call(ListGroupsRequest())
+                validate_answer(response.error_code, "the groups")
+                found += [
+                    Group(
+                        each.group_id,
+                        (each.group_type or CLASSIC).lower(),
+                        each.group_state,
+                        each.protocol_type,
+                    )
+                    for each in response.groups
+                ]
+            return found
+
+        groups = await self._cluster.retry(ask)
+        return sorted(each for each in groups if kind in (None, each.type))
+
+    async def describe(self, group_id: str) -> GroupDescription:
+        """GROUP_ID_NOT_FOUND if there is none of that name."""
+        group = next((each for each in await self.all() if each.id == group_id), None)
+        if group is None:
+            raise BrokerError(ErrorCode.group_id_not_found, f"group {group_id}")
+        if group.type == SHARE:
+            members = await self._share_members(group_id)
+            offsets = await self._share_offsets(group_id)
+        else:
+            members = await self._members(group)
+            offsets = await self._committed(group_id)
+        return GroupDescription(group, members, await self._progress(offsets))
+
+    async def delete(self, group_id: str) -> None:
+        request = DeleteGroupsRequest(groups_names=(GroupId(group_id),))
+
+        async def delete() -> None:
+            answer = expect_one((await self._ask(group_id, request)).results)
+            validate_answer(answer.error_code, f"group {group_id}")
+
+        await self._cluster.retry(delete)
+
+    # Members.
+
+    async def _members(self, group: Group) -> tuple[Member, ...]:
+        return await (
+            self._consumer_members(group.id)
+            if group.type == CONSUMER
+            else self._classic_members(group.id)
+        )
+
+    async def _classic_members(self, group_id: str) -> tuple[Member, ...]:
+        """What they are assigned is known only to themselves."""
+        request = DescribeGroupsRequest(
+            groups=(GroupId(group_id),), include_authorized_operations=False
+        )
+        found = await self._described(group_id, request)
+        return tuple(
+            Member(each.member_id, each.client_id, each.client_host, each.group_instance_id, ())
+            for each in found.members
+        )
+
+    async def _consumer_members(self, group_id: str) -> tuple[Member, ...]:
+        request = ConsumerGroupDescribeRequest(
+            group_ids=(GroupId(group_id),), include_authorized_operations=False
+        )
+        found = await self._described(group_id, request)
+        return tuple(_member(each, each.instance_id) for each in found.members)
+
+    async def _share_members(self, group_id: str) -> tuple[Member, ...]:
+        request = ShareGroupDescribeRequest(
+            group_ids=(GroupId(group_id),), include_authorized_operations=False
+        )
+        found = await self._described(group_id, request)
+        return tuple(_member(each, None) for each in found.members)
+
+    async def _described(self, group_id: str, request: Any) -> Any:
+        async def ask() -> Any:
+            found = expect_one((await self._ask(group_id, request)).groups)
+            validate_answer(found.error_code, f"group {group_id}")
+            return found
+
+        return await self._cluster.retry(ask)
+
+    # Offsets.
+
+    async def _committed(self, group_id: str) -> dict[TopicPartition, Reached]:
+        wanted = OffsetFetchRequestGroup(group_id=GroupId(group_id), topics=None)
+        request = OffsetFetchRequest(groups=(wanted,), require_stable=False)
+        found = await self._described(group_id, request)
+        names = {}
+        if any(not topic.name for topic in found.topics):
+            names = {topic.id: name for name, topic in (await self._cluster.topics()).items()}
+        return {
+            TopicPartition(topic.name or names[topic.topic_id], each.partition_index): (
+                each.committed_offset,
+                None,
+                None,
+            )
+            for topic in found.topics
+            if topic.name or topic.topic_id in names
+            for each in topic.partitions
+            if each.committed_offset >= 0
+        }
+
+    async def _share_offsets(self, group_id: str) -> dict[TopicPartition, Reached]:
+        """With the lag that the leaders tell, which counts records that are done out of order."""
+        asked = DescribeShareGroupOffsetsRequestGroup(group_id=GroupId(group_id), topics=None)
+        request = DescribeShareGroupOffsetsRequest(groups=(asked,))
+        found = await self._described(group_id, request)
+        return {
+            TopicPartition(topic.topic_name, each.partition_index): (
+                each.start_offset,
+                each.lag if each.lag >= 0 else None,
+                each.error_message,
+            )
+            for topic in found.topics
+            for each in topic.partitions
+            if each.error_code is ErrorCode.none and each.start_offset >= 0
+        }
+
+    async def _progress(
+        self, offsets: Mapping[TopicPartition, Reached]
+    ) -> dict[TopicPartition, Progress]:
+        existing = await self._cluster.topics({place.topic for place in offsets})
+        places = [
+            place
+            for place in sorted(offsets)
+            if place.topic in existing and place.partition in existing[place.topic].leaders
+        ]
+        ends = await list_offsets(self._cluster, dict.fromkeys(places, LATEST))
+
+        async def progress(place: TopicPartition) -> Progress:
+            offset, lag, note = offsets[place]
+            end_offset = ends[place] or 0
+            if lag is None:
+                lag = max(0, end_offset - offset)
+            return Progress(offset, end_offset, lag, await self._age_ms(place, offset, lag), note)
+
+        found = await asyncio.gather(*map(progress, places))
+        return dict(zip(places, found, strict=True))
+
+    async def _age_ms(self, place: TopicPartition, offset: int, lag: int) -> int | None:
+        """Of the first record from the offset on; None if it cannot be read."""
+        if lag <= 0:
+            return 0
+        async with self._looks:
+            try:
+                found = await fetch(
+                    self._cluster,
+                    await self._cluster.leader(place),
+                    place,
+                    offset,
+                    Isolation.READ_UNCOMMITTED,
+                    bytes_max=_LOOK_BYTES,
+                )
+            except WireError:
+                return None
+        timestamp = _first_timestamp(bytes(found.records), offset)
+        if timestamp is None:
+            return None
+        return max(0, time.time_ns() // 1_000_000 - timestamp)
+
+    async def _ask(self, group_id: str, request: Any) -> Any:
+        coordinator = await self._cluster.coordinator(CoordinatorType.GROUP, group_id)
+        return await coordinator.call(request)
+
+
+def _first_timestamp(content: bytes, offset: int) -> int | None:
+    for position, header in iterate_headers(content):
+        if header.is_control or header.last_offset < offset:
+            continue
+        for record in iterate_records(content, position):
+            if record.offset >= offset:
+                return record.timestamp
+    return None
+
+
+def _member(found: Any, instance_id: str | None) -> Member:
+    return Member(
+        found.member_id,
+        found.client_id,
+        found.client_host,
+        instance_id,
+        tuple(
+            TopicPartition(topic.topic_name, partition)
+            for topic in found.assignment.topic_partitions
+            for partition in topic.partitions
+        ),
+    )

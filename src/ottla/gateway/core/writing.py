@@ -1,0 +1,44 @@
+"""One batch to one partition, acknowledged by all in-sync replicas.
+
+For what the gateway itself writes now and then; publishers have a producer. A batch is sent again
+until it is acknowledged, so it may be there twice.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from kio.schema.produce.v13.request import PartitionProduceData
+from kio.static.primitive import Records, i16, i32
+
+from ottla.client.async_wire.cluster import Cluster
+from ottla.client.wire.cluster import TopicPartition, expect_one
+from ottla.client.wire.errors import validate_answer
+from ottla.protocol.messages.produce import ProduceRequest, TopicProduceData
+from ottla.protocol.times import milliseconds
+from ottla.records.builder import Record, build_batch
+
+_ACKS_ALL: Final = -1
+_TIMEOUT_MS: Final = 30_000
+
+
+async def write(cluster: Cluster, place: TopicPartition, records: Sequence[Record]) -> int:
+    """The offset of the first."""
+    data = PartitionProduceData(
+        index=i32(place.partition), records=Records(bytes(build_batch(records)))
+    )
+
+    async def produce() -> int:
+        topic = await cluster.topic(place.topic)
+        written = TopicProduceData(name=place.topic, topic_id=topic.id, partition_data=(data,))
+        request = ProduceRequest(
+            transactional_id=None,
+            acks=i16(_ACKS_ALL),
+            timeout=milliseconds(_TIMEOUT_MS),
+            topic_data=(written,),
+        )
+        response = await (await cluster.leader(place)).call(request)
+        answer = expect_one(expect_one(response.responses).partition_responses)
+        validate_answer(answer.error_code, f"write to partition {place}")
+        return int(answer.base_offset)
+
+    return await cluster.retry(produce)
