@@ -77,6 +77,7 @@ def _config(services: Services) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,  # Nothing asks for the address of a client.
         limit_concurrency=settings.connections_max,
         timeout_keep_alive=int(settings.idle_s),
         timeout_graceful_shutdown=int(settings.drain_s),

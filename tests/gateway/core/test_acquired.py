@@ -36,10 +36,15 @@ def test_a_range_over_several_batches() -> None:
 def test_offsets_that_compaction_emptied_are_gaps() -> None:
     found, gaps = offsets_of(batch(0, 3, 4) + batch(8, 9), Range(0, 9, 1))
     assert found == [(0, 1), (3, 1), (4, 1), (8, 1), (9, 1)]
-    assert gaps == [Gap(3, 1, 2, 1), Gap(3, 5, 7, 1)]
+    assert gaps == [Gap(3, 1, 2, 1, True), Gap(3, 5, 7, 1, True)]
 
 
-def test_a_gap_at_the_end_and_a_range_of_nothing() -> None:
-    assert offsets_of(batch(0, 1), Range(1, 5, 4)) == ([(1, 4)], [Gap(3, 2, 5, 4)])
-    assert offsets_of(b"", Range(1, 2, 1)) == ([], [Gap(3, 1, 2, 1)])
+def test_a_gap_at_the_end_of_a_batch() -> None:
+    emptied = bytes(build_batch([Record(0, 1_000, None, b"0")], last_offset_delta=4))
+    assert offsets_of(emptied, Range(0, 4, 2)) == ([(0, 2)], [Gap(3, 1, 4, 2, True)])
+
+
+def test_what_did_not_come_is_not_known_to_be_missing() -> None:
+    assert offsets_of(batch(0, 1), Range(1, 5, 4)) == ([(1, 4)], [Gap(3, 2, 5, 4, False)])
+    assert offsets_of(b"", Range(1, 2, 1)) == ([], [Gap(3, 1, 2, 1, False)])
     assert offsets_of(batch(0)) == ([], [])

@@ -4,13 +4,14 @@ A delivery is settled with its handle, alone (`delivery`: 204, or a problem) or 
 (`deliveries`: a result for each).
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from ottla.gateway.api.endpoint import Endpoint
 from ottla.gateway.api.queue_bodies import (
     RECEIVE_MAX,
     count_of,
@@ -57,28 +58,29 @@ def routes(services: Services) -> Sequence[BaseRoute]:
         )
 
     async def ack(request: Request) -> Response:
-        return await _settle(request, queues.acknowledge)
+        return await _settle(request, await read_object(request), queues.acknowledge)
 
     async def nack(request: Request) -> Response:
         body = await read_object(request)
-        return await _settle(request, queues.release, delay_ms=delay_ms_of(body))
+        return await _settle(request, body, queues.release, delay_ms=delay_ms_of(body))
 
     async def reject(request: Request) -> Response:
-        return await _settle(request, queues.reject)
+        return await _settle(request, await read_object(request), queues.reject)
 
     async def extend(request: Request) -> Response:
-        lock_ms = lock_ms_of(await read_object(request))
+        body = await read_object(request)
+        lock_ms = lock_ms_of(body)
         if lock_ms is None:
             raise Invalid("`lock` is missing: for how many seconds from now")
-        return await _settle(request, queues.extend, lock_ms=lock_ms)
+        return await _settle(request, body, queues.extend, lock_ms=lock_ms)
 
     path = "/queues/{topic}/{group}"
     return [
-        Route(f"{path}:receive", receive, methods=["POST"]),
-        Route(f"{path}:ack", ack, methods=["POST"]),
-        Route(f"{path}:nack", nack, methods=["POST"]),
-        Route(f"{path}:extend", extend, methods=["POST"]),
-        Route(f"{path}:reject", reject, methods=["POST"]),
+        Route(f"{path}:receive", Endpoint(receive), methods=["POST"]),
+        Route(f"{path}:ack", Endpoint(ack), methods=["POST"]),
+        Route(f"{path}:nack", Endpoint(nack), methods=["POST"]),
+        Route(f"{path}:extend", Endpoint(extend), methods=["POST"]),
+        Route(f"{path}:reject", Endpoint(reject), methods=["POST"]),
     ]
 
 
@@ -124,9 +126,12 @@ def settled_response(settled: Sequence[Settled], *, is_batch: bool) -> Response:
 
 
 async def _settle(
-    request: Request, settle: Callable[..., Awaitable[list[Settled]]], **options: Any
+    request: Request,
+    body: Mapping[str, Any],
+    settle: Callable[..., Awaitable[list[Settled]]],
+    **options: Any,
 ) -> Response:
-    handles, is_batch = handles_of(await read_object(request))
+    handles, is_batch = handles_of(body)
     topic, group = _queue(request)
     settled = await settle(handles, topic=topic, group=group, **options)
     return settled_response(settled, is_batch=is_batch)

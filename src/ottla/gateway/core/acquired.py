@@ -1,6 +1,6 @@
 """The records that a ShareFetch response gives to its member, out of the batches it came in."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from ottla.records.batch import iterate_headers
@@ -26,22 +26,24 @@ class Acquired(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """Offsets that were acquired and have no record, as compaction leaves them."""
+    """Offsets that were acquired and came without a record."""
 
     partition: int
     first_offset: int
     last_offset: int
     delivery_count: int
+    is_known: bool  # There is none, as compaction leaves it; else the batches end before.
 
 
 def acquired_records(
     partition: int, batches: bytes, ranges: Sequence[AcquiredRange]
 ) -> tuple[list[Acquired], list[Gap]]:
-    """RecordError if the batches are damaged."""
+    """The ranges ascend. RecordError if the batches are damaged."""
     found: list[Acquired] = []
     gaps: list[Gap] = []
     if not ranges:
         return found, gaps
+    end = max((header.last_offset for _, header in iterate_headers(batches)), default=-1)
     records = _records(batches, ranges[0].first_offset, ranges[-1].last_offset)
     record = next(records, None)
     for first, last, count in ((r.first_offset, r.last_offset, r.delivery_count) for r in ranges):
@@ -49,12 +51,14 @@ def acquired_records(
         while record is not None and record.offset <= last:
             if record.offset >= first:
                 if record.offset > expected:
-                    gaps.append(Gap(partition, expected, record.offset - 1, count))
+                    gaps.append(Gap(partition, expected, record.offset - 1, count, True))
                 found.append(Acquired(partition, count, record))
                 expected = record.offset + 1
             record = next(records, None)
-        if expected <= last:
-            gaps.append(Gap(partition, expected, last, count))
+        if expected <= min(last, end):
+            gaps.append(Gap(partition, expected, min(last, end), count, True))
+        if max(expected, end + 1) <= last:
+            gaps.append(Gap(partition, max(expected, end + 1), last, count, False))
     return found, gaps
 
 
@@ -65,14 +69,3 @@ def _records(batches: bytes, first_offset: int, last_offset: int) -> Iterator[Re
         if header.base_offset > last_offset:
             return
         yield from iterate_records(batches, position)
-
-
-def offset_ranges(offsets: Iterable[int]) -> list[tuple[int, int]]:
-    """Offsets, in any order, as the fewest ranges."""
-    ranges: list[tuple[int, int]] = []
-    for offset in sorted(set(offsets)):
-        if ranges and ranges[-1][1] == offset - 1:
-            ranges[-1] = (ranges[-1][0], offset)
-        else:
-            ranges.append((offset, offset))
-    return ranges

@@ -179,7 +179,7 @@ class Queues:
                 key.group,
                 key.member_id,
                 gap.delivery_count,
-                _ACCEPT,  # There is no record: done with it.
+                _ACCEPT if gap.is_known else _PUT_BACK,
                 offset,
             )
             for gap in untaken.gaps

@@ -78,7 +78,7 @@ class SessionLocks:
         until_s, renew_s = now_s + lock_ms / 1000, self._next_renewal_s(now_s)
         for partition, count, record in acquired:
             self._locks[partition, record.offset] = _Lock(session, count, until_s, renew_s)
-        for partition, first, last, count in gaps:
+        for partition, first, last, count, _ in gaps:
             for offset in range(first, last + 1):
                 self._locks[partition, offset] = _Lock(session, count, until_s, renew_s)
 
