@@ -1,4 +1,5 @@
 import asyncio
+import random
 from types import SimpleNamespace
 from uuid import UUID
 
@@ -64,7 +65,7 @@ class Kit(ManagerKit):
         async def whole():
             supervisor = Supervisor(asyncio.get_running_loop(), pytest.fail)
             damaged = DamagedReplicas(
-                RepairSettings(ME, lambda: 71),
+                RepairSettings(ME, lambda: 71, random.Random(0)),
                 self.logs,
                 self.replicas,
                 self.assign,

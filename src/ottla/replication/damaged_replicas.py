@@ -11,7 +11,8 @@ rest of the log is served, and what is damaged is refused.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+import random
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
@@ -38,6 +39,7 @@ logger = logging.getLogger(__name__)
 
 _RETRY_FIRST_S: Final = 0.2
 _RETRY_MAX_S: Final = 10.0
+_JITTER: Final = 0.5  # Many replicas of a node are damaged at once, if they are.
 
 Assign = Callable[[AssignReplicasToDirsRequest], Awaitable[AssignReplicasToDirsResponse]]
 
@@ -50,6 +52,7 @@ class Truncate(Protocol):
 class RepairSettings(NamedTuple):
     node_id: int
     broker_epoch: Callable[[], int]
+    random: random.Random
 
 
 class DamagedReplicas:
@@ -86,15 +89,14 @@ class DamagedReplicas:
 
     async def _repair(self, partition: Partition) -> None:
         log = partition.log
-        wait_s = _RETRY_FIRST_S
+        waits = self._waits()
         try:
             while log.damage and self._replicas.find_log(log) is partition:
                 state = self._replicas.state_of(partition)
                 if state is None:
                     return
                 if not await self._advance(partition, state):
-                    await asyncio.sleep(wait_s)
-                    wait_s = min(2 * wait_s, _RETRY_MAX_S)
+                    await asyncio.sleep(next(waits))
             await self._return(partition)
         finally:
             self._repairing.discard(log)
@@ -129,6 +131,7 @@ class DamagedReplicas:
         """Tell where the replica is, until that is known: it can be in sync again."""
         log = partition.log
         directory = self._logs.directory_ids.get(log.home.path)
+        waits = self._waits()
         while self._replicas.find_log(log) is partition and not log.damage:
             state = self._replicas.state_of(partition)
             if state is None or directory_of(state, self._settings.node_id) != LOST:
@@ -138,7 +141,14 @@ class DamagedReplicas:
                 await self._place(log, directory)
             except ApiError as error:
                 logger.info("%s: its place could not be told: %s", log.topic_partition, error)
-            await asyncio.sleep(_RETRY_FIRST_S)
+            await asyncio.sleep(next(waits))
+
+    def _waits(self) -> Iterator[float]:
+        """Between attempts, in seconds."""
+        wait_s = _RETRY_FIRST_S
+        while True:
+            yield wait_s * self._settings.random.uniform(1 - _JITTER, 1 + _JITTER)
+            wait_s = min(2 * wait_s, _RETRY_MAX_S)
 
     async def _place(self, log: PartitionLog, directory: UUID | None) -> None:
         """Tell the controller in which directory the replica is."""

@@ -7,6 +7,7 @@ cleaner-offset-checkpoint          up to here it is compacted
 meta.properties                    whose directory it is
 .kafka_cleanshutdown               there only after an orderly stop
 .ottla_broker_epoch                the epoch of a broker that loses nothing when it crashes
+.ottla_boot                        the boot of the machine in which the logs were opened last
 <topic>-<partition>/partition.metadata   the topic's id
 """
 
@@ -29,6 +30,7 @@ CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
 META_PROPERTIES = "meta.properties"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 BROKER_EPOCH = ".ottla_broker_epoch"
+BOOT = ".ottla_boot"
 PARTITION_METADATA = "partition.metadata"
 
 META_PROPERTIES_VERSION = 1
@@ -113,6 +115,19 @@ def write_broker_epoch(filesystem: Filesystem, directory: str, broker_epoch: int
 def read_broker_epoch(filesystem: Filesystem, directory: str) -> int | None:
     """It may be the epoch of a life before the last one; the controller knows better."""
     return _read_epoch(filesystem, f"{directory}/{BROKER_EPOCH}")
+
+
+def is_same_boot(filesystem: Filesystem, directory: str) -> bool:
+    """Whether the machine has run since the logs were opened last, so that no write is lost."""
+    path = f"{directory}/{BOOT}"
+    boot_id = filesystem.boot_id().encode()
+    return bool(boot_id) and filesystem.exists(path) and filesystem.read_bytes(path) == boot_id
+
+
+def write_boot(filesystem: Filesystem, directory: str) -> None:
+    """Before the first change to a log."""
+    if not is_same_boot(filesystem, directory):
+        filesystem.write_atomically(f"{directory}/{BOOT}", filesystem.boot_id().encode())
 
 
 def _write_epoch(filesystem: Filesystem, path: str, broker_epoch: int) -> None:

@@ -197,8 +197,9 @@ class Examination:
         header = self._file.read(position, HEADER_SIZE)
         last = self._last
         if last is not None and len(header) == HEADER_SIZE and self._is_whole(position, header):
-            base = int.from_bytes(header[:8], "big", signed=True)
-            if base >= last.floor:  # One of the two is wrong, and nobody knows which.
+            base, _, _, _, _, delta, _ = _FIELDS.unpack_from(header)
+            if last.floor <= base and base + delta < self._ceiling:
+                # One of the two is wrong, and nobody knows which.
                 position, floor, self.epoch = last.position, last.floor, last.epoch
         end, next_offset = self._find_intact(self.position, floor)
         self.damage.append(Damage(self._file.path, position, end, floor, next_offset, reason))

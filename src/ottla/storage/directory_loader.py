@@ -10,11 +10,13 @@ from ottla.storage.checkpoints import (
     LOG_START_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
     REPLICATION_CHECKPOINT,
+    is_same_boot,
     read_broker_epoch,
     read_clean_shutdown,
     read_offsets,
     read_partition_metadata,
     remove_clean_shutdown,
+    write_boot,
 )
 from ottla.storage.config import LogConfig
 from ottla.storage.errors import CorruptLog
@@ -47,6 +49,7 @@ class DirectoryLoader:
         self._now_ms = now_ms
         self._producer_expiration_ms = producer_expiration_ms
         self._clean_shutdown = False
+        self._writes_survived = False
         self._recovery_points: dict[TopicPartition, int] = {}
         self._log_starts: dict[TopicPartition, int] = {}
         self._high_watermarks: dict[TopicPartition, int] = {}
@@ -57,6 +60,8 @@ class DirectoryLoader:
         filesystem = home.filesystem
         clean_epoch = read_clean_shutdown(filesystem, home.path)
         self._clean_shutdown = clean_epoch is not None
+        self._writes_survived = self._clean_shutdown or is_same_boot(filesystem, home.path)
+        write_boot(filesystem, home.path)
         crash_epoch = read_broker_epoch(filesystem, home.path)
         remove_clean_shutdown(filesystem, home.path)
         self._recovery_points = self._read_offsets(RECOVERY_POINT_CHECKPOINT)
@@ -126,6 +131,7 @@ class DirectoryLoader:
                 producer_expiration_ms=self._producer_expiration_ms,
                 home=self._home,
                 pass_over_damage=True,
+                writes_survived=self._writes_survived,
             )
         except CorruptLog as error:
             _logger.error("%s is not served: %s", topic_partition, error)

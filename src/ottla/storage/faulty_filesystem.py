@@ -242,6 +242,7 @@ class FaultyFilesystem:
         self.now_ms = now_ms
         self.guard = threading.RLock()
         self.boot_count = 0  # Files opened before a crash are closed by it.
+        self._crashes_count = 0
         self._chance = random.Random(seed)
         self._root = _DirectoryNode()
         self._locked: set[str] = set()
@@ -336,6 +337,9 @@ class FaultyFilesystem:
             self._directory(path)
         return -1, -1
 
+    def boot_id(self) -> str:
+        return f"boot {self._crashes_count}"
+
     def lock(self, path: str) -> "FaultyLock":
         with self.guard:
             if path in self._locked:
@@ -348,6 +352,7 @@ class FaultyFilesystem:
         """Lose what a power loss may lose, then start again: locks are free, files are closed."""
         with self.guard:
             self.boot_count += 1
+            self._crashes_count += 1
             self._steps_left = None
             self._powered_off = False
             self._sync_failures_count = 0

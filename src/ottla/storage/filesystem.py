@@ -95,6 +95,12 @@ class Filesystem(Protocol):
     def space(self, path: str) -> tuple[int, int]:
         """Bytes of the volume and how many of them are free; -1 when that is not known."""
 
+    def boot_id(self) -> str:
+        """Another one after each start of the machine; empty when that is not known.
+
+        While it stays the same, what was written is there, whether it was synced or not.
+        """
+
     def lock(self, path: str) -> "Lock":
         """Take an exclusive lock on a file; BlockingIOError if another process holds it."""
 

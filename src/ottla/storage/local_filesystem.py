@@ -16,6 +16,7 @@ from pathlib import Path
 from ottla.storage.filesystem import Buffer, parent_of, write_atomically
 
 _CLOSED = -1
+_BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _BUFFERS_PER_WRITE = os.sysconf("SC_IOV_MAX")
 _SCRATCH_BYTES_MAX = 4 * 1024 * 1024
 _UNSUPPORTED = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
@@ -232,6 +233,12 @@ class LocalFilesystem:
     def space(self, path: str) -> tuple[int, int]:
         status = os.statvfs(path)
         return status.f_blocks * status.f_frsize, status.f_bavail * status.f_frsize
+
+    def boot_id(self) -> str:
+        try:
+            return Path(_BOOT_ID).read_text().strip()
+        except OSError:
+            return ""
 
     def lock(self, path: str) -> "LocalLock":
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)

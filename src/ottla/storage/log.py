@@ -131,12 +131,14 @@ class PartitionLog:
         home: LogDirectory | None = None,
         checks_all: bool = False,
         pass_over_damage: bool = False,
+        writes_survived: bool = False,
     ) -> Self:
         """Load the log that is in `directory`, or begin an empty one there.
 
         After a clean shutdown nothing is checked. Otherwise the batches from the segment of the
         recovery point on are, or those of all segments if `checks_all`: a tail that is damaged past
-        the recovery point is cut off, damage before it is passed over or raises CorruptLog.
+        the recovery point is cut off, damage before it is passed over or raises CorruptLog. If
+        `writes_survived`, only the last write can be torn, and damage before it is passed over too.
         """
         home = home or LogDirectory(parent_of(directory), filesystem)
         request = LoadRequest(
@@ -150,6 +152,7 @@ class PartitionLog:
             producer_expiration_ms=producer_expiration_ms,
             checks_all=checks_all,
             pass_over_damage=pass_over_damage,
+            writes_survived=writes_survived,
         )
         loaded = load_log(home, request)
         log = cls(home, directory, topic_partition, topic_id, config, loaded)

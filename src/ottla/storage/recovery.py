@@ -13,7 +13,7 @@ would write, and neither the next process nor the system remembers it (docs/adr/
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, NoReturn
 
 from ottla.protocol.topics import TopicPartition
@@ -68,6 +68,8 @@ class LoadRequest:
     producer_expiration_ms: int
     checks_all: bool = False  # Also the segments before that of the recovery point.
     pass_over_damage: bool = False  # Otherwise damage before the recovery point is CorruptLog.
+    # The machine has not stopped since: only the last write can be torn, whatever was synced.
+    writes_survived: bool = False
 
 
 class LoadedLog(NamedTuple):
@@ -100,6 +102,9 @@ def load_log(home: LogDirectory, request: LoadRequest) -> LoadedLog:
         names=names,
     )
     epochs = _load_epochs(filesystem, f"{request.directory}/{LEADER_EPOCH_CHECKPOINT}")
+    if epochs is None:
+        epochs = LeaderEpochCache(f"{request.directory}/{LEADER_EPOCH_CHECKPOINT}", filesystem)
+        request = replace(request, checks_all=True, clean_shutdown=False)
     clean_shutdown = request.clean_shutdown and _has_indexes(request, segments, set(names))
     log_end_offset = _load_cleanly(segments[-1], request, epochs) if clean_shutdown else None
     may_lack_synced = False
@@ -263,6 +268,9 @@ class _Recovery:
         if segment.base_offset < self._next_offset:
             self._cut(segment, 0, f"the segment before it reaches to offset {self._next_offset}")
             return False
+        if segment.base_offset > self._next_offset and self._has_lost_end():
+            self._cut(segment, 0, f"the segment before it ends at offset {self._next_offset}")
+            return False
         self._next_offset = segment.base_offset
         segment.begin_indexing()  # Also of an empty one: the cut of its indexes was not synced.
         if not segment.size:
@@ -271,6 +279,7 @@ class _Recovery:
         rewriting = _Rewriting(segment)
         try:
             for batch in intact_batches(segment):
+                self._pass_known_damage(segment, batch.position)
                 self._validate(segment, batch)
                 self._add(segment, batch)
                 if batch.header.next_offset > self._request.recovery_point:
@@ -284,6 +293,21 @@ class _Recovery:
         elif segment.damage:
             self._next_offset = max(self._next_offset, segment.damage[-1].next_offset)
         return damage is None
+
+    def _has_lost_end(self) -> bool:
+        """Whether a segment that ends too early has lost its end, at the boundary of a batch."""
+        request = self._request
+        return (
+            self._next_offset >= request.recovery_point
+            and not request.writes_survived
+            and not request.config.compact
+        )
+
+    def _pass_known_damage(self, segment: Segment, position: int) -> None:
+        """The offsets that it stood for are no gap."""
+        for damage in segment.damage:
+            if damage.end == position:
+                self._next_offset = max(self._next_offset, damage.next_offset)
 
     def _validate(self, segment: Segment, batch: FoundBatch) -> None:
         header = batch.header
@@ -343,9 +367,13 @@ class _Recovery:
         self._next_offset = header.next_offset
 
     def _cut(self, segment: Segment, position: int, reason: str) -> None:
-        if self._next_offset < self._request.recovery_point:
+        request = self._request
+        if self._next_offset < request.recovery_point:
             self._pass_over(segment, position, reason)
-        self.may_lack_synced |= self._has_intact_after(segment, position)
+        has_intact_after = self._has_intact_after(segment, position)
+        if has_intact_after and request.writes_survived and request.pass_over_damage:
+            self._pass_over(segment, position, reason)
+        self.may_lack_synced |= has_intact_after
         _logger.warning(
             "%s: cut off %d bytes that were never synced, at position %d, offset %d: %s",
             segment.path,
@@ -360,12 +388,16 @@ class _Recovery:
         segment.file().truncate(position)
 
     def _pass_over(self, segment: Segment, position: int, reason: str) -> NoReturn:
-        """What was synced and is damaged is not served; raises _FoundDamage, or CorruptLog."""
+        """What was there and is damaged is not served; raises _FoundDamage, or CorruptLog."""
         if not self._request.pass_over_damage:
             raise CorruptLog(segment.path, position, self._next_offset, reason)
         known, recovery_point = segment.damage, self._request.recovery_point
+        is_last = not any(later.size for later in self._after(segment))
         found = [
-            one for one in self._examine(segment, 0).damage if one.first_offset < recovery_point
+            one
+            for one in self._examine(segment, 0).damage
+            if one.first_offset < recovery_point
+            or (self._request.writes_survived and not (is_last and one.end == segment.size))
         ]
         if not any(one.position <= position <= one.end for one in found if one not in known):
             found = [one for one in known if one.end <= position]
@@ -402,11 +434,13 @@ class _Recovery:
 
     def _has_intact_after(self, segment: Segment, position: int) -> bool:
         """What was written later is there: this is more than the torn end of the last write."""
-        index = self.segments.index(segment)
-        if any(later.size for later in self.segments[index + 1 :]):
+        if any(later.size for later in self._after(segment)):
             return True
         damage = self._examine(segment, position).damage
         return bool(damage) and damage[0].end < segment.size
+
+    def _after(self, segment: Segment) -> Sequence[Segment]:
+        return self.segments[self.segments.index(segment) + 1 :]
 
     def _drop_after(self, index: int) -> None:
         for segment in reversed(self.segments[index + 1 :]):
@@ -481,12 +515,13 @@ def _find_segments(home: LogDirectory, request: LoadRequest, names: list[str]) -
     return segments or [Segment(home, request.directory, request.log_start_offset)]
 
 
-def _load_epochs(filesystem: Filesystem, path: str) -> LeaderEpochCache:
+def _load_epochs(filesystem: Filesystem, path: str) -> LeaderEpochCache | None:
+    """None if they are to be found in the batches."""
     try:
         return LeaderEpochCache.load(path, filesystem)
     except CorruptCheckpoint as error:
         _logger.warning("leader epochs are made anew: %s", error)
-        return LeaderEpochCache(path, filesystem)
+        return None
 
 
 def _has_indexes(request: LoadRequest, segments: Iterable[Segment], names: set[str]) -> bool:

@@ -4,13 +4,20 @@
 2            number of lines that follow
 orders 0 5   fields of an entry, separated by spaces
 orders 1 7
+
+Behind the last entry comes a checksum (CRC-32C) of all before it: 32 spaces and tabs, for zeros and
+ones. Kafka takes any white space there for the end of the line; a file that Kafka wrote has none.
 """
 
 from collections.abc import Iterable
 
+from crc32c import crc32c
+
 from ottla.storage.filesystem import Filesystem
 
 VERSION = 0
+_BITS = " \t"
+_CHECKSUM_BITS = 32
 
 
 class CorruptCheckpoint(Exception):
@@ -22,22 +29,32 @@ class CorruptCheckpoint(Exception):
 
 def write_entries(filesystem: Filesystem, path: str, entries: Iterable[tuple[object, ...]]) -> None:
     lines = [" ".join(map(str, entry)) for entry in entries]
-    text = "\n".join([str(VERSION), str(len(lines)), *lines]) + "\n"
-    filesystem.write_atomically(path, text.encode())
+    text = "\n".join([str(VERSION), str(len(lines)), *lines])
+    checksum = _checksum(text) if lines else ""
+    filesystem.write_atomically(path, f"{text}{checksum}\n".encode())
 
 
 def read_entries(filesystem: Filesystem, path: str) -> list[list[str]]:
-    """The fields of each entry; none when there is no file."""
+    """The fields of each entry; none when there is no file. CorruptCheckpoint if it is damaged."""
     try:
         data = filesystem.read_bytes(path)
     except FileNotFoundError:
         return []
     try:
-        version, count, *lines = data.decode().splitlines()
+        text = data.decode()
+        version, count, *lines = text.splitlines()
         if int(version) != VERSION:
             raise CorruptCheckpoint(path, f"version {version} is not known")
         if int(count) != len(lines):
             raise CorruptCheckpoint(path, f"it has {len(lines)} entries, not {count}")
     except ValueError:
         raise CorruptCheckpoint(path, "it does not start with a version and a count") from None
+    content = text.rstrip()
+    checksum = text[len(content) :].rstrip("\n")
+    if checksum and checksum != _checksum(content):
+        raise CorruptCheckpoint(path, "its checksum is wrong")
     return [line.split() for line in lines]
+
+
+def _checksum(text: str) -> str:
+    return "".join(_BITS[int(bit)] for bit in f"{crc32c(text.encode()):0{_CHECKSUM_BITS}b}")
