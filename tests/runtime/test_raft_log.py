@@ -10,7 +10,8 @@ from ottla.records.batch import assign, iterate_headers, read_header
 from ottla.records.builder import Record, build_batch
 from ottla.records.decoder import iterate_records
 from ottla.runtime.raft_log import RaftLog, metadata_directory
-from ottla.storage.errors import StorageError
+from ottla.runtime.snapshots import snapshot_name
+from ottla.storage.errors import DamagedMetadata, StorageError
 from ottla.storage.faulty_filesystem import FaultyFilesystem
 
 DIRECTORY = metadata_directory("/data")
@@ -165,6 +166,29 @@ def test_after_the_first_snapshot_the_log_stays_after_the_second_it_starts_at_th
     assert bench.log.start_offset == 3
     assert bench.log.epoch_of(2) == 2
     assert bench.words() == ["d"]
+
+
+@pytest.mark.parametrize("snapshots_count", [1, 2])
+def test_a_damaged_snapshot_is_done_without_if_the_log_has_what_it_has(bench, snapshots_count):
+    bench.append(1, "a", "b", "c", "d")
+    bench.log.flush()
+    taken = [bench.take_snapshot(offset) for offset in (2, 3)[:snapshots_count]]
+    bench.log.close()
+    bench.disk.flip_bit(f"{DIRECTORY}/{snapshot_name(taken[-1])}", 80)
+    log = bench.open()
+    assert log.latest_snapshot_id == (taken[0] if snapshots_count > 1 else None)
+    assert log.end_offset == 4
+    assert bench.disk.exists(f"{DIRECTORY}/{snapshot_name(taken[-1])}.damaged")
+
+
+def test_a_damaged_snapshot_that_nothing_stands_for_stops_the_start(bench):
+    bench.append(1, "a", "b")
+    snapshot_id = OffsetAndEpoch(9, 2)
+    install(bench, snapshot_id)
+    bench.log.close()
+    bench.disk.flip_bit(f"{DIRECTORY}/{snapshot_name(snapshot_id)}", 80)
+    with pytest.raises(DamagedMetadata, match="is damaged"):
+        bench.open()
 
 
 def test_what_came_after_a_snapshot_survives_a_crash(bench):

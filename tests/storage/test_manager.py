@@ -434,6 +434,38 @@ def test_a_corrupt_partition_can_be_deleted_and_made_anew(nothing_is_passed_over
     assert [n for n in broker.filesystem.list("/data") if n.endswith("-delete")] == []
 
 
+def test_a_corrupt_log_of_another_topic_is_set_aside_when_its_name_is_made_anew(
+    nothing_is_passed_over,
+):
+    broker = Broker()
+    log = broker.create()
+    append(log, b"x" * 40)
+    broker.logs.flush()
+    broker.logs.checkpoint()
+    broker.filesystem.flip_bit(log.segments[0].path, 100)
+    broker.crash()
+    assert broker.create(topic_id=OTHER_ID).log_end_offset == 0
+    broker.logs.delete(ORDERS)
+    broker.now_ms += CONFIG.file_delete_delay_ms + 1
+    broker.logs.remove_discarded()
+    (stray,) = [name for name in broker.filesystem.list("/data") if name.endswith("-stray")]
+    assert broker.filesystem.exists(f"/data/{stray}/00000000000000000000.log")
+
+
+def test_a_corrupt_log_of_nobody_knows_whom_is_not_deleted(nothing_is_passed_over):
+    broker = Broker()
+    log = broker.create()
+    append(log, b"x" * 40)
+    broker.logs.flush()
+    broker.logs.checkpoint()
+    broker.filesystem.flip_bit(log.segments[0].path, 100)
+    broker.filesystem.flip_bit("/data/orders-0/partition.metadata", 24)
+    broker.crash()
+    broker.logs.delete(ORDERS)
+    broker.logs.remove_discarded()
+    assert [name for name in broker.filesystem.list("/data") if name.endswith("-stray")]
+
+
 @pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOSPC])
 def test_what_is_short_for_a_while_does_not_take_the_directory_offline(number):
     home = LogDirectory("/data", FaultyFilesystem())

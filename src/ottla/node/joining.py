@@ -17,6 +17,7 @@ from ottla.network.peers import Address, Peers, PeerUnreachable
 from ottla.node.beginning import read_claim
 from ottla.protocol.codec import newest_request_type
 from ottla.raft.quorum_state import QuorumState
+from ottla.runtime.metadata_damage import finish_setting_aside
 from ottla.runtime.quorum_state_file import QuorumStateFile
 from ottla.runtime.raft_log import metadata_directory
 from ottla.storage.checkpoints import META_PROPERTIES
@@ -161,7 +162,7 @@ class Joining:
             reasons = []
             for address in self._addresses:
                 try:
-                    return await self._ask(address)
+                    return await self.ask(address)
                 except PeerUnreachable as error:
                     reasons.append(str(error))
             reason = "; ".join(reasons)
@@ -175,7 +176,8 @@ class Joining:
                 logger.warning("no node to join answers yet: %s", reason)
             await asyncio.sleep(_RETRY_S)
 
-    async def _ask(self, address: Address) -> FoundCluster:
+    async def ask(self, address: Address) -> FoundCluster:
+        """PeerUnreachable if it does not answer."""
         request = newest_request_type(_DESCRIBE_CLUSTER_KEY)(
             include_cluster_authorized_operations=False, include_fenced_brokers=False
         )
@@ -205,6 +207,7 @@ class Joining:
     def _stored_cluster_id(self) -> str | None:
         """None if the directory is new."""
         first, *others = self._directories
+        finish_setting_aside(self._filesystem, first)
         claim = read_claim(self._filesystem, first)
         if claim is not None:
             raise CannotJoin(claim)

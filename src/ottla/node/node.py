@@ -11,8 +11,8 @@ there may be nobody to register with. A single voter waits for nobody, and nobod
 import asyncio
 import dataclasses
 import logging
-from collections.abc import Callable, Mapping
-from typing import Final
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, TypeVar
 
 from ottla.controller.config import BROKER_HEARTBEAT_INTERVAL_MS, BROKER_SESSION_TIMEOUT_MS
 from ottla.controller.directories import names_directories
@@ -48,8 +48,9 @@ from ottla.node.housekeeping import Housekeeping
 from ottla.node.joining import CannotJoin, Joining, parse_address
 from ottla.node.leaving import Remaining, leave_in_order
 from ottla.node.metadata_feed import Listener
+from ottla.node.metadata_repair import MetadataRepair
 from ottla.node.parts import make_parts
-from ottla.node.quorum import MetadataQuorum, QuorumSettings, open_replica
+from ottla.node.quorum import MetadataQuorum, QuorumSettings, StoredReplica, open_replica
 from ottla.node.registration import SESSIONS_WAITED, BrokerIdentity, Registration
 from ottla.node.replication import broker_address, expect_brokers, start_replication
 from ottla.node.serving import make_broker
@@ -68,9 +69,11 @@ from ottla.runtime.config import QUORUM_SIZE
 from ottla.runtime.controller_client import ControllerClient
 from ottla.storage.broker_config import FLUSH_POLICY
 from ottla.storage.directory_identity import WrongDirectory
-from ottla.storage.errors import CorruptLog, StorageError
+from ottla.storage.errors import CorruptLog, DamagedMetadata, StorageError
 
 logger = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
 
 SESSIONS_GRACE_S: Final = 1.0
 
@@ -165,7 +168,9 @@ class Node:
         loading = None
         try:
             joining = self._joining()
-            cluster_id = await joining.cluster_id()
+            cluster_id = await self._repairing_metadata(
+                joining, joining.cluster_id, is_locked=False
+            )
             if cluster_id is None:
                 await self._begin_cluster(joining)
             loading = self._loop.run_in_executor(
@@ -377,14 +382,35 @@ class Node:
             new_socket=self._environment.new_socket,
         )
 
-    async def _open_quorum(self, joining: Joining) -> MetadataQuorum:
-        replica = await self._loop.run_in_executor(
+    def _open_replica(self) -> Awaitable[StoredReplica]:
+        return self._loop.run_in_executor(
             self._executor,
             open_replica,
             self._environment.filesystem,
             self.directories[0],
             self._environment.clock.now_ms(),
         )
+
+    async def _repairing_metadata(
+        self, joining: Joining, attempt: Callable[[], Awaitable[_T]], *, is_locked: bool
+    ) -> _T:
+        """Once more with an empty replica, if this one is damaged and others have a leader."""
+        try:
+            return await attempt()
+        except DamagedMetadata as error:
+            repair = MetadataRepair(
+                joining,
+                self._peers,
+                self._environment,
+                self._node_id,
+                self.directories[0],
+                self._loop,
+            )
+            self._bootstrap = await repair.set_aside(error, self._bootstrap, is_locked=is_locked)
+            return await attempt()
+
+    async def _open_quorum(self, joining: Joining) -> MetadataQuorum:
+        replica = await self._repairing_metadata(joining, self._open_replica, is_locked=True)
         replica.log.watch_directory(lambda: self._logs.is_in_place(self.directories[0]))
         if not (replica.voters or self._bootstrap or replica.is_alone(self._node_id)):
             raise CannotJoin(f"{self.directories[0]} is to join a cluster; say which with --join")
@@ -394,7 +420,10 @@ class Node:
         bootstrap = {-2 - index: address for index, address in enumerate(self._bootstrap)}
         identity = Identity(
             cluster_id=self._logs.cluster_id,
-            key=ReplicaKey(self._node_id, self._logs.directory_ids.get(self.directories[0])),
+            key=ReplicaKey(
+                self._node_id,
+                replica.voter_id or self._logs.directory_ids.get(self.directories[0]),
+            ),
             endpoints=tuple(QuorumEndpoint(*endpoint) for endpoint in advertised),
             bootstrap=tuple(bootstrap),
         )

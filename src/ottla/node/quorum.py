@@ -10,6 +10,7 @@ import dataclasses
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from ottla.controller.effective_configs import ConfigRules
 from ottla.controller.machine import ControllerMachine, ControllerSettings
@@ -46,6 +47,7 @@ from ottla.runtime.leadership import Leadership
 from ottla.runtime.local_controller import LocalController
 from ottla.runtime.machine_runtime import MachineRuntime
 from ottla.runtime.metadata_applier import MetadataApplier
+from ottla.runtime.metadata_damage import read_voter_id
 from ottla.runtime.metadata_snapshots import MetadataSnapshots
 from ottla.runtime.quorum_requests import FORWARDED_KEYS, QuorumRequests
 from ottla.runtime.quorum_state_file import QuorumStateFile
@@ -69,6 +71,7 @@ class StoredReplica(NamedTuple):
     state_file: QuorumStateFile
     quorum_state: QuorumState | None
     voters: VoterSet  # As the log says; none when it does not.
+    voter_id: UUID | None  # If it is not that of the log directory.
 
     def is_alone(self, node_id: int) -> bool:
         """Whether the node is to begin a cluster, or has begun one, if the log says nothing."""
@@ -81,10 +84,16 @@ class StoredReplica(NamedTuple):
 
 
 def open_replica(filesystem: Filesystem, data_directory: str, now_ms: int) -> StoredReplica:
-    """For a thread. StorageError when what is there does not fit together."""
+    """For a thread. DamagedMetadata when what is there does not fit together."""
     log = RaftLog.open(filesystem, data_directory, now_ms)
     state_file = QuorumStateFile(filesystem, metadata_directory(data_directory))
-    return StoredReplica(log, state_file, state_file.load(), log.voters(VoterSet()).latest)
+    return StoredReplica(
+        log,
+        state_file,
+        state_file.load(),
+        log.voters(VoterSet()).latest,
+        read_voter_id(filesystem, data_directory),
+    )
 
 
 def initial_voters(identity: Identity, replica: StoredReplica) -> VoterSet:

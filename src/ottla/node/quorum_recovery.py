@@ -69,7 +69,8 @@ def recover_quorum(
         try:
             found = _look(replica, identity, data_directory)
             if change:
-                key = ReplicaKey(node_id, parse_directory_id(identity.directory_id))
+                directory_id = replica.voter_id or parse_directory_id(identity.directory_id)
+                key = ReplicaKey(node_id, directory_id)
                 _go_on_alone(replica, key, found, now_ms)
             return found
         finally:

@@ -6,7 +6,7 @@ It is written whole or not at all, and is on the disk when `save` or `load` retu
 from typing import Final
 
 from ottla.raft.quorum_state import QuorumState
-from ottla.storage.errors import StorageError
+from ottla.storage.errors import DamagedMetadata
 from ottla.storage.filesystem import Filesystem
 
 QUORUM_STATE: Final = "quorum-state"
@@ -24,14 +24,14 @@ class QuorumStateFile:
         return f"{self._directory}/{QUORUM_STATE}"
 
     def load(self) -> QuorumState | None:
-        """None when there is no file; StorageError when it cannot be understood."""
+        """None when there is no file; DamagedMetadata when it cannot be understood."""
         if not self._filesystem.exists(self.path):
             return None
         self._filesystem.sync_directory(self._directory)  # A `save` may have failed to.
         try:
             return QuorumState.from_json(self._filesystem.read_bytes(self.path).decode())
         except ValueError as error:
-            raise StorageError(self._directory, f"{self.path} is {error}") from error
+            raise DamagedMetadata(self._directory, f"{self.path} is {error}") from error
 
     def save(self, state: QuorumState) -> None:
         self._filesystem.write_atomically(self.path, state.to_json().encode())

@@ -29,7 +29,7 @@ from ottla.records.batch import BatchHeader, iterate_headers
 from ottla.runtime.recovery_point import RecoveryPoint
 from ottla.runtime.snapshots import SnapshotStore
 from ottla.storage.config import LogConfig
-from ottla.storage.errors import CorruptLog, NotCached, StorageError
+from ottla.storage.errors import CorruptLog, DamagedMetadata, NotCached, StorageError
 from ottla.storage.filesystem import Filesystem
 from ottla.storage.leader_epochs import UNDEFINED_EPOCH
 from ottla.storage.log import PartitionLog
@@ -93,7 +93,8 @@ class RaftLog:
             )
             _validate_history(log)
         except CorruptLog as error:
-            raise StorageError(data_directory, f"{error}. {_DAMAGED}") from error
+            raise DamagedMetadata(data_directory, f"{error}. {_DAMAGED}") from error
+        _do_without_damaged_snapshot(log, snapshots, data_directory)
         newest = max(snapshots.list(), default=None)
         if (
             newest is not None
@@ -286,7 +287,7 @@ class RaftLog:
         elif self._start.offset < reached.offset and self._place_before(reached.offset) != reached:
             problem = f"the metadata log has another epoch than {reached} says"
         if problem is not None:
-            raise StorageError(data_directory, f"{problem}. {_DAMAGED}")
+            raise DamagedMetadata(data_directory, f"{problem}. {_DAMAGED}")
 
     def _find(
         self, offset: int, size_max: int, offset_limit: int, *, cached_only: bool
@@ -310,7 +311,7 @@ class RaftLog:
         for snapshot_id in self._sizes:
             if log.log_start_offset <= snapshot_id.offset <= log.log_end_offset:
                 return snapshot_id
-        raise StorageError(
+        raise DamagedMetadata(
             log.directory,
             f"the log is from offset {log.log_start_offset} to {log.log_end_offset}, and no "
             "snapshot has what is before",
@@ -349,6 +350,34 @@ def _problem(header: BatchHeader, offset: int, epoch: int) -> str | None:
     if begins and not header.is_control:
         return f"no leader begins epoch {header.partition_leader_epoch}"
     return None
+
+
+def _do_without_damaged_snapshot(
+    log: PartitionLog, snapshots: SnapshotStore, data_directory: str
+) -> None:
+    """If the newest one is damaged, and the log has all that it has, from an older one on."""
+    *older, newest = sorted(snapshots.list()) or (None,)
+    if newest is None:
+        return
+    try:
+        snapshots.read(newest)
+    except StorageError as error:
+        bases = [one.offset for one in older if _is_intact(snapshots, one)]
+        start = log.log_start_offset
+        if log.log_end_offset < newest.offset or not (
+            start == 0 or any(start <= base for base in bases)
+        ):
+            raise DamagedMetadata(data_directory, f"{error.cause}. {_DAMAGED}") from error
+        logger.error("%s; the node goes on without it", error.cause)
+        snapshots.set_aside(newest)
+
+
+def _is_intact(snapshots: SnapshotStore, snapshot_id: OffsetAndEpoch) -> bool:
+    try:
+        snapshots.read(snapshot_id)
+    except StorageError:
+        return False
+    return True
 
 
 def _continues(log: PartitionLog, snapshot_id: OffsetAndEpoch) -> bool:

@@ -30,6 +30,7 @@ _FOOTER_VALUE: Final = struct.Struct(">hx")
 _BATCH_RECORDS: Final = 1000
 _NAME: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 _PART_SUFFIX: Final = ".part"
+_DAMAGED_SUFFIX: Final = ".damaged"
 
 
 class SnapshotContent(NamedTuple):
@@ -85,6 +86,12 @@ class SnapshotStore:
         for older in self.list():
             if older < snapshot_id:
                 self._filesystem.remove(self._path(older))
+
+    def set_aside(self, snapshot_id: OffsetAndEpoch) -> None:
+        """One that is damaged; nobody reads it any more."""
+        path = self._path(snapshot_id)
+        self._filesystem.rename(path, path + _DAMAGED_SUFFIX)
+        self._filesystem.sync_directory(self._directory)
 
     # One that comes from another node.
 

@@ -1,9 +1,10 @@
 """What goes wrong on a disk.
 
-StorageError  a log directory failed; it goes offline and the others go on
-CorruptLog    the bytes of one partition are not what was written; they are not served
-KnownDamage   the same, of what was examined before
-NotCached     the bytes are on the disk but not in memory, and the caller did not want to wait
+StorageError     a log directory failed; it goes offline and the others go on
+CorruptLog       the bytes of one partition are not what was written; they are not served
+KnownDamage      the same, of what was examined before
+DamagedMetadata  the same, of the cluster's metadata: the node cannot start with it
+NotCached        the bytes are on the disk but not in memory, and the caller did not want to wait
 """
 
 
@@ -34,6 +35,10 @@ class CorruptLog(StorageError):
 
 class KnownDamage(CorruptLog):
     """The offsets that are asked for are damaged here, as an examination has found before."""
+
+
+class DamagedMetadata(StorageError):
+    """This node's replica of the metadata is not what was written."""
 
 
 class NotCached(Exception):

@@ -31,6 +31,7 @@ from ottla.storage.checkpoints import (
     LOG_START_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
     REPLICATION_CHECKPOINT,
+    read_partition_metadata,
     write_broker_epoch,
     write_clean_shutdown,
     write_offsets,
@@ -53,6 +54,7 @@ from ottla.storage.log import PartitionLog
 from ottla.storage.log_directory import LogDirectory
 from ottla.storage.partition_names import name_for_deletion, name_for_stray
 from ottla.storage.scrubber import DirectoryScrubber
+from ottla.storage.text_checkpoint import CorruptCheckpoint
 from ottla.storage.throttle import Throttle
 
 _logger = logging.getLogger(__name__)
@@ -229,7 +231,9 @@ class LogManager:
         """
         corrupt = self._corrupt.get(topic_partition)
         if corrupt is not None:
-            raise ApiError(ErrorCode.kafka_storage_error, str(corrupt))
+            if self._topic_id_of(corrupt) in (topic_id, None):
+                raise ApiError(ErrorCode.kafka_storage_error, str(corrupt))
+            self.set_corrupt_aside(topic_partition)
         existing = self._logs.get(topic_partition)
         if existing is not None:
             if existing.topic_id == topic_id:
@@ -296,7 +300,9 @@ class LogManager:
         corrupt = self._corrupt.pop(topic_partition, None)
         if corrupt is not None:
             name = name_for_stray(topic_partition, self._new_id())
-            self._filesystem.rename(corrupt.directory, f"{parent_of(corrupt.directory)}/{name}")
+            path = f"{parent_of(corrupt.directory)}/{name}"
+            self._filesystem.rename(corrupt.directory, path)
+            _logger.warning("%s is damaged, and is set aside as %s", corrupt.directory, path)
 
     @property
     def damaged(self) -> list[PartitionLog]:
@@ -511,11 +517,21 @@ class LogManager:
             raise home.fail(error) from error
 
     def _delete_corrupt(self, topic_partition: TopicPartition, corrupt: CorruptLog) -> None:
+        if self._topic_id_of(corrupt) is None:  # Perhaps it is another topic's.
+            self._corrupt[topic_partition] = corrupt
+            self.set_corrupt_aside(topic_partition)
+            return
         directory = parent_of(corrupt.path)
         home = next(home for home in self._homes if home.path == parent_of(directory))
         path = self._path_for_deletion(home, topic_partition)
         self._attempt(home, lambda _: self._filesystem.rename(directory, path))
         home.discard([path], 0)
+
+    def _topic_id_of(self, corrupt: CorruptLog) -> UUID | None:
+        try:
+            return read_partition_metadata(self._filesystem, corrupt.directory)
+        except CorruptCheckpoint:
+            return None
 
     def _path_for_deletion(self, home: LogDirectory, topic_partition: TopicPartition) -> str:
         return f"{home.path}/{name_for_deletion(topic_partition, self._new_id())}"

@@ -4,12 +4,15 @@ Only what the product promises to notice: a leader epoch that was changed to one
 and a base offset in a gap that compaction has left, look right to everybody.
 """
 
+import contextlib
 import random
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ottla.protocol.topics import TopicPartition
-from ottla.records.batch import LENGTH_END, iterate_headers
+from ottla.protocol.topics import CLUSTER_METADATA_TOPIC, TopicPartition
+from ottla.records.batch import LENGTH_END, BatchHeader, iterate_headers
+from ottla.records.errors import CorruptBatch
+from ottla.runtime.recovery_point import RecoveryPoint
 from ottla.storage.faulty_filesystem import FaultyFilesystem
 from ottla.storage.partition_names import parse_partition
 from ottla.storage.segment import LOG_SUFFIX
@@ -32,7 +35,8 @@ class Flip(NamedTuple):
 
     @property
     def is_of_records(self) -> bool:
-        return self.path.endswith(LOG_SUFFIX)
+        """And nobody but the scrubber may ever look at it."""
+        return self.path.endswith(LOG_SUFFIX) and CLUSTER_METADATA_TOPIC not in self.path
 
     def is_there(self) -> bool:
         """Nobody has repaired, replaced or removed it."""
@@ -51,19 +55,31 @@ def flip(disk: FaultyFilesystem, directory: str, chance: random.Random) -> Flip 
     if not paths:
         return None
     path = chance.choice(paths)
-    position = _position(disk.read_bytes(path), path, chance)
+    end_offset = _synced_end(disk, path) if CLUSTER_METADATA_TOPIC in path else 2**63
+    position = _position(disk.read_bytes(path), path, end_offset, chance)
+    if position is None:
+        return None
     disk.flip_bit(path, position, chance.randrange(8))
     partition = parse_partition(path.split("/")[-2])
     return Flip(disk, path, partition, position, disk.read_bytes(path)[position])
+
+
+def _synced_end(disk: FaultyFilesystem, path: str) -> int:
+    """What is damaged behind it looks like the torn end of a write."""
+    reached = RecoveryPoint(disk, path.rpartition("/")[0]).reached
+    return 0 if reached is None else reached.offset
 
 
 def _paths(disk: FaultyFilesystem, directory: str) -> Iterator[str]:
     """Of closed segments, and of what is written as a whole."""
     for name in disk.list(directory):
         partition = parse_partition(name)
-        if partition is None or partition.topic == "__cluster_metadata":
+        if partition is None:
             continue
         files = disk.list(f"{directory}/{name}")
+        if partition.topic == CLUSTER_METADATA_TOPIC:
+            yield from (f"{directory}/{name}/{file}" for file in files)
+            continue
         active = max((file for file in files if file.endswith(LOG_SUFFIX)), default="")
         for file in files:
             stem, _, suffix = file.rpartition(".")
@@ -73,10 +89,17 @@ def _paths(disk: FaultyFilesystem, directory: str) -> Iterator[str]:
                 yield path
 
 
-def _position(data: bytes, path: str, chance: random.Random) -> int:
+def _position(data: bytes, path: str, end_offset: int, chance: random.Random) -> int | None:
+    """Of a log: in a batch before the offset."""
     if not path.endswith(LOG_SUFFIX):
-        return chance.randrange(len(data))
-    start, header = chance.choice(list(iterate_headers(data)))
+        return chance.randrange(len(data)) if data else None
+    batches: list[tuple[int, BatchHeader]] = []
+    with contextlib.suppress(CorruptBatch):  # It may be damaged already.
+        batches.extend(iterate_headers(data))
+    batches = [batch for batch in batches if batch[1].next_offset <= end_offset]
+    if not batches:
+        return None
+    start, header = chance.choice(batches)
     is_compacted = "/__" in path
     fields = [
         *([] if is_compacted else range(_OFFSET_END)),

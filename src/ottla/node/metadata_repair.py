@@ -1,0 +1,127 @@
+"""Repairs a damaged replica of the metadata: from the other nodes, if they can do without it.
+
+It is set aside only when the quorum of the same cluster has a leader: then a majority of the voters
+has all that was decided, and this node can copy it. Otherwise nothing is changed, and the node does
+not start.
+"""
+
+import logging
+from asyncio import AbstractEventLoop
+from collections.abc import Sequence
+from typing import Final
+
+from kio.schema.describe_quorum.v2.request import (
+    DescribeQuorumRequest,
+    PartitionData,
+    TopicData,
+)
+from kio.schema.types import TopicName
+from kio.static.primitive import i32
+
+from ottla.network.peers import Address, Peers, PeerUnreachable
+from ottla.node.environment import Environment
+from ottla.node.joining import Joining
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.topics import CLUSTER_METADATA_TOPIC
+from ottla.runtime.metadata_damage import last_voters, set_metadata_aside
+from ottla.storage.directory_identity import WrongDirectory, lock_directory, read_identity
+from ottla.storage.errors import DamagedMetadata
+from ottla.storage.filesystem import Filesystem
+
+logger = logging.getLogger(__name__)
+
+_TIMEOUT_MS: Final = 3_000
+_VERSION: Final = 2
+_REQUEST: Final = DescribeQuorumRequest(
+    topics=(
+        TopicData(
+            topic_name=TopicName(CLUSTER_METADATA_TOPIC),
+            partitions=(PartitionData(partition_index=i32(0)),),
+        ),
+    )
+)
+
+
+class MetadataRepair:
+    def __init__(
+        self,
+        joining: Joining,
+        peers: Peers,
+        environment: Environment,
+        node_id: int,
+        directory: str,
+        loop: AbstractEventLoop,
+    ) -> None:
+        self._joining = joining
+        self._peers = peers
+        self._environment = environment
+        self._node_id = node_id
+        self._directory = directory
+        self._loop = loop
+
+    async def set_aside(
+        self, damage: DamagedMetadata, bootstrap: Sequence[Address], *, is_locked: bool
+    ) -> list[Address]:
+        """Make an empty replica; returns whom it can copy from. Raises `damage` if nobody.
+
+        `is_locked` if this process has the lock of the directory already.
+        """
+        run, executor = self._loop.run_in_executor, self._environment.executor
+        filesystem = self._environment.filesystem
+        cluster_id = await run(executor, _cluster_id, filesystem, self._directory)
+        voters = await run(executor, last_voters, filesystem, self._directory)
+        known = [
+            Address(endpoint.host, endpoint.port)
+            for voter in voters
+            if voter.key.id != self._node_id
+            for endpoint in voter.endpoints
+        ]
+        addresses = list(dict.fromkeys((*bootstrap, *known)))
+        for address in addresses:
+            if cluster_id is not None and await self._has_leader(address, cluster_id):
+                break
+        else:
+            raise damage
+        aside = await run(executor, self._set_aside, is_locked)
+        logger.error(
+            "%s. The quorum has a leader without this node: its damaged metadata is set aside as "
+            "%s, and it copies what the others have before it votes",
+            str(damage.cause).partition(". ")[0],
+            aside,
+        )
+        return addresses
+
+    def _set_aside(self, is_locked: bool) -> str:
+        filesystem, new_uuid = self._environment.filesystem, self._environment.new_uuid
+        lock = None if is_locked else lock_directory(filesystem, self._directory)
+        try:
+            return set_metadata_aside(filesystem, self._directory, new_uuid(), new_uuid())
+        finally:
+            if lock is not None:
+                lock.release()
+
+    async def _has_leader(self, address: Address, cluster_id: str) -> bool:
+        try:
+            found = await self._joining.ask(address)
+            response = await self._peers.call(
+                address,
+                _REQUEST.__api_key__,
+                _VERSION,
+                _REQUEST,
+                timeout_ms=_TIMEOUT_MS,
+                purpose="repair",
+            )
+        except PeerUnreachable:
+            return False
+        if found.cluster_id != cluster_id or response.error_code is not ErrorCode.none:
+            return False
+        ((partition,),) = (topic.partitions for topic in response.topics)
+        return bool(partition.leader_id >= 0 and partition.leader_id != self._node_id)
+
+
+def _cluster_id(filesystem: Filesystem, directory: str) -> str | None:
+    try:
+        identity = read_identity(filesystem, directory)
+    except WrongDirectory:
+        return None
+    return None if identity is None else identity.cluster_id

@@ -1,0 +1,94 @@
+"""What becomes of a replica of the metadata that is damaged: it is set aside, and made anew.
+
+Whoever has acknowledged something and forgotten it must not vote as the voter that it was. So the
+id of a voter, which makes it another one, is kept beside its log (`voter-id`) and goes with it: the
+replica that is made anew has another one, and joins as an observer does. Without that file it is
+the id of the log directory. See docs/adr/0016.
+
+The new directory is made under another name first. A start that is cut short goes on from there.
+"""
+
+import contextlib
+from typing import Final
+from uuid import UUID
+
+from crc32c import crc32c
+
+from ottla.protocol.topics import CLUSTER_METADATA_TOPIC, TopicPartition
+from ottla.raft.control_records import voters_in
+from ottla.raft.quorum_state import QuorumState
+from ottla.raft.voters import VoterSet
+from ottla.records.batch import iterate_headers, validate_checksum
+from ottla.records.errors import RecordError
+from ottla.runtime.quorum_state_file import QuorumStateFile
+from ottla.storage.errors import DamagedMetadata
+from ottla.storage.filesystem import Filesystem
+from ottla.storage.partition_names import name_for_stray
+
+VOTER_ID: Final = "voter-id"
+_METADATA: Final = TopicPartition(CLUSTER_METADATA_TOPIC, 0)
+_PREPARED: Final = f"{_METADATA}.new"
+
+
+def read_voter_id(filesystem: Filesystem, data_directory: str) -> UUID | None:
+    """None if it is that of the log directory."""
+    path = f"{data_directory}/{_METADATA}/{VOTER_ID}"
+    if not filesystem.exists(path):
+        return None
+    content = filesystem.read_bytes(path)
+    try:
+        voter_id = UUID(content.decode().split()[0])
+    except (ValueError, IndexError):
+        voter_id = None
+    if voter_id is None or content != _voter_id(voter_id):
+        raise DamagedMetadata(data_directory, f"{path} is damaged")
+    return voter_id
+
+
+def set_metadata_aside(
+    filesystem: Filesystem, data_directory: str, voter_id: UUID, unique: UUID
+) -> str:
+    """Returns where it is now, under a name that ends in `-stray`."""
+    directory, prepared = f"{data_directory}/{_METADATA}", f"{data_directory}/{_PREPARED}"
+    aside = f"{data_directory}/{name_for_stray(_METADATA, unique)}"
+    filesystem.remove_tree(prepared)
+    filesystem.make_directory(prepared)
+    filesystem.write_atomically(f"{prepared}/{VOTER_ID}", _voter_id(voter_id))
+    QuorumStateFile(filesystem, prepared).save(QuorumState())  # Of one that is to join.
+    filesystem.rename(directory, aside)
+    filesystem.sync_directory(data_directory)
+    finish_setting_aside(filesystem, data_directory)
+    return aside
+
+
+def finish_setting_aside(filesystem: Filesystem, data_directory: str) -> None:
+    """If a start was cut short after it had set the replica aside."""
+    directory, prepared = f"{data_directory}/{_METADATA}", f"{data_directory}/{_PREPARED}"
+    if filesystem.exists(prepared) and not filesystem.exists(directory):
+        filesystem.rename(prepared, directory)
+        filesystem.sync_directory(data_directory)
+
+
+def last_voters(filesystem: Filesystem, data_directory: str) -> VoterSet:
+    """As far as damaged files tell. Good enough to know whom to ask."""
+    directory = f"{data_directory}/{_METADATA}"
+    found = VoterSet()
+    for name in filesystem.list(directory):
+        if name.endswith((".checkpoint", ".log")):
+            found = _last_voters(filesystem.read_bytes(f"{directory}/{name}")) or found
+    return found
+
+
+def _last_voters(content: bytes) -> VoterSet | None:
+    """Before the first damage."""
+    found = None
+    with contextlib.suppress(RecordError):
+        for position, header in iterate_headers(content):
+            validate_checksum(content, position, header)
+            for _, voters in voters_in(content, position):
+                found = voters
+    return found
+
+
+def _voter_id(voter_id: UUID) -> bytes:
+    return f"{voter_id} {crc32c(voter_id.bytes):08x}\n".encode()
