@@ -5,14 +5,18 @@ from uuid import UUID
 
 import pytest
 
+from ottla.raft.control_records import control_batch, voters_record
 from ottla.raft.quorum_state import QuorumState
-from ottla.raft.voters import ReplicaKey
+from ottla.raft.voters import ReplicaKey, Voter, VoterSet
+from ottla.records.batch import assign
 from ottla.runtime.metadata_damage import (
     finish_setting_aside,
+    last_voters,
     read_voter_id,
     set_metadata_aside,
 )
 from ottla.runtime.quorum_state_file import QuorumStateFile
+from ottla.runtime.raft_log import RaftLog
 from ottla.storage.errors import DamagedMetadata
 from ottla.storage.faulty_filesystem import FaultyFilesystem, PowerLoss
 
@@ -36,6 +40,19 @@ def test_what_is_damaged_is_kept_and_what_is_new_votes_for_nobody() -> None:
     assert QuorumStateFile(disk, STRAY).load() == VOTED
     assert QuorumStateFile(disk, METADATA).load() == QuorumState()
     assert read_voter_id(disk, "/data") == VOTER_ID
+
+
+def test_the_last_voters_are_known_though_the_log_is_damaged_before() -> None:
+    disk = damaged()
+    log = RaftLog.open(disk, "/data", 0)
+    sets = [VoterSet.of([Voter(ReplicaKey(number))]) for number in (1, 2, 3)]
+    for voters in sets:
+        batch = control_batch([voters_record(voters)], 0)
+        assign(batch, 0, log.end_offset, 0)
+        log.append(batch)
+    log.close()
+    disk.flip_bit(f"{METADATA}/{'0' * 20}.log", 70)
+    assert last_voters(disk, "/data") == sets[-1]
 
 
 def test_a_flipped_bit_of_the_voters_id_is_noticed() -> None:

@@ -8,7 +8,6 @@ the id of the log directory. See docs/adr/0016.
 The new directory is made under another name first. A start that is cut short goes on from there.
 """
 
-import contextlib
 from typing import Final
 from uuid import UUID
 
@@ -18,15 +17,15 @@ from ottla.protocol.topics import CLUSTER_METADATA_TOPIC, TopicPartition
 from ottla.raft.control_records import voters_in
 from ottla.raft.quorum_state import QuorumState
 from ottla.raft.voters import VoterSet
-from ottla.records.batch import iterate_headers, validate_checksum
-from ottla.records.errors import RecordError
 from ottla.runtime.quorum_state_file import QuorumStateFile
+from ottla.storage.damage import Examination, IntactBatch
 from ottla.storage.errors import DamagedMetadata
-from ottla.storage.filesystem import Filesystem
+from ottla.storage.filesystem import File, Filesystem
 from ottla.storage.partition_names import name_for_stray
 
 VOTER_ID: Final = "voter-id"
 _METADATA: Final = TopicPartition(CLUSTER_METADATA_TOPIC, 0)
+_OFFSET_MAX: Final = 2**63 - 1
 _PREPARED: Final = f"{_METADATA}.new"
 
 
@@ -75,19 +74,19 @@ def last_voters(filesystem: Filesystem, data_directory: str) -> VoterSet:
     found = VoterSet()
     for name in filesystem.list(directory):
         if name.endswith((".checkpoint", ".log")):
-            found = _last_voters(filesystem.read_bytes(f"{directory}/{name}")) or found
+            found = _last_voters(filesystem.open(f"{directory}/{name}")) or found
     return found
 
 
-def _last_voters(content: bytes) -> VoterSet | None:
-    """Before the first damage."""
-    found = None
-    with contextlib.suppress(RecordError):
-        for position, header in iterate_headers(content):
-            validate_checksum(content, position, header)
-            for _, voters in voters_in(content, position):
-                found = voters
-    return found
+def _last_voters(file: File) -> VoterSet | None:
+    intact: list[IntactBatch] = []
+    examination = Examination(file, 0, file.size, 0, _OFFSET_MAX, on_intact=intact.append)
+    while not examination.is_done:
+        examination.advance(file.size)
+    content = file.read(0, file.size)
+    file.close()
+    voters = [each for batch in intact for _, each in voters_in(content, batch.position)]
+    return voters[-1] if voters else None
 
 
 def _voter_id(voter_id: UUID) -> bytes:
