@@ -95,4 +95,4 @@ def nothing_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(self: Any, segment: Segment, position: int, reason: str) -> NoReturn:
         raise CorruptLog(segment.path, position, 0, reason)
 
-    monkeypatch.setattr("ottla.storage.recovery._Recovery._pass_over", refuse)
+    monkeypatch.setattr("ottla.storage.recovery.Recovery._pass_over", refuse)

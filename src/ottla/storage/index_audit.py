@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from ottla.records.batch import NO_TIMESTAMP, BatchHeader
 from ottla.storage.damage import IntactBatch
 from ottla.storage.errors import CorruptLog
+from ottla.storage.found_batches import intact_batches, note_aborted, replay_producers
 from ottla.storage.index_file import CorruptIndex
 from ottla.storage.producer_state import ProducerStateManager
 from ottla.storage.reading import place_of
-from ottla.storage.recovery import intact_batches, note_aborted, replay_producers
 from ottla.storage.segment import Segment
 from ottla.storage.transaction_index import AbortedTransaction
 

@@ -36,13 +36,14 @@ from ottla.storage.config import LogConfig
 from ottla.storage.damage import Damage
 from ottla.storage.errors import CorruptLog
 from ottla.storage.filesystem import Filesystem, parent_of
+from ottla.storage.loading import LoadedLog, load_log
 from ottla.storage.local_log import LocalLog
 from ottla.storage.log_directory import LogDirectory
 from ottla.storage.log_history import LogHistory
 from ottla.storage.log_lookups import LogLookups
 from ottla.storage.producer_state import EXPIRATION_MS
 from ottla.storage.reading import FoundTimestamp, LogSlice, Place, ReadHint, index_of
-from ottla.storage.recovery import LoadedLog, LoadRequest, load_log
+from ottla.storage.recovery import LoadRequest
 from ottla.storage.retention import expired_count, passed_count
 from ottla.storage.segment import Segment
 from ottla.storage.transaction_index import AbortedTransaction

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from ottla.records.batch import BatchHeader
 from ottla.records.decoder import Marker
+from ottla.storage.found_batches import note_aborted, replay_producers
 from ottla.storage.leader_epochs import LeaderEpochCache
 from ottla.storage.producer_state import ProducerStateManager
-from ottla.storage.recovery import note_aborted, replay_producers
 from ottla.storage.segment import Segment
 
 

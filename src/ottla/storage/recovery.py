@@ -1,10 +1,10 @@
-"""Brings the files of a log into memory and, after a crash, into order.
+"""Brings a log into order after a crash.
 
-After a clean shutdown nothing is read but the end of the last segment, so the size of a log does
-not matter. After a crash the batches from the segment of the recovery point on are read, checked
-and indexed anew. Past the recovery point a damaged batch is the torn end of what was being written:
-it is cut off with all that follows. Before it, the damage is to what had been synced: it is passed
-over and not served, or, if nobody can tell where it ends, the whole log is not.
+The batches from the segment of the recovery point on are read, checked and indexed anew. Past the
+recovery point a damaged batch is the torn end of what was being written: it is cut off with all
+that follows, unless the machine has not stopped and intact batches follow. Before it, the damage is
+to what had been synced: it is passed over and not served, or, if nobody can tell where it ends, the
+whole log is not.
 
 What is intact past the recovery point is written again, byte for byte, before it counts as synced.
 A sync that failed leaves pages in the cache that the disk does not have and that no later sync
@@ -12,48 +12,31 @@ would write, and neither the next process nor the system remembers it (docs/adr/
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple, NoReturn
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
 
 from ottla.protocol.topics import TopicPartition
 from ottla.records.batch import (
-    HEADER_SIZE,
-    LENGTH_END,
-    MAGIC,
     BatchHeader,
-    read_header,
     validate_checksum,
 )
-from ottla.records.errors import CorruptBatch, RecordError
+from ottla.records.errors import CorruptBatch
 from ottla.storage.config import LogConfig
 from ottla.storage.damage import EPOCH_MAX, Damage, Examination
 from ottla.storage.errors import CorruptLog
-from ottla.storage.filesystem import TEMPORARY_SUFFIX, File, Filesystem
+from ottla.storage.filesystem import Filesystem
+from ottla.storage.found_batches import FoundBatch, intact_batches, note_aborted, replay_producers
 from ottla.storage.index_file import CorruptIndex
 from ottla.storage.leader_epochs import LeaderEpochCache
-from ottla.storage.log_directory import LogDirectory
-from ottla.storage.producer_state import CompletedTransaction, ProducerStateManager
+from ottla.storage.producer_state import ProducerStateManager
 from ottla.storage.reading import index_of
 from ottla.storage.segment import (
-    DELETED_SUFFIX,
-    LOG_SUFFIX,
-    OFFSET_INDEX_SUFFIX,
-    SEGMENT_SUFFIXES,
-    TIME_INDEX_SUFFIX,
     Segment,
 )
-from ottla.storage.segment_swap import CLEANED_SUFFIX, SWAP_SUFFIX, recover_swaps
 from ottla.storage.sparse_index import RELATIVE_OFFSET_MAX
-from ottla.storage.text_checkpoint import CorruptCheckpoint
-from ottla.storage.transaction_index import AbortedTransaction
 
 _logger = logging.getLogger(__name__)
-
-LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
-_LEFTOVER_SUFFIXES = (DELETED_SUFFIX, TEMPORARY_SUFFIX)
-
-_READ_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,130 +55,11 @@ class LoadRequest:
     writes_survived: bool = False
 
 
-class LoadedLog(NamedTuple):
-    segments: tuple[Segment, ...]  # Oldest first, at least one; all that they have is synced.
-    log_start_offset: int
-    log_end_offset: int
-    leader_epochs: LeaderEpochCache
-    producers: ProducerStateManager
-    may_lack_synced: bool  # Batches were cut off that other replicas may count on.
-
-
-class FoundBatch(NamedTuple):
-    """A batch in a file, with a buffer that has all of it."""
-
-    position: int
-    buffer: bytes
-    buffer_position: int
-    header: BatchHeader
-
-
-def load_log(home: LogDirectory, request: LoadRequest) -> LoadedLog:
-    filesystem = home.filesystem
-    names = _without_leftovers(filesystem, request.directory)
-    segments = _find_segments(home, request, names)
-    producers = ProducerStateManager(
-        request.topic_partition,
-        request.directory,
-        filesystem,
-        expiration_ms=request.producer_expiration_ms,
-        names=names,
-    )
-    epochs = _load_epochs(filesystem, f"{request.directory}/{LEADER_EPOCH_CHECKPOINT}")
-    if epochs is None:
-        epochs = LeaderEpochCache(f"{request.directory}/{LEADER_EPOCH_CHECKPOINT}", filesystem)
-        request = replace(request, checks_all=True, clean_shutdown=False)
-    clean_shutdown = request.clean_shutdown and _has_indexes(request, segments, set(names))
-    log_end_offset = _load_cleanly(segments[-1], request, epochs) if clean_shutdown else None
-    may_lack_synced = False
-    log_start_offset = _log_start(request, segments)
-    if log_end_offset is None:
-        recovery = _Recovery(request, segments, producers, epochs)
-        log_end_offset = recovery.run(log_start_offset)
-        segments = recovery.segments
-        may_lack_synced = recovery.may_lack_synced
-    else:
-        offset = producers.truncate_and_reload(log_start_offset, log_end_offset, request.now_ms)
-        replay_producers(producers, segments, offset, log_end_offset)
-    if log_start_offset > log_end_offset:
-        segments = _start_anew(home, request, segments)
-        producers.truncate_fully()
-        log_end_offset = log_start_offset
-    epochs.truncate_from_end(log_end_offset)
-    epochs.truncate_from_start(log_start_offset)
-    producers.remove_stray_snapshots(segment.base_offset for segment in segments)
-    return LoadedLog(
-        tuple(segments), log_start_offset, log_end_offset, epochs, producers, may_lack_synced
-    )
-
-
-def replay_producers(
-    producers: ProducerStateManager, segments: Sequence[Segment], start: int, end: int
-) -> None:
-    """Tell the producers of the batches from offset `start` up to `end`."""
-    if start >= end:
-        return
-    for segment in segments[index_of(segments, start) :]:
-        if segment.base_offset >= end:
-            break
-        try:
-            for batch in intact_batches(segment):
-                if start <= batch.header.base_offset < end:
-                    producers.replay(batch.buffer, batch.buffer_position, batch.header)
-        except RecordError as error:
-            _logger.error("%s: producers of what follows are not known: %s", segment.path, error)
-
-
-def intact_batches(segment: Segment) -> Iterator[FoundBatch]:
-    """All but those that are known to be damaged."""
-    start = 0
-    for damage in segment.damage:
-        yield from read_batches(segment.file(), start, damage.position)
-        start = damage.end
-    yield from read_batches(segment.file(), start, segment.size)
-
-
-def note_aborted(segment: Segment, completed: CompletedTransaction | None) -> None:
-    if completed is not None and completed.aborted:
-        segment.transaction_index.append(
-            AbortedTransaction(
-                completed.producer_id,
-                completed.first_offset,
-                completed.last_offset,
-                completed.last_stable_offset,
-            )
-        )
-
-
-def read_batches(file: File, position: int, end: int) -> Iterator[FoundBatch]:
-    """All batches from `position` to `end`, read in large pieces; CorruptBatch where none is."""
-    chunk, chunk_start = b"", position
-    while position < end:
-        relative = position - chunk_start
-        if relative + HEADER_SIZE > len(chunk):
-            chunk, chunk_start, relative = file.read(position, _READ_BYTES), position, 0
-            if len(chunk) < HEADER_SIZE:
-                raise CorruptBatch("the file ends inside a batch header")
-        header = read_header(chunk, relative)
-        size = header.size
-        if header.magic != MAGIC or header.batch_length < HEADER_SIZE - LENGTH_END:
-            raise CorruptBatch(f"magic {header.magic}, length {header.batch_length}")
-        if position + size > end:
-            raise CorruptBatch(f"a batch of {size} bytes, of which {end - position} are there")
-        if relative + size > len(chunk):
-            chunk, chunk_start = file.read(position, max(_READ_BYTES, size)), position
-            relative = 0
-            if len(chunk) < size:
-                raise CorruptBatch("the file ends inside a batch")
-        yield FoundBatch(position, chunk, relative, header)
-        position += size
-
-
 class _FoundDamage(Exception):
     """A segment has damage that was not known before."""
 
 
-class _Recovery:
+class Recovery:
     def __init__(
         self,
         request: LoadRequest,
@@ -260,7 +124,7 @@ class _Recovery:
     def _validate_indexes(self, segment: Segment) -> None:
         segment.time_index.validate()
         segment.transaction_index.validate()
-        if segment.size > _unindexed_bytes_max(self._request.config):
+        if segment.size > unindexed_bytes_max(self._request.config):
             segment.offset_index.validate()
 
     def _check(self, segment: Segment) -> bool:
@@ -445,11 +309,11 @@ class _Recovery:
     def _drop_after(self, index: int) -> None:
         for segment in reversed(self.segments[index + 1 :]):
             _logger.warning("%s: dropped, for the segment before it was cut off", segment.path)
-            _remove_all(segment.home.filesystem, segment.mark_deleted())
+            remove_all(segment.home.filesystem, segment.mark_deleted())
         del self.segments[index + 1 :]
         cut = self.segments[index]
         if not cut.size and index and cut.base_offset != self._next_offset:
-            _remove_all(cut.home.filesystem, cut.mark_deleted())
+            remove_all(cut.home.filesystem, cut.mark_deleted())
             del self.segments[index]
 
     def _sync(self, segments: Iterable[Segment]) -> None:
@@ -487,109 +351,11 @@ class _Rewriting:
             self._segment.rewrite(data, self._position)
 
 
-def _without_leftovers(filesystem: Filesystem, directory: str) -> list[str]:
-    """The names of the files, after the work that a stop interrupted is ended or undone."""
-    names = filesystem.list(directory)
-    if any(name.endswith((SWAP_SUFFIX, CLEANED_SUFFIX)) for name in names):
-        recover_swaps(filesystem, directory)
-        names = filesystem.list(directory)
-    for name in names:
-        if name.endswith(_LEFTOVER_SUFFIXES):
-            filesystem.remove(f"{directory}/{name}")
-    return [name for name in names if not name.endswith(_LEFTOVER_SUFFIXES)]
-
-
-def _find_segments(home: LogDirectory, request: LoadRequest, names: list[str]) -> list[Segment]:
-    segments = []
-    stems = {name[: -len(LOG_SUFFIX)] for name in names if name.endswith(LOG_SUFFIX)}
-    for name in names:
-        stem, dot, suffix = name.rpartition(".")
-        if dot + suffix not in SEGMENT_SUFFIXES or not stem.isdigit():
-            continue
-        path = f"{request.directory}/{name}"
-        if dot + suffix == LOG_SUFFIX:
-            size = home.filesystem.size(path)
-            segments.append(Segment(home, request.directory, int(stem), size=size, on_disk=True))
-        elif stem not in stems:
-            home.filesystem.remove(path)
-    return segments or [Segment(home, request.directory, request.log_start_offset)]
-
-
-def _load_epochs(filesystem: Filesystem, path: str) -> LeaderEpochCache | None:
-    """None if they are to be found in the batches."""
-    try:
-        return LeaderEpochCache.load(path, filesystem)
-    except CorruptCheckpoint as error:
-        _logger.warning("leader epochs are made anew: %s", error)
-        return None
-
-
-def _has_indexes(request: LoadRequest, segments: Iterable[Segment], names: set[str]) -> bool:
-    for segment in segments:
-        stem = f"{segment.base_offset:020d}"
-        required = {stem + TIME_INDEX_SUFFIX} if segment.size else set()
-        if segment.size > _unindexed_bytes_max(request.config):
-            required.add(stem + OFFSET_INDEX_SUFFIX)
-        if not required <= names:
-            _logger.warning("%s has no indexes; they are made anew", segment.path)
-            return False
-    return True
-
-
-def _unindexed_bytes_max(config: LogConfig) -> int:
+def unindexed_bytes_max(config: LogConfig) -> int:
     """A segment up to this size may have no offset index, or an empty one."""
     return 2 * config.index_interval_bytes
 
 
-def _load_cleanly(active: Segment, request: LoadRequest, epochs: LeaderEpochCache) -> int | None:
-    """The log's end offset, or None if the last segment is not as a clean shutdown left it."""
-    if not active.size:
-        active.begin_indexing()  # What was cut off them may be back after a power loss.
-        return active.base_offset
-    try:
-        log_end_offset = active.load_tail()
-        active.first_batch()  # The age of the segment counts from it.
-        last = active.find_offset(log_end_offset - 1)
-    except CorruptLog as error:
-        _logger.warning("checking the log in spite of a clean shutdown: %s", error)
-        return None
-    epoch = -1 if last is None else active.header_at(last.position).partition_leader_epoch
-    if request.recovery_point in (0, log_end_offset) and epoch == epochs.latest_epoch:
-        return log_end_offset
-    _logger.warning(
-        "checking %s in spite of a clean shutdown: it ends at offset %d with leader epoch %d, "
-        "where %d and %d were written down",
-        active.path,
-        log_end_offset,
-        epoch,
-        request.recovery_point,
-        epochs.latest_epoch,
-    )
-    return None
-
-
-def _log_start(request: LoadRequest, segments: Sequence[Segment]) -> int:
-    """After a clean shutdown it is in the first segment, or at its end: others were removed."""
-    written = request.log_start_offset
-    if request.clean_shutdown and len(segments) > 1 and written > segments[1].base_offset:
-        _logger.error(
-            "%s does not start at offset %d, as was written down; all of it is kept",
-            request.directory,
-            written,
-        )
-        return segments[0].base_offset
-    return max(written, segments[0].base_offset)
-
-
-def _start_anew(
-    home: LogDirectory, request: LoadRequest, segments: Sequence[Segment]
-) -> list[Segment]:
-    """All that the log start offset leaves is gone; so is what is before it."""
-    for segment in reversed(segments):
-        _remove_all(home.filesystem, segment.mark_deleted())
-    return [Segment(home, request.directory, request.log_start_offset)]
-
-
-def _remove_all(filesystem: Filesystem, paths: Iterable[str]) -> None:
+def remove_all(filesystem: Filesystem, paths: Iterable[str]) -> None:
     for path in paths:
         filesystem.remove(path)

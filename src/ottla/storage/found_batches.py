@@ -1,0 +1,96 @@
+"""Batches as they are found in segments, by whoever goes through them from the beginning."""
+
+import logging
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from ottla.records.batch import (
+    HEADER_SIZE,
+    LENGTH_END,
+    MAGIC,
+    BatchHeader,
+    read_header,
+)
+from ottla.records.errors import CorruptBatch, RecordError
+from ottla.storage.filesystem import File
+from ottla.storage.producer_state import CompletedTransaction, ProducerStateManager
+from ottla.storage.reading import index_of
+from ottla.storage.segment import (
+    Segment,
+)
+from ottla.storage.transaction_index import AbortedTransaction
+
+_logger = logging.getLogger(__name__)
+
+_READ_BYTES = 1 << 20
+
+
+class FoundBatch(NamedTuple):
+    """A batch in a file, with a buffer that has all of it."""
+
+    position: int
+    buffer: bytes
+    buffer_position: int
+    header: BatchHeader
+
+
+def read_batches(file: File, position: int, end: int) -> Iterator[FoundBatch]:
+    """All batches from `position` to `end`, read in large pieces; CorruptBatch where none is."""
+    chunk, chunk_start = b"", position
+    while position < end:
+        relative = position - chunk_start
+        if relative + HEADER_SIZE > len(chunk):
+            chunk, chunk_start, relative = file.read(position, _READ_BYTES), position, 0
+            if len(chunk) < HEADER_SIZE:
+                raise CorruptBatch("the file ends inside a batch header")
+        header = read_header(chunk, relative)
+        size = header.size
+        if header.magic != MAGIC or header.batch_length < HEADER_SIZE - LENGTH_END:
+            raise CorruptBatch(f"magic {header.magic}, length {header.batch_length}")
+        if position + size > end:
+            raise CorruptBatch(f"a batch of {size} bytes, of which {end - position} are there")
+        if relative + size > len(chunk):
+            chunk, chunk_start = file.read(position, max(_READ_BYTES, size)), position
+            relative = 0
+            if len(chunk) < size:
+                raise CorruptBatch("the file ends inside a batch")
+        yield FoundBatch(position, chunk, relative, header)
+        position += size
+
+
+def intact_batches(segment: Segment) -> Iterator[FoundBatch]:
+    """All but those that are known to be damaged."""
+    start = 0
+    for damage in segment.damage:
+        yield from read_batches(segment.file(), start, damage.position)
+        start = damage.end
+    yield from read_batches(segment.file(), start, segment.size)
+
+
+def replay_producers(
+    producers: ProducerStateManager, segments: Sequence[Segment], start: int, end: int
+) -> None:
+    """Tell the producers of the batches from offset `start` up to `end`."""
+    if start >= end:
+        return
+    for segment in segments[index_of(segments, start) :]:
+        if segment.base_offset >= end:
+            break
+        try:
+            for batch in intact_batches(segment):
+                if start <= batch.header.base_offset < end:
+                    producers.replay(batch.buffer, batch.buffer_position, batch.header)
+        except RecordError as error:
+            _logger.error("%s: producers of what follows are not known: %s", segment.path, error)
+
+
+def note_aborted(segment: Segment, completed: CompletedTransaction | None) -> None:
+    if completed is not None and completed.aborted:
+        segment.transaction_index.append(
+            AbortedTransaction(
+                completed.producer_id,
+                completed.first_offset,
+                completed.last_offset,
+                completed.last_stable_offset,
+            )
+        )
