@@ -3,7 +3,7 @@
 Whoever has acknowledged something and forgotten it must not vote as the voter that it was. So the
 id of a voter, which makes it another one, is kept beside its log (`voter-id`) and goes with it: the
 replica that is made anew has another one, and joins as an observer does. Without that file it is
-the id of the log directory. See docs/adr/0016.
+the id of the log directory. See docs/adr/0018.
 
 The new directory is made under another name first. A start that is cut short goes on from there.
 """
