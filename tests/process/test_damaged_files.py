@@ -128,8 +128,9 @@ def _fill(broker: BrokerProcess, topic: str) -> None:
 def _await_checkpoint(broker: BrokerProcess) -> None:
     file = broker.data / RECOVERY_POINTS
     with Wire(broker.bootstrap) as wire:
-        while not file.exists() or any(
-            f"{topic} 0 {RECORDS}\n" not in file.read_text() for topic in DAMAGES
+        while not file.exists() or not (
+            {f"{topic} 0 {RECORDS}" for topic in DAMAGES}
+            <= {line.strip() for line in file.read_text().splitlines()}
         ):
             wire.call(list_offsets("untouched", -1))
 

@@ -150,7 +150,7 @@ class Joining:
         Nobody does where this node itself was before it lost its directory: it does not listen yet.
         """
         try:
-            return (await self._ask(address)).cluster_id == cluster_id
+            return (await self.ask(address)).cluster_id == cluster_id
         except PeerUnreachable:
             return False
 
