@@ -24,6 +24,7 @@ from ottla.gateway.api import (
     subscriptions,
 )
 from ottla.gateway.api.parameters import STREAMS
+from ottla.gateway.dialects.sqs import routes as sqs
 from ottla.gateway.identity import identify
 from ottla.gateway.problems import Problem, problem_of
 from ottla.gateway.services import Services
@@ -34,6 +35,7 @@ logger = logging.getLogger("ottla.gateway")
 FAMILIES: Final[Sequence[Callable[[Services], Sequence[BaseRoute]]]] = (
     records.routes,
     queues.routes,
+    sqs.routes,
     simple.routes,
     simple_queue.routes,
     stream.routes,

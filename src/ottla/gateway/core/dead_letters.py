@@ -21,7 +21,7 @@ from ottla.gateway.core.errors import Invalid
 from ottla.gateway.core.groups import SHARE, Groups
 from ottla.gateway.core.writing import write
 from ottla.records.batch import iterate_headers
-from ottla.records.builder import Record
+from ottla.records.builder import Headers, Record
 from ottla.records.decoder import iterate_records
 
 PREFIX: Final = "dlq."
@@ -153,13 +153,9 @@ class DeadLetters:
         await write(self._cluster, TopicPartition(origin.topic, partition), copies)
 
     async def _copy(self, origin: Origin, record: Record) -> Record:
-        headers = tuple(
-            header
-            for header in record.headers
-            if not header[0].startswith(_HEADER_PREFIX) and header[0] != _DELIVER_AT
-        )
+        headers = without_marks(record.headers)
         if record.key is None and record.value is None and not headers:
-            return await self._original(origin_of(record) or origin)
+            return await self._original(origin_of(record.headers) or origin)
         now_ms = time.time_ns() // 1_000_000
         return Record(timestamp=now_ms, key=record.key, value=record.value, headers=headers)
 
@@ -199,13 +195,13 @@ class DeadLetters:
     def _letter(self, place: TopicPartition, record: Record) -> Letter:
         known = self._redriven.get(_key(place, record.offset))
         redriven_ms = None if known is None else json.loads(known)["redriven_ms"]
-        return Letter(place.partition, record, origin_of(record), redriven_ms)
+        return Letter(place.partition, record, origin_of(record.headers), redriven_ms)
 
 
-def origin_of(record: Record) -> Origin | None:
+def origin_of(headers: Headers) -> Origin | None:
     said = {
         name.removeprefix(_HEADER_PREFIX): (value or b"").decode(errors="replace")
-        for name, value in record.headers
+        for name, value in headers
         if name.startswith(_HEADER_PREFIX)
     }
     try:
@@ -219,6 +215,15 @@ def origin_of(record: Record) -> Origin | None:
         )
     except (KeyError, ValueError):
         return None
+
+
+def without_marks(headers: Headers) -> Headers:
+    """As they were before the record was given up."""
+    return tuple(
+        header
+        for header in headers
+        if not header[0].startswith(_HEADER_PREFIX) and header[0] != _DELIVER_AT
+    )
 
 
 def _key(place: TopicPartition, offset: int) -> str:

@@ -1,0 +1,127 @@
+"""Requests of both protocols, to operations, to answers."""
+
+import json
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from ottla.client.wire.errors import WireError
+from ottla.gateway.core.errors import CoreError
+from ottla.gateway.dialects.sqs import query_protocol
+from ottla.gateway.dialects.sqs.call import Call, credential_of
+from ottla.gateway.dialects.sqs.errors import SqsError, error_of
+from ottla.gateway.dialects.sqs.managing import Managing
+from ottla.gateway.dialects.sqs.moving import Moving
+from ottla.gateway.dialects.sqs.receiving import Receiving
+from ottla.gateway.dialects.sqs.sending import Sending
+from ottla.gateway.dialects.sqs.shapes import INPUTS, validate
+
+Operation = Callable[[Call, dict[str, Any]], Awaitable[dict[str, Any] | None]]
+
+_TARGET_PREFIX: Final = "AmazonSQS."
+_JSON: Final = "application/x-amz-json-1.0"
+_XML: Final = "text/xml"
+_SHAPE_PREFIX: Final = "com.amazonaws.sqs#"
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+class SqsServer:
+    def __init__(
+        self, sending: Sending, receiving: Receiving, managing: Managing, moving: Moving
+    ) -> None:
+        self._operations: dict[str, Operation] = {
+            "AddPermission": managing.add_permission,
+            "CancelMessageMoveTask": moving.cancel_message_move_task,
+            "ChangeMessageVisibility": receiving.change_message_visibility,
+            "ChangeMessageVisibilityBatch": receiving.change_message_visibility_batch,
+            "CreateQueue": managing.create_queue,
+            "DeleteMessage": receiving.delete_message,
+            "DeleteMessageBatch": receiving.delete_message_batch,
+            "DeleteQueue": managing.delete_queue,
+            "GetQueueAttributes": managing.get_queue_attributes,
+            "GetQueueUrl": managing.get_queue_url,
+            "ListDeadLetterSourceQueues": managing.list_dead_letter_source_queues,
+            "ListMessageMoveTasks": moving.list_message_move_tasks,
+            "ListQueueTags": managing.list_queue_tags,
+            "ListQueues": managing.list_queues,
+            "PurgeQueue": managing.purge_queue,
+            "ReceiveMessage": receiving.receive_message,
+            "RemovePermission": managing.remove_permission,
+            "SendMessage": sending.send_message,
+            "SendMessageBatch": sending.send_message_batch,
+            "SetQueueAttributes": managing.set_queue_attributes,
+            "StartMessageMoveTask": moving.start_message_move_task,
+            "TagQueue": managing.tag_queue,
+            "UntagQueue": managing.untag_queue,
+        }
+
+    async def answer(
+        self, headers: Mapping[str, str], base_url: str, path: str, query: bytes, body: bytes
+    ) -> Answer:
+        """`headers` by their names in lower case."""
+        access_key, region = credential_of(headers.get("authorization", ""))
+        call = Call(base_url, str(uuid.uuid4()), access_key, region)
+        target = headers.get("x-amz-target")
+        if target is not None:
+            return await self._answer_json(call, target, body)
+        return await self._answer_query(call, path, query, body)
+
+    async def _answer_json(self, call: Call, target: str, body: bytes) -> Answer:
+        headers = {"content-type": _JSON, "x-amzn-requestid": call.request_id}
+        try:
+            request = _parsed(body)
+            result = await self._run(call, target.removeprefix(_TARGET_PREFIX), request)
+        except SqsError as error:
+            fault = "Sender" if error.is_senders_fault else "Receiver"
+            headers["x-amzn-query-error"] = f"{error.query_code};{fault}"
+            document = {"__type": _SHAPE_PREFIX + error.name, "message": error.message}
+            return Answer(error.status, headers, json.dumps(document).encode())
+        content = b"" if result is None else json.dumps(result).encode()
+        return Answer(200, headers, content)
+
+    async def _answer_query(self, call: Call, path: str, query: bytes, body: bytes) -> Answer:
+        headers = {"content-type": _XML, "x-amzn-requestid": call.request_id}
+        try:
+            parameters = query_protocol.parameters_of(body, query)
+            operation = parameters.get("Action", "")
+            if operation not in INPUTS:
+                raise _unknown(operation)
+            request = query_protocol.parse(operation, parameters)
+            if "QueueUrl" in INPUTS[operation].members:
+                request.setdefault("QueueUrl", call.base_url + path)
+            result = await self._run(call, operation, request)
+        except SqsError as error:
+            content = query_protocol.error_answer(error, call.request_id)
+            return Answer(error.status, headers, content)
+        return Answer(200, headers, query_protocol.answer(operation, result, call.request_id))
+
+    async def _run(
+        self, call: Call, operation: str, request: dict[str, Any]
+    ) -> dict[str, Any] | None:
+        run = self._operations.get(operation)
+        if run is None:
+            raise _unknown(operation)
+        validate(request, INPUTS[operation])
+        try:
+            return await run(call, request)
+        except (WireError, CoreError) as error:
+            raise error_of(error) from None
+
+
+def _unknown(operation: str) -> SqsError:
+    return SqsError("UnknownOperationException", f"The action {operation} is not valid.")
+
+
+def _parsed(body: bytes) -> dict[str, Any]:
+    try:
+        request = json.loads(body or b"{}")
+    except (ValueError, RecursionError):
+        raise SqsError("SerializationException", "The body is not valid JSON.") from None
+    if not isinstance(request, dict):
+        raise SqsError("SerializationException", "The body is not a JSON object.")
+    return request
