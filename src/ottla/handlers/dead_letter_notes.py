@@ -4,13 +4,19 @@ The state that its leader has written says how many wait, and whether the group 
 the metadata says what may keep them from being written.
 """
 
+from typing import Final
+
 from ottla.controller.records import NO_LEADER
+from ottla.groups.share.parked import ParkedChange
 from ottla.groups.share.partition import SharePartition
 from ottla.groups.share.rules import dead_letter_topic, delivery_rules
 from ottla.groups.share.state_coordinator import NO_OFFSET, SharePartitionKey, ShareState
 from ottla.handlers.broker import Broker
 from ottla.protocol.errors import ApiError
 from ottla.protocol.topics import TopicPartition
+
+
+_PARKED_MAX: Final = 100_000  # Among more, dead letters are not looked for.
 
 
 async def dead_letter_note(
@@ -23,10 +29,14 @@ async def dead_letter_note(
     try:
         # With the leader epoch that it has, so that nobody is fenced.
         state = await broker.share.persister.read(key, summary.leader_epoch)
+        parked: list[ParkedChange] = []
+        if 0 < state.parked_count <= _PARKED_MAX:
+            parked = await broker.share.persister.read_parked(key, summary.leader_epoch)
     except ApiError:
         return None
     config = broker.share.config(key.group_id)
-    share = SharePartition(state.start_offset, state.batches, delivery_rules(config, topic))
+    rules = delivery_rules(config, topic)
+    share = SharePartition(state.start_offset, state.batches, rules, parked)
     count = sum(last - first + 1 for first, last, *_ in share.archiving())
     if not count:
         return None

@@ -3,19 +3,23 @@
 Every change passes through the records of the share coordinator and their bytes.
 """
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
+from kio.static.primitive import i8, i16, i64
 from tests.groups.kit import Catalog
 
 from ottla.groups.record import Record
 from ottla.groups.record_codec import FamilyCodec
 from ottla.groups.share.delivery import Acknowledgement, DeadLetter
+from ottla.groups.share.parked import ParkedChange
 from ottla.groups.share.partition import Change, SharePartition
 from ottla.groups.share.state_coordinator import SharePartitionKey, ShareStateMachine, StateWrite
 from ottla.groups.share.state_records import SHARE_STATE_FAMILIES
 from ottla.groups.share.taking import AcquiredRange, DeliveryRules, LogBatch
 from ottla.machine.result import Result
+from ottla.protocol.messages.delivery_acknowledge import Delivery
 
 PLACE = SharePartitionKey("g", UUID(int=1), 0)
 CODEC = FamilyCodec(SHARE_STATE_FAMILIES)
@@ -67,19 +71,50 @@ class Leader:
         machine = self.coordinator.machine
         state = self.coordinator.run(machine.read(PLACE, self.leader_epoch, self.now_ms))
         self.state_epoch = state.state_epoch
-        self.partition = SharePartition(state.start_offset, state.batches, self.rules)
+        pages: list[ParkedChange] = []
+        first = 0
+        while (page := machine.read_parked(PLACE, self.leader_epoch, first).response).offsets:
+            pages.append(page)
+            first = page.offsets[-1] + 1
+        assert sum(len(page.offsets) for page in pages) == state.parked_count
+        self.partition = SharePartition(state.start_offset, state.batches, self.rules, pages)
         self.dead_letters = list(self.partition.archiving())
 
-    def append(self, count: int, *, deliverable: bool = True, hole: int = 0) -> LogBatch:
+    def append(
+        self,
+        count: int,
+        *,
+        deliverable: bool = True,
+        hole: int = 0,
+        delayed: Sequence[tuple[int, int]] = (),
+    ) -> LogBatch:
+        """`delayed` has places in the batch, and times."""
         first = self.end_offset + hole
-        batch = LogBatch(first, first + count - 1, deliverable)
+        times = tuple((first + index, due_ms) for index, due_ms in delayed)
+        batch = LogBatch(first, first + count - 1, deliverable, times)
         self.batches.append(batch)
         self.end_offset = batch.last_offset + 1
         return batch
 
     def acquire(
-        self, member_id: str, records_max: int = 500, *, batch_size: int | None = 500
+        self,
+        member_id: str,
+        records_max: int = 500,
+        *,
+        batch_size: int | None = 500,
+        hold_ms: int = 0,
     ) -> tuple[AcquiredRange, ...]:
+        """As a fetch does: what is parked and due comes first."""
+        if due := self.partition.due_offsets(records_max, self.now_ms):
+            acquired, change = self.partition.acquire_parked(
+                member_id,
+                [(offset, self._has(offset)) for offset in due],
+                records_max=records_max,
+                now_ms=self.now_ms,
+                hold_ms=hold_ms,
+            )
+            self.write(change)
+            return acquired
         offset = self.partition.fetch_offset()
         if offset is None:
             return ()
@@ -91,9 +126,26 @@ class Leader:
             records_max=records_max,
             batch_size=batch_size,
             now_ms=self.now_ms,
+            hold_ms=hold_ms,
         )
         self.write(change)
         return acquired
+
+    def _has(self, offset: int) -> bool:
+        return any(batch.first_offset <= offset <= batch.last_offset for batch in self.batches)
+
+    def settle(
+        self, first: int, last: int, holder: str, count: int, kind: int, **terms: Any
+    ) -> None:
+        delivery = Delivery(
+            first_offset=i64(first),
+            last_offset=i64(last),
+            holder=holder,
+            delivery_count=i16(count),
+            type=i8(kind),
+            **terms,
+        )
+        self.write(self.partition.acknowledge_delivery(delivery, self.now_ms))
 
     def acknowledge(
         self, member_id: str, *acknowledgements: tuple[int, int, tuple[int, ...]]
@@ -123,6 +175,7 @@ class Leader:
             change.start_offset,
             change.batches,
             self.partition.delivery_complete_count,
+            change.parked,
         )
         machine = self.coordinator.machine
         self.coordinator.run(machine.write(PLACE, write, self.now_ms))

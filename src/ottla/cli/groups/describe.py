@@ -21,7 +21,7 @@ from ottla.cli.output import print_json, print_line, print_rows
 from ottla.cli.parameters import AsJson
 
 COLUMNS = ("topic", "partition", "committed_offset", "end_offset", "lag", "client_id", "host")
-SHARE_COLUMNS = ("topic", "partition", "start_offset", "end_offset", "lag")
+SHARE_COLUMNS = ("topic", "partition", "start_offset", "end_offset", "lag", "parked")
 MEMBER_COLUMNS = ("member_id", "instance_id", "client_id", "host", "partitions_count")
 
 Place = tuple[str, int]
@@ -35,6 +35,9 @@ def describe(
     as_json: AsJson = False,
 ) -> None:
     """Show the members of a group, how far they have come and how far they are behind.
+
+    The lag of a share group counts its parked records too: those that consumers hold, and those
+    that wait for their time.
 
     Args:
         group: Name of the group.
@@ -141,6 +144,7 @@ def _share_rows(
             "start_offset": begun[place].start_offset if place in begun else None,
             "end_offset": ends[place],
             "lag": _share_lag(begun[place], ends[place]) if place in begun else None,
+            "parked": begun[place].parked if place in begun else None,
             "note": begun[place].note if place in begun else None,
         }
         for place in places
@@ -149,7 +153,9 @@ def _share_rows(
 
 def _share_lag(offset: ShareOffset, end_offset: int) -> int:
     """A coordinator that does not lead the partition cannot tell, and this is nearly the same."""
-    return max(0, end_offset - offset.start_offset) if offset.lag is None else offset.lag
+    if offset.lag is not None:
+        return offset.lag
+    return max(0, end_offset - offset.start_offset) + offset.parked
 
 
 def _end_offsets(

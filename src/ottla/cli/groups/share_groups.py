@@ -31,6 +31,7 @@ Place = tuple[str, int]
 class ShareOffset(NamedTuple):
     start_offset: int  # Every record before it is done.
     lag: int | None
+    parked: int  # Records that are held, or wait for their time.
     note: str | None  # Of dead letters that wait.
 
 
@@ -61,7 +62,9 @@ def share_offsets(connection: Connection, group: str) -> dict[Place, ShareOffset
             check(partition.error_code, "{}-{}".format(*place), partition.error_message)
             if partition.start_offset >= 0:
                 lag = partition.lag if partition.lag >= 0 else None
-                offsets[place] = ShareOffset(partition.start_offset, lag, partition.error_message)
+                offsets[place] = ShareOffset(
+                    partition.start_offset, lag, partition.parked_count, partition.error_message
+                )
     return offsets
 
 

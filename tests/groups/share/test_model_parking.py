@@ -1,0 +1,243 @@
+"""A share-partition whose records are held, delayed and backed off, under changing leaders.
+
+Whatever happens: nobody gets a record before its time, a record is with one holder at a time, does
+not come again once it was accepted, and none is lost. A hold outlives its member and its leader.
+"""
+
+from typing import NamedTuple
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from kio.static.primitive import i64
+from tests.groups.share.kit import Leader
+
+from ottla.groups.share.delivery import AcknowledgeType
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.messages.delivery_acknowledge import DeliveryAcknowledgeType
+
+MEMBERS = st.sampled_from(["a", "b", "c"])
+LIMIT = 3
+LOCK_MS = 1_000
+LOCKS_MAX = 20
+
+
+class Held(NamedTuple):
+    holder: str
+    until_ms: int
+    is_hold: bool
+    delivery_count: int
+
+
+class ParkingModel(RuleBasedStateMachine):
+    @initialize(dead_letters=st.booleans(), backoff_ms=st.sampled_from([0, 300]))
+    def start(self, dead_letters: bool, backoff_ms: int) -> None:
+        self.leader = Leader(
+            lock_duration_ms=LOCK_MS,
+            delivery_count_limit=LIMIT,
+            record_locks_max=LOCKS_MAX,
+            dead_letters=dead_letters,
+            dead_letters_of_rejected=dead_letters,
+            backoff_ms=backoff_ms,
+            backoff_max_ms=500,
+        )
+        self.held: dict[int, Held] = {}
+        self.not_before: dict[int, int] = {}
+        self.counts: dict[int, int] = {}  # Deliveries, of records that can come again.
+        self.done: set[int] = set()
+
+    @rule(
+        count=st.integers(1, 6),
+        delays=st.dictionaries(st.integers(0, 5), st.sampled_from([0, 100, 900, 5_000])),
+    )
+    def append(self, count: int, delays: dict[int, int]) -> None:
+        now_ms = self.leader.now_ms
+        delayed = [(index, now_ms + delays[index]) for index in sorted(delays) if index < count]
+        batch = self.leader.append(count, delayed=delayed)
+        for index, due_ms in delayed:
+            self.not_before[batch.first_offset + index] = due_ms
+
+    @rule(
+        member=MEMBERS,
+        records_max=st.integers(1, 10),
+        batch_size=st.sampled_from([None, 1, 500]),
+        hold_ms=st.sampled_from([0, 0, 2_000, 10_000]),
+    )
+    def fetch(self, member: str, records_max: int, batch_size: int | None, hold_ms: int) -> None:
+        self._fetch(member, records_max, batch_size, hold_ms)
+
+    def _fetch(self, member: str, records_max: int, batch_size: int | None, hold_ms: int) -> int:
+        acquired = self.leader.acquire(member, records_max, batch_size=batch_size, hold_ms=hold_ms)
+        now_ms = self.leader.now_ms
+        count = 0
+        for first, last, delivery_count in acquired:
+            for offset in range(first, last + 1):
+                assert offset not in self.held, "with one holder at a time"
+                assert offset not in self.done, "not again once it was accepted"
+                assert now_ms >= self.not_before.get(offset, 0), "early"
+                assert delivery_count == self.counts.get(offset, 0) + 1 <= LIMIT
+                self.counts[offset] = delivery_count
+                until_ms = now_ms + (hold_ms or LOCK_MS)
+                self.held[offset] = Held(member, until_ms, hold_ms > 0, delivery_count)
+                count += 1
+        return count
+
+    @rule(member=MEMBERS, data=st.data())
+    def acknowledge(self, member: str, data: st.DataObject) -> None:
+        """As a member does."""
+        mine = sorted(offset for offset, held in self.held.items() if held.holder == member)
+        if not mine:
+            return
+        chosen = sorted(data.draw(st.sets(st.sampled_from(mine), min_size=1)))
+        types = {offset: data.draw(st.sampled_from(list(AcknowledgeType))) for offset in chosen}
+        self.leader.acknowledge(member, *((offset, offset, (types[offset],)) for offset in chosen))
+        for offset, kind in types.items():
+            held = self.held.pop(offset)
+            if kind is AcknowledgeType.RENEW:
+                self.held[offset] = held._replace(until_ms=self.leader.now_ms + LOCK_MS)
+            elif kind is AcknowledgeType.RELEASE:
+                self._released(offset, held.delivery_count, None)
+            else:
+                self.done.add(offset)
+
+    def _released(self, offset: int, count: int, delay_ms: int | None) -> None:
+        if count >= LIMIT:
+            self.done.add(offset)
+        elif delay_ms is None:
+            self._wait(offset, self.leader.rules.backoff_after(count))
+        else:
+            self._wait(offset, delay_ms)
+
+    def _wait(self, offset: int, delay_ms: int) -> None:
+        self.not_before[offset] = self.leader.now_ms + delay_ms
+
+    @rule(
+        kind=st.sampled_from(list(DeliveryAcknowledgeType)),
+        delay_ms=st.sampled_from([-1, 0, 200, 3_000]),
+        lock_ms=st.sampled_from([1, 1_500, 20_000]),
+        liar=st.sampled_from([False, False, False, True]),
+        data=st.data(),
+    )
+    def settle(
+        self,
+        kind: DeliveryAcknowledgeType,
+        delay_ms: int,
+        lock_ms: int,
+        liar: bool,
+        data: st.DataObject,
+    ) -> None:
+        """As a gateway does, for some delivery there ever was."""
+        if not self.counts:
+            return
+        offset = data.draw(st.sampled_from(sorted(self.counts)))
+        count = data.draw(st.integers(1, self.counts[offset] or 1))
+        held = self.held.get(offset)
+        holder = "liar" if liar else held.holder if held else "a"
+        is_valid = (
+            offset not in self.done
+            and count == self.counts[offset]
+            and (held is None or held.holder == holder)
+        )
+        try:
+            self.leader.settle(
+                offset, offset, holder, count, kind, delay_ms=i64(delay_ms), lock_ms=i64(lock_ms)
+            )
+        except ApiError as error:
+            assert error.code is ErrorCode.invalid_record_state
+            assert not is_valid, f"{offset} is still {held}"
+            return
+        assert is_valid, f"{offset} is {held}, done: {offset in self.done}"
+        self.held.pop(offset, None)
+        self._settled(offset, holder, kind, delay_ms, lock_ms)
+
+    def _settled(
+        self,
+        offset: int,
+        holder: str,
+        kind: DeliveryAcknowledgeType,
+        delay_ms: int,
+        lock_ms: int,
+    ) -> None:
+        count = self.counts[offset]
+        match kind:
+            case DeliveryAcknowledgeType.RELEASE:
+                self._released(offset, count, None if delay_ms < 0 else delay_ms)
+            case DeliveryAcknowledgeType.RENEW:
+                self.held[offset] = Held(holder, self.leader.now_ms + lock_ms, True, count)
+            case DeliveryAcknowledgeType.PUT_BACK:
+                self.counts[offset] -= 1
+                self._wait(offset, 0)
+            case _:
+                self.done.add(offset)
+
+    @rule(member=MEMBERS)
+    def leave(self, member: str) -> None:
+        self.leader.release(member)
+        for offset, held in list(self.held.items()):
+            if held.holder == member and not held.is_hold:
+                del self.held[offset]
+                self._released(offset, held.delivery_count, None)
+
+    @rule(milliseconds=st.sampled_from([1, 100, LOCK_MS // 2, LOCK_MS, 5_000]))
+    def advance(self, milliseconds: int) -> None:
+        self.leader.advance(milliseconds)
+        for offset, held in list(self.held.items()):
+            if held.until_ms <= self.leader.now_ms:
+                del self.held[offset]
+                self._released(offset, held.delivery_count, None)
+
+    @rule()
+    def change_leader(self) -> None:
+        """Locks of members end, without a back-off. Holds become times."""
+        self.leader.coordinator.reload()
+        self.leader.load()
+        for offset, held in list(self.held.items()):
+            if held.is_hold:
+                self.not_before[offset] = max(self.not_before.get(offset, 0), held.until_ms)
+            del self.held[offset]
+
+    @rule()
+    def rewrite(self) -> None:
+        """The share coordinator cuts off what it does not need any more."""
+        coordinator = self.leader.coordinator
+        keep_from = len(coordinator.log)
+        machine = coordinator.machine
+        coordinator.run(machine.rewrite(self.leader.now_ms, machine.places()))
+        for place in machine.places():
+            first: int | None = 0
+            while first is not None:
+                first = coordinator.run(machine.rewrite_parked(0, place, first))
+        del coordinator.log[:keep_from]
+
+    @rule()
+    def write_dead_letters(self) -> None:
+        self.leader.write_dead_letters()
+
+    @invariant()
+    def parked_records_do_not_fill_the_window(self) -> None:
+        partition = self.leader.partition
+        window = range(partition.start_offset, partition.end_offset)
+        if all(offset in self.done for offset in window if offset in self.counts):
+            assert partition.fetch_offset() is not None or self.leader.dead_letters
+
+    def teardown(self) -> None:
+        """Nothing was lost: what is left can be had, and then everything is done."""
+        leader = self.leader
+        for _ in range(400):
+            leader.write_dead_letters()
+            fetched = self._fetch("a", 10, 500, 0)
+            for offset, held in list(self.held.items()):
+                leader.settle(offset, offset, held.holder, held.delivery_count, 1)
+                self.done.add(offset)
+                del self.held[offset]
+            if not fetched:
+                if not leader.partition.parked_count and not leader.dead_letters:
+                    break
+                self.advance(1_000)
+        assert leader.partition.start_offset == leader.end_offset
+        assert not leader.partition.parked_count
+        assert set(range(leader.end_offset)) == self.done
+
+
+TestParking = ParkingModel.TestCase
+TestParking.settings = settings(max_examples=120, stateful_step_count=50)
