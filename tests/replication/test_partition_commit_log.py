@@ -8,6 +8,9 @@ from ottla.machine.transactional import Transactional, TransactionMarker
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.replication import latest_by_key, partition_commit_log
 from ottla.runtime.machine_batches import encode_batch
+from ottla.storage.config import LogConfig
+
+PAIRS = [("a", "1"), ("b", "1"), ("a", "2"), ("c", "1"), ("d", "1"), ("b", "2")]
 
 
 def test_what_is_answered_is_committed():
@@ -116,15 +119,29 @@ def test_loading_drops_what_compaction_would(monkeypatch):
 
     async def test(kit):
         kit.create_topic()
-        await kit.loaded()
-        for pair in [("a", "1"), ("b", "1"), ("a", "2"), ("c", "1"), ("d", "1"), ("b", "2")]:
-            await kit.put(pair)
-        kit.elect(2)
-        kit.elect(1)
-        machine = await kit.loaded()
+        machine = await _loaded_again(kit)
         assert machine.replayed == [("b", "1"), ("a", "2"), ("c", "1"), ("d", "1"), ("b", "2")]
 
     run(test)
+
+
+def test_loading_keeps_all_of_a_log_that_is_not_compacted():
+    async def test(kit):
+        kit.create_topic()
+        kit.partition().log.config = LogConfig(cleanup_policy=("delete",))
+        machine = await _loaded_again(kit)
+        assert machine.replayed == PAIRS
+
+    run(test)
+
+
+async def _loaded_again(kit):
+    await kit.loaded()
+    for pair in PAIRS:
+        await kit.put(pair)
+    kit.elect(2)
+    kit.elect(1)
+    return await kit.loaded()
 
 
 def test_a_full_disk_fails_what_waits_and_the_machine_is_loaded_again():

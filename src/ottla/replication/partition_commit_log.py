@@ -56,6 +56,11 @@ class PartitionCommitLog:
 
     async def load(self) -> AsyncIterator[Sequence[StoredBatch]]:
         self._log.home.check_online()  # What is not synced there never will be committed.
+        if not self._log.config.compact:  # Later records do not replace earlier ones.
+            async for batches in self._stored():
+                yield batches
+            self._wait()
+            return
         latest = LatestByKey()
         async for batches in self._stored():
             for batch in batches:
