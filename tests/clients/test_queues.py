@@ -76,16 +76,18 @@ class Gateway:
 
     def join(self) -> None:
         find = FindCoordinatorRequest(key_type=i8(0), coordinator_keys=(self.group,))
-        while self.connection.call(find).coordinators[0].error_code is not ErrorCode.none:
+        while (found := self.connection.call(find).coordinators[0]).error_code:
             pass
+        coordinator = connect(f"{found.host}:{found.port}")
         request = ShareGroupHeartbeatRequest(
             group_id=self.group,
             member_id=self.member,
             member_epoch=i32(0),
             subscribed_topic_names=(self.topic,),
         )
-        while self.connection.call(request).error_code is not ErrorCode.none:
+        while coordinator.call(request).error_code is not ErrorCode.none:
             pass
+        coordinator.close()
 
     def receive(
         self, count: int = 500, *, hold_ms: int = 0, wait_ms: int = LONG_WAIT_MS

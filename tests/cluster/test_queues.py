@@ -1,0 +1,97 @@
+"""Records of share groups that are held or wait, when their leader dies, and when all nodes do."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import pytest
+from kio.static.primitive import i64
+from tests.clients.test_queues import (
+    ACCEPT,
+    HOUR_MS,
+    RELEASE,
+    Acquired,
+    Gateway,
+    now_ms,
+    receive_all,
+)
+from tests.clients.test_share_groups import configured_group
+from tests.cluster.conftest import StartCluster
+from tests.cluster.processes import PATIENT, ClusterProcesses, wait_until
+from tests.cluster.topics import create, produce, state
+
+from ottla.client.wire.errors import Unreachable
+from ottla.protocol.errors import ErrorCode
+
+pytestmark = pytest.mark.process
+
+FEW_COORDINATORS = (
+    *("--set", "offsets.topic.num.partitions=3"),
+    *("--set", "share.coordinator.state.topic.num.partitions=3"),
+)
+R = TypeVar("R")
+
+
+def at_leader(cluster: ClusterProcesses, call: Callable[[Gateway], R]) -> R:
+    """As another gateway, again and again until the partition's leader answers."""
+    results: list[R] = []
+
+    def attempt() -> bool:
+        leader = state(cluster, "orders").leader
+        if leader < 0 or leader not in cluster.awake:
+            return False
+        try:
+            gateway = Gateway(cluster.bootstrap_of(leader), "workers", "orders", "other")
+            try:
+                results.append(call(gateway))
+            finally:
+                gateway.close()
+        except (AssertionError, IndexError, Unreachable):
+            return False
+        return True
+
+    wait_until(attempt, "an answer of the leader")
+    return results[0]
+
+
+def test_holds_and_delays_outlive_leaders_and_restarts(start_cluster: StartCluster) -> None:
+    cluster = start_cluster(3, *FEW_COORDINATORS, *PATIENT)
+    cluster.wait_for_voters(1, 2, 3)
+    create(cluster, "orders", assignment=[[1, 2, 3]])
+    group = configured_group(cluster.bootstrap, "workers")
+    gateway = Gateway(cluster.bootstrap_of(1), group, "orders")
+    gateway.join()
+    assert produce(cluster, "orders", *"abcdef") == [None] * 6
+    receive_all(gateway, 6, hold_ms=HOUR_MS)
+    assert gateway.settle(0, 0, 1, ACCEPT) is ErrorCode.none
+    due_ms = now_ms() + 5_000
+    assert gateway.settle(1, 1, 1, RELEASE, delay_ms=i64(5_000)) is ErrorCode.none
+
+    cluster.kill(1)
+    wait_until(lambda: state(cluster, "orders").leader in (2, 3), "another leader")
+
+    def accept(offset: int, count: int, holder: str) -> ErrorCode:
+        return at_leader(
+            cluster, lambda it: it.settle(offset, offset, count, ACCEPT, holder=holder)
+        )
+
+    def receive() -> Acquired:
+        return at_leader(cluster, lambda it: receive_all(it, 1, hold_ms=HOUR_MS))
+
+    assert accept(2, 1, "gateway") is ErrorCode.none
+    assert accept(0, 1, "gateway") is ErrorCode.invalid_record_state
+    assert receive() == [(1, 1, 2)]
+    assert now_ms() >= due_ms
+    assert accept(1, 1, "gateway") is ErrorCode.invalid_record_state
+
+    cluster.restart(1)
+    for node_id in (1, 2, 3):
+        cluster.kill(node_id)
+    for node_id in (1, 2, 3):
+        cluster.restart(node_id, wait=False)
+    assert accept(1, 2, "other") is ErrorCode.none
+    assert at_leader(cluster, lambda it: it.receive(wait_ms=0)) == []
+    released = at_leader(
+        cluster, lambda it: it.settle(4, 4, 1, RELEASE, holder="gateway", delay_ms=i64(0))
+    )
+    assert released is ErrorCode.none
+    assert receive() == [(4, 4, 2)]
