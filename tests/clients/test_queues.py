@@ -64,7 +64,11 @@ class Gateway:
         self.topic = topic
         self.member = member
         self._epoch = 0
-        self.topic_id = self._topic_id()
+        try:
+            self.topic_id = self._topic_id()
+        except BaseException:
+            self.close()
+            raise
 
     def _topic_id(self) -> UUID:
         request = DescribeTopicPartitionsRequest(

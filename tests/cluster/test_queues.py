@@ -67,6 +67,7 @@ def test_holds_and_delays_outlive_leaders_and_restarts(start_cluster: StartClust
     assert gateway.settle(1, 1, 1, RELEASE, delay_ms=i64(5_000)) is ErrorCode.none
 
     cluster.kill(1)
+    gateway.close()
     wait_until(lambda: state(cluster, "orders").leader in (2, 3), "another leader")
 
     def accept(offset: int, count: int, holder: str) -> ErrorCode:

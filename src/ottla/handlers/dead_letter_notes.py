@@ -15,7 +15,6 @@ from ottla.handlers.broker import Broker
 from ottla.protocol.errors import ApiError
 from ottla.protocol.topics import TopicPartition
 
-
 _PARKED_MAX: Final = 100_000  # Among more, dead letters are not looked for.
 
 

@@ -6,6 +6,7 @@ not come again once it was accepted, and none is lost. A hold outlives its membe
 
 from typing import NamedTuple
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -138,15 +139,18 @@ class ParkingModel(RuleBasedStateMachine):
             and count == self.counts[offset]
             and (held is None or held.holder == holder)
         )
-        try:
+
+        def settle() -> None:
             self.leader.settle(
                 offset, offset, holder, count, kind, delay_ms=i64(delay_ms), lock_ms=i64(lock_ms)
             )
-        except ApiError as error:
-            assert error.code is ErrorCode.invalid_record_state
-            assert not is_valid, f"{offset} is still {held}"
+
+        if not is_valid:
+            with pytest.raises(ApiError) as refused:
+                settle()
+            assert refused.value.code is ErrorCode.invalid_record_state
             return
-        assert is_valid, f"{offset} is {held}, done: {offset in self.done}"
+        settle()
         self.held.pop(offset, None)
         self._settled(offset, holder, kind, delay_ms, lock_ms)
 
