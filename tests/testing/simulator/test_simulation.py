@@ -37,6 +37,7 @@ SEEDS_OF_PLANTS = {
     "vote-without-sync": 0,
     "commit-offsets-before-replication": 2,
     "repair-in-sync": 0,
+    "forget-parked": 0,
     "hold-failures": 0,
     "log-every-attempt": 0,
 }

@@ -97,6 +97,38 @@ class TransactionEnded:
     committed: bool | None  # None if that is not known.
 
 
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """A consumer of a queue got a record, and holds it."""
+
+    partition: TopicPartition
+    offset: int
+    delivery_count: int
+    sent_at: float
+    hold_until_ms: int  # At least, by the leader's clock.
+    clock_ms: int | None  # What that clock shows now; None if it was set since the consumer asked.
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A consumer accepts a record, or releases it until a time."""
+
+    partition: TopicPartition
+    offset: int
+    delivery_count: int
+    is_accepted: bool
+    due_ms: int  # By the leader's clock.
+    at: float
+    known: bool  # False if there was no answer.
+
+
+@dataclass(frozen=True, slots=True)
+class QueueDrained:
+    """A consumer has stopped since nothing came for long."""
+
+    group: str
+
+
 Event = (
     Sent
     | Acknowledged
@@ -107,4 +139,7 @@ Event = (
     | OffsetFetched
     | Processed
     | TransactionEnded
+    | Delivered
+    | Settled
+    | QueueDrained
 )

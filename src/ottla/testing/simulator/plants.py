@@ -5,6 +5,7 @@ with the faults that it shows under. They are bugs that systems like this one ha
 """
 
 import logging
+from array import array
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -12,6 +13,8 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from ottla.controller.records import PartitionRecord
+from ottla.groups.share.parked import ParkedChange
+from ottla.groups.share.parking_lot import ParkingLot
 from ottla.network import peers
 from ottla.network.peers import BuildFrame, Peers, PeerUnreachable, _Connection
 from ottla.protocol.hot_copy import CopyPosition
@@ -145,6 +148,17 @@ def _repair_in_sync(stack: ExitStack) -> None:
     _replace(stack, DamagedReplicas, "_advance", truncate)
 
 
+def _forget_parked(stack: ExitStack) -> None:
+    """A new leader of a share-partition takes what waits or is held for due."""
+    load = ParkingLot._load
+
+    def load_as_due(self: ParkingLot, page: ParkedChange) -> None:
+        dues = array("q", [min(due_ms, 0) for due_ms in page.dues_ms])
+        load(self, page._replace(dues_ms=dues))
+
+    _replace(stack, ParkingLot, "_load", load_as_due)
+
+
 _THREE_NODES: Final = Profile(
     nodes_count=3, plain_producers_count=0, duration_s=40.0, fault_interval_s=1.0
 )
@@ -178,6 +192,10 @@ PLANTS: Final = {
     "repair-in-sync": Plant(
         _repair_in_sync,
         replace(_THREE_NODES, faults=("flip_bits",), plain_producers_count=1, duration_s=90.0),
+    ),
+    "forget-parked": Plant(
+        _forget_parked,
+        replace(_THREE_NODES, faults=("kill", "isolate", "kill_client"), queue_workers_count=2),
     ),
     "hold-failures": Plant(_hold_failures, replace(absence(2), duration_s=600.0)),
     "log-every-attempt": Plant(_log_every_attempt, replace(absence(1), duration_s=120.0)),

@@ -16,6 +16,7 @@ class Profile:
     consumer_members_count: int = 0
     classic_members_count: int = 0
     copiers_count: int = 0
+    queue_workers_count: int = 0
     round_interval_s: float = 0.2  # Between two rounds of producing, of all producers together.
     duration_s: float = 30.0  # Until faults end.
     faults: tuple[str, ...] = ()  # See `faults`.
@@ -64,6 +65,7 @@ def draw_profile(
         operation_interval_s=chance.choice((2.0, 10.0)),
         election_timeout_ms=chance.choice((100, 500, 500, 4_000)),
         quorum_size=chance.choice((3, 3, 5)),
+        queue_workers_count=chance.choice((0, 0, 1, 2)),
     )
 
 

@@ -14,6 +14,7 @@ from ottla.testing.simulator.clients.consumption import Consumption
 from ottla.testing.simulator.clients.copier import Copier, copier_group
 from ottla.testing.simulator.clients.operator import Operator
 from ottla.testing.simulator.clients.producer import ACKS_ALL, Producer
+from ottla.testing.simulator.clients.queue_worker import QueueWorker
 from ottla.testing.simulator.clients.reader import Reader, read_to_end
 from ottla.testing.simulator.membership import Membership
 from ottla.testing.simulator.profile import Profile
@@ -104,7 +105,13 @@ class Workloads:
         )
 
     def all(self) -> list[SimulatedClient]:
-        return [*self._producers(), *self._readers(), *self._members(), *self._copiers()]
+        return [
+            *self._producers(),
+            *self._readers(),
+            *self._members(),
+            *self._copiers(),
+            *self._queue_workers(),
+        ]
 
     def final(self, state: FinalState) -> SimulatedClient:
         """Reads what there is into `state`, and ends."""
@@ -190,6 +197,14 @@ class Workloads:
             yield self._client(
                 f"copier-{number}",
                 partial(self._copy, source=self.partitions[number]),
+                mortal=True,
+            )
+
+    def _queue_workers(self) -> Iterator[SimulatedClient]:
+        for number in range(self._profile.queue_workers_count):
+            yield self._client(
+                f"worker-{number}",
+                lambda client: [QueueWorker(client, self._history, self.partitions).run()],
                 mortal=True,
             )
 

@@ -10,6 +10,7 @@ from ottla.testing.simulator.checkers.memory import Memory
 from ottla.testing.simulator.checkers.no_duplicates import NoDuplicates
 from ottla.testing.simulator.checkers.one_owner import OneOwner
 from ottla.testing.simulator.checkers.order import Order
+from ottla.testing.simulator.checkers.queues import Queues
 from ottla.testing.simulator.checkers.same_for_all import SameForAll
 from ottla.testing.simulator.checkers.single_leader import SingleLeader
 from ottla.testing.simulator.checkers.transactions import Transactions
@@ -24,6 +25,7 @@ def all_checkers() -> list[Checker]:
         OneOwner(),
         CommittedOffsets(),
         Transactions(),
+        Queues(),
         SingleLeader(),
         HighWatermark(),
         CommittedPrefix(),

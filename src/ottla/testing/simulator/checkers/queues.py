@@ -1,0 +1,70 @@
+"""Records of a queue: never early, never with two at once, never after accept, none lost.
+
+Times are those of the clocks of leaders, which may differ: a leader hands out nothing before its
+own clock says so. Where a clock was set meanwhile nothing is said.
+"""
+
+from dataclasses import dataclass, field
+
+from ottla.protocol.topics import TopicPartition
+from ottla.testing.simulator.checkers.checker import Checker, FinalState
+from ottla.testing.simulator.events import Delivered, Event, QueueDrained, Settled
+from ottla.testing.simulator.violation import Violation
+
+COUNT_SURE = 5  # After more deliveries some may have been lost on the way, and the limit reached.
+
+
+@dataclass(slots=True)
+class _Record:
+    count: int = 0  # Of the newest delivery.
+    not_before_ms: int = 0  # Of the one after it.
+    accepted_at: float | None = None
+    may_be_accepted: bool = False
+
+
+@dataclass(slots=True)
+class Queues(Checker):
+    records: dict[tuple[TopicPartition, int], _Record] = field(default_factory=dict)
+    drained: bool = False
+
+    def on(self, event: Event) -> None:
+        if isinstance(event, Delivered):
+            self._on_delivered(event)
+        elif isinstance(event, Settled):
+            self._on_settled(event)
+        elif isinstance(event, QueueDrained):
+            self.drained = True
+
+    def _on_delivered(self, event: Delivered) -> None:
+        record = self.records.setdefault((event.partition, event.offset), _Record())
+        what = f"{event.partition} offset {event.offset}, delivery {event.delivery_count},"
+        if record.accepted_at is not None and event.sent_at >= record.accepted_at:
+            raise Violation(f"{what} came at {event.sent_at:.3f}, after it was accepted")
+        if event.delivery_count == record.count:
+            raise Violation(f"{what} came twice")
+        if event.delivery_count < record.count:
+            return  # An answer that was overtaken.
+        if event.clock_ms is not None and event.clock_ms < record.not_before_ms:
+            raise Violation(f"{what} came {record.not_before_ms - event.clock_ms} ms early")
+        record.count = event.delivery_count
+        record.not_before_ms = event.hold_until_ms
+
+    def _on_settled(self, event: Settled) -> None:
+        record = self.records[event.partition, event.offset]
+        if event.is_accepted:
+            record.may_be_accepted = True
+            if event.known:
+                record.accepted_at = event.at
+        elif event.delivery_count == record.count:
+            # Not known: it may count, or the hold goes on.
+            due_ms = event.due_ms if event.known else min(event.due_ms, record.not_before_ms)
+            record.not_before_ms = due_ms
+
+    def check_end(self, final: FinalState) -> None:
+        if not self.drained:
+            return
+        for partition, read in final.records.items():
+            for offset, _ in read:
+                record = self.records.get((partition, offset), _Record())
+                if not record.may_be_accepted and record.count < COUNT_SURE:
+                    raise Violation(f"{partition} offset {offset} was lost to the queue: {record}")
