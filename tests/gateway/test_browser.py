@@ -1,4 +1,4 @@
-"""A page in a real browser."""
+"""A page in a real browser: an EventSource and a WebSocket."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -62,3 +62,37 @@ def wait_for_values(browser: Browser, count: int) -> list[str]:
         count,
     )
     return found
+
+
+def test_a_page_publishes_and_takes_over_a_websocket(
+    browser: Browser, gateway: GatewayProcess, topic: str
+) -> None:
+    browser.open(f"{gateway.url}/health")
+    messages = browser.run_until_done(
+        """
+        const topic = arguments[0], seen = [];
+        const socket = new WebSocket(`ws://${location.host}/ws`);
+        const send = message => socket.send(JSON.stringify(message));
+        socket.onopen = () => {
+            send({op: "subscribe", id: "s", topic, offset: "earliest"});
+            send({op: "receive", id: "q", topic, group: topic});
+            send({op: "publish", id: 1, topic, value: {hello: "wörld"}});
+        };
+        socket.onmessage = event => {
+            const message = JSON.parse(event.data);
+            seen.push(message);
+            if (message.op === "delivery")
+                send({op: "ack", id: 2, delivery: message.record.delivery});
+            const ops = seen.map(each => each.op);
+            if (ops.includes("error") || (ops.includes("settled") && ops.includes("record")))
+                done(seen);
+        };
+        socket.onerror = () => done("no connection");
+        """,
+        topic,
+    )
+    by_op = {message["op"]: message for message in messages}
+    assert "error" not in by_op, by_op
+    assert by_op["record"]["record"]["value"] == '{"hello":"wörld"}'
+    assert by_op["delivery"]["record"]["value"] == '{"hello":"wörld"}'
+    assert by_op["settled"]["results"][0]["status"] == "done"

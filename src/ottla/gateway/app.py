@@ -22,6 +22,7 @@ from ottla.gateway.api import (
     simple_queue,
     stream,
     subscriptions,
+    websocket,
 )
 from ottla.gateway.api.parameters import STREAMS
 from ottla.gateway.dialects.sqs import routes as sqs
@@ -39,6 +40,7 @@ FAMILIES: Final[Sequence[Callable[[Services], Sequence[BaseRoute]]]] = (
     simple.routes,
     simple_queue.routes,
     stream.routes,
+    websocket.routes,
     subscriptions.routes,
     health.routes,
     admin.routes,
