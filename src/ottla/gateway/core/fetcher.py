@@ -13,7 +13,7 @@ back, and does not count as a delivery.
 import asyncio
 import logging
 import random
-from asyncio import AbstractEventLoop
+from asyncio import AbstractEventLoop, Task
 from typing import Final, Protocol
 
 from ottla.client.wire.errors import BrokerError, WireError
@@ -60,7 +60,8 @@ class Fetcher:
         self._loop = loop
         self._wanted = asyncio.Event()
         self._empty_since_s = -1.0  # When a fetch was sent that found nothing.
-        self._task = loop.create_task(self._run(), name=f"fetch from node {session.node_id}")
+        self._closed = False
+        self._task = self._start()
 
     def wake(self) -> None:
         self._wanted.set()
@@ -70,12 +71,31 @@ class Fetcher:
         return self.is_cold or self._empty_since_s >= since_s
 
     async def close(self) -> None:
+        self._closed = True
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
         try:
             await self._session.close()
         except WireError as error:
             logger.debug("a share session at node %d: %s", self._session.node_id, error)
+
+    def _start(self) -> "Task[None]":
+        task = self._loop.create_task(self._run(), name=f"fetch from node {self._session.node_id}")
+        task.add_done_callback(self._on_ended)
+        return task
+
+    def _on_ended(self, task: "Task[None]") -> None:
+        """A mistake of ours must not leave consumers waiting for ever."""
+        if self._closed or task.cancelled() or task.exception() is None:
+            return
+        logger.error("a fetcher failed; it starts again", exc_info=task.exception())
+        self._session.abandon()
+        self.is_cold = False
+        self._loop.call_later(_PAUSE_S_MAX, self._restart)
+
+    def _restart(self) -> None:
+        if not self._closed:
+            self._task = self._start()
 
     async def _run(self) -> None:
         pause_s = _PAUSE_S

@@ -70,7 +70,7 @@ class _Call:
 class _Range:
     """Claims of one call that differ in nothing but their offsets, which follow each other."""
 
-    __slots__ = ("call", "claim", "deadline_s", "indexes", "pause_s")
+    __slots__ = ("call", "claim", "deadline_s", "indexes", "is_answered", "pause_s")
 
     def __init__(self, call: _Call, claim: Claim, index: int, deadline_s: float) -> None:
         self.call = call
@@ -78,6 +78,7 @@ class _Range:
         self.indexes = [index]  # Of the claims, among those of the call.
         self.deadline_s = deadline_s
         self.pause_s = _PAUSE_S
+        self.is_answered = False
 
     def finish(self, code: ErrorCode) -> None:
         call = self.call
@@ -155,11 +156,14 @@ class Settler:
             try:
                 connection = await self._cluster.node(node_id)
                 response = await connection.call(_request(by_partition))
-            except WireError as error:
+                self._on_answer(by_partition, response)
+                if not all(range_.is_answered for range_ in ranges):
+                    raise LookupError("an answer that leaves some out")
+            except (WireError, LookupError, ValueError) as error:
+                # Also for an answer that does not fit: nobody may wait for ever.
                 for range_ in ranges:
-                    self._on_error(range_, _code(error))
-                continue
-            self._on_answer(by_partition, response)
+                    if not range_.is_answered:
+                        self._on_error(range_, _code(error))
 
     def _on_answer(self, by_partition: _ByPartition, response: Any) -> None:
         for group in response.groups:
@@ -168,12 +172,14 @@ class Settler:
                     ranges = by_partition[group.group_id][topic.topic_id][partition.partition_index]
                     if partition.error_code is not ErrorCode.none:
                         for range_ in ranges:
+                            range_.is_answered = True
                             self._on_error(range_, partition.error_code)
                         continue
                     for range_, result in zip(ranges, partition.deliveries, strict=True):
                         self._on_result(range_, result.error_code)
 
     def _on_result(self, range_: _Range, code: ErrorCode) -> None:
+        range_.is_answered = True
         if code is ErrorCode.none or len(range_.indexes) == 1:
             range_.finish(code)
         else:
@@ -197,6 +203,7 @@ class Settler:
     async def _retry(self, range_: _Range) -> None:
         await asyncio.sleep(range_.pause_s * random.uniform(0.5, 1.5))
         range_.pause_s = min(2 * range_.pause_s, _PAUSE_S_MAX)
+        range_.is_answered = False
         self._cluster.forget_metadata()
         await self._route(range_)
 
@@ -269,5 +276,5 @@ def _delivery(range_: _Range) -> Delivery:
     )
 
 
-def _code(error: WireError) -> ErrorCode:
+def _code(error: Exception) -> ErrorCode:
     return error.code if isinstance(error, BrokerError) else ErrorCode.network_exception
