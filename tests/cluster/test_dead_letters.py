@@ -19,6 +19,7 @@ FEW_COORDINATORS = (
     *("--set", "share.coordinator.state.topic.num.partitions=3"),
 )
 PARTITIONS = 3
+FEW = 60
 FIRST, MORE = 6_000, 3_000  # As many as three partitions can have in flight, and some more.
 DEAD_LETTERS = "dlq.orders"
 
@@ -129,3 +130,24 @@ def test_a_dead_letter_topic_is_made_like_its_source(start_cluster: StartCluster
         letters.wait_for(PARTITIONS)
     letters.close()
     assert {len(one.replicas) for one in states(cluster, DEAD_LETTERS).values()} == {2}
+
+
+def test_letters_are_sent_though_no_consumer_returns(start_cluster: StartCluster) -> None:
+    """After their consumer has gone, and their leaders were killed, which had them in memory."""
+    cluster = start_cluster(3, *FEW_COORDINATORS, *PATIENT)
+    cluster.wait_for_voters(1, 2, 3)
+    create(cluster, "orders", assignment=[[1, 2, 3], [2, 1, 3], [1, 2, 3]])
+    create(cluster, DEAD_LETTERS, assignment=[[3]] * PARTITIONS)
+    group = configured_group(cluster.bootstrap, "rejecting")
+    with share_consumer(cluster.bootstrap, group, "orders", explicit=True) as consumer:
+        produce(cluster, range(FEW))
+        reject(consumer, FEW)
+        cluster.kill(3)
+        produce(cluster, range(FEW, 2 * FEW))
+        reject(consumer, FEW)
+    cluster.kill(1)
+    cluster.restart(1)
+    cluster.restart(3)
+    letters = Letters(cluster)
+    letters.wait_for(2 * FEW)
+    letters.close()

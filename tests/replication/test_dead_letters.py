@@ -25,6 +25,7 @@ from ottla.records.batch import iterate_headers, read_header
 from ottla.records.builder import Record, build_batch
 from ottla.records.decoder import iterate_records
 from ottla.replication import dead_letter_office
+from ottla.replication.coordinators import Coordinators
 from ottla.replication.dead_letters import BATCH_BYTES, read_letters
 from ottla.replication.partition import Partition
 
@@ -204,6 +205,53 @@ def test_letters_of_deleted_records_count_as_written(node):
 
     assert found.records == []
     assert found.written == tuple(letters)
+
+
+def test_letters_that_wait_are_sent_without_a_consumer(node):
+    """As after a restart: the share-partition is in no broker's memory."""
+    node.produce_at = OtherBroker(*[ErrorCode.not_leader_or_follower] * 3)
+    lead_elsewhere(node)
+    reject(node, 1, 2)
+    node.share.partitions.drop(key(node))
+    node.produce_at.codes.clear()
+
+    node.run(node.share.waiting_letters.look())
+    while len(node.produce_at.batches) < 1:
+        node.run(asyncio.sleep(0.001))
+
+    assert [record.value for record in node.produce_at.batches[-1]] == [b"1", b"2"]
+
+
+def test_a_coordinator_that_is_being_loaded_is_looked_at_later(node, monkeypatch):
+    class Loading:
+        @property
+        def machine(self):
+            raise ApiError(ErrorCode.coordinator_load_in_progress)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Coordinators, "all", lambda _: iter([Loading()]))
+        node.run(node.share.waiting_letters.look())
+
+
+def test_a_leader_elsewhere_is_reminded_of_letters(node):
+    reminded = []
+
+    class Leader:
+        async def read_summary(self, asked):
+            reminded.append(asked)
+            raise ApiError(ErrorCode.not_coordinator)
+
+    node.produce_at = OtherBroker(*[ErrorCode.not_leader_or_follower] * 3)
+    lead_elsewhere(node)
+    reject(node, 1)
+    node.share.partitions.drop(key(node))
+    partitions = node.image.topics["orders"].partitions
+    partitions[0] = dataclasses.replace(partitions[0], leader=2)
+    node.share.waiting_letters._broker_at = lambda broker_id: {2: Leader()}[broker_id]
+
+    node.run(node.share.waiting_letters.look())
+
+    assert reminded == [key(node)]
 
 
 def test_a_refused_append_leaves_no_cycle(node, monkeypatch):

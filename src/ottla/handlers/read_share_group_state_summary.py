@@ -1,6 +1,7 @@
 """ReadShareGroupStateSummary (87): v0-v1.
 
-The coordinator of a share group asks how far the group is in share-partitions.
+The coordinator of a share group asks how far the group is in share-partitions. A broker that does
+not coordinate one is asked by its coordinator when dead letters wait there (`waiting_letters`).
 
 v1  how many records after the start offset are done (KIP-1226)
 """
@@ -16,7 +17,7 @@ from kio.static.primitive import i32, i64
 from ottla.groups.share.state_coordinator import SharePartitionKey, ShareState
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.share_state_calls import Outcome, StateAnswers
-from ottla.protocol.errors import ApiError
+from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.messages.read_share_group_state_summary import (
     PartitionResult,
     ReadShareGroupStateSummaryResponse,
@@ -30,7 +31,12 @@ def handle_read_share_group_state_summary(
     broker: Broker, _: RequestContext, request: ReadShareGroupStateSummaryRequest
 ) -> Awaitable[ReadShareGroupStateSummaryResponse]:
     def begin(key: SharePartitionKey, _: PartitionData) -> Awaitable[ShareState]:
-        return broker.share.coordinator.read_summary(key)
+        try:
+            return broker.share.coordinator.read_summary(key)
+        except ApiError as error:
+            if error.code is ErrorCode.not_coordinator:
+                broker.share.waiting_letters.on_reminder(key)
+            raise
 
     return _ANSWERS.answer(request, begin)
 

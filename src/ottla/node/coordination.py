@@ -56,6 +56,7 @@ def start_coordination(
         executor,
     )
     supervisor.start("share state pruning", share.pruning.run())
+    supervisor.start("waiting dead letters", share.waiting_letters.run())
     groups = group_coordinators(
         GroupConfig.of(values), parts.group_configs, image, parts.environment, supervisor
     )

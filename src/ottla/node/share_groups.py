@@ -29,6 +29,7 @@ from ottla.replication.share_groups import ShareGroups
 from ottla.replication.share_partitions import SharePartitions
 from ottla.replication.share_persister import SharePersister
 from ottla.replication.share_state_pruning import ShareStatePruning
+from ottla.replication.waiting_letters import WaitingLetters
 from ottla.runtime.clock import Clock
 from ottla.runtime.controller_client import ControllerClient
 from ottla.runtime.supervisor import Supervisor
@@ -87,7 +88,12 @@ def make_share_groups(
     sessions = ShareSessions(values[GROUP_SHARE_MAX_SHARE_SESSIONS])
     interval_ms = values[STATE_TOPIC_PRUNE_INTERVAL_MS]
     pruning = ShareStatePruning(coordinators, replicas, image, interval_ms, loop, executor)
-    return ShareGroups(coordinators, local, persister, partitions, sessions, pruning, config)
+    letters = WaitingLetters(
+        node_id, coordinators, partitions, image, coordinator_at, random, supervisor
+    )
+    return ShareGroups(
+        coordinators, local, persister, partitions, sessions, pruning, letters, config
+    )
 
 
 def share_coordinator_on(

@@ -11,6 +11,7 @@ from ottla.replication.share_coordinator import LocalShareCoordinator
 from ottla.replication.share_partitions import SharePartitions
 from ottla.replication.share_persister import SharePersister
 from ottla.replication.share_state_pruning import ShareStatePruning
+from ottla.replication.waiting_letters import WaitingLetters
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,4 +22,5 @@ class ShareGroups:
     partitions: SharePartitions
     sessions: ShareSessions
     pruning: ShareStatePruning
+    waiting_letters: WaitingLetters
     config: Callable[[str], ShareConfig]  # What holds for a group.

@@ -11,7 +11,7 @@ A start offset of -1 means that the group has not begun to read the partition.
 """
 
 import base64
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 from uuid import UUID
@@ -219,6 +219,12 @@ class ShareStateMachine:
 
     def places(self) -> Iterable[SharePartitionKey]:
         return self._states.keys()
+
+    def with_waiting_letters(self) -> Iterator[SharePartitionKey]:
+        """The share-partitions that have dead letters which are not known to be written."""
+        for place, state in self._states.items():
+            if any(batch.state is DeliveryState.ARCHIVING for batch in state.batches):
+                yield place
 
     def rewrite(self, now_ms: int, places: Iterable[SharePartitionKey]) -> Result[None]:
         """Write all of these states once more, so that older records of them can go.
