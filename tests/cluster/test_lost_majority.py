@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 from tests.cli.command import environment
 from tests.cluster.clients import create_topic
-from tests.cluster.commands import done
-from tests.cluster.processes import ClusterProcesses
+from tests.cluster.commands import ottla
+from tests.cluster.processes import ClusterProcesses, wait_until
 from tests.fork_server import run_forked
 
 from ottla.cli.examples import EXAMPLES
@@ -39,8 +39,8 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with ClusterProcesses(tmp_path_factory.mktemp("majority")) as cluster:
         cluster.wait_for_voters(1, 2, 3)
         create_topic(cluster, "orders", 3)
-        done(cluster, "produce", "orders", "a lamp")
-        done(cluster, "consume", "orders", "--group", "billing", "--from-beginning", "--no-follow")
+        for words in ("produce orders lamp", "consume orders --group billing --no-follow"):
+            wait_until(lambda: ottla(cluster, *words.split()).returncode == 0, words)  # noqa: B023
         remaining = cluster.leader()
         for node_id in set(cluster.ids) - {remaining}:
             cluster.kill(node_id)
