@@ -3,8 +3,7 @@
 Most of what a broker takes to start is reading its modules, and the tests start hundreds. The
 server is one process for each process of tests. It has no threads, opens nothing and ends with the
 tests; a child is a process of its own, with the arguments, the environment and the standard streams
-it was asked for, and runs `python -m MODULE` as that would. `tests/cli` and `tests/docs` start the
-command itself.
+it was asked for, and runs `python -m MODULE` as that would. `tests/cli` starts the command itself.
 """
 
 import atexit
@@ -24,12 +23,15 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 REPOSITORY = Path(__file__).parents[1]
 PRELOADED = ("ottla.cli.main", "ottla.cli.serve", "ottla.node.serve")
+# For commands, which brokers should not be seen to have.
+OF_COMMANDS = ("ottla.cli.cluster_reader", "ottla.cli.consume", "ottla.cli.produce", "rich.table")
 _REQUEST_BYTES_MAX = 1 << 20
 _ANSWER = struct.Struct(">i")  # The process id, and later how it ended, as Popen tells it.
 
@@ -46,6 +48,7 @@ class ForkedProcess:
         stderr: int,
         *,
         open_files_max: int | None = None,
+        preloaded: tuple[str, ...] = PRELOADED,
     ) -> None:
         """The process is killed with the server, which ends with this process."""
         request = {
@@ -56,8 +59,9 @@ class ForkedProcess:
             "open_files_max": open_files_max,
         }
         self._answers, theirs = socket.socketpair()
-        with theirs:
-            _server().send(json.dumps(request).encode(), [stdout, stderr, theirs.fileno()])
+        with theirs, open(os.devnull) as nothing:
+            streams = [nothing.fileno(), stdout, stderr]
+            _server(preloaded).send(json.dumps(request).encode(), [*streams, theirs.fileno()])
         self.pid = self._next_answer()
         self.returncode: int | None = None
 
@@ -96,7 +100,14 @@ def run_forked(
 ) -> "subprocess.CompletedProcess[str]":
     """As `subprocess.run` with captured text."""
     with tempfile.TemporaryFile("w+") as stdout, tempfile.TemporaryFile("w+") as stderr:
-        process = ForkedProcess(module, arguments, environment, stdout.fileno(), stderr.fileno())
+        process = ForkedProcess(
+            module,
+            arguments,
+            environment,
+            stdout.fileno(),
+            stderr.fileno(),
+            preloaded=PRELOADED + OF_COMMANDS,
+        )
         try:
             code = process.wait(timeout)
         finally:
@@ -107,14 +118,55 @@ def run_forked(
         return subprocess.CompletedProcess(command, code, stdout.read(), stderr.read())
 
 
+# Passes its arguments and streams on to the server, and ends as the process there does. A node runs
+# in the process itself, which a shell can kill.
+_COMMAND = """#!/bin/sh
+case "$1" in serve|cluster) exec {python} -m ottla "$@" ;; esac
+exec {python} -SE - "$@" 3<&0 <<'END'
+import json, os, signal, socket, sys
+server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+server.connect({path!r})
+request = {{"module": "ottla", "arguments": sys.argv[1:], "environment": dict(os.environ)}}
+request |= {{"directory": os.getcwd(), "open_files_max": None}}
+socket.send_fds(server, [json.dumps(request).encode()], [3, 1, 2])
+pid = int.from_bytes(server.recv(4), "big")
+for number in (signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, lambda number, _: os.kill(pid, number))
+code = int.from_bytes(server.recv(4), "big", signed=True)
+if code < 0:
+    signal.signal(-code, signal.SIG_DFL)
+    os.kill(os.getpid(), -code)
+sys.exit(code)
+END
+"""
+
+
+def write_command(directory: Path) -> None:
+    """`ottla`, for a shell whose path the directory is on."""
+    directory.mkdir(exist_ok=True)
+    path = _server(PRELOADED + OF_COMMANDS).path
+    command = directory / "ottla"
+    command.write_text(_COMMAND.format(python=sys.executable, path=path))
+    command.chmod(0o755)
+
+
 class _Server:
-    def __init__(self) -> None:
+    def __init__(self, preloaded: tuple[str, ...]) -> None:
         self._requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._lock = threading.Lock()
+        self._directory = tempfile.TemporaryDirectory(prefix="ottla-fork-")
+        self.path = f"{self._directory.name}/socket"
         path = f"{REPOSITORY / 'src'}:{REPOSITORY}"
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.fork_server", str(theirs.fileno())],
+                [
+                    sys.executable,
+                    "-m",
+                    "tests.fork_server",
+                    str(theirs.fileno()),
+                    self.path,
+                    *preloaded,
+                ],
                 cwd=REPOSITORY,
                 env={**os.environ, "PYTHONPATH": path},
                 pass_fds=[theirs.fileno()],
@@ -122,6 +174,9 @@ class _Server:
                 stdout=subprocess.DEVNULL,
             )
         atexit.register(self._end)
+        while not Path(self.path).exists():
+            assert self._process.poll() is None, "the fork server has ended"
+            time.sleep(0.01)
 
     def send(self, request: bytes, descriptors: Sequence[int]) -> None:
         with self._lock:
@@ -130,30 +185,38 @@ class _Server:
     def _end(self) -> None:
         self._requests.close()
         self._process.wait()
+        self._directory.cleanup()
 
 
 @functools.cache
-def _server() -> _Server:
-    return _Server()
+def _server(preloaded: tuple[str, ...]) -> _Server:
+    return _Server(preloaded)
 
 
 # In the server.
 
 
 class _Children:
-    def __init__(self, requests: socket.socket) -> None:
+    def __init__(self, requests: socket.socket, listener: socket.socket) -> None:
+        """`requests` are of the tests, and bring where to tell; each connection is one of its own,
+        and is told itself."""
         self._requests = requests
+        self._listener = listener
         self._running: dict[int, tuple[int, int]] = {}  # By pidfd: process id, where to tell.
 
     def serve(self) -> None:
         """Until the tests end."""
         while True:
-            ready, _, _ = select.select([self._requests, *self._running], [], [])
-            for descriptor in ready:
-                if descriptor is not self._requests:
-                    self._bury(descriptor)
+            sockets = [self._requests, self._listener]
+            ready, _, _ = select.select([*sockets, *self._running], [], [])
+            for pidfd in self._running.keys() & set(ready):
+                self._bury(pidfd)
+            if self._listener in ready:
+                connection, _ = self._listener.accept()
+                data, streams, _, _ = socket.recv_fds(connection, _REQUEST_BYTES_MAX, 3)
+                self._fork(json.loads(data), [*streams, connection.detach()])
             if self._requests in ready:
-                data, descriptors, _, _ = socket.recv_fds(self._requests, _REQUEST_BYTES_MAX, 3)
+                data, descriptors, _, _ = socket.recv_fds(self._requests, _REQUEST_BYTES_MAX, 4)
                 if not data:
                     return
                 self._fork(json.loads(data), descriptors)
@@ -163,18 +226,19 @@ class _Children:
             os.kill(pid, signal.SIGKILL)
 
     def _fork(self, request: dict[str, Any], descriptors: Sequence[int]) -> None:
-        stdout, stderr, answers = descriptors
+        *streams, answers = descriptors
         pid = os.fork()
         if not pid:
             self._requests.close()
+            self._listener.close()
             for pidfd, (_, other) in self._running.items():
                 os.close(pidfd)
                 os.close(other)
             self._running.clear()
             os.close(answers)
-            _become(request, stdout, stderr)
-        os.close(stdout)
-        os.close(stderr)
+            _become(request, streams)
+        for stream in streams:
+            os.close(stream)
         self._running[os.pidfd_open(pid)] = pid, answers
         _tell(answers, pid)
 
@@ -191,8 +255,10 @@ def _tell(descriptor: int, number: int) -> None:
         os.write(descriptor, _ANSWER.pack(number))
 
 
-def _become(request: dict[str, Any], stdout: int, stderr: int) -> NoReturn:
-    _take_streams(stdout, stderr)
+def _become(request: dict[str, Any], streams: Sequence[int]) -> NoReturn:
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()
     os.environ.update(request["environment"])
@@ -206,21 +272,18 @@ def _become(request: dict[str, Any], stdout: int, stderr: int) -> NoReturn:
     sys.exit()
 
 
-def _take_streams(stdout: int, stderr: int) -> None:
-    for descriptor, number in ((stdout, 1), (stderr, 2)):
-        os.dup2(descriptor, number)
-    for descriptor in {stdout, stderr} - {1, 2}:
-        os.close(descriptor)
-
-
 def main() -> None:
-    requests = socket.socket(fileno=int(sys.argv[1]))
+    number, path, *preloaded = sys.argv[1:]
+    requests = socket.socket(fileno=int(number))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for module in PRELOADED:
+    for module in preloaded:
         importlib.import_module(module)
     gc.collect()
     gc.freeze()
-    children = _Children(requests)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    listener.bind(path)
+    listener.listen()
+    children = _Children(requests, listener)
     try:
         children.serve()
     finally:

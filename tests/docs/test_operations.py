@@ -1,14 +1,13 @@
 """Every command of docs/OPERATIONS.md, in its order, with real nodes."""
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
 from tests.cli.command import environment
 from tests.docs.blocks import Step, matches, steps_of
 from tests.docs.shell import Shell
-from tests.fork_server import REPOSITORY
+from tests.fork_server import REPOSITORY, write_command
 from tests.ports import ReservedPort
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(1200)]
@@ -28,10 +27,7 @@ ENDS_BY_SIGNAL = re.compile(r"^kill -9 ")
 
 def test_the_blocks_do_what_they_show(tmp_path: Path) -> None:
     commands = tmp_path / "bin"
-    commands.mkdir()
-    ottla = commands / "ottla"
-    ottla.write_text(f'#!/bin/sh\nexec {sys.executable} -m ottla "$@"\n')
-    ottla.chmod(0o755)
+    write_command(commands)
     values = environment()
     values["PATH"] = f"{commands}:{values['PATH']}"
     values |= PATIENT
