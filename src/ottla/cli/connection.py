@@ -26,6 +26,7 @@ _UNREACHABLE_CODES = {
     KafkaError._DESTROY_BROKER,  # librdkafka has just given it up.
     KafkaError._TRANSPORT,
     KafkaError._TIMED_OUT,
+    KafkaError._TIMED_OUT_QUEUE,
     KafkaError._MSG_TIMED_OUT,
     KafkaError._ALL_BROKERS_DOWN,
     KafkaError._RESOLVE,
