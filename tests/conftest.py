@@ -44,7 +44,9 @@ settings.load_profile("busy")
 _running = pytest.StashKey[BrokerProcess | ExternalBroker]()
 
 # A test that asks for one of these is of real processes, and `make test-fast` leaves it out.
-_FIXTURES_OF_PROCESSES = frozenset({"broker", "group_broker", "start_cluster", "running", "bench"})
+_FIXTURES_OF_PROCESSES = frozenset(
+    {"broker", "group_broker", "start_cluster", "running", "bench", "without_two_phase"}
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -111,6 +111,7 @@ def test_a_reader_of_committed_records_hears_of_aborted_transactions(
         assert read_all(fetcher, 6) == [b"kept", b"gone", b"kept"]
 
 
+@pytest.mark.process
 def test_a_fetcher_goes_on_when_its_broker_comes_back(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path) as broker, Cluster(broker.bootstrap) as cluster:
         place = TopicPartition(create_topic(cluster), 0)

@@ -9,7 +9,8 @@ import pytest
 
 from ottla.testing.simulator.plants import PLANTS
 
-pytestmark = pytest.mark.timeout(3_600)  # Minutes of work on a machine that is busy.
+# Minutes of work on a machine that is busy.
+pytestmark = [pytest.mark.process, pytest.mark.timeout(3_600)]
 
 FIXED_SEEDS_PER_TEST = 8
 FRESH_SEEDS_COUNT = 8
