@@ -13,6 +13,7 @@ from ottla.groups.share.taking import AcquiredRange, LogBatch
 from ottla.handlers.create_topics import handle_create_topics
 from ottla.handlers.internal_topics import create_internal_topic
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.messages.delivery_acknowledge import Delivery, DeliveryAcknowledgeType
 from ottla.protocol.topics import SHARE_GROUP_STATE_TOPIC
 
 ACCEPT = (1,)
@@ -134,3 +135,76 @@ def test_pruning_keeps_the_state(node):
     assert summary(node).start_offset == 8
     node.run(led.acknowledge("a", [Acknowledgement(8, 9, ACCEPT)]))
     assert summary(node).start_offset == 10
+
+
+def hold(node, led, first, last, hold_ms=3_600_000):
+    batches = [LogBatch(offset, offset) for offset in range(first, last + 1)]
+
+    async def held():
+        acquired, written = led.acquire(
+            "a", first, batches, records_max=100, batch_size=500, hold_ms=hold_ms
+        )
+        await written
+        return acquired
+
+    return node.run(held())
+
+
+def settle(node, led, first, last, kind, **terms):
+    delivery = Delivery(
+        first_offset=first, last_offset=last, holder="a", delivery_count=1, type=kind, **terms
+    )
+    return node.run(led.acknowledge_deliveries([delivery]))
+
+
+def test_pruning_and_loading_keep_what_is_parked(node):
+    assert hold(node, find(node), 0, 5) == (AcquiredRange(0, 5, 1),)
+    settle(node, find(node), 2, 2, DeliveryAcknowledgeType.ACCEPT)
+    assert (summary(node).start_offset, summary(node).parked_count) == (6, 5)
+
+    node.run(node.share.pruning.prune(0, records_min=1))
+    node.run(node.share.coordinators.at(0).load())
+    node.share.partitions.drop(key(node))
+
+    assert (summary(node).start_offset, summary(node).parked_count) == (6, 5)
+    led = find(node)
+    assert led.due_offsets(10) == []
+    assert settle(node, led, 3, 5, DeliveryAcknowledgeType.ACCEPT) == [None]
+    assert summary(node).parked_count == 2
+
+
+def test_state_that_was_made_anew_has_nothing_parked(node):
+    hold(node, find(node), 0, 5)
+
+    node.run(node.share.persister.initialize(key(node), 2, 3))
+
+    assert (summary(node).start_offset, summary(node).parked_count) == (3, 0)
+
+
+def test_parked_records_that_retention_removed_are_counted(node, caplog):
+    led = find(node)
+    hold(node, led, 0, 5)
+    node.replicas.find("orders", 0).log.delete_records_before(4)
+
+    led.refresh(node.share.config(GROUP))
+
+    assert "4 records of orders-0 that were held or waited" in caplog.text
+    node.run(led.acknowledge("b", []))
+    assert summary(node).parked_count == 2
+
+
+def test_whoever_waits_is_woken_when_a_time_comes(node):
+    led = find(node)
+    hold(node, led, 0, 5)
+    settle(node, led, 1, 1, DeliveryAcknowledgeType.RELEASE, delay_ms=20)
+
+    async def woken():
+        news = asyncio.Event()
+        led.wait(news.set)
+        while led.due_offsets(10) == []:
+            await news.wait()
+            news.clear()
+        led.stop_waiting(news.set)
+
+    node.run(woken())
+    assert led.due_offsets(10) == [1]
