@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from ottla.client.wire.errors import BrokerError, NotAuthenticated, WireError
-from ottla.gateway.core.errors import CoreError, Invalid, TooBusy
+from ottla.gateway.core.errors import CoreError, Invalid, KeyReused, TooBusy
 from ottla.protocol.errors import ErrorCode
 
 logger = logging.getLogger("ottla.gateway")
@@ -87,6 +87,8 @@ def problem_of(error: Exception) -> Problem:
 def _of_core(error: CoreError) -> Problem:
     if isinstance(error, TooBusy):
         return Problem(429, str(error), hint="Send it again later.", retry_after_s=_RETRY_AFTER_S)
+    if isinstance(error, KeyReused):
+        return Problem(422, str(error), hint="Use a new key for a new request.")
     assert isinstance(error, Invalid)
     return Problem(400, str(error))
 

@@ -5,6 +5,7 @@ from typing import Self
 
 from ottla.client.async_wire.cluster import Cluster
 from ottla.gateway.core.addresses import parse_networks
+from ottla.gateway.core.idempotency import Idempotency
 from ottla.gateway.core.partition_source import PartitionSource
 from ottla.gateway.core.publishing import Publisher
 from ottla.gateway.core.queues import Queues
@@ -24,6 +25,7 @@ class Services:
         self.stopping = asyncio.Event()  # Set by SIGTERM: streams and long polls end now.
         self.cluster = Cluster(settings.bootstrap_servers, client_id="ottla-gateway")
         self.publisher = Publisher(settings, self.cluster)
+        self.idempotency = Idempotency(settings, self.cluster)
         self.reader = Reader(settings, self.cluster, self.stopping)
         self.tails = Tails(PartitionSource(self.cluster))
         self._tails_running = asyncio.ensure_future(self.tails.run(self.stopping))

@@ -6,7 +6,7 @@ process may write and another decide.
 """
 
 from collections.abc import Collection, Mapping
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from kio.schema.add_partitions_to_txn.v5.request import (
     AddPartitionsToTxnRequest,
@@ -75,11 +75,11 @@ def init_transactions(
     An open transaction is aborted, unless `keep_prepared` asks to keep it (KIP-939). With
     `two_phase` transactions do not time out. UNSUPPORTED_VERSION from a broker that has neither.
     """
-    request = InitProducerIdRequest(
-        transactional_id=TransactionalId(transactional_id),
-        transaction_timeout=milliseconds(transaction_timeout_ms),
-        enable2_pc=two_phase,
-        keep_prepared_txn=keep_prepared,
+    request = init_request(
+        transactional_id,
+        transaction_timeout_ms,
+        two_phase=two_phase,
+        keep_prepared=keep_prepared,
     )
 
     def init() -> Initialized:
@@ -106,24 +106,11 @@ def add_partitions(
     places: Collection[TopicPartition],
 ) -> None:
     """Before the first batch to each of them."""
-    transaction = AddPartitionsToTxnTransaction(
-        transactional_id=TransactionalId(transactional_id),
-        producer_id=ProducerId(producer.id),
-        producer_epoch=i16(producer.epoch),
-        topics=tuple(
-            AddPartitionsToTxnTopic(name=TopicName(topic), partitions=tuple(map(i32, partitions)))
-            for topic, partitions in by_topic(places).items()
-        ),
-    )
-    request = AddPartitionsToTxnRequest(transactions=(transaction,))
+    request = add_partitions_request(transactional_id, producer, places)
 
     def add() -> None:
         response = _coordinator(cluster, transactional_id).call(request)
-        for topic in expect_one(response.results_by_transaction).topic_results:
-            for result in topic.results_by_partition:
-                place = TopicPartition(topic.name, result.partition_index)
-                what = f"partition {place} in transaction {transactional_id}"
-                validate_answer(result.partition_error_code, what)
+        validate_added(response, transactional_id)
 
     cluster.retry(add)
 
@@ -146,17 +133,10 @@ def produce(
             if place not in offsets:
                 by_leader.setdefault(cluster.leader(place), []).append(place)
         for connection, places in by_leader.items():
-            request = _produce_request(
-                {place: batches[place] for place in places}, transactional_id
-            )
-            for topic in connection.call(request).responses:
-                for answer in topic.partition_responses:
-                    place = TopicPartition(topic.name, answer.index)
-                    try:
-                        validate_answer(answer.error_code, _reason(place, answer.error_message))
-                        offsets[place] = answer.base_offset
-                    except BrokerError as error:
-                        problem = error
+            request = produce_request({place: batches[place] for place in places}, transactional_id)
+            written, refused = written_offsets(connection.call(request))
+            offsets.update(written)
+            problem = refused or problem
         if problem is not None:
             raise problem
 
@@ -168,12 +148,7 @@ def end_transaction(
     cluster: Cluster, transactional_id: str, producer: Producer, *, commit: bool
 ) -> None:
     """Commit or abort; the same decision again is no error."""
-    request = EndTxnRequest(
-        transactional_id=TransactionalId(transactional_id),
-        producer_id=ProducerId(producer.id),
-        producer_epoch=i16(producer.epoch),
-        committed=commit,
-    )
+    request = end_request(transactional_id, producer, commit=commit)
 
     def end() -> None:
         response = _coordinator(cluster, transactional_id).call(request)
@@ -190,7 +165,69 @@ def _reason(place: TopicPartition, message: str | None) -> str:
     return f"write to partition {place}" + (f" ({message})" if message else "")
 
 
-def _produce_request(
+def written_offsets(response: Any) -> tuple[dict[TopicPartition, int], BrokerError | None]:
+    """Where each batch that was written begins, and why one was not."""
+    offsets: dict[TopicPartition, int] = {}
+    problem: BrokerError | None = None
+    for topic in response.responses:
+        for answer in topic.partition_responses:
+            place = TopicPartition(topic.name, answer.index)
+            try:
+                validate_answer(answer.error_code, _reason(place, answer.error_message))
+                offsets[place] = answer.base_offset
+            except BrokerError as error:
+                problem = error
+    return offsets, problem
+
+
+def init_request(
+    transactional_id: str,
+    transaction_timeout_ms: int,
+    *,
+    two_phase: bool = False,
+    keep_prepared: bool = False,
+) -> InitProducerIdRequest:
+    return InitProducerIdRequest(
+        transactional_id=TransactionalId(transactional_id),
+        transaction_timeout=milliseconds(transaction_timeout_ms),
+        enable2_pc=two_phase,
+        keep_prepared_txn=keep_prepared,
+    )
+
+
+def add_partitions_request(
+    transactional_id: str, producer: Producer, places: Collection[TopicPartition]
+) -> AddPartitionsToTxnRequest:
+    transaction = AddPartitionsToTxnTransaction(
+        transactional_id=TransactionalId(transactional_id),
+        producer_id=ProducerId(producer.id),
+        producer_epoch=i16(producer.epoch),
+        topics=tuple(
+            AddPartitionsToTxnTopic(name=TopicName(topic), partitions=tuple(map(i32, partitions)))
+            for topic, partitions in by_topic(places).items()
+        ),
+    )
+    return AddPartitionsToTxnRequest(transactions=(transaction,))
+
+
+def validate_added(response: Any, transactional_id: str) -> None:
+    for topic in expect_one(response.results_by_transaction).topic_results:
+        for result in topic.results_by_partition:
+            place = TopicPartition(topic.name, result.partition_index)
+            what = f"partition {place} in transaction {transactional_id}"
+            validate_answer(result.partition_error_code, what)
+
+
+def end_request(transactional_id: str, producer: Producer, *, commit: bool) -> EndTxnRequest:
+    return EndTxnRequest(
+        transactional_id=TransactionalId(transactional_id),
+        producer_id=ProducerId(producer.id),
+        producer_epoch=i16(producer.epoch),
+        committed=commit,
+    )
+
+
+def produce_request(
     batches: Mapping[TopicPartition, bytes | bytearray], transactional_id: str | None
 ) -> ProduceRequest:
     topics = tuple(

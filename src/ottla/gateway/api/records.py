@@ -31,6 +31,7 @@ from ottla.gateway.api.new_records import (
     record_of_json,
     with_headers,
 )
+from ottla.gateway.api.once import IDEMPOTENCY_KEY, publish_once
 from ottla.gateway.api.parameters import (
     number,
     parse_number,
@@ -41,6 +42,7 @@ from ottla.gateway.api.parameters import (
 from ottla.gateway.api.record_stream import NDJSON, publish_stream
 from ottla.gateway.api.reports import report
 from ottla.gateway.core.errors import Invalid
+from ottla.gateway.core.publishing import Published
 from ottla.gateway.core.record_json import NewRecord, record_to_json
 from ottla.gateway.core.topic_names import validate_partition
 from ottla.gateway.problems import Problem
@@ -62,6 +64,7 @@ def routes(services: Services) -> Sequence[BaseRoute]:
 
 class _Records:
     def __init__(self, services: Services) -> None:
+        self._services = services
         self._settings = services.settings
         self._publisher = services.publisher
         self._reader = services.reader
@@ -70,6 +73,8 @@ class _Records:
         topic = topic_name(request)
         media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if media_type == NDJSON:
+            if IDEMPOTENCY_KEY in request.headers:
+                raise Invalid("a stream has no Idempotency-Key; send a batch")
             read_stream(request)
             return await publish_stream(request, topic, self._publisher, self._settings)
         acks = acks_of(request)
@@ -89,7 +94,11 @@ class _Records:
             record = binary_event(request, record)
         known = await self._publisher.topic(topic)
         _validate_partitions(topic, known, [record])
-        return JSONResponse(report(topic, await self._publisher.publish(topic, record, acks)))
+        if IDEMPOTENCY_KEY in request.headers:
+            (outcome,) = await publish_once(request, self._services, topic, known, [record])
+        else:
+            outcome = await self._publisher.publish(topic, record, acks)
+        return JSONResponse(report(topic, outcome))
 
     async def _publish_many(
         self, request: Request, topic: str, records: Sequence[NewRecord]
@@ -102,7 +111,11 @@ class _Records:
             )
         known = await self._publisher.topic(topic)
         _validate_partitions(topic, known, records)
-        outcomes = await self._publisher.publish_all(topic, records, acks_of(request))
+        outcomes: Sequence[Published | Exception]
+        if IDEMPOTENCY_KEY in request.headers:
+            outcomes = await publish_once(request, self._services, topic, known, records)
+        else:
+            outcomes = await self._publisher.publish_all(topic, records, acks_of(request))
         failures = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
         if failures and len(failures) == len(outcomes):
             raise failures[0]

@@ -8,6 +8,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from ottla.gateway.api.new_records import common_headers, record_of_json, with_headers
+from ottla.gateway.api.once import IDEMPOTENCY_KEY, publish_once
 from ottla.gateway.api.parameters import read_object
 from ottla.gateway.api.reports import report
 from ottla.gateway.core.errors import Invalid
@@ -20,10 +21,14 @@ def routes(services: Services) -> Sequence[BaseRoute]:
         body = await read_object(request, required={"topic", "message"}, optional={"key"})
         topic = _text(body, "topic")
         key = None if body.get("key") is None else _text(body, "key")
-        await services.publisher.topic(topic)
+        known = await services.publisher.topic(topic)
         record = record_of_json({"value": body["message"], "key": key})
         record = with_headers(record, common_headers(request))
-        return JSONResponse(report(topic, await services.publisher.publish(topic, record)))
+        if IDEMPOTENCY_KEY in request.headers:
+            (outcome,) = await publish_once(request, services, topic, known, [record])
+        else:
+            outcome = await services.publisher.publish(topic, record)
+        return JSONResponse(report(topic, outcome))
 
     return [Route("/publish", publish, methods=["POST"])]
 

@@ -1,7 +1,8 @@
 """What goes wrong in the gateway itself; what brokers say no to is in `client.wire.errors`.
 
-Invalid  what was asked for makes no sense
-TooBusy  a bound is reached; the same may be asked again later
+Invalid    what was asked for makes no sense
+TooBusy    a bound is reached; the same may be asked again later
+KeyReused  an Idempotency-Key that came with another request before
 """
 
 
@@ -14,4 +15,8 @@ class Invalid(CoreError):
 
 
 class TooBusy(CoreError):
+    pass
+
+
+class KeyReused(CoreError):
     pass

@@ -1,0 +1,85 @@
+"""Transactions step by step: a producer, its partitions, its batches, the end."""
+
+from collections.abc import Collection, Mapping
+
+from ottla.client.async_wire.cluster import Cluster
+from ottla.client.async_wire.connection import Connection
+from ottla.client.wire.cluster import CoordinatorType, TopicPartition
+from ottla.client.wire.errors import validate_answer
+from ottla.client.wire.producing import (
+    Producer,
+    add_partitions_request,
+    end_request,
+    init_request,
+    produce_request,
+    validate_added,
+    written_offsets,
+)
+
+
+async def init_transactions(
+    cluster: Cluster, transactional_id: str, transaction_timeout_ms: int
+) -> Producer:
+    """The producer of a transactional id. Earlier ones are fenced, and what they left is ended."""
+    request = init_request(transactional_id, transaction_timeout_ms)
+
+    async def init() -> Producer:
+        response = await (await _coordinator(cluster, transactional_id)).call(request)
+        validate_answer(response.error_code, f"a producer id for {transactional_id}")
+        return Producer(response.producer_id, response.producer_epoch)
+
+    return await cluster.retry(init)
+
+
+async def add_partitions(
+    cluster: Cluster,
+    transactional_id: str,
+    producer: Producer,
+    places: Collection[TopicPartition],
+) -> None:
+    """Before the first batch to each of them."""
+    request = add_partitions_request(transactional_id, producer, places)
+
+    async def add() -> None:
+        response = await (await _coordinator(cluster, transactional_id)).call(request)
+        validate_added(response, transactional_id)
+
+    await cluster.retry(add)
+
+
+async def produce(
+    cluster: Cluster, batches: Mapping[TopicPartition, bytes | bytearray], transactional_id: str
+) -> dict[TopicPartition, int]:
+    """Write one batch to each partition; the offset that each begins at."""
+    offsets: dict[TopicPartition, int] = {}
+
+    async def write_what_is_missing() -> None:
+        by_leader: dict[Connection, list[TopicPartition]] = {}
+        for place in batches.keys() - offsets.keys():
+            by_leader.setdefault(await cluster.leader(place), []).append(place)
+        for connection, places in by_leader.items():
+            request = produce_request({place: batches[place] for place in places}, transactional_id)
+            written, problem = written_offsets(await connection.call(request))
+            offsets.update(written)
+            if problem is not None:
+                raise problem
+
+    await cluster.retry(write_what_is_missing)
+    return offsets
+
+
+async def end_transaction(
+    cluster: Cluster, transactional_id: str, producer: Producer, *, commit: bool
+) -> None:
+    """Commit or abort; the same decision again is no error."""
+    request = end_request(transactional_id, producer, commit=commit)
+
+    async def end() -> None:
+        response = await (await _coordinator(cluster, transactional_id)).call(request)
+        validate_answer(response.error_code, f"the end of transaction {transactional_id}")
+
+    await cluster.retry(end)
+
+
+async def _coordinator(cluster: Cluster, transactional_id: str) -> Connection:
+    return await cluster.coordinator(CoordinatorType.TRANSACTION, transactional_id)
