@@ -11,6 +11,7 @@ from benchmarks.scenarios.cluster_produce import cluster_produce
 from benchmarks.scenarios.cluster_start import cluster_start
 from benchmarks.scenarios.consume import consume, consume_raw
 from benchmarks.scenarios.coordinators import commits, many_members, rebalance, transactions
+from benchmarks.scenarios.gateway_publish import gateway_publish
 from benchmarks.scenarios.gateway_push import gateway_push
 from benchmarks.scenarios.gateway_queues import gateway_queues
 from benchmarks.scenarios.guests import guests
@@ -55,6 +56,7 @@ SUITES: dict[str, dict[str, Scenario]] = {
         "cluster-partitions": cluster_partitions,
     },
     "gateway": {
+        "gateway-publish": gateway_publish,
         "gateway-queues": gateway_queues,
         "gateway-push": gateway_push,
     },

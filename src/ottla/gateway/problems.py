@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from ottla.client.wire.errors import BrokerError, NotAuthenticated, WireError
-from ottla.gateway.core.errors import CoreError, Invalid, KeyReused, TooBusy
+from ottla.gateway.core.errors import CoreError, Invalid, KeyReused, NotDelayed, TooBusy
 from ottla.protocol.errors import ErrorCode
 
 logger = logging.getLogger("ottla.gateway")
@@ -89,6 +89,8 @@ def _of_core(error: CoreError) -> Problem:
         return Problem(429, str(error), hint="Send it again later.", retry_after_s=_RETRY_AFTER_S)
     if isinstance(error, KeyReused):
         return Problem(422, str(error), hint="Use a new key for a new request.")
+    if isinstance(error, NotDelayed):
+        return Problem(409, str(error), hint="Set delivery.delay.enable=true on the topic.")
     assert isinstance(error, Invalid)
     return Problem(400, str(error))
 

@@ -5,6 +5,8 @@ from typing import Self
 
 from ottla.client.async_wire.cluster import Cluster
 from ottla.gateway.core.addresses import parse_networks
+from ottla.gateway.core.administration import Administration
+from ottla.gateway.core.delays import Delays
 from ottla.gateway.core.idempotency import Idempotency
 from ottla.gateway.core.partition_source import PartitionSource
 from ottla.gateway.core.publishing import Publisher
@@ -25,6 +27,7 @@ class Services:
         self.stopping = asyncio.Event()  # Set by SIGTERM: streams and long polls end now.
         self.cluster = Cluster(settings.bootstrap_servers, client_id="ottla-gateway")
         self.publisher = Publisher(settings, self.cluster)
+        self.delays = Delays(Administration(self.cluster))
         self.idempotency = Idempotency(settings, self.cluster)
         self.reader = Reader(settings, self.cluster, self.stopping)
         self.tails = Tails(PartitionSource(self.cluster))

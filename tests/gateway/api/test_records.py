@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import pytest
 from kafka.partitioner.default import murmur2
+from tests.broker_process import BrokerProcess
 from tests.gateway.conftest import make_topic
 
 
@@ -154,7 +155,10 @@ def test_keys_go_where_other_clients_put_them(http: httpx.Client, bootstrap: str
         assert answer.json()["partition"] == (murmur2(key.encode()) & 0x7FFFFFFF) % 8
 
 
-def test_trace_context_and_delays_become_record_headers(http: httpx.Client, topic: str) -> None:
+def test_trace_context_and_delays_become_record_headers(
+    http: httpx.Client, own_broker: BrokerProcess
+) -> None:
+    topic = make_topic(own_broker.bootstrap, delivery_delay_enable="true")
     trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
     headers = {"traceparent": trace, "tracestate": "a=b", "Deliver-At": "2030-01-01T00:00:00Z"}
     http.post(f"/topics/{topic}/records", headers=headers, json=[{"value": 1}])
@@ -169,6 +173,15 @@ def test_trace_context_and_delays_become_record_headers(http: httpx.Client, topi
         "ottla-deliver-at": "1893456000000",
     }
     assert by_value["2"]["ottla-deliver-at"].isdecimal()
+
+
+def test_a_delay_that_would_not_be_kept_is_refused(
+    http: httpx.Client, own_broker: BrokerProcess, topic: str
+) -> None:
+    answer = http.post(f"/topics/{topic}/records?deliver-after=1", content=b"v")
+    assert answer.status_code == httpx.codes.CONFLICT
+    assert "delivery.delay.enable" in answer.json()["hint"]
+    assert read_all(http, topic) == []
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from ottla.gateway.api.parameters import number, parse_number, text
 from ottla.gateway.core.errors import Invalid
 from ottla.gateway.core.publishing import DELIVER_AT, Acks
 from ottla.gateway.core.record_json import NewRecord, record_from_json
+from ottla.gateway.services import Services
 from ottla.records.builder import Headers
 
 _PARTITION_MAX: Final = 2**31 - 1
@@ -87,6 +88,13 @@ def common_headers(request: Request) -> Headers:
     if deliver_at_ms is not None:
         headers.append((DELIVER_AT, b"%d" % deliver_at_ms))
     return tuple(headers)
+
+
+async def validate_delay(request: Request, services: Services, topic: str) -> None:
+    """Refuse a delay that the brokers would not keep."""
+    for name in ("deliver-after", "deliver-at"):
+        if name in request.headers or name in request.query_params:
+            await services.delays.validate(topic)
 
 
 def acks_of(request: Request) -> Acks:

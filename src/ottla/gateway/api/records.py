@@ -29,6 +29,7 @@ from ottla.gateway.api.new_records import (
     common_headers,
     record_of,
     record_of_json,
+    validate_delay,
     with_headers,
 )
 from ottla.gateway.api.once import IDEMPOTENCY_KEY, publish_once
@@ -76,6 +77,7 @@ class _Records:
             if IDEMPOTENCY_KEY in request.headers:
                 raise Invalid("a stream has no Idempotency-Key; send a batch")
             read_stream(request)
+            await validate_delay(request, self._services, topic)
             return await publish_stream(request, topic, self._publisher, self._settings)
         acks = acks_of(request)
         if media_type == BATCH:
@@ -94,6 +96,7 @@ class _Records:
             record = binary_event(request, record)
         known = await self._publisher.topic(topic)
         _validate_partitions(topic, known, [record])
+        await validate_delay(request, self._services, topic)
         if IDEMPOTENCY_KEY in request.headers:
             (outcome,) = await publish_once(request, self._services, topic, known, [record])
         else:
@@ -111,6 +114,7 @@ class _Records:
             )
         known = await self._publisher.topic(topic)
         _validate_partitions(topic, known, records)
+        await validate_delay(request, self._services, topic)
         outcomes: Sequence[Published | Exception]
         if IDEMPOTENCY_KEY in request.headers:
             outcomes = await publish_once(request, self._services, topic, known, records)

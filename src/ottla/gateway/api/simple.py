@@ -7,7 +7,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from ottla.gateway.api.new_records import common_headers, record_of_json, with_headers
+from ottla.gateway.api.new_records import (
+    common_headers,
+    record_of_json,
+    validate_delay,
+    with_headers,
+)
 from ottla.gateway.api.once import IDEMPOTENCY_KEY, publish_once
 from ottla.gateway.api.parameters import read_object
 from ottla.gateway.api.reports import report
@@ -24,6 +29,7 @@ def routes(services: Services) -> Sequence[BaseRoute]:
         known = await services.publisher.topic(topic)
         record = record_of_json({"value": body["message"], "key": key})
         record = with_headers(record, common_headers(request))
+        await validate_delay(request, services, topic)
         if IDEMPOTENCY_KEY in request.headers:
             (outcome,) = await publish_once(request, services, topic, known, [record])
         else:

@@ -2,6 +2,7 @@
 
 Invalid    what was asked for makes no sense
 TooBusy    a bound is reached; the same may be asked again later
+NotDelayed a topic whose records cannot be delivered later
 KeyReused  an Idempotency-Key that came with another request before
 """
 
@@ -19,4 +20,8 @@ class TooBusy(CoreError):
 
 
 class KeyReused(CoreError):
+    pass
+
+
+class NotDelayed(CoreError):
     pass

@@ -1,0 +1,37 @@
+"""Whether brokers deliver the records of a topic later where a publisher says so.
+
+They look at the times in records only where the topic's config says so, and other brokers than
+Ottla's never do. A record that asks for a delay that it would not get is refused.
+"""
+
+import time
+from typing import Final
+
+from ottla.client.wire.errors import BrokerError
+from ottla.gateway.core.administration import Administration, ResourceType
+from ottla.gateway.core.errors import NotDelayed
+from ottla.protocol.errors import ErrorCode
+
+CONFIG: Final = "delivery.delay.enable"
+_AGE_S_MAX: Final = 10.0
+_REMEMBERED_MAX: Final = 10_000
+
+
+class Delays:
+    def __init__(self, administration: Administration) -> None:
+        self._administration = administration
+        self._enabled: dict[str, float] = {}  # When it was last seen to be so, by topic.
+
+    async def validate(self, topic: str) -> None:
+        """NotDelayed; UNSUPPORTED_VERSION from brokers that cannot."""
+        if time.monotonic() - self._enabled.get(topic, -_AGE_S_MAX) < _AGE_S_MAX:
+            return
+        found = await self._administration.configs(ResourceType.TOPIC, topic)
+        value = next((config.value for config in found if config.name == CONFIG), None)
+        if value is None:
+            raise BrokerError(ErrorCode.unsupported_version, "delivery at a later time")
+        if value != "true":
+            raise NotDelayed(f"topic {topic} does not deliver records later")
+        if len(self._enabled) >= _REMEMBERED_MAX:
+            self._enabled.clear()
+        self._enabled[topic] = time.monotonic()
