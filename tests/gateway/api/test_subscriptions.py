@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer
 from tests.gateway.gateway_process import PATIENT, GatewayProcess
 from tests.gateway.receiver import Call, Receiver
 
@@ -152,3 +152,32 @@ def test_what_makes_no_sense_is_refused(
     asked = {"url": "http://127.0.0.1:9/", "topic": topic} | fields if fields else {}
     response = api.post("/subscriptions", json=asked)
     assert response.status_code == status, response.text
+
+
+def test_what_never_succeeds_becomes_a_dead_letter(
+    api: httpx.Client, bootstrap: str, topic: str
+) -> None:
+    with Receiver(lambda _: 500) as receiver:
+        made = subscribe(api, url=receiver.url, topic=topic, max_deliveries=2)
+        produce(bootstrap, topic, "a")
+        counts = [
+            call.headers["ottla-delivery-count"]
+            for call in receiver.wait_for(lambda calls: len(calls) >= 2)
+        ]
+        assert counts == ["1", "2"]
+        consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": f"letters-{topic}",
+                "auto.offset.reset": "earliest",
+                "topic.metadata.refresh.interval.ms": 200,
+                "allow.auto.create.topics": False,
+            }
+        )
+        consumer.subscribe([f"^dlq.{topic}"])
+        letter = None
+        while letter is None or letter.error():
+            letter = consumer.poll(PATIENCE_S)
+        consumer.close()
+        assert letter.value() == b"a"
+        api.delete(f"/subscriptions/{made['id']}")
