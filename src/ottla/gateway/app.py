@@ -25,6 +25,7 @@ from ottla.gateway.api import (
     websocket,
 )
 from ottla.gateway.api.parameters import STREAMS
+from ottla.gateway.dialects import rest_v2
 from ottla.gateway.dialects.sqs import routes as sqs
 from ottla.gateway.identity import identify
 from ottla.gateway.problems import Problem, problem_of
@@ -44,6 +45,7 @@ FAMILIES: Final[Sequence[Callable[[Services], Sequence[BaseRoute]]]] = (
     subscriptions.routes,
     health.routes,
     admin.routes,
+    rest_v2.routes,
 )
 
 REQUEST_ID: Final = b"x-request-id"

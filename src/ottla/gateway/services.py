@@ -6,6 +6,7 @@ from typing import Self
 from ottla.client.async_wire.cluster import Cluster
 from ottla.gateway.core.addresses import parse_networks
 from ottla.gateway.core.administration import Administration
+from ottla.gateway.core.consumer_instances import ConsumerInstances
 from ottla.gateway.core.delays import Delays
 from ottla.gateway.core.idempotency import Idempotency
 from ottla.gateway.core.partition_source import PartitionSource
@@ -32,6 +33,7 @@ class Services:
         self.reader = Reader(settings, self.cluster, self.stopping)
         self.tails = Tails(PartitionSource(self.cluster))
         self._tails_running = asyncio.ensure_future(self.tails.run(self.stopping))
+        self.consumers = ConsumerInstances(settings.bootstrap_servers)
         self.signer = SharedSigner(settings.bootstrap_servers, settings.secret_file)
         self.queues = Queues(self.cluster, self.signer, asyncio.get_running_loop())
         allowed = parse_networks(settings.webhook_allow)
@@ -49,6 +51,7 @@ class Services:
         self._tails_running.cancel()
         await self.tails.close()
         self._ending.cancel()
+        await self.consumers.close()
         await self.queues.close()
         await self.publisher.close()
         self.cluster.close()

@@ -1,0 +1,135 @@
+"""Consumers that a client makes, polls and deletes by name, one librdkafka consumer for each.
+
+They live in this gateway alone. One that nobody asks for anything is closed after a while. Calls
+that may wait run in threads; those of one instance come one after the other.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, TypeVar
+
+from confluent_kafka import Consumer, Message
+
+from ottla.gateway.core.errors import TooBusy
+
+T = TypeVar("T")
+
+INSTANCES_MAX: Final = 200
+IDLE_S_MAX: Final = 300.0
+_LOOK_S: Final = 10.0
+_POLL_COUNT: Final = 500
+
+Key = tuple[str, str]  # Group and name.
+
+
+class InstanceExists(Exception):
+    pass
+
+
+class NoInstance(Exception):
+    pass
+
+
+class Polled(NamedTuple):
+    topic: str
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+
+
+@dataclass(slots=True)
+class Instance:
+    consumer: Consumer
+    format: str
+    timeout_ms: int  # How long a poll waits, unless it says otherwise.
+    topics: list[str] = field(default_factory=list)  # Subscribed.
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    used_at: float = field(default_factory=time.monotonic)
+
+    async def run(self, call: Callable[[Consumer], T]) -> T:
+        async with self.lock:
+            self.used_at = time.monotonic()
+            try:
+                return await asyncio.to_thread(call, self.consumer)
+            finally:
+                self.used_at = time.monotonic()
+
+
+class ConsumerInstances:
+    def __init__(self, bootstrap_servers: str) -> None:
+        self._bootstrap_servers = bootstrap_servers
+        self._instances: dict[Key, Instance] = {}
+        self._looking: asyncio.Task[None] | None = None
+
+    async def create(
+        self, key: Key, format_name: str, timeout_ms: int, config: Mapping[str, Any]
+    ) -> Instance:
+        if key in self._instances:
+            raise InstanceExists
+        if len(self._instances) >= INSTANCES_MAX:
+            raise TooBusy(f"this gateway has {INSTANCES_MAX} consumers already")
+        settings = {"bootstrap.servers": self._bootstrap_servers, "group.id": key[0], **config}
+        instance = Instance(Consumer(settings), format_name, timeout_ms)
+        self._instances[key] = instance
+        if self._looking is None:
+            self._looking = asyncio.ensure_future(self._close_idle())
+        return instance
+
+    def get(self, key: Key) -> Instance:
+        instance = self._instances.get(key)
+        if instance is None:
+            raise NoInstance
+        instance.used_at = time.monotonic()
+        return instance
+
+    async def delete(self, key: Key) -> None:
+        instance = self._instances.pop(key, None)
+        if instance is None:
+            raise NoInstance
+        await instance.run(lambda consumer: consumer.close())
+
+    async def close(self) -> None:
+        if self._looking is not None:
+            self._looking.cancel()
+        for key in list(self._instances):
+            await self.delete(key)
+
+    async def _close_idle(self) -> None:
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            now = time.monotonic()
+            for key, instance in list(self._instances.items()):
+                if now - instance.used_at > IDLE_S_MAX and not instance.lock.locked():
+                    await self.delete(key)
+
+
+def poll(consumer: Consumer, timeout_ms: int, bytes_max: int) -> list[Polled]:
+    """What is there, as soon as something is; KafkaException for an error that stays."""
+    found: list[Polled] = []
+    deadline = time.monotonic() + timeout_ms / 1000
+    size = 0
+    while size < bytes_max and len(found) < _POLL_COUNT:
+        wait_s = 0.0 if found else max(0.0, deadline - time.monotonic())
+        message = consumer.poll(wait_s)
+        if message is None:
+            if found or time.monotonic() >= deadline:
+                break
+            continue
+        if message.error() is not None:
+            continue  # Passes, or shows again.
+        found.append(_polled(message))
+        size += len(message.value() or b"") + len(message.key() or b"")
+    return found
+
+
+def _polled(message: "Message[Any, Any]") -> Polled:
+    return Polled(
+        message.topic() or "",
+        message.partition() or 0,
+        message.offset() or 0,
+        message.key(),
+        message.value(),
+    )
