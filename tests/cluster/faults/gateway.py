@@ -30,12 +30,9 @@ from tests.gateway.gateway_process import GatewayProcess
 TOPIC: Final = "tasks"
 GROUP: Final = "workers"
 PARTITIONS: Final = 3
-GATEWAYS: Final = 3
 PUBLISHERS: Final = 3
 CONSUMERS: Final = 6
 BATCH: Final = 10
-LOCK_S: Final = 5.0
-DELAY_MS_MAX: Final = 3_000
 PUBLISH_PAUSE_S: Final = 0.01
 QUEUE: Final = f"/queues/{TOPIC}/{GROUP}"
 COUNT_TO_SETTLE: Final = 3  # A record that was delivered so often is acknowledged.
@@ -44,6 +41,12 @@ ANSWER_S: Final = 90.0
 SETTLE_S: Final = 600.0
 COUNT_LIMIT_KEY: Final = "group.share.delivery.count.limit"
 COUNT_LIMIT: Final = 10  # More than kills, releases and forgotten locks of one record add up to.
+
+
+class Pace(NamedTuple):
+    gateways: int = 3
+    lock_s: float = 5.0
+    delay_ms_max: int = 3_000
 
 
 class Delivered(NamedTuple):
@@ -127,8 +130,9 @@ class History:
 class Client(threading.Thread):
     """Calls any gateway; one that fails is left for another."""
 
-    def __init__(self, name: str, gateways: list[GatewayProcess], seed: int) -> None:
+    def __init__(self, name: str, gateways: list[GatewayProcess], seed: int, pace: Pace) -> None:
         super().__init__(name=name, daemon=True)
+        self.pace = pace
         self.failure: BaseException | None = None
         self._random = Random(seed)
         self._clients = [httpx.Client(base_url=each.url, timeout=ANSWER_S) for each in gateways]
@@ -143,6 +147,9 @@ class Client(threading.Thread):
                 self.turn()
         except BaseException as error:
             self.failure = error
+        finally:
+            for client in self._clients:
+                client.close()
 
     def turn(self) -> None:
         raise NotImplementedError
@@ -163,9 +170,14 @@ class Client(threading.Thread):
 
 class Publisher(Client):
     def __init__(
-        self, gateways: list[GatewayProcess], history: History, number: int, seed: int
+        self,
+        gateways: list[GatewayProcess],
+        history: History,
+        number: int,
+        seed: int,
+        pace: Pace,
     ) -> None:
-        super().__init__(f"publisher {number}", gateways, seed)
+        super().__init__(f"publisher {number}", gateways, seed, pace)
         self._history = history
         self._names: Iterator[str] = (f"{number}-{index}" for index in itertools.count())
 
@@ -173,7 +185,7 @@ class Publisher(Client):
         name = next(self._names)
         headers = {}
         if self._random.random() < 0.1:
-            until_ms = int(time.time() * 1000) + self._random.randint(500, DELAY_MS_MAX)
+            until_ms = int(time.time() * 1000) + self._random.randint(500, self.pace.delay_ms_max)
             headers = {"Deliver-At": str(until_ms)}
             self._history.on_delayed(name, until_ms / 1000)
         path = f"/topics/{TOPIC}/records?key={name}"
@@ -184,16 +196,21 @@ class Publisher(Client):
 
 class Consumer(Client):
     def __init__(
-        self, gateways: list[GatewayProcess], history: History, number: int, seed: int
+        self,
+        gateways: list[GatewayProcess],
+        history: History,
+        number: int,
+        seed: int,
+        pace: Pace,
     ) -> None:
-        super().__init__(f"consumer {number}", gateways, seed)
+        super().__init__(f"consumer {number}", gateways, seed, pace)
         self._history = history
         self.is_idle = False  # It got nothing when it last asked.
         self.draws_lots = True  # Whether it releases and forgets some of what it gets.
 
     def turn(self) -> None:
         asked_s = time.time()
-        body = {"max": BATCH, "wait": 2, "lock": LOCK_S}
+        body = {"max": BATCH, "wait": 2, "lock": self.pace.lock_s}
         response = self.post(f"{QUEUE}:receive", json=body)
         if response is None:
             return
@@ -212,7 +229,7 @@ class Consumer(Client):
             self._acknowledge(done)
 
     def _release(self, delivered: Delivered) -> None:
-        delay_s = self._random.uniform(0.1, DELAY_MS_MAX / 1000)
+        delay_s = self._random.uniform(0.1, self.pace.delay_ms_max / 1000)
         sent_s = time.time()
         body = {"deliveries": [delivered.handle], "delay": delay_s}
         response = self.post(f"{QUEUE}:nack", json=body)
@@ -231,7 +248,10 @@ class Consumer(Client):
 
 
 class GatewayTrial:
-    def __init__(self, directory: Path, seed: int, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, directory: Path, seed: int, say: Callable[[str], None], pace: Pace | None = None
+    ) -> None:
+        self._pace = pace or Pace()
         self.history = History()
         self.kills: Counter[str] = Counter()
         self._directory = directory
@@ -249,7 +269,7 @@ class GatewayTrial:
             create_topic(cluster.bootstrap)
             gateways = [
                 stack.enter_context(GatewayProcess(self._directory, cluster.bootstrap))
-                for _ in range(GATEWAYS)
+                for _ in range(self._pace.gateways)
             ]
             self._run(cluster, gateways, seconds)
         return self.history.findings
@@ -259,11 +279,11 @@ class GatewayTrial:
     ) -> None:
         history = self.history
         publishers = [
-            Publisher(gateways, history, number, self._seed + number)
+            Publisher(gateways, history, number, self._seed + number, self._pace)
             for number in range(PUBLISHERS)
         ]
         consumers = [
-            Consumer(gateways, history, number, self._seed + 100 + number)
+            Consumer(gateways, history, number, self._seed + 100 + number, self._pace)
             for number in range(CONSUMERS)
         ]
         for client in (*publishers, *consumers):
@@ -303,12 +323,13 @@ class GatewayTrial:
 
     def _settle(self, consumers: list[Consumer]) -> None:
         """Until nothing comes any more: every lock and every delay has ended."""
+        pace = self._pace
         deadline_s = time.monotonic() + SETTLE_S
         quiet_s = time.monotonic()
         while time.monotonic() < deadline_s:
             if self.history.missing or not all(consumer.is_idle for consumer in consumers):
                 quiet_s = time.monotonic()
-            if time.monotonic() > quiet_s + LOCK_S + DELAY_MS_MAX / 1000:
+            if time.monotonic() > quiet_s + pace.lock_s + pace.delay_ms_max / 1000:
                 return
             if any(consumer.failure is not None for consumer in consumers):
                 return
