@@ -31,13 +31,13 @@ from ottla.storage.checkpoints import (
     LOG_START_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
     REPLICATION_CHECKPOINT,
-    read_partition_metadata,
     write_broker_epoch,
     write_clean_shutdown,
     write_offsets,
 )
 from ottla.storage.cleaner import LogCleaner
 from ottla.storage.config import LogConfig
+from ottla.storage.corrupt_logs import CorruptLogs
 from ottla.storage.directory_identity import (
     identify_directory,
     is_in_place,
@@ -53,8 +53,8 @@ from ottla.storage.filesystem import Filesystem, Lock, parent_of
 from ottla.storage.log import PartitionLog
 from ottla.storage.log_directory import LogDirectory
 from ottla.storage.partition_names import name_for_deletion, name_for_stray
+from ottla.storage.removals import Removals
 from ottla.storage.scrubber import DirectoryScrubber
-from ottla.storage.text_checkpoint import CorruptCheckpoint
 from ottla.storage.throttle import Throttle
 
 _logger = logging.getLogger(__name__)
@@ -115,9 +115,9 @@ class LogManager:
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._counts = dict.fromkeys(self._homes, 0)  # Logs in each directory.
         self._damaged: dict[PartitionLog, None] = {}  # Those that have damage, or had.
-        self._corrupt: dict[TopicPartition, CorruptLog] = {}
+        self._corrupt = CorruptLogs(filesystem, new_id)
         self._strangers: dict[TopicPartition, PartitionLog] = {}  # Without a known topic id.
-        self._removals: list[tuple[int, LogDirectory, str]] = []  # Due time and path.
+        self._removals = Removals(self._homes, filesystem, clock_ms)
         self._checkpoint_guard = threading.Lock()  # Recovery points never run ahead of a cut.
         self._stopping = threading.Event()
         self._cleaner = self._make_cleaner(values)
@@ -229,11 +229,9 @@ class LogManager:
         A log of another topic of that name is set aside. Nothing is synced: the first flush does
         that for all partitions that were made before.
         """
-        corrupt = self._corrupt.get(topic_partition)
+        corrupt = self._corrupt.find(topic_partition, topic_id)
         if corrupt is not None:
-            if self._topic_id_of(corrupt) in (topic_id, None):
-                raise ApiError(ErrorCode.kafka_storage_error, str(corrupt))
-            self.set_corrupt_aside(topic_partition)
+            raise ApiError(ErrorCode.kafka_storage_error, str(corrupt))
         existing = self._logs.get(topic_partition)
         if existing is not None:
             if existing.topic_id == topic_id:
@@ -251,7 +249,7 @@ class LogManager:
 
     def delete(self, topic_partition: TopicPartition) -> None:
         """Take a log out of use at once; its files go after file.delete.delay.ms."""
-        corrupt = self._corrupt.pop(topic_partition, None)
+        corrupt = self._corrupt.take_deletable(topic_partition)
         if corrupt is not None:
             self._delete_corrupt(topic_partition, corrupt)
         log = self._logs.get(topic_partition)
@@ -293,16 +291,8 @@ class LogManager:
         self._counts[log.home] -= 1
 
     def set_corrupt_aside(self, topic_partition: TopicPartition) -> None:
-        """Make room for a new copy of a log that is not served, from the leader or a backup.
-
-        The damaged files stay, under a name that ends in `-stray`, until someone removes them.
-        """
-        corrupt = self._corrupt.pop(topic_partition, None)
-        if corrupt is not None:
-            name = name_for_stray(topic_partition, self._new_id())
-            path = f"{parent_of(corrupt.directory)}/{name}"
-            self._filesystem.rename(corrupt.directory, path)
-            _logger.warning("%s is damaged, and is set aside as %s", corrupt.directory, path)
+        """Make room for a new copy of a log that is not served, from the leader or a backup."""
+        self._corrupt.set_aside(topic_partition)
 
     @property
     def damaged(self) -> list[PartitionLog]:
@@ -316,7 +306,7 @@ class LogManager:
     @property
     def corrupt(self) -> Mapping[TopicPartition, CorruptLog]:
         """The logs that are not served because their bytes are damaged."""
-        return self._corrupt
+        return self._corrupt.all
 
     def flush(self) -> None:
         """Sync every log that has something to sync."""
@@ -361,14 +351,7 @@ class LogManager:
 
     def remove_discarded(self) -> None:
         """Remove the files of deleted logs and segments whose delay is over."""
-        now_ms = self._clock_ms()
-        for home in self._homes:
-            while home.discarded:
-                path, delay_ms = home.discarded.popleft()
-                self._removals.append((now_ms + delay_ms, home, path))
-        due = [removal for removal in self._removals if removal[0] <= now_ms]
-        self._removals = [removal for removal in self._removals if removal[0] > now_ms]
-        for _, home, path in due:
+        for home, path in self._removals.take_due():
             if home.failure is None:
                 self._attempt(home, partial(self._remove, path))
 
@@ -482,7 +465,7 @@ class LogManager:
         with self._new_threads(self._threads_count, "load-logs") as threads:
             logs, corrupt, broker_epoch = loader.load(threads)
         self._previous_epochs.add(broker_epoch)
-        self._corrupt |= corrupt
+        self._corrupt.add(corrupt)
         self._scrubbers[home].load()
         for log in logs:
             if log.topic_id is None:
@@ -517,21 +500,11 @@ class LogManager:
             raise home.fail(error) from error
 
     def _delete_corrupt(self, topic_partition: TopicPartition, corrupt: CorruptLog) -> None:
-        if self._topic_id_of(corrupt) is None:  # Perhaps it is another topic's.
-            self._corrupt[topic_partition] = corrupt
-            self.set_corrupt_aside(topic_partition)
-            return
         directory = parent_of(corrupt.path)
         home = next(home for home in self._homes if home.path == parent_of(directory))
         path = self._path_for_deletion(home, topic_partition)
         self._attempt(home, lambda _: self._filesystem.rename(directory, path))
         home.discard([path], 0)
-
-    def _topic_id_of(self, corrupt: CorruptLog) -> UUID | None:
-        try:
-            return read_partition_metadata(self._filesystem, corrupt.directory)
-        except CorruptCheckpoint:
-            return None
 
     def _path_for_deletion(self, home: LogDirectory, topic_partition: TopicPartition) -> str:
         return f"{home.path}/{name_for_deletion(topic_partition, self._new_id())}"
@@ -605,7 +578,4 @@ class LogManager:
         write_offsets(self._filesystem, path, offsets)
 
     def _remove(self, path: str, _home: LogDirectory) -> None:
-        if path.endswith("-delete"):
-            self._filesystem.remove_tree(path)
-        elif self._filesystem.exists(path):
-            self._filesystem.remove(path)
+        self._removals.remove(path)

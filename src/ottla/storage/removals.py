@@ -1,0 +1,34 @@
+"""Files of deleted logs and segments, which stay for a while: somebody may still read them."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from ottla.storage.filesystem import Filesystem
+from ottla.storage.log_directory import LogDirectory
+from ottla.storage.partition_names import is_deleted
+
+
+class Removals:
+    def __init__(
+        self, homes: Sequence[LogDirectory], filesystem: Filesystem, clock_ms: Callable[[], int]
+    ) -> None:
+        self._homes = homes
+        self._filesystem = filesystem
+        self._clock_ms = clock_ms
+        self._waiting: list[tuple[int, LogDirectory, str]] = []  # Due time and path.
+
+    def take_due(self) -> Iterator[tuple[LogDirectory, str]]:
+        """What was discarded, and whose delay is over."""
+        now_ms = self._clock_ms()
+        for home in self._homes:
+            while home.discarded:
+                path, delay_ms = home.discarded.popleft()
+                self._waiting.append((now_ms + delay_ms, home, path))
+        due = [removal for removal in self._waiting if removal[0] <= now_ms]
+        self._waiting = [removal for removal in self._waiting if removal[0] > now_ms]
+        return ((home, path) for _, home, path in due)
+
+    def remove(self, path: str) -> None:
+        if is_deleted(path.rpartition("/")[2]):
+            self._filesystem.remove_tree(path)
+        elif self._filesystem.exists(path):
+            self._filesystem.remove(path)

@@ -1,0 +1,50 @@
+"""A log manager over a disk, for tests of what it keeps through stops and crashes."""
+
+from uuid import UUID
+
+from ottla.protocol.config import ConfigValues
+from ottla.protocol.topics import TopicPartition
+from ottla.storage.config import LogConfig
+from ottla.storage.faulty_filesystem import FaultyFilesystem
+from ottla.storage.manager import LogManager
+
+from .batches import NOW_MS
+
+TOPIC_ID = UUID(int=7)
+OTHER_ID = UUID(int=8)
+ORDERS = TopicPartition("orders", 0)
+CONFIG = LogConfig(segment_bytes=300, file_delete_delay_ms=1000)
+
+
+class Broker:
+    """A log manager over a disk, which can be stopped, crashed and started again."""
+
+    def __init__(self, *directories, filesystem=None, node_id=1):
+        self.filesystem = filesystem or FaultyFilesystem()
+        self.directories = directories or ("/data",)
+        self.node_id = node_id
+        self.now_ms = NOW_MS
+        self.failures = []
+        self.start()
+
+    def start(self, cluster_id=None):
+        self.logs = LogManager(
+            self.directories,
+            self.filesystem,
+            lambda: self.now_ms,
+            broker=ConfigValues({"num.recovery.threads.per.data.dir": 1}),
+            config_of_topic=lambda _: CONFIG,
+            on_failure=self.failures.append,
+        )
+        self.logs.start(self.node_id, cluster_id)
+
+    def restart(self):
+        self.logs.stop()
+        self.start()
+
+    def crash(self):
+        self.filesystem.crash()
+        self.start()
+
+    def create(self, topic_partition=ORDERS, topic_id=TOPIC_ID):
+        return self.logs.create(topic_partition, topic_id, CONFIG)
