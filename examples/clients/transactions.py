@@ -1,0 +1,44 @@
+"""Read, process and write, all or nothing: each order is summed once, although some tries fail."""
+
+import random
+
+from ottla.client import Consumer, ConsumerConfig, OffsetResetPolicy, Producer
+from ottla.client.serializers import from_json
+
+ORDERS, SUMS = "amounts", "sums"
+COUNT = 60
+READING = ConsumerConfig(
+    group_id="summing",
+    auto_offset_reset=OffsetResetPolicy.EARLIEST,
+    enable_auto_commit=False,
+    max_poll_records=10,
+    value_deserializer=from_json,
+)
+
+with Producer() as producer:
+    for number in range(COUNT):
+        producer.send(ORDERS, number)
+
+chance = random.Random(7)
+summed, failures = 0, 0
+with Consumer(READING) as consumer, Producer(transactional_id="summing-1") as producer:
+    consumer.subscribe(ORDERS)
+    while summed < COUNT:
+        amounts = [message.value for message in consumer.poll()]
+        if not amounts:
+            continue
+        try:
+            with producer.transaction(consumer):
+                producer.send(SUMS, sum(amounts))
+                if chance.random() < 0.3:
+                    raise ConnectionError("something else has failed")
+        except ConnectionError:
+            failures += 1  # Nothing was written, and the same orders are read again.
+        else:
+            summed += len(amounts)
+
+with Consumer(value_deserializer=from_json).assign({(SUMS, 0): 0}) as consumer:
+    total = 0
+    while total < sum(range(COUNT)):
+        total += sum(message.value for message in consumer.poll())
+print(f"the sums add up to {total}, as the orders do: {sum(range(COUNT))}")
