@@ -38,7 +38,7 @@ def main(
     Parameters
     ----------
     suites
-        What to measure: broker, coordinators, cluster; all by default.
+        What to measure: broker, coordinators, cluster, client; all by default.
     quick
         One short round of the essential rows, in a few minutes.
     only

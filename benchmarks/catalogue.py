@@ -6,6 +6,7 @@ A suite is run and written as a whole: its figures are of one day, on one machin
 from collections.abc import Callable
 
 from benchmarks.bench import Bench
+from benchmarks.scenarios.client import facade, fixture
 from benchmarks.scenarios.cluster_failover import cluster_failover, cluster_partitions
 from benchmarks.scenarios.cluster_produce import cluster_produce
 from benchmarks.scenarios.cluster_start import cluster_start
@@ -59,5 +60,9 @@ SUITES: dict[str, dict[str, Scenario]] = {
         "gateway-publish": gateway_publish,
         "gateway-queues": gateway_queues,
         "gateway-push": gateway_push,
+    },
+    "client": {
+        "facade": facade,
+        "fixture": fixture,
     },
 }

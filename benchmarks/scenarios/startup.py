@@ -29,13 +29,13 @@ FIRST_RECORD = Row(
 
 def startup(bench: Bench) -> None:
     for peer in bench.peers:  # The first start reads the program from disk; it does not count.
-        _first_record_seconds(bench, peer)
+        first_record_seconds(bench, peer)
     for peer in bench.in_turn(bench.effort.rounds):
-        bench.results.record(FIRST_RECORD, peer.name, _first_record_seconds(bench, peer))
+        bench.results.record(FIRST_RECORD, peer.name, first_record_seconds(bench, peer))
     bench.say(f"start: {FIRST_RECORD.label}")
 
 
-def _first_record_seconds(bench: Bench, peer: Peer) -> float:
+def first_record_seconds(bench: Bench, peer: Peer) -> float:
     directory = bench.new_directory(peer)
     directory.mkdir()
     peer.format(directory, 0)
