@@ -14,10 +14,12 @@ from cyclopts import Parameter
 
 from ottla.cli.errors import CommandError, ExitCode, UsageError
 from ottla.cli.reach import Address, ask
+from ottla.client.profiles import Profile, ProfileError, current_profile
 
 T = TypeVar("T")
 
 DEFAULT_PORT = 9092
+DEFAULT_SERVER = f"localhost:{DEFAULT_PORT}"
 TIMEOUT_S = 10.0  # For what a broker that answers is asked to do.
 LOOK_AFTER_S = 2.0  # Then it is time to see whether all nodes answer.
 MOVING_RETRY_S = 0.1
@@ -61,9 +63,11 @@ class Connection:
         Parameter(
             name=("--bootstrap-server", "-b"),
             env_var="OTTLA_BOOTSTRAP_SERVER",
-            help="Broker to connect to first, as HOST:PORT; more than one separated by commas.",
+            help="Broker to connect to first, as HOST:PORT; more than one separated by commas. "
+            f"[default: that of the profile in use, or {DEFAULT_SERVER}]",
+            show_default=False,
         ),
-    ] = f"localhost:{DEFAULT_PORT}"
+    ] = ""
     connect_timeout: Annotated[
         float,
         Parameter(
@@ -73,10 +77,19 @@ class Connection:
         ),
     ] = 4.0
 
+    def __post_init__(self) -> None:
+        """Where nothing is said, the profile in use says it. One that cannot be read is reported by
+        `ottla profile list`, not by commands that may not need it."""
+        if not self.bootstrap_server:
+            server = str(_profile().get("bootstrap.servers", DEFAULT_SERVER))
+            object.__setattr__(self, "bootstrap_server", server)
+
     def client_config(self, **more: object) -> dict[str, Any]:
         """The configuration of a librdkafka client, once a broker has answered."""
         self.reach()
+        profile = _profile()
         return {
+            **(profile if profile.get("bootstrap.servers") == self.bootstrap_server else {}),
             "bootstrap.servers": self.bootstrap_server,
             "client.id": "ottla-cli",
             "log_level": 0,
@@ -209,6 +222,13 @@ class Connection:
             return future.result(TIMEOUT_S * 2)
         except TimeoutError:
             raise self.silent("it takes too long") from None
+
+
+def _profile() -> Profile:
+    try:
+        return current_profile()
+    except ProfileError:
+        return {}
 
 
 @contextlib.contextmanager

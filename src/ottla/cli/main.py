@@ -63,6 +63,13 @@ _command(
 _command(features, "ottla.cli.features.upgrade:upgrade", help="Raise features to a new level.")
 app.command(features)
 
+profile = _group("profile", "Give clusters names, and choose the one to talk to.")
+_command(profile, "ottla.cli.profiles.add:add", help="Give a cluster a name.")
+_command(profile, "ottla.cli.profiles.use:use", help="Choose the cluster to talk to.")
+_command(profile, "ottla.cli.profiles.list:list_profiles", name="list", help="List the profiles.")
+_command(profile, "ottla.cli.profiles.remove:remove", help="Forget a profile.")
+app.command(profile)
+
 node = _group("node", "List, drain, undrain and remove the nodes of a cluster.")
 _command(
     node, "ottla.cli.nodes.list:list_nodes", name="list", help="List the nodes of the cluster."

@@ -38,7 +38,12 @@ from ottla.transactions.config import BROKER_KEYS as TRANSACTION_KEYS
 
 ENVIRONMENT_PREFIX = "OTTLA_"
 # Read by the command line and the tests, not by the broker.
-ENVIRONMENT_RESERVED = ("OTTLA_BOOTSTRAP_SERVER", "OTTLA_CONNECT_TIMEOUT", "OTTLA_TEST_")
+ENVIRONMENT_RESERVED = (
+    "OTTLA_BOOTSTRAP_SERVER",
+    "OTTLA_CONNECT_TIMEOUT",
+    "OTTLA_PROFILE",
+    "OTTLA_TEST_",
+)
 
 NODE_ID = ConfigKey(
     "node.id",

@@ -1,0 +1,1 @@
+"""`ottla profile`, one file per command."""

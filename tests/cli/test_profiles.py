@@ -1,0 +1,65 @@
+"""`ottla profile`, and what the other commands and clients make of it."""
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ottla.testing import EmbeddedBroker
+
+
+class Shell:
+    """Commands of a user with a new home."""
+
+    def __init__(self, home: Path) -> None:
+        self.file = home / "ottla" / "profiles.json"
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("OTTLA_")}
+        self._environment = {**kept, "XDG_CONFIG_HOME": str(home)}
+
+    def run(self, *words: str, code: int = 0, **variables: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "ottla", *words],
+            env={**self._environment, **variables},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == code, done.stderr
+        return done.stdout + done.stderr
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell(tmp_path)
+
+
+def test_names_for_clusters(shell: Shell) -> None:
+    assert shell.run("profile", "list") == "PROFILE  BOOTSTRAP SERVER  CURRENT\n"
+    secret = ("--set", "sasl.password=secret")
+    assert "added profile staging" in shell.run("profile", "add", "staging", "-b", "one:1", *secret)
+    shell.run("profile", "add", "production", "-b", "two:2")
+    assert stat.S_IMODE(shell.file.stat().st_mode) == 0o600
+    listed = shell.run("profile", "list")
+    assert [line.split() for line in listed.splitlines()[1:]] == [
+        ["production", "two:2"],
+        ["staging", "one:1", "yes"],
+    ]
+    assert "secret" not in listed
+    assert "using profile production" in shell.run("profile", "use", "production")
+    assert "no broker at two:2" in shell.run("topics", "list", code=3)
+    assert "no broker at one:1" in shell.run("topics", "list", code=3, OTTLA_PROFILE="staging")
+    assert "no profile missing" in shell.run("profile", "use", "missing", code=1)
+    assert "removed profile production" in shell.run("profile", "remove", "production")
+    assert "no broker at localhost:9" in shell.run("topics", "list", "-b", "localhost:9", code=3)
+    shell.file.write_text("{")
+    assert "cannot read the profiles" in shell.run("profile", "list", code=1)
+
+
+def test_commands_talk_to_the_profile_in_use(shell: Shell) -> None:
+    with EmbeddedBroker() as broker:
+        broker.topic("orders")
+        shell.run("profile", "add", "here", "--bootstrap-server", broker.bootstrap_servers)
+        assert "orders" in shell.run("topics", "list")
