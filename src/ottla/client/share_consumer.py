@@ -5,9 +5,10 @@ import contextlib
 import logging
 import signal
 import threading
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import confluent_kafka
 from confluent_kafka import AcknowledgeType, KafkaError, KafkaException
@@ -16,9 +17,14 @@ from ottla.client.config import ShareConsumerConfig
 from ottla.client.consumer import deserializer_of, message_type
 from ottla.client.messages import Message
 
+if TYPE_CHECKING:
+    from ottla.client.share_deliveries import ShareDeliveries
+
 logger = logging.getLogger(__name__)
 
 POLL_S = 1.0
+RENEW_INTERVAL_S = 5.0
+RENEWED_LOCK_S = 30.0
 
 
 class ShareMessage(Message):
@@ -30,9 +36,9 @@ class ShareMessage(Message):
         """It is done, and nobody gets it again."""
         self._consumer.ack(self)
 
-    def nack(self) -> None:
-        """Somebody is to try again."""
-        self._consumer.nack(self)
+    def nack(self, delay: float | None = None) -> None:
+        """Somebody is to try again; not before `delay` seconds have passed."""
+        self._consumer.nack(self, delay)
 
     def reject(self) -> None:
         """Nobody can do it: it goes to the dead letters, if the group has any."""
@@ -49,7 +55,12 @@ class ShareConsumer:
         if config is not None and settings:
             raise TypeError("give a ShareConsumerConfig or its fields, not both")
         self.config = config or ShareConsumerConfig(**settings)
-        self.raw = confluent_kafka.ShareConsumer(self.config.settings())
+        settings = self.config.settings()
+        settings["client.id"] = f"{settings['client.id']}-{uuid.uuid4()}"
+        self._settings = settings
+        self._deliveries: ShareDeliveries | None = None  # From the first use on.
+        self._renews = True  # Until the broker turns out not to.
+        self.raw = confluent_kafka.ShareConsumer(settings)
         self._deserialize = deserializer_of(self.config.value_deserializer)
         self._message_type = message_type(self.config.key_deserializer, ShareMessage)
         self._topics: list[str] = []
@@ -90,8 +101,14 @@ class ShareConsumer:
     def ack(self, message: ShareMessage) -> None:
         self._acknowledge(message, AcknowledgeType.ACCEPT)
 
-    def nack(self, message: ShareMessage) -> None:
+    def nack(self, message: ShareMessage, delay: float | None = None) -> None:
+        """`delay`, in seconds, is for brokers of Ottla; it returns when the broker has it."""
+        if delay is not None:
+            self.commit()  # The broker refuses what is told together with something wrong.
+            self._own_deliveries().release(message, delay)
         self._acknowledge(message, AcknowledgeType.RELEASE)
+        if delay is not None:
+            self.raw.commit_sync()  # Done already, which the broker says.
 
     def reject(self, message: ShareMessage) -> None:
         self._acknowledge(message, AcknowledgeType.REJECT)
@@ -108,6 +125,8 @@ class ShareConsumer:
             self._closed = True
             self._release_held()
             self.raw.close()
+            if self._deliveries is not None:
+                self._deliveries.close()
 
     def run(
         self,
@@ -120,7 +139,8 @@ class ShareConsumer:
 
         What it returns from is acknowledged; what it raises at is released, and handed out again as
         often as the group allows. There are `concurrency` handlers at a time, each in a thread,
-        however many partitions there are. Those at work when it is to stop finish their message.
+        however many partitions there are; Ottla's brokers hold their messages for as long as they
+        take. Those at work when it is to stop finish their message.
         """
         stop = stop or threading.Event()
         with (
@@ -148,11 +168,32 @@ class ShareConsumer:
 
         running = {workers.submit(handle, message): message for message in messages}
         while running:
-            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            done, _ = wait(running, RENEW_INTERVAL_S, return_when=FIRST_COMPLETED)
+            if not done:
+                self._renew(list(running.values()))
             for future in done:
                 message, error = running.pop(future), future.exception()
                 if error is not None or future.result():
                     self.on_handled(message, error)
+
+    def _renew(self, messages: Sequence[ShareMessage]) -> None:
+        """Nobody else gets them while their handlers run, or wait for a thread."""
+        from ottla.client.wire.errors import WireError
+
+        if not self._renews:
+            return
+        try:
+            self._own_deliveries().renew(messages, RENEWED_LOCK_S)
+        except (WireError, LookupError) as error:
+            self._renews = False
+            logger.warning("locks are not renewed while handlers run: %s", error)
+
+    def _own_deliveries(self) -> "ShareDeliveries":
+        if self._deliveries is None:
+            from ottla.client.share_deliveries import ShareDeliveries
+
+            self._deliveries = ShareDeliveries(self._settings, self.config.group_id)
+        return self._deliveries
 
     def on_handled(self, message: ShareMessage, error: BaseException | None) -> None:
         """Acknowledge it, or release it if the handler has failed."""

@@ -1,11 +1,12 @@
 import os
 import signal
 import threading
+import time
 from typing import Any
 
 import pytest
 
-from ottla.client import Admin, Producer, ShareConsumer
+from ottla.client import Admin, Producer, ShareConsumer, share_consumer
 from ottla.client.serializers import from_json, from_text
 from ottla.testing import EmbeddedBroker
 
@@ -95,3 +96,45 @@ def test_a_signal_lets_workers_finish(servers: str, queue: str) -> None:
     assert signal.getsignal(signal.SIGTERM) is before
     with consumer_of(servers, queue) as consumer:
         assert next(iter(consumer)).value == 1
+
+
+def test_a_message_comes_again_after_a_delay(servers: str, queue: str) -> None:
+    fill(servers, queue, 2)
+    seen: list[tuple[int, int, float]] = []
+    with consumer_of(servers, queue) as consumer:
+        for message in consumer:
+            seen.append((message.value, message.delivery_count, time.monotonic()))
+            if message.value == 0 and message.delivery_count == 1:
+                message.nack(delay=2.0)
+            else:
+                message.ack()
+            if len(seen) == 3:
+                break
+    assert [entry[:2] for entry in seen] == [(0, 1), (1, 1), (0, 2)]
+    assert seen[2][2] - seen[0][2] >= 2.0
+
+
+def test_locks_are_renewed_while_a_handler_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(share_consumer, "RENEW_INTERVAL_S", 0.3)
+    limits = {
+        "group.share.record.lock.duration.ms": 2000,
+        "group.share.min.record.lock.duration.ms": 1000,
+    }
+    stop = threading.Event()
+    seen: list[int] = []
+
+    def handle(message: Any) -> None:
+        seen.append(message.delivery_count)
+        time.sleep(5.0)  # More than two locks.
+        stop.set()
+
+    with EmbeddedBroker(config=limits) as broker:
+        topic, servers = broker.topic("tasks"), broker.bootstrap_servers
+        earliest = {"share.auto.offset.reset": "earliest"}
+        Admin(bootstrap_servers=servers).set_configs(earliest, group=topic)
+        fill(servers, topic, 1)
+        consumer_of(servers, topic).run(handle, stop=stop)
+        Admin(bootstrap_servers=servers).end_offsets(topic)
+        with consumer_of(servers, topic) as other:
+            assert other.poll(3.0) == []
+    assert seen == [1]

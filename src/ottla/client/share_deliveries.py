@@ -1,0 +1,127 @@
+"""What Ottla's brokers do with deliveries of a share group, and librdkafka cannot ask for: release
+one for a later time, and hold one for longer.
+
+It talks to the brokers beside the consumer. The broker knows a delivery by the member that has it,
+which librdkafka does not tell; it is found in the group by its client id, which nobody else has.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from kio.schema.share_group_describe.v1.request import ShareGroupDescribeRequest
+from kio.schema.types import GroupId
+from kio.static.primitive import i8, i16, i32, i64
+
+from ottla.client.messages import Message
+from ottla.client.wire.cluster import Cluster, CoordinatorType, TopicPartition, expect_one
+from ottla.client.wire.errors import validate_answer
+from ottla.client.wire.security import Sasl, Security, Tls
+from ottla.protocol.messages.delivery_acknowledge import (
+    AcknowledgedGroup,
+    AcknowledgedPartition,
+    AcknowledgedTopic,
+    Delivery,
+    DeliveryAcknowledgeRequest,
+    DeliveryAcknowledgeType,
+)
+
+
+class ShareDeliveries:
+    """Of one consumer, and used by its thread. Errors are those of the wire client (`WireError`)."""
+
+    def __init__(self, settings: Mapping[str, Any], group_id: str) -> None:
+        """`settings` are those of the consumer, for librdkafka."""
+        self._group_id = group_id
+        self._client_id = settings["client.id"]
+        self._cluster = Cluster(settings["bootstrap.servers"], security=_security(settings))
+        self._holder = ""
+
+    def release(self, message: Message, delay_s: float) -> None:
+        """It is not handed out again before so many seconds."""
+        self._send([message], DeliveryAcknowledgeType.RELEASE, delay_ms=round(delay_s * 1000))
+
+    def renew(self, messages: Iterable[Message], lock_s: float) -> None:
+        """The consumer has them for so many seconds from now."""
+        self._send(messages, DeliveryAcknowledgeType.RENEW, lock_ms=round(lock_s * 1000))
+
+    def close(self) -> None:
+        self._cluster.close()
+
+    def _send(
+        self,
+        messages: Iterable[Message],
+        kind: DeliveryAcknowledgeType,
+        *,
+        delay_ms: int = 0,
+        lock_ms: int = 0,
+    ) -> None:
+        by_place: dict[TopicPartition, list[Delivery]] = {}
+        for message in messages:
+            delivery = Delivery(
+                first_offset=i64(message.offset),
+                last_offset=i64(message.offset),
+                holder=self._find_holder(),
+                delivery_count=i16(message.delivery_count),
+                type=i8(kind),
+                delay_ms=i64(delay_ms),
+                lock_ms=i64(lock_ms),
+            )
+            place = TopicPartition(message.topic, message.partition)
+            by_place.setdefault(place, []).append(delivery)
+        for place, deliveries in by_place.items():
+            self._cluster.retry(partial(self._tell, place, deliveries))
+
+    def _tell(self, place: TopicPartition, deliveries: list[Delivery]) -> None:
+        partition = AcknowledgedPartition(
+            partition_index=i32(place.partition), deliveries=tuple(deliveries)
+        )
+        topic = AcknowledgedTopic(
+            topic_id=self._cluster.topic(place.topic).id, partitions=(partition,)
+        )
+        group = AcknowledgedGroup(group_id=GroupId(self._group_id), topics=(topic,))
+        response = self._cluster.leader(place).call(DeliveryAcknowledgeRequest(groups=(group,)))
+        answer = expect_one(expect_one(expect_one(response.groups).topics).partitions)
+        validate_answer(answer.error_code, f"deliveries of {place}")
+        for result in answer.deliveries:
+            validate_answer(result.error_code, f"a delivery of {place}")
+
+    def _find_holder(self) -> str:
+        if not self._holder:
+            self._holder = self._cluster.retry(self._ask_holder)
+        return self._holder
+
+    def _ask_holder(self) -> str:
+        request = ShareGroupDescribeRequest(
+            group_ids=(GroupId(self._group_id),), include_authorized_operations=False
+        )
+        coordinator = self._cluster.coordinator(CoordinatorType.GROUP, self._group_id)
+        group = expect_one(coordinator.call(request).groups)
+        validate_answer(group.error_code, f"group {self._group_id}")
+        for member in group.members:
+            if member.client_id == self._client_id:
+                return str(member.member_id)
+        raise LookupError(f"the consumer is no member of group {self._group_id} any more")
+
+
+def _security(settings: Mapping[str, Any]) -> Security:
+    protocol = str(settings.get("security.protocol", "PLAINTEXT")).upper()
+    tls = sasl = None
+    if protocol.endswith("SSL"):
+        tls = Tls(
+            authorities=_content(settings.get("ssl.ca.location")),
+            certificates=_content(settings.get("ssl.certificate.location")),
+            key=_content(settings.get("ssl.key.location")),
+        )
+    if protocol.startswith("SASL"):
+        sasl = Sasl(
+            str(settings.get("sasl.mechanism", "PLAIN")),
+            str(settings.get("sasl.username", "")),
+            str(settings.get("sasl.password", "")),
+        )
+    return Security(tls, sasl)
+
+
+def _content(path: str | None) -> str | None:
+    return None if not path else Path(path).read_text(encoding="utf-8")
