@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from tests.broker_process import REPOSITORY
+from tests.fork_server import REPOSITORY
 
 from ottla.testing import EmbeddedBroker
 

@@ -29,7 +29,7 @@ from ottla.protocol.messages.delivery_acknowledge import (
 
 
 class ShareDeliveries:
-    """Of one consumer, and used by its thread. Errors are those of the wire client (`WireError`)."""
+    """Of one consumer, and used by its thread alone. Errors are those of the wire client."""
 
     def __init__(self, settings: Mapping[str, Any], group_id: str) -> None:
         """`settings` are those of the consumer, for librdkafka."""
