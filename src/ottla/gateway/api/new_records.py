@@ -49,6 +49,8 @@ def record_of(request: Request, value: bytes | None) -> NewRecord:
 
 def record_of_json(shown: Any) -> NewRecord:
     """One of a batch or stream; Invalid, also for what no record has."""
+    if type(shown) is dict and len(shown) == 1 and type(shown.get("value")) is str:
+        return NewRecord(utf8(shown["value"]))  # The most common one, for little.
     try:
         record = record_from_json(shown)
     except ValueError as error:
@@ -82,7 +84,7 @@ def with_headers(record: NewRecord, more: Headers) -> NewRecord:
 def common_headers(request: Request) -> Headers:
     """Which every record of a request gets: its trace, and when it may be delivered."""
     headers: list[tuple[str, bytes | None]] = [
-        (name.decode(), value) for name, value in request.headers.raw if name in _TRACE
+        (name.decode(), value) for name, value in request.scope["headers"] if name in _TRACE
     ]
     deliver_at_ms = _deliver_at_ms(request)
     if deliver_at_ms is not None:
@@ -92,9 +94,8 @@ def common_headers(request: Request) -> Headers:
 
 async def validate_delay(request: Request, services: Services, topic: str) -> None:
     """Refuse a delay that the brokers would not keep."""
-    for name in ("deliver-after", "deliver-at"):
-        if name in request.headers or name in request.query_params:
-            await services.delays.validate(topic)
+    if text(request, "deliver-after") is not None or text(request, "deliver-at") is not None:
+        await services.delays.validate(topic)
 
 
 def acks_of(request: Request) -> Acks:
@@ -122,20 +123,21 @@ def _key(request: Request) -> bytes | None:
 
 def _own_headers(request: Request) -> Headers:
     headers: list[tuple[str, bytes | None]] = []
-    for item in request.query_params.getlist("header"):
+    by_query = request.query_params.getlist("header") if request.scope["query_string"] else ()
+    for item in by_query:
         name, colon, value = item.partition(":")
         if not colon or not name:
             raise Invalid("a header by query is header=name:value")
         headers.append((name, utf8(value)))
-    for raw_name, raw_value in request.headers.raw:
+    for raw_name, raw_value in request.scope["headers"]:
         if raw_name.startswith(_HEADER_PREFIX) and len(raw_name) > len(_HEADER_PREFIX):
             headers.append((raw_name[len(_HEADER_PREFIX) :].decode("latin-1"), raw_value))
     return tuple(headers)
 
 
 def _deliver_at_ms(request: Request) -> int | None:
-    after = request.query_params.get("deliver-after", request.headers.get("deliver-after"))
-    at = request.query_params.get("deliver-at", request.headers.get("deliver-at"))
+    after = text(request, "deliver-after")
+    at = text(request, "deliver-at")
     if after is not None and at is not None:
         raise Invalid("say deliver-after or deliver-at, not both")
     if after is not None:

@@ -10,6 +10,8 @@ from ottla.gateway.core.errors import Invalid
 STREAMS: Final = "ottla.streams"
 
 _NUMBER_DIGITS_MAX: Final = 19
+_PARAMETERS: Final = "ottla.parameters"
+_PREFIX: Final = b"ottla-"
 
 
 def read_stream(request: Request) -> None:
@@ -39,9 +41,24 @@ async def read_object(
 
 
 def text(request: Request, name: str) -> str | None:
-    """By query (`name`) or by header (`Ottla-Name`)."""
-    value = request.query_params.get(name)
-    return value if value is not None else request.headers.get(f"ottla-{name}")
+    """By query (`name`) or by header (`Ottla-Name`, but `Deliver-At` and `Deliver-After`)."""
+    found = request.scope.get(_PARAMETERS)
+    if found is None:
+        found = request.scope[_PARAMETERS] = _parameters(request)
+    value: str | None = found.get(name)
+    return value
+
+
+def _parameters(request: Request) -> dict[str, str]:
+    """Looked up once for each request: one header after the other costs more than to publish."""
+    found = {
+        name.removeprefix(_PREFIX).decode("latin-1"): value.decode("latin-1")
+        for name, value in request.scope["headers"]
+        if name.startswith((_PREFIX, b"deliver-"))
+    }
+    if request.scope["query_string"]:
+        found |= request.query_params
+    return found
 
 
 def number(request: Request, name: str, *, maximum: int, minimum: int = 0) -> int | None:

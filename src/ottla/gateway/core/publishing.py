@@ -8,7 +8,8 @@ thread that competes for the interpreter.
 import asyncio
 import contextlib
 import enum
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -25,7 +26,7 @@ DELIVER_AT: Final = "ottla-deliver-at"  # Milliseconds since 1970, ASCII decimal
 
 _ANY_PARTITION: Final = -1
 _POLL_S: Final = 0.001
-_LINGER_MS: Final = 1
+_LINGER_MS: Final = 4
 _CREATION_TRIES: Final = 6
 _CREATION_PAUSE_S: Final = 0.25
 _FULL_PAUSE_S: Final = 0.005
@@ -41,6 +42,10 @@ class Published(NamedTuple):
     partition: int
     offset: int | None  # None without acknowledgement.
     timestamp_ms: int
+
+
+Report = Callable[[Published | KafkaException], None]
+_NOT_YET: Final = Exception("no report yet")
 
 
 class Publisher:
@@ -71,8 +76,21 @@ class Publisher:
     def publish(
         self, topic: str, record: NewRecord, acks: Acks = Acks.ALL
     ) -> "asyncio.Future[Published]":
-        """Its report; fails with KafkaException or BrokerError. TooBusy if the queue is full."""
+        """Its report; fails with KafkaException. TooBusy if the queue is full."""
         future: asyncio.Future[Published] = self._loop.create_future()
+
+        def report(outcome: Published | KafkaException) -> None:
+            if future.done():  # Nobody waits any more.
+                return
+            if isinstance(outcome, Published):
+                future.set_result(outcome)
+            else:
+                future.set_exception(outcome)
+
+        self._produce(topic, record, acks, report)
+        return future
+
+    def _produce(self, topic: str, record: NewRecord, acks: Acks, report: Report) -> None:
         value, key, partition, headers, timestamp_ms = record
         options: dict[str, Any] = {}
         if headers:
@@ -86,7 +104,7 @@ class Publisher:
                 value,
                 key,
                 _ANY_PARTITION if partition is None else partition,
-                _Report(self, future),
+                _Delivery(self, report),
                 **options,
             )
         except BufferError:
@@ -95,22 +113,30 @@ class Publisher:
         if self._quiet.is_set():
             self._quiet.clear()
             self._loop.call_later(_POLL_S, self._collect)
-        return future
 
     async def publish_all(
         self, topic: str, records: Sequence[NewRecord], acks: Acks = Acks.ALL
     ) -> list[Published | Exception]:
         """One outcome for each; those that the queue has no room for are TooBusy."""
-        sent: list[asyncio.Future[Published] | Exception] = []
-        for record in records:
+        outcomes: list[Published | Exception] = [_NOT_YET] * len(records)
+        missing = len(records)
+        all_there: asyncio.Future[None] = self._loop.create_future()
+
+        def report(index: int, outcome: Published | Exception) -> None:
+            nonlocal missing
+            outcomes[index] = outcome
+            missing -= 1
+            if not missing and not all_there.done():
+                all_there.set_result(None)
+
+        for index, record in enumerate(records):
             try:
-                sent.append(self.publish(topic, record, acks))
+                self._produce(topic, record, acks, partial(report, index))
             except (TooBusy, KafkaException) as error:
-                sent.append(error)
-        futures = [each for each in sent if isinstance(each, asyncio.Future)]
-        if futures:
-            await asyncio.wait(futures)
-        return [each if isinstance(each, Exception) else _outcome(each) for each in sent]
+                report(index, error)
+        if records:
+            await all_there
+        return outcomes
 
     async def publish_patiently(
         self, topic: str, record: NewRecord, acks: Acks = Acks.ALL
@@ -160,40 +186,24 @@ class Publisher:
         return producer
 
 
-class _Report:
+class _Delivery:
     """What librdkafka calls with the fate of one record, from `poll`, in the loop's thread."""
 
-    __slots__ = ("_future", "_publisher")
+    __slots__ = ("_publisher", "_report")
 
-    def __init__(self, publisher: Publisher, future: "asyncio.Future[Published]") -> None:
+    def __init__(self, publisher: Publisher, report: Report) -> None:
         self._publisher = publisher
-        self._future = future
+        self._report = report
 
     def __call__(self, error: KafkaError | None, message: Message) -> None:
         self._publisher.reported()
-        future = self._future
-        if future.done():  # Nobody waits any more.
-            return
         if error is not None:
-            future.set_exception(KafkaException(error))
+            self._report(KafkaException(error))
             return
         partition, offset = message.partition(), message.offset()
         assert partition is not None
-        future.set_result(
-            Published(
-                partition,
-                offset if offset is not None and offset >= 0 else None,
-                message.timestamp()[1],
-            )
-        )
-
-
-def _outcome(future: "asyncio.Future[Published]") -> Published | Exception:
-    error = future.exception()
-    if error is None:
-        return future.result()
-    assert isinstance(error, Exception)
-    return error
+        acknowledged = offset if offset is not None and offset >= 0 else None
+        self._report(Published(partition, acknowledged, message.timestamp()[1]))
 
 
 def _ignore(_: KafkaError) -> None:
