@@ -19,3 +19,13 @@ def test_request_ids_are_echoed_or_made(http: httpx.Client) -> None:
 def test_other_origins_are_not_let_in(http: httpx.Client) -> None:
     answer = http.get("/health", headers={"Origin": "http://elsewhere.example"})
     assert "access-control-allow-origin" not in answer.headers
+
+
+def test_pages_of_other_sites_are_refused(http: httpx.Client) -> None:
+    """Without CORS they could not read, but still send."""
+    body = '{"topic": "orders", "message": "x"}'
+    for origin in ("http://elsewhere.example", "null", "http://localhost.elsewhere.example"):
+        headers = {"Origin": origin, "Content-Type": "text/plain"}
+        assert http.post("/publish", content=body, headers=headers).status_code == 403
+    own = {"Origin": str(http.base_url).rstrip("/")}
+    assert http.get("/health", headers=own).status_code == httpx.codes.OK

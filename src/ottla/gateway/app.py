@@ -28,6 +28,7 @@ from ottla.gateway.api.parameters import STREAMS
 from ottla.gateway.dialects import rest_v2
 from ottla.gateway.dialects.sqs import routes as sqs
 from ottla.gateway.identity import identify
+from ottla.gateway.origins import is_foreign
 from ottla.gateway.problems import Problem, problem_of
 from ottla.gateway.services import Services
 
@@ -87,6 +88,8 @@ class _App:
             await send(message)
 
         try:
+            if is_foreign(scope):
+                raise Problem(403, "Pages of other sites may not call the gateway.")
             await self._router(scope, self._bounded(scope, receive), send_with_id)
         except Exception as error:
             if started:

@@ -20,7 +20,6 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
@@ -34,6 +33,7 @@ from ottla.gateway.core.record_json import encode, encode_record, record_from_js
 from ottla.gateway.core.starts import parse_start, positions_at
 from ottla.gateway.core.tails import Closed, Follower, Gap
 from ottla.gateway.core.topic_names import validate_partition, validate_topic
+from ottla.gateway.origins import is_foreign
 from ottla.gateway.problems import problem_of
 from ottla.gateway.services import Services
 
@@ -53,7 +53,7 @@ Message = Mapping[str, Any]
 
 def routes(services: Services) -> Sequence[BaseRoute]:
     async def websocket(connection: WebSocket) -> None:
-        if not _is_same_origin(connection):
+        if is_foreign(connection.scope):
             await connection.close(_POLICY_VIOLATION)  # Before it is accepted: 403.
             return
         await connection.accept()
@@ -332,9 +332,3 @@ def _text_or_none(message: Message, name: str) -> str | None:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     return None if value is None else text_of(message, name)
-
-
-def _is_same_origin(connection: WebSocket) -> bool:
-    """Browsers let any page open a WebSocket, and tell which; other clients tell nothing."""
-    origin = connection.headers.get("origin")
-    return origin is None or urlsplit(origin).netloc == connection.headers.get("host")

@@ -1,0 +1,20 @@
+"""Keeps pages of other sites out.
+
+A gateway often listens where only its own machine or network reaches it, but a browser there runs
+the pages of any site. Such a page may not read answers (there is no CORS), yet it could send: a
+record, or a subscription that has records sent elsewhere. Browsers name the page's origin in
+everything that it could do harm with; other clients name none.
+"""
+
+from starlette.types import Scope
+
+
+def is_foreign(scope: Scope) -> bool:
+    """Whether a page of another origin than the gateway's own sends the request."""
+    origin = host = None
+    for name, value in scope["headers"]:
+        if name == b"origin":
+            origin = value
+        elif name == b"host":
+            host = value
+    return origin is not None and origin.partition(b"://")[2] != host
