@@ -25,7 +25,7 @@ from ottla.gateway.api import (
     websocket,
 )
 from ottla.gateway.api.parameters import STREAMS
-from ottla.gateway.dialects import rest_v2
+from ottla.gateway.dialects import rest_v2, rest_v3
 from ottla.gateway.dialects.sqs import routes as sqs
 from ottla.gateway.identity import identify
 from ottla.gateway.origins import is_foreign
@@ -47,6 +47,7 @@ FAMILIES: Final[Sequence[Callable[[Services], Sequence[BaseRoute]]]] = (
     health.routes,
     admin.routes,
     rest_v2.routes,
+    rest_v3.routes,
 )
 
 REQUEST_ID: Final = b"x-request-id"

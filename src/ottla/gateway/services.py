@@ -29,7 +29,7 @@ class Services:
         self.cluster = Cluster(settings.bootstrap_servers, client_id="ottla-gateway")
         self.publisher = Publisher(settings, self.cluster)
         self.delays = Delays(Administration(self.cluster))
-        self.idempotency = Idempotency(settings, self.cluster)
+        self.idempotency = Idempotency(self.cluster, settings.idempotency_window_s)
         self.reader = Reader(settings, self.cluster, self.stopping)
         self.tails = Tails(PartitionSource(self.cluster))
         self._tails_running = asyncio.ensure_future(self.tails.run(self.stopping))

@@ -40,7 +40,6 @@ from ottla.client.wire.producing import Producer
 from ottla.gateway.core.errors import KeyReused, TooBusy
 from ottla.gateway.core.publishing import Published
 from ottla.gateway.core.record_json import NewRecord
-from ottla.gateway.settings import GatewaySettings
 from ottla.protocol.errors import ErrorCode
 from ottla.records.builder import Record, build_batch
 from ottla.records.decoder import iterate_records
@@ -70,9 +69,9 @@ class _Entry(NamedTuple):
 
 
 class _Shard:
-    def __init__(self, index: int) -> None:
-        self.place = TopicPartition(KEYS, index)
-        self.transactional_id = f"{KEYS}-{index}"
+    def __init__(self, keys: str, index: int) -> None:
+        self.place = TopicPartition(keys, index)
+        self.transactional_id = f"{keys}-{index}"
         self.lock = asyncio.Lock()
         self.producer: Producer | None = None  # None: not taken, or fenced.
         self.sequences: dict[TopicPartition, int] = {}  # Of the producer's next batch.
@@ -81,10 +80,12 @@ class _Shard:
 
 
 class Idempotency:
-    def __init__(self, settings: GatewaySettings, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, window_s: int, keys: str = KEYS) -> None:
+        """`keys` is the topic that they are written to."""
         self._cluster = cluster
-        self._window_ms = settings.idempotency_window_s * 1000
-        self._shards = [_Shard(index) for index in range(SHARDS)]
+        self._window_ms = window_s * 1000
+        self._keys = keys
+        self._shards = [_Shard(keys, index) for index in range(SHARDS)]
 
     async def publish(
         self, key: str, fingerprint: str, topic: str, known: Topic, records: Sequence[NewRecord]
@@ -131,7 +132,7 @@ class Idempotency:
 
     async def _take(self, shard: _Shard) -> None:
         config = {"retention.ms": str(2 * self._window_ms)}
-        await ensure_topic(self._cluster, KEYS, partitions=SHARDS, config=config)
+        await ensure_topic(self._cluster, self._keys, partitions=SHARDS, config=config)
         shard.sequences.clear()
         producer = await init_transactions(
             self._cluster, shard.transactional_id, _TRANSACTION_TIMEOUT_MS

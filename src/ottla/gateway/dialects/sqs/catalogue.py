@@ -242,6 +242,7 @@ class Catalogue:
         limit = _DELIVERIES_MAX if redrive is None else redrive.receive_count_max
         values: dict[str, str | None] = {
             "share.auto.offset.reset": "earliest",
+            "share.isolation.level": "read_committed" if queue.is_fifo else None,
             "share.delivery.count.limit": str(limit),
             "errors.deadletterqueue.topic.name": (
                 None if redrive is None else redrive.dead_letter_queue

@@ -4,8 +4,8 @@ import base64
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
-from uuid import UUID, uuid5
 
+from ottla.gateway.core.dead_letters import origin_of
 from ottla.gateway.core.queues import Delivery, Queues, Settled, SettleError
 from ottla.gateway.dialects.sqs.batches import Entry, batch_result, validate_entries
 from ottla.gateway.dialects.sqs.call import Call, queue_in
@@ -23,6 +23,7 @@ from ottla.gateway.dialects.sqs.sending import (
     MESSAGE_ID,
     SENDER_ID,
     TRACE,
+    id_of_place,
     sequence_number,
 )
 
@@ -31,7 +32,6 @@ _WAIT_S_MAX: Final = 20
 _VISIBILITY_TIMEOUT_S_MAX: Final = 43_200
 _AT_ONCE_MS: Final = 1  # A lock that ends as soon as it was taken: the message stays visible.
 _DEAD_LETTER_TOPIC: Final = "__dlq.errors.topic"
-_NO_MESSAGE_ID: Final = UUID("7c0f7d3c-5a8e-4c39-8f7a-2f1d1a3a6e55")  # Namespace of made ids.
 _ENCODING: Final = "ottla-encoding"
 
 
@@ -221,8 +221,10 @@ def _message_id(delivery: Delivery) -> str:
     known = _header(delivery, MESSAGE_ID)
     if known is not None:
         return known
-    place = f"{delivery.topic}-{delivery.partition}@{delivery.offset}"
-    return str(uuid5(_NO_MESSAGE_ID, place))
+    origin = origin_of(delivery.headers)
+    if origin is not None:
+        return id_of_place(origin.topic, origin.partition, origin.offset)
+    return id_of_place(delivery.topic, delivery.partition, delivery.offset)
 
 
 def _system_attributes(call: Call, queue: Queue, delivery: Delivery) -> dict[str, str]:

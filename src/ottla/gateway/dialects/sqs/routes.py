@@ -8,7 +8,8 @@ from starlette.routing import BaseRoute, Route
 
 from ottla.gateway.core.administration import Administration
 from ottla.gateway.core.compacted_table import CompactedTable
-from ottla.gateway.dialects.sqs import moving
+from ottla.gateway.core.idempotency import Idempotency
+from ottla.gateway.dialects.sqs import moving, sending
 from ottla.gateway.dialects.sqs.catalogue import Catalogue
 from ottla.gateway.dialects.sqs.managing import Managing
 from ottla.gateway.dialects.sqs.moving import Moving
@@ -20,8 +21,11 @@ from ottla.gateway.services import Services
 
 def routes(services: Services) -> Sequence[BaseRoute]:
     catalogue = Catalogue(services.cluster, Administration(services.cluster))
+    deduplication = Idempotency(
+        services.cluster, sending.DEDUPLICATION_WINDOW_S, sending.DEDUPLICATION_TOPIC
+    )
     server = SqsServer(
-        Sending(catalogue, services.publisher),
+        Sending(catalogue, services.publisher, deduplication),
         Receiving(catalogue, services.queues),
         Managing(catalogue, services.queues),
         Moving(

@@ -11,6 +11,9 @@ import uuid
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
+from ottla.client.wire.errors import WireError
+from ottla.gateway.core.errors import CoreError
+from ottla.gateway.core.idempotency import Idempotency
 from ottla.gateway.core.publishing import DELIVER_AT, Published, Publisher
 from ottla.gateway.core.record_json import NewRecord
 from ottla.gateway.dialects.sqs.batches import Entry, batch_result, validate_entries
@@ -32,6 +35,10 @@ SENDER_ID: Final = "sqs-sender-id"
 DEDUPLICATION_ID: Final = "sqs-deduplication-id"
 TRACE: Final = "sqs-trace-header"
 
+DEDUPLICATION_TOPIC: Final = "__gateway_sqs_deduplication"
+DEDUPLICATION_WINDOW_S: Final = 300
+
+_IDS: Final = uuid.UUID("7c0f7d3c-5a8e-4c39-8f7a-2f1d1a3a6e55")
 _BATCH_BYTES_MAX: Final = 1_048_576
 _DELAY_S_MAX: Final = 900
 _TOKEN = re.compile(r"[!-~]{1,128}")  # ASCII letters, digits and punctuation.
@@ -47,9 +54,12 @@ class Message(NamedTuple):
 
 
 class Sending:
-    def __init__(self, catalogue: Catalogue, publisher: Publisher) -> None:
+    def __init__(
+        self, catalogue: Catalogue, publisher: Publisher, deduplication: Idempotency
+    ) -> None:
         self._catalogue = catalogue
         self._publisher = publisher
+        self._deduplication = deduplication
 
     async def send_message(self, call: Call, request: dict[str, Any]) -> dict[str, Any]:
         queue = await self._catalogue.get(queue_in(request))
@@ -82,13 +92,31 @@ class Sending:
     ) -> list[dict[str, Any] | SqsError]:
         if not messages:
             return []
-        published = await self._publisher.publish_all(
-            queue.name, [each.record for each in messages]
-        )
+        published: Sequence[Published | Exception]
+        if queue.is_fifo:
+            published = [await self._send_once(queue, message) for message in messages]
+        else:
+            published = await self._publisher.publish_all(
+                queue.name, [each.record for each in messages]
+            )
         return [
             _answer(queue, message, outcome)
             for message, outcome in zip(messages, published, strict=True)
         ]
+
+    async def _send_once(self, queue: Queue, message: Message) -> Published | Exception:
+        """A message whose deduplication id was seen lately is the one that was sent then."""
+        scope = queue.attributes["DeduplicationScope"] == "messageGroup"
+        group = f"{message.group_id}/" if scope else ""
+        key = f"{queue.name}/{queue.topic_id}/{group}{message.deduplication_id}"
+        try:
+            topic = await self._publisher.topic(queue.name)
+            (published,) = await self._deduplication.publish(
+                key, "", queue.name, topic, [message.record]
+            )
+        except (WireError, CoreError) as error:
+            return error
+        return published
 
 
 def _answer(
@@ -99,8 +127,14 @@ def _answer(
     answer = {"MessageId": message.id, **message.answer}
     if queue.is_fifo:
         assert outcome.offset is not None
+        answer["MessageId"] = id_of_place(queue.name, outcome.partition, outcome.offset)
         answer["SequenceNumber"] = sequence_number(outcome.offset)
     return answer
+
+
+def id_of_place(topic: str, partition: int, offset: int) -> str:
+    """Of a message that has no other id: of FIFO queues, or written by a Kafka producer."""
+    return str(uuid.uuid5(_IDS, f"{topic}-{partition}@{offset}"))
 
 
 def sequence_number(offset: int) -> str:
@@ -134,7 +168,9 @@ def message_of(call: Call, queue: Queue, request: dict[str, Any]) -> Message:
     group_id, deduplication_id = _fifo_parameters(queue, request, body)
     message_id = str(uuid.uuid4())
     now_ms = time.time_ns() // 1_000_000
-    headers = [*to_headers(attributes), (MESSAGE_ID, message_id.encode())]
+    headers = to_headers(attributes)
+    if not queue.is_fifo:  # There the id of a duplicate is that of the first.
+        headers.append((MESSAGE_ID, message_id.encode()))
     answer = {"MD5OfMessageBody": body_md5(body)}
     if attributes:
         answer["MD5OfMessageAttributes"] = attributes_md5(attributes)

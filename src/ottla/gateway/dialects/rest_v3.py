@@ -1,0 +1,483 @@
+"""Confluent REST Proxy, API v3: produce as a stream, topics, configs, consumer groups."""
+
+import asyncio
+import base64
+import binascii
+import datetime as dt
+import json
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Final
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from ottla.gateway.api.parameters import read_stream
+from ottla.gateway.api.record_stream import DuplexResponse
+from ottla.gateway.core.administration import (
+    BROKER_DEFAULT,
+    Administration,
+    Config,
+    ResourceType,
+    TopicDescription,
+)
+from ottla.gateway.core.groups import SHARE, Group, Groups
+from ottla.gateway.core.publishing import Published, Publisher
+from ottla.gateway.core.record_json import NewRecord
+from ottla.gateway.core.topic_names import validate_topic
+from ottla.gateway.dialects.rest_errors import (
+    Handler,
+    RestError,
+    answering,
+    partition_not_found,
+    rest_error_of,
+    unprocessable,
+)
+from ottla.gateway.services import Services
+
+MEDIA_TYPE: Final = "application/json"
+_CLUSTER: Final = "/v3/clusters/{cluster}"
+_TOPIC: Final = _CLUSTER + "/topics/{topic}"
+_PRODUCED: Final = 200
+_JSON_WHITESPACE: Final = b" \t\r\n"
+
+
+def routes(services: Services) -> Sequence[BaseRoute]:
+    administration = Administration(services.cluster)
+    topics = _Topics(administration)
+    groups = _ConsumerGroups(administration, Groups(services.cluster))
+    produce = _Producing(administration, services.publisher, services.settings.record_bytes_max)
+
+    def route(path: str, handler: Handler, method: str = "GET") -> BaseRoute:
+        return Route(path, answering(handler, MEDIA_TYPE), methods=[method])
+
+    return [
+        route(_TOPIC + "/records", produce.records, "POST"),
+        route("/v3/clusters", topics.clusters),
+        route(_CLUSTER, topics.cluster),
+        route(_CLUSTER + "/topics", topics.all),
+        route(_CLUSTER + "/topics", topics.create, "POST"),
+        route(_TOPIC, topics.get),
+        route(_TOPIC, topics.delete, "DELETE"),
+        route(_TOPIC + "/partitions", topics.partitions),
+        route(_TOPIC + "/partitions/{partition:int}", topics.partition),
+        route(_TOPIC + "/configs", topics.configs),
+        route(_TOPIC + "/configs/{name}", topics.config),
+        route(_TOPIC + "/configs/{name}", topics.set_config, "PUT"),
+        route(_TOPIC + "/configs/{name}", topics.reset_config, "DELETE"),
+        route(_TOPIC + "/configs:alter", topics.alter_configs, "POST"),
+        route(_CLUSTER + "/consumer-groups", groups.all),
+        route(_CLUSTER + "/consumer-groups/{group}", groups.get),
+        route(_CLUSTER + "/consumer-groups/{group}/lags", groups.lags),
+    ]
+
+
+def _answer(content: Any, status: int = 200) -> Response:
+    return Response(json.dumps(content), status, media_type=MEDIA_TYPE)
+
+
+def _resource(request: Request, kind: str, path: str, **members: Any) -> dict[str, Any]:
+    return {"kind": kind, "metadata": {"self": _url(request, path)}, **members}
+
+
+def _list(request: Request, kind: str, data: list[dict[str, Any]]) -> Response:
+    metadata = {"self": _url(request, request.url.path), "next": None}
+    return _answer({"kind": kind, "metadata": metadata, "data": data})
+
+
+def _url(request: Request, path: str) -> str:
+    return f"{request.url.scheme}://{request.headers.get('host', 'localhost')}{path}"
+
+
+async def _cluster_id(request: Request, administration: Administration) -> str:
+    found = (await administration.cluster()).id
+    if request.path_params["cluster"] != found:
+        raise RestError(404, 404, f"Cluster {request.path_params['cluster']} cannot be found.")
+    return found
+
+
+async def _body(request: Request) -> dict[str, Any]:
+    try:
+        body = json.loads(await request.body() or b"{}")
+    except (ValueError, RecursionError):
+        raise RestError(400, 400, "The body is not valid JSON.") from None
+    if not isinstance(body, dict):
+        raise unprocessable("The body is not a JSON object.")
+    return body
+
+
+# Topics.
+
+
+class _Topics:
+    def __init__(self, administration: Administration) -> None:
+        self._administration = administration
+
+    async def clusters(self, request: Request) -> Response:
+        return _list(request, "KafkaClusterList", [await self._cluster(request)])
+
+    async def cluster(self, request: Request) -> Response:
+        await _cluster_id(request, self._administration)
+        return _answer(await self._cluster(request))
+
+    async def _cluster(self, request: Request) -> dict[str, Any]:
+        name = (await self._administration.cluster()).id
+        path = f"/v3/clusters/{name}"
+        return _resource(
+            request,
+            "KafkaCluster",
+            path,
+            cluster_id=name,
+            topics={"related": _url(request, f"{path}/topics")},
+            consumer_groups={"related": _url(request, f"{path}/consumer-groups")},
+        )
+
+    async def all(self, request: Request) -> Response:
+        cluster = await _cluster_id(request, self._administration)
+        topics = await self._administration.topics()
+        data = [_topic(request, cluster, topic) for topic in topics]
+        return _list(request, "KafkaTopicList", data)
+
+    async def create(self, request: Request) -> Response:
+        cluster = await _cluster_id(request, self._administration)
+        body = await _body(request)
+        name = body.get("topic_name")
+        if not isinstance(name, str):
+            raise unprocessable("topic_name is needed")
+        validate_topic(name)
+        numbers = {
+            key: body.get(key) or BROKER_DEFAULT
+            for key in ("partitions_count", "replication_factor")
+        }
+        if any(type(number) is not int for number in numbers.values()):
+            raise unprocessable("partitions_count and replication_factor are numbers")
+        await self._administration.create_topic(
+            name,
+            partitions=numbers["partitions_count"],
+            replication_factor=numbers["replication_factor"],
+            configs=_values(body.get("configs") or []),
+        )
+        topic = await self._administration.topic(name)
+        return _answer(_topic(request, cluster, topic), 201)
+
+    async def get(self, request: Request) -> Response:
+        cluster = await _cluster_id(request, self._administration)
+        topic = await self._administration.topic(request.path_params["topic"])
+        return _answer(_topic(request, cluster, topic))
+
+    async def delete(self, request: Request) -> Response:
+        await _cluster_id(request, self._administration)
+        validate_topic(request.path_params["topic"])
+        await self._administration.delete_topic(request.path_params["topic"])
+        return Response(status_code=204)
+
+    async def partitions(self, request: Request) -> Response:
+        return _list(request, "KafkaPartitionList", await self._partitions(request))
+
+    async def partition(self, request: Request) -> Response:
+        for found in await self._partitions(request):
+            if found["partition_id"] == request.path_params["partition"]:
+                return _answer(found)
+        raise partition_not_found()
+
+    async def _partitions(self, request: Request) -> list[dict[str, Any]]:
+        cluster = await _cluster_id(request, self._administration)
+        topic = await self._administration.topic(request.path_params["topic"])
+        base = f"/v3/clusters/{cluster}/topics/{topic.name}/partitions"
+        return [
+            _resource(
+                request,
+                "KafkaPartition",
+                f"{base}/{each.id}",
+                cluster_id=cluster,
+                topic_name=topic.name,
+                partition_id=each.id,
+                leader=None
+                if each.leader is None
+                else {"related": _url(request, f"{base}/{each.id}/replicas/{each.leader}")},
+                replicas={"related": _url(request, f"{base}/{each.id}/replicas")},
+            )
+            for each in topic.partitions
+        ]
+
+    # Configurations.
+
+    async def configs(self, request: Request) -> Response:
+        return _list(request, "KafkaTopicConfigList", await self._configs(request))
+
+    async def config(self, request: Request) -> Response:
+        for found in await self._configs(request):
+            if found["name"] == request.path_params["name"]:
+                return _answer(found)
+        raise RestError(404, 404, f"Config {request.path_params['name']} cannot be found.")
+
+    async def _configs(self, request: Request) -> list[dict[str, Any]]:
+        cluster = await _cluster_id(request, self._administration)
+        name = request.path_params["topic"]
+        found = await self._administration.configs(ResourceType.TOPIC, name)
+        return [_config(request, cluster, name, each) for each in found]
+
+    async def set_config(self, request: Request) -> Response:
+        value = (await _body(request)).get("value")
+        return await self._alter(request, {request.path_params["name"]: _text(value)})
+
+    async def reset_config(self, request: Request) -> Response:
+        return await self._alter(request, {request.path_params["name"]: None})
+
+    async def alter_configs(self, request: Request) -> Response:
+        return await self._alter(request, _values((await _body(request)).get("data") or []))
+
+    async def _alter(self, request: Request, values: Any) -> Response:
+        await _cluster_id(request, self._administration)
+        name = request.path_params["topic"]
+        validate_topic(name)
+        await self._administration.alter_configs(ResourceType.TOPIC, name, values)
+        return Response(status_code=204)
+
+
+def _topic(request: Request, cluster: str, topic: TopicDescription) -> dict[str, Any]:
+    path = f"/v3/clusters/{cluster}/topics/{topic.name}"
+    return _resource(
+        request,
+        "KafkaTopic",
+        path,
+        cluster_id=cluster,
+        topic_name=topic.name,
+        is_internal=topic.is_internal,
+        replication_factor=max((len(each.replicas) for each in topic.partitions), default=0),
+        partitions_count=len(topic.partitions),
+        partitions={"related": _url(request, f"{path}/partitions")},
+        configs={"related": _url(request, f"{path}/configs")},
+    )
+
+
+def _config(request: Request, cluster: str, topic: str, config: Config) -> dict[str, Any]:
+    return _resource(
+        request,
+        "KafkaTopicConfig",
+        f"/v3/clusters/{cluster}/topics/{topic}/configs/{config.name}",
+        cluster_id=cluster,
+        topic_name=topic,
+        name=config.name,
+        value=config.value,
+        is_default=config.is_default,
+        is_read_only=config.is_read_only,
+        is_sensitive=config.is_sensitive,
+        source=config.source,
+        synonyms=[],
+    )
+
+
+def _values(items: Any) -> dict[str, Any]:
+    """Of `[{name, value}]`; an operation DELETE restores the default."""
+    if not isinstance(items, list) or not all(
+        isinstance(item, dict) and isinstance(item.get("name"), str) for item in items
+    ):
+        raise unprocessable("configs are a list of {name, value}")
+    return {
+        item["name"]: None if item.get("operation") == "DELETE" else _text(item.get("value"))
+        for item in items
+    }
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str | int | float):
+        raise unprocessable("the value of a config is a string")
+    return str(value)
+
+
+# Consumer groups.
+
+
+class _ConsumerGroups:
+    def __init__(self, administration: Administration, groups: Groups) -> None:
+        self._administration = administration
+        self._groups = groups
+
+    async def all(self, request: Request) -> Response:
+        cluster = await _cluster_id(request, self._administration)
+        groups = [group for group in await self._groups.all() if group.type != SHARE]
+        data = [_group(request, cluster, group) for group in groups]
+        return _list(request, "KafkaConsumerGroupList", data)
+
+    async def get(self, request: Request) -> Response:
+        cluster = await _cluster_id(request, self._administration)
+        found = await self._groups.describe(request.path_params["group"])
+        return _answer(_group(request, cluster, found.group))
+
+    async def lags(self, request: Request) -> Response:
+        cluster = await _cluster_id(request, self._administration)
+        found = await self._groups.describe(request.path_params["group"])
+        base = f"/v3/clusters/{cluster}/consumer-groups/{found.group.id}/lags"
+        owners = {place: member for member in found.members for place in member.partitions}
+        data = []
+        for place, progress in found.progress.items():
+            owner = owners.get(place)
+            data.append(
+                _resource(
+                    request,
+                    "KafkaConsumerLag",
+                    f"{base}/{place.topic}/partitions/{place.partition}",
+                    cluster_id=cluster,
+                    consumer_group_id=found.group.id,
+                    topic_name=place.topic,
+                    partition_id=place.partition,
+                    current_offset=progress.offset,
+                    log_end_offset=progress.end_offset,
+                    lag=progress.lag,
+                    consumer_id="" if owner is None else owner.id,
+                    instance_id=None if owner is None else owner.instance_id,
+                    client_id="" if owner is None else owner.client_id,
+                )
+            )
+        return _list(request, "KafkaConsumerLagList", data)
+
+
+def _group(request: Request, cluster: str, group: Group) -> dict[str, Any]:
+    path = f"/v3/clusters/{cluster}/consumer-groups/{group.id}"
+    return _resource(
+        request,
+        "KafkaConsumerGroup",
+        path,
+        cluster_id=cluster,
+        consumer_group_id=group.id,
+        is_simple=group.protocol == "",
+        state=group.state.upper(),
+        type=group.type.upper(),
+        consumers={"related": _url(request, f"{path}/consumers")},
+        lag_summary={"related": _url(request, f"{path}/lag-summary")},
+    )
+
+
+# Producing.
+
+
+class _Producing:
+    def __init__(
+        self, administration: Administration, publisher: Publisher, record_bytes_max: int
+    ) -> None:
+        self._administration = administration
+        self._publisher = publisher
+        self._record_bytes_max = record_bytes_max
+
+    async def records(self, request: Request) -> Response:
+        """JSON objects one after the other, each answered in its turn while more are read."""
+        cluster = await _cluster_id(request, self._administration)
+        topic: str = request.path_params["topic"]
+        await self._publisher.topic(topic)
+        read_stream(request)
+        answers = self._answers(request, cluster, topic)
+        return DuplexResponse(answers, media_type=MEDIA_TYPE)
+
+    async def _answers(self, request: Request, cluster: str, topic: str) -> AsyncIterator[bytes]:
+        documents = _documents(request, self._record_bytes_max)
+        try:
+            async for document in documents:
+                yield json.dumps(await self._produce(cluster, topic, document)).encode() + b"\r\n"
+        except RestError as error:
+            yield json.dumps({"error_code": error.code, "message": error.message}).encode()
+        except ClientDisconnect:
+            return
+
+    async def _produce(self, cluster: str, topic: str, document: Any) -> dict[str, Any]:
+        try:
+            record = _record(document)
+            (outcome,) = await self._publisher.publish_all(topic, [record])
+            if isinstance(outcome, Exception):
+                raise outcome
+        except Exception as error:
+            found = rest_error_of(error)
+            return {"error_code": found.code, "message": found.message}
+        return _produced(cluster, topic, record, outcome)
+
+
+def _produced(cluster: str, topic: str, record: NewRecord, done: Published) -> dict[str, Any]:
+    moment = dt.datetime.fromtimestamp(done.timestamp_ms / 1000, dt.UTC)
+    return {
+        "error_code": _PRODUCED,
+        "cluster_id": cluster,
+        "topic_name": topic,
+        "partition_id": done.partition,
+        "offset": done.offset,
+        "timestamp": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        **{
+            name: {"size": len(data)}
+            for name, data in (("key", record.key), ("value", record.value))
+            if data is not None
+        },
+    }
+
+
+async def _documents(request: Request, bytes_max: int) -> AsyncIterator[Any]:
+    """Objects that follow one another, with or without line ends between them."""
+    decoder = json.JSONDecoder()
+    pending = b""
+    async for chunk in request.stream():
+        pending += chunk
+        while pending := pending.lstrip(_JSON_WHITESPACE):
+            try:
+                text = pending.decode()
+                document, end = decoder.raw_decode(text)
+            except ValueError:
+                if len(pending) > bytes_max:
+                    raise RestError(413, 413, f"A record has at most {bytes_max} bytes.") from None
+                break
+            pending = text[end:].encode()
+            yield document
+            await asyncio.sleep(0)
+    if pending.strip():
+        raise RestError(400, 400, "Error processing JSON: the body ends within a record.")
+
+
+def _record(document: Any) -> NewRecord:
+    if not isinstance(document, dict):
+        raise unprocessable("a record is a JSON object", 42206)
+    partition = document.get("partition_id")
+    if partition is not None and (type(partition) is not int or partition < 0):
+        raise unprocessable("partition_id is a number from 0 on", 42206)
+    headers = document.get("headers") or []
+    if not isinstance(headers, list) or not all(
+        isinstance(each, dict) and isinstance(each.get("name"), str) for each in headers
+    ):
+        raise unprocessable("headers are a list of {name, value}", 42206)
+    return NewRecord(
+        _data(document.get("value")),
+        _data(document.get("key")),
+        partition,
+        tuple((each["name"], _base64(each.get("value"))) for each in headers),
+        _timestamp_ms(document.get("timestamp")),
+    )
+
+
+def _data(data: Any) -> bytes | None:
+    if data is None:
+        return None
+    if not isinstance(data, dict):
+        raise unprocessable("a key or value is {type, data}", 42206)
+    match data.get("type", "BINARY"):
+        case "JSON":
+            return json.dumps(data.get("data"), separators=(",", ":")).encode()
+        case "STRING" if isinstance(data.get("data"), str):
+            return str(data["data"]).encode()
+        case "BINARY":
+            return _base64(data.get("data"))
+    raise unprocessable("the types of data are BINARY, JSON and STRING", 42206)
+
+
+def _base64(value: Any) -> bytes | None:
+    if value is None:
+        return None
+    try:
+        return base64.b64decode(value, validate=True)
+    except (binascii.Error, TypeError, ValueError):
+        raise unprocessable("Payload error. The data is not base64.", 42206) from None
+
+
+def _timestamp_ms(value: Any) -> int | None:
+    if value is None:
+        return None
+    try:
+        moment = dt.datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        raise unprocessable("timestamp is a time of ISO 8601", 42206) from None
+    return int(moment.timestamp() * 1000)
