@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.broker_process import REPOSITORY
 from tests.docs.blocks import FENCE, run, steps_of
+from tests.fork_server import REPOSITORY
 
 DOCUMENT = REPOSITORY / "docs/testing.md"
 STEPS = [step for step in steps_of(DOCUMENT) if "\ndef test_" not in step.command[-1]]

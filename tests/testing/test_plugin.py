@@ -181,3 +181,17 @@ def test_a_cluster(project: Project) -> None:
         """,
     )
     project.run(passed=1)
+
+
+def test_a_gateway(project: Project) -> None:
+    project.write(
+        "test_gateway.py",
+        """
+        import urllib.request
+
+        def test_answers(ottla_gateway):
+            with urllib.request.urlopen(ottla_gateway.url + "/health") as answer:
+                assert answer.status == 200
+        """,
+    )
+    project.run(passed=1)

@@ -12,11 +12,14 @@ first of these wins. Nothing of the broker is imported before a test asks for a 
 import os
 import uuid
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
 from ottla.testing import EmbeddedBroker, EmbeddedCluster, ExternalBroker, Storage
+
+if TYPE_CHECKING:
+    from ottla.testing.gateway import Gateway
 
 ClusterFactory = Callable[..., EmbeddedCluster]
 
@@ -99,6 +102,15 @@ def ottla_cluster(pytestconfig: pytest.Config) -> Iterator[ClusterFactory]:
     yield start
     for cluster in clusters:
         cluster.stop()
+
+
+@pytest.fixture(scope="session")
+def ottla_gateway(ottla_broker_session: EmbeddedBroker) -> "Iterator[Gateway]":
+    """An HTTP gateway to the broker of `ottla_broker`, at `ottla_gateway.url`."""
+    from ottla.testing.gateway import Gateway
+
+    with Gateway(ottla_broker_session.bootstrap_servers) as gateway:
+        yield gateway
 
 
 @pytest.fixture
