@@ -4,6 +4,7 @@ Every request has an id, which its answer and the log carry. Its body is bounded
 says that it reads a stream (`parameters.read_stream`). An exception becomes problem details.
 """
 
+import asyncio
 import itertools
 import logging
 import secrets
@@ -65,6 +66,7 @@ def build_routes(services: Services) -> list[BaseRoute]:
 class _App:
     def __init__(self, services: Services, routes: Sequence[BaseRoute]) -> None:
         self._body_bytes_max = services.settings.body_bytes_max
+        self._idle_s = services.settings.idle_s
         self._router = Router(routes, redirect_slashes=False)
         self._prefix = secrets.token_hex(6).encode() + b"-"
         self._numbers = itertools.count(1)
@@ -107,11 +109,23 @@ class _App:
 
     def _bounded(self, scope: Scope, receive: Receive) -> Receive:
         size = 0
+        is_whole = False
 
         async def receive_bounded() -> Message:
-            nonlocal size
-            message = await receive()
+            nonlocal size, is_whole
+            if is_whole:  # What comes now is that the client goes, whenever that is.
+                return await receive()
+            try:
+                async with asyncio.timeout(self._idle_s):
+                    message = await receive()
+            except TimeoutError:
+                raise Problem(
+                    408,
+                    f"Nothing of the body came for {self._idle_s:g} seconds.",
+                    headers={"Connection": "close"},
+                ) from None
             if message["type"] == "http.request":
+                is_whole = not message.get("more_body", False)
                 size += len(message.get("body", b""))
                 if size > self._body_bytes_max and not scope.get(STREAMS):
                     raise Problem(
