@@ -247,7 +247,10 @@ class Consumer:
         if self._problem is not None:
             problem, self._problem = self._problem, None
             raise KafkaException(problem)
-        found = self.raw.consume(count, timeout)
+        # librdkafka would wait until there are `count` of them, or the time is over.
+        found = self.raw.consume(1, timeout)
+        if found and count > 1:
+            found += self.raw.consume(count - 1, 0)
         if any(map(_error_of, found)):
             found = self._without_errors(found)
         values: Iterable[Any] = map(_value_of, found)

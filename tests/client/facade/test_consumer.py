@@ -126,6 +126,15 @@ def test_auto_commit_keeps_what_was_not_worked_off(broker: EmbeddedBroker, serve
         assert values(read(consumer, 6)) == [4, 5, 6, 7, 8, 9]
 
 
+def test_a_message_is_handed_out_as_soon_as_it_is_there(
+    broker: EmbeddedBroker, servers: str
+) -> None:
+    topic = broker.topic("orders")
+    fill(broker, topic, 3)
+    with Consumer(bootstrap_servers=servers).assign({(topic, 0): 0}) as consumer:
+        assert values(consumer.poll(timeout=3600))[:1] == [0]
+
+
 def test_seek(broker: EmbeddedBroker, servers: str) -> None:
     topic = broker.topic("orders")
     begin = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
