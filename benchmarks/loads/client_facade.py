@@ -41,6 +41,8 @@ def produce_bare(address: str, topic: str, count: int) -> float:
         if error is not None:
             failures.append(error)
 
+    producer.produce(topic, VALUE)
+    producer.flush()  # It is connected now.
     start = time.perf_counter()
     for number in range(count):
         producer.produce(topic, VALUE, on_delivery=on_delivery)
@@ -52,6 +54,7 @@ def produce_bare(address: str, topic: str, count: int) -> float:
 
 def produce(address: str, topic: str, count: int) -> float:
     with Producer(bootstrap_servers=address) as producer:
+        producer.send(topic, VALUE).result()
         start = time.perf_counter()
         for _ in range(count):
             producer.send(topic, VALUE)
@@ -104,7 +107,8 @@ def poll_bare(address: str, topic: str, count: int) -> float:
     start = time.perf_counter()
     received = size = 1
     while received < count:
-        for message in consumer.consume(RECORDS_PER_POLL, 1.0):
+        # It waits for as many as it is asked for.
+        for message in consumer.consume(min(RECORDS_PER_POLL, count - received), 1.0):
             if message.error():
                 raise confluent_kafka.KafkaException(message.error())
             size += len(message.value())
@@ -129,6 +133,9 @@ def poll(address: str, topic: str, count: int) -> float:
 def produce_async_bare(address: str, topic: str, count: int) -> float:
     async def run() -> float:
         producer = AIOProducer(_settings(address))
+        first = await producer.produce(topic, VALUE)
+        await producer.flush()
+        await first
         start = time.perf_counter()
         futures = [await producer.produce(topic, VALUE) for _ in range(count)]
         await producer.flush()
@@ -143,6 +150,7 @@ def produce_async_bare(address: str, topic: str, count: int) -> float:
 def produce_async(address: str, topic: str, count: int) -> float:
     async def run() -> float:
         async with aio.Producer(bootstrap_servers=address) as producer:
+            await (await producer.send(topic, VALUE))
             start = time.perf_counter()
             futures = [await producer.send(topic, VALUE) for _ in range(count)]
             await producer.flush()
