@@ -15,6 +15,7 @@ from benchmarks.scenarios.coordinators import commits, many_members, rebalance, 
 from benchmarks.scenarios.gateway_publish import gateway_publish
 from benchmarks.scenarios.gateway_push import gateway_push
 from benchmarks.scenarios.gateway_queues import gateway_queues
+from benchmarks.scenarios.gateway_sqs import gateway_sqs
 from benchmarks.scenarios.guests import guests
 from benchmarks.scenarios.latency import latency
 from benchmarks.scenarios.loading import loading
@@ -60,6 +61,7 @@ SUITES: dict[str, dict[str, Scenario]] = {
         "gateway-publish": gateway_publish,
         "gateway-queues": gateway_queues,
         "gateway-push": gateway_push,
+        "gateway-sqs": gateway_sqs,
     },
     "client": {
         "facade": facade,
