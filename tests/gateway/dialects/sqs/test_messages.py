@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -208,3 +209,10 @@ def test_receive_parameters_are_bounded(sqs: Any, queue: str, options: Any) -> N
     with pytest.raises(sqs.exceptions.ClientError) as raised:
         sqs.receive_message(QueueUrl=queue, **options)
     assert raised.value.response["Error"]["Code"] == "InvalidParameterValue"
+
+
+def test_a_delayed_message_is_not_early(sqs: Any, queue: str, own_broker: Any) -> None:
+    sent_at = time.time()
+    sqs.send_message(QueueUrl=queue, MessageBody="later", DelaySeconds=2)
+    assert receive(sqs, queue)[0]["Body"] == "later"
+    assert time.time() - sent_at >= 2
