@@ -21,9 +21,11 @@ REPOSITORY = Path(__file__).parents[2]
 START_TIMEOUT_S = 240
 
 _COUNT = """
+import os, sys
+os.environ["PYSPARK_PYTHON"] = sys.executable  # A server of Spark Connect takes any python3.
 from pyspark.sql import SparkSession
 spark = SparkSession.builder.{session}("local[1]").getOrCreate()
-options = {{"bootstrap.servers": "{bootstrap}", "subscribe": "orders"}}
+options = {{"kafka.bootstrap.servers": "{bootstrap}", "subscribe": "orders"}}
 assert spark.read.format("ottla").options(**options).load().count() == 2
 spark.stop()
 """
