@@ -6,7 +6,9 @@ tests talk to that broker instead: run against Apache Kafka they say whether a t
 
 import os
 import signal
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
@@ -33,6 +35,8 @@ IMPATIENT = (
 
 # Commands give up on a broker that is silent for seconds, and on a busy machine a good one may be.
 os.environ.setdefault("OTTLA_CONNECT_TIMEOUT", "240")
+# The profiles of whoever runs the tests are no concern of theirs.
+os.environ["XDG_CONFIG_HOME"] = str(Path(tempfile.gettempdir(), "ottla-tests-have-no-profiles"))
 
 # A shell starts jobs in the background with ctrl-c ignored, and the commands under test inherit it.
 signal.signal(signal.SIGINT, signal.default_int_handler)

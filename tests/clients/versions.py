@@ -7,9 +7,18 @@ from typing import Any
 
 import kio.index
 
+from ottla.protocol.codec import OWN_APIS, newest_request_type
+
+
+def request_type(api_key: int, version: int) -> Any:
+    """Of Kafka's APIs, and of those that only Ottla has."""
+    if api_key in OWN_APIS:
+        return newest_request_type(api_key)
+    return kio.index.load_request_schema(api_key, version)
+
 
 def build_request(api_key: int, version: int, values: Mapping[str, Any]) -> Any:
-    return build(kio.index.load_request_schema(api_key, version), values)
+    return build(request_type(api_key, version), values)
 
 
 def build(entity_type: Any, values: Mapping[str, Any]) -> Any:

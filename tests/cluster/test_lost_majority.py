@@ -25,6 +25,7 @@ OTHERS = (
     "pipeline",
     "table",
     "demo",
+    "profile",
 )
 COMMANDS = sorted(name for name in EXAMPLES if not name.startswith(OTHERS))
 # The node that is left knows the answer.

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.clients.pairs import of_topics
-from tests.clients.pairs.pair import Pair, World, metadata
+from tests.clients.pairs.pair import PAIRS, Pair, World, metadata
 from tests.clients.requests import TIMEOUT
 from tests.clients.versions import build_request
 from tests.clients.wire import Wire
@@ -21,17 +21,17 @@ ROUNDS = 3
 
 # Of those that any node answers, whoever leads the partitions.
 OF_METADATA = (
-    of_topics.create_topics_and_metadata,
-    of_topics.create_topics_and_describe_topic_partitions,
-    of_topics.create_topics_and_describe_configs,
-    of_topics.create_topics_and_create_topics,
-    of_topics.delete_topics_and_metadata,
-    of_topics.delete_topics_and_create_topics,
-    of_topics.create_partitions_and_metadata,
-    of_topics.incremental_alter_configs_and_describe_configs,
-    of_topics.alter_configs_and_describe_configs,
-    of_topics.incremental_alter_configs_and_list_config_resources,
-    of_topics.update_features_and_api_versions,
+    "create_topics_and_metadata",
+    "create_topics_and_describe_topic_partitions",
+    "create_topics_and_describe_configs",
+    "create_topics_and_create_topics",
+    "delete_topics_and_metadata",
+    "delete_topics_and_create_topics",
+    "create_partitions_and_metadata",
+    "incremental_alter_configs_and_describe_configs",
+    "alter_configs_and_describe_configs",
+    "incremental_alter_configs_and_list_config_resources",
+    "update_features_and_api_versions",
 )
 
 
@@ -78,8 +78,8 @@ def leader(response: Any) -> int:
 
 
 def pairs(world: World, asked: int, other: int, paused: int) -> Iterator[Pair]:
-    for make in OF_METADATA:
-        yield make(world)
+    for name in OF_METADATA:
+        yield PAIRS[name](world)
     topic = world.new_name()
     world.call(create(topic, asked))
     moving, listing = reassign(topic, asked, paused), reassignments(topic)

@@ -6,7 +6,7 @@ import logging
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kio.index import load_request_schema
+from tests.clients.versions import request_type
 from tests.controller.test_topics import creation, topic
 from tests.handlers.brokers import FakeSession, Node
 
@@ -47,7 +47,7 @@ def test_any_request_is_answered(node, api, caplog):
     @given(st.data())
     def run(data):
         version = data.draw(st.integers(api.low, api.high))
-        request = data.draw(st.from_type(load_request_schema(api.key, version)))
+        request = data.draw(st.from_type(request_type(api.key, version)))
         frame = write_request(api.key, version, 7, "client", request)
         response = answer(node, API_TABLE, frame)
         assert read_response(api.key, version, response)[0] == 7
@@ -64,7 +64,7 @@ def test_any_request_can_be_refused(node, api):
     @given(st.data())
     def run(data):
         version = data.draw(st.integers(api.low, api.high))
-        request = data.draw(st.from_type(load_request_schema(api.key, version)))
+        request = data.draw(st.from_type(request_type(api.key, version)))
         frame = write_request(api.key, version, 7, "client", request)
 
         def refuse(broker, context, request):

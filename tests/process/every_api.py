@@ -7,10 +7,10 @@ from dataclasses import fields
 from typing import Any, NamedTuple
 from uuid import UUID
 
-import kio.index
 from kio.serial import entity_writer
 from kio.serial._introspect import EntityField, EntityTupleField, classify_field
 from tests.clients.requests import batch, milliseconds
+from tests.clients.versions import request_type
 
 from ottla.handlers.table import API_TABLE
 
@@ -47,21 +47,20 @@ class SampleFrame(NamedTuple):
 def sample_frames() -> Iterator[SampleFrame]:
     for api in API_TABLE.values():
         for version in range(api.low, api.high + 1):
-            request_type = kio.index.load_request_schema(api.key, version)
-            yield SampleFrame(api.name, version, _body(request_type))
+            yield SampleFrame(api.name, version, _body(request_type(api.key, version)))
 
 
-def _body(request_type: Any) -> bytes:
+def _body(entity_type: Any) -> bytes:
     body = io.BytesIO()
-    header_type = request_type.__header_schema__
+    header_type = entity_type.__header_schema__
     header = header_type(
-        request_api_key=request_type.__api_key__,
-        request_api_version=request_type.__version__,
+        request_api_key=entity_type.__api_key__,
+        request_api_version=entity_type.__version__,
         correlation_id=1,
         client_id=NAME,
     )
     entity_writer(header_type)(body, header)
-    entity_writer(request_type)(body, _sample(request_type))
+    entity_writer(entity_type)(body, _sample(entity_type))
     return body.getvalue()
 
 
