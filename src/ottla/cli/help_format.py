@@ -31,8 +31,9 @@ def _formatter() -> "PlainFormatter":
         def _print_plain(self, console: Any, text: str) -> None:
             if text.startswith(self.indent):
                 text = textwrap.fill(
-                    text,
+                    " ".join(text.split()),  # It comes wrapped and padded where it was long.
                     console.width,
+                    initial_indent=self.indent,
                     subsequent_indent=_CONTINUATION,
                     break_on_hyphens=False,
                     break_long_words=False,
