@@ -132,4 +132,4 @@ def test_a_share_group(share_group: ShareConsumer, ottla: Ottla, bootstrap: str)
     assert groups("reset-offsets", GROUP, "--to-offset", "1").exit_code == 0
     lines = groups("describe", GROUP).output.splitlines()
     assert lines[0] == f"{GROUP}  protocol share  state empty"
-    assert lines[2].split() == [TOPIC, "0", "1", "3", "2"]
+    assert lines[2].split() == [TOPIC, "0", "1", "3", "2", "0"]
