@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 import pytest
+from confluent_kafka import KafkaException
 from kio.static.primitive import i64
 from tests.clients.test_queues import (
     ACCEPT,
@@ -36,16 +37,16 @@ def at_leader(cluster: ClusterProcesses, call: Callable[[Gateway], R]) -> R:
     results: list[R] = []
 
     def attempt() -> bool:
-        leader = state(cluster, "orders").leader
-        if leader < 0 or leader not in cluster.awake:
-            return False
         try:
+            leader = state(cluster, "orders").leader
+            if leader < 0 or leader not in cluster.awake:
+                return False
             gateway = Gateway(cluster.bootstrap_of(leader), "workers", "orders", "other")
             try:
                 results.append(call(gateway))
             finally:
                 gateway.close()
-        except (AssertionError, IndexError, Unreachable):
+        except (AssertionError, IndexError, KafkaException, Unreachable):
             return False
         return True
 
