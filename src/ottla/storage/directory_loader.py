@@ -53,6 +53,7 @@ class DirectoryLoader:
         self._recovery_points: dict[TopicPartition, int] = {}
         self._log_starts: dict[TopicPartition, int] = {}
         self._high_watermarks: dict[TopicPartition, int] = {}
+        self._nameless: list[CorruptCheckpoint] = []  # Partitions whose topic id cannot be read.
 
     def load(self, threads: Executor) -> LoadedDirectory:
         """In parallel. OSError and StorageError are of the whole directory."""
@@ -80,6 +81,12 @@ class DirectoryLoader:
                 "%s was not closed in order; %d partitions were checked and recovered",
                 home.path,
                 len(logs),
+            )
+        if self._nameless:
+            _logger.warning(
+                "the topic ids of %d partitions cannot be read, first: %s",
+                len(self._nameless),
+                self._nameless[0],
             )
         self._report_strays()
         epochs = (epoch for epoch in (clean_epoch, crash_epoch) if epoch is not None)
@@ -115,7 +122,7 @@ class DirectoryLoader:
         try:
             topic_id = read_partition_metadata(filesystem, directory)
         except CorruptCheckpoint as error:
-            _logger.warning("%s", error)
+            self._nameless.append(error)
             topic_id = None
         try:
             log = PartitionLog.open(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from ottla.protocol.topics import TopicPartition
 from ottla.testing.simulator.checkers.checker import Checker, FinalState
-from ottla.testing.simulator.events import Delivered, Event, QueueDrained, Settled
+from ottla.testing.simulator.events import Acknowledged, Delivered, Event, QueueDrained, Settled
 from ottla.testing.simulator.violation import Violation
 
 COUNT_SURE = 5  # After more deliveries some may have been lost on the way, and the limit reached.
@@ -26,6 +26,8 @@ class _Record:
 class Queues(Checker):
     records: dict[tuple[TopicPartition, int], _Record] = field(default_factory=dict)
     drained: bool = False
+    # Whose producers heard of them before a consumer found the queue empty.
+    due: set[tuple[TopicPartition, int]] = field(default_factory=set)
 
     def on(self, event: Event) -> None:
         if isinstance(event, Delivered):
@@ -34,6 +36,8 @@ class Queues(Checker):
             self._on_settled(event)
         elif isinstance(event, QueueDrained):
             self.drained = True
+        elif isinstance(event, Acknowledged) and not self.drained:
+            self.due.add((event.sent.partition, event.offset))
 
     def _on_delivered(self, event: Delivered) -> None:
         record = self.records.setdefault((event.partition, event.offset), _Record())
@@ -65,6 +69,8 @@ class Queues(Checker):
             return
         for partition, read in final.records.items():
             for offset, _ in read:
+                if (partition, offset) not in self.due:
+                    continue
                 record = self.records.get((partition, offset), _Record())
                 if not record.may_be_accepted and record.count < COUNT_SURE:
                     raise Violation(f"{partition} offset {offset} was lost to the queue: {record}")
