@@ -108,8 +108,9 @@ class Partition:
         if leader_epoch > self.leader_epoch:
             self.leader_epoch = leader_epoch
             self.log.leader_epochs.assign(leader_epoch, self.log.log_end_offset)
+        flushed_offset = self.log.flushed_offset
         self.advance_high_watermark()
-        if self.log.flushed_offset < self.log.log_end_offset:
+        if flushed_offset < self.log.log_end_offset:
             self._on_appended()  # What was copied as a follower may not be synced yet.
         self._tell_appended_listeners()
 
@@ -362,9 +363,13 @@ class Partition:
         self._flush_requested = False
         if not self.is_leader:
             return
-        self.flushed_waiters.advance(self.log.flushed_offset)
+        log = self.log
+        # Read once, and first: a checkpoint may sync more in its thread while this runs, of which
+        # those who wait would not hear.
+        flushed_offset = log.flushed_offset
+        self.flushed_waiters.advance(flushed_offset)
         self.advance_high_watermark()
-        if self.synced_first and self.log.flushed_offset < self.log.log_end_offset:
+        if self.synced_first and flushed_offset < log.log_end_offset:
             self._request_flush()
 
     def advance_high_watermark(self) -> None:

@@ -45,7 +45,7 @@ class Deliveries:
         self._url = parse_url(subscription.url)
         self._secret = parse_secret(subscription.secret)
         self._calls: set[asyncio.Task[None]] = set()
-        self._is_over = False
+        self.is_over = False  # It delivers no more: the receiver is gone.
         self._running = asyncio.ensure_future(self._run())
 
     async def close(self) -> None:
@@ -56,7 +56,7 @@ class Deliveries:
 
     async def _run(self) -> None:
         pause_s = _FIRST_PAUSE_S
-        while not self._is_over:
+        while not self.is_over:
             room = self.subscription.concurrency - len(self._calls)
             if not room:
                 await asyncio.wait(self._calls, return_when=asyncio.FIRST_COMPLETED)
@@ -89,7 +89,7 @@ class Deliveries:
 
     async def _deliver(self, delivery: Delivery) -> None:
         record = _record(delivery)
-        if self._is_over:
+        if self.is_over:
             self._queues.put_back([delivery])
             return
         if not self.subscription.filter.matches(delivery.partition, record):
@@ -127,7 +127,7 @@ class Deliveries:
             case Settle.REJECT:
                 await self._settle(lambda: self._queues.reject(handles))
             case Settle.DISABLE:
-                self._is_over = True
+                self.is_over = True
                 self._queues.put_back([delivery])
                 await self._disable(self.subscription, "the receiver answered 410 Gone")
 

@@ -157,8 +157,11 @@ class Webhooks:
             for number, subscription in known.items()
             if subscription.state == ACTIVE and _partition(number) in self._owned
         }
+        # One that is over may be wanted as it was: disabled and enabled again since the last look.
         ended = [
-            each for number, each in self._served.items() if wanted.get(number) != each.subscription
+            each
+            for number, each in self._served.items()
+            if each.is_over or wanted.get(number) != each.subscription
         ]
         for each in ended:
             del self._served[each.subscription.id]
