@@ -1,6 +1,7 @@
 """A partition over a log on a disk in memory, with the flusher that brokers use."""
 
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -444,3 +445,24 @@ def test_a_follower_that_asks_again_for_what_it_got_has_it_checked():
     with pytest.raises(ApiError, match="checksum"):
         partition.read_to_end(0, 1000)
     assert [suspect.base_offset for suspect in log.home.suspects] == [0]
+
+
+def test_what_another_thread_syncs_while_a_sync_is_heard_of_is_acknowledged() -> None:
+    """A checkpoint may sync the log at any moment."""
+    ended: list[Callable[[], None]] = []
+
+    class ByHand:
+        def request(self, _log: object, callback: Callable[[], None]) -> None:
+            ended.append(callback)
+
+    partition = Partition(open_log(FaultyFilesystem()), FlushPolicy.ACK, ByHand())
+    partition.become_leader(3, (1,))
+    log, acknowledged = partition.log, []
+    first = partition.append(*produced(b"one"), NOW_MS)
+    log.flush()
+    second = partition.append(*produced(b"two"), NOW_MS)
+    partition.wait_for_acknowledgement(first, ACKS_ALL, lambda _: log.flush())
+    partition.wait_for_acknowledgement(second, ACKS_ALL, acknowledged.append)
+    while ended:
+        ended.pop()()
+    assert acknowledged == [None]
