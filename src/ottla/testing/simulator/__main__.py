@@ -29,7 +29,9 @@ def main() -> int:
 
 
 def _variant(options: argparse.Namespace) -> Variant:
-    return Variant(options.plant, options.duration, options.absent, options.fault)
+    return Variant(
+        options.plant, options.duration, options.absent, options.fault, options.queue_workers
+    )
 
 
 def _parse() -> argparse.Namespace:
@@ -55,6 +57,13 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--plant", choices=PLANTS, help="put this bug in, to see that it is found")
     parser.add_argument(
         "--fault", choices=FAULTS, help="let this kind of fault come in each run, beside its own"
+    )
+    parser.add_argument(
+        "--queue-workers",
+        type=int,
+        default=0,
+        metavar="COUNT",
+        help="let so many consumers work on a share group in each run",
     )
     parser.add_argument(
         "--absent",

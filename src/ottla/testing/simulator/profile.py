@@ -65,7 +65,6 @@ def draw_profile(
         operation_interval_s=chance.choice((2.0, 10.0)),
         election_timeout_ms=chance.choice((100, 500, 500, 4_000)),
         quorum_size=chance.choice((3, 3, 5)),
-        queue_workers_count=chance.choice((0, 0, 1, 2)),
     )
 
 

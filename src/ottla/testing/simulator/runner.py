@@ -50,8 +50,8 @@ class Variant(NamedTuple):
     plant: str | None = None  # A bug to put in (see `plants`).
     duration_s: float | None = None  # Until faults end.
     absent_count: int | None = None  # So many of three nodes are gone, and that is all that is.
-
     fault: str | None = None  # A kind that comes beside those that were drawn, to three nodes.
+    queue_workers_count: int = 0  # Consumers of a share group, beside what was drawn.
 
     def profile(self, seed: int) -> Profile:
         if self.plant:
@@ -66,6 +66,8 @@ class Variant(NamedTuple):
                 nodes_count=max(drawn.nodes_count, NODES_MIN),
                 faults=tuple(dict.fromkeys((*drawn.faults, self.fault))),
             )
+        if self.queue_workers_count:
+            drawn = replace(drawn, queue_workers_count=self.queue_workers_count)
         return replace(drawn, duration_s=self.duration_s or drawn.duration_s)
 
 
