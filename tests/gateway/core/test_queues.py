@@ -12,10 +12,10 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from ottla.client.async_wire.cluster import Cluster
+from ottla.client.share_wire.share_members import ShareMembers
 from ottla.client.wire.cluster import Cluster as BlockingCluster
 from ottla.client.wire.errors import BrokerError
 from ottla.gateway.core.queues import Delivery, Queues, SettleError
-from ottla.gateway.core.share_members import ShareMembers
 from ottla.gateway.core.shared_secret import SharedSigner, shared_secrets
 
 PATIENCE_MS = 120_000

@@ -14,11 +14,11 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from ottla.client.async_wire.cluster import Cluster
+from ottla.client.share_wire.settling import Claim, Settler, Verdict
+from ottla.client.share_wire.share_members import ShareMember, ShareMembers, Taken, Untaken
 from ottla.client.wire.errors import WireError
 from ottla.gateway.core.clearing import QueueCounts, clear, counts
 from ottla.gateway.core.handles import Handle, InvalidHandle, Signer
-from ottla.gateway.core.settling import Claim, Settler, Verdict
-from ottla.gateway.core.share_members import ShareMember, ShareMembers, Taken, Untaken
 from ottla.gateway.core.shared_secret import SharedSigner
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.delivery_acknowledge import (

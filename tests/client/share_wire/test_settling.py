@@ -6,9 +6,9 @@ from typing import Any, cast
 from uuid import UUID
 
 from ottla.client.async_wire.cluster import Cluster
+from ottla.client.share_wire.settling import Claim, Settler, Verdict
 from ottla.client.wire.cluster import Topic
 from ottla.client.wire.errors import Unreachable
-from ottla.gateway.core.settling import Claim, Settler, Verdict
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.delivery_acknowledge import (
     DeliveryAcknowledgeRequest,

@@ -13,19 +13,19 @@ from typing import Final, NamedTuple
 from uuid import UUID, uuid4
 
 from ottla.client.async_wire.cluster import Cluster
-from ottla.client.wire.cluster import NO_LEADER, Topic
-from ottla.client.wire.errors import BrokerError, Unreachable, WireError
-from ottla.gateway.core.acquired import Acquired, Gap
-from ottla.gateway.core.fetcher import (
+from ottla.client.share_wire.acquired import Acquired, Gap
+from ottla.client.share_wire.fetcher import (
     FETCH_WAIT_MS_MAX,
     FETCH_WAIT_MS_WITH_LOCKS,
     RECORDS_MAX,
     Fetcher,
 )
-from ottla.gateway.core.membership import Membership
-from ottla.gateway.core.session_locks import SessionLocks
-from ottla.gateway.core.share_session import Fetched, FetchTerms, SessionKey, ShareSession
-from ottla.gateway.core.waiting import Waiter, WaitingLine
+from ottla.client.share_wire.membership import Membership
+from ottla.client.share_wire.session_locks import SessionLocks
+from ottla.client.share_wire.share_session import Fetched, FetchTerms, SessionKey, ShareSession
+from ottla.client.share_wire.waiting import Waiter, WaitingLine
+from ottla.client.wire.cluster import NO_LEADER, Topic
+from ottla.client.wire.errors import BrokerError, Unreachable, WireError
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.delivery_acknowledge import API_KEY
 
@@ -275,7 +275,7 @@ def _topic_id(topic: Topic) -> UUID:
 
 
 class ShareMembers:
-    """The members of this gateway. They come with demand and leave when they are idle."""
+    """The members of this process. They come with demand and leave when they are idle."""
 
     def __init__(
         self,
@@ -300,13 +300,13 @@ class ShareMembers:
         joined = self._members.get((topic, group))
         if joined is None:
             if len(self._members) >= self._members_max:
-                raise Unreachable(f"this gateway serves {self._members_max} queues already")
+                raise Unreachable(f"this process serves {self._members_max} queues already")
             joined = self._loop.create_task(self._start(topic, group))
             self._members[topic, group] = joined
         return joined.result() if joined.done() else await asyncio.shield(joined)
 
     def holder(self, topic: str, group: str, member_id: str) -> ShareMember | None:
-        """The member of that id, if it is one of this gateway's and still there."""
+        """The member of that id, if it is one of this process's and still there."""
         joined = self._members.get((topic, group))
         if joined is None or not joined.done():
             return None

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from ottla.gateway.core.acquired import Gap, acquired_records
+from ottla.client.share_wire.acquired import Gap, acquired_records
 from ottla.records.builder import Record, build_batch
 
 

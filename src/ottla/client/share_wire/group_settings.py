@@ -1,4 +1,4 @@
-"""The configuration of a share group, as far as the gateway reads and writes it."""
+"""The configuration of a share group, as far as its members read and write it."""
 
 from typing import Any, Final, NamedTuple
 

@@ -1,7 +1,7 @@
 """A member of a share group: joins, stays by heartbeats, leaves.
 
-Whatever partitions the coordinator assigns, the gateway fetches all of the topic: a leader hands
-records to every member that asks, and two gateways would otherwise each see half of a queue. The
+Whatever partitions the coordinator assigns, a member fetches all of the topic: a leader hands
+records to every member that asks, and two processes would otherwise each see half of a queue. The
 group must exist and have met the topic for that, which is what membership is for.
 """
 
@@ -15,9 +15,9 @@ from kio.schema.types import GroupId, TopicName
 from kio.static.primitive import i32
 
 from ottla.client.async_wire.cluster import Cluster
+from ottla.client.share_wire.group_settings import begin_group, read_settings
 from ottla.client.wire.cluster import CoordinatorType
 from ottla.client.wire.errors import BrokerError, WireError, validate_answer
-from ottla.gateway.core.group_settings import begin_group, read_settings
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.times import in_milliseconds
 

@@ -16,8 +16,8 @@ import random
 from asyncio import AbstractEventLoop, Task
 from typing import Final, Protocol
 
+from ottla.client.share_wire.share_session import Fetched, FetchTerms, ShareSession, is_session_lost
 from ottla.client.wire.errors import BrokerError, WireError
-from ottla.gateway.core.share_session import Fetched, FetchTerms, ShareSession, is_session_lost
 from ottla.records.errors import RecordError
 
 logger = logging.getLogger(__name__)

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from ottla.gateway.core.waiting import Waiter, WaitingLine
+from ottla.client.share_wire.waiting import Waiter, WaitingLine
 
 
 def served(wants: list[int], available: int) -> tuple[list[int], int, int]:

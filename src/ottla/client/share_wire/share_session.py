@@ -22,8 +22,8 @@ from kio.static.primitive import i8, i32, i64
 
 from ottla.client.async_wire.cluster import Cluster
 from ottla.client.async_wire.connection import Connection
+from ottla.client.share_wire.acquired import Acquired, Gap, acquired_records
 from ottla.client.wire.errors import BrokerError, validate_answer
-from ottla.gateway.core.acquired import Acquired, Gap, acquired_records
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.share_fetch import ShareFetchRequest
 from ottla.protocol.times import in_milliseconds, milliseconds

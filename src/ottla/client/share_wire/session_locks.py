@@ -11,10 +11,10 @@ from asyncio import AbstractEventLoop, Future, Task
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from ottla.client.share_wire.acquired import Acquired, Gap
+from ottla.client.share_wire.settling import Claim, Verdict
+from ottla.client.share_wire.share_session import Acknowledgement, ShareSession
 from ottla.client.wire.errors import WireError
-from ottla.gateway.core.acquired import Acquired, Gap
-from ottla.gateway.core.settling import Claim, Verdict
-from ottla.gateway.core.share_session import Acknowledgement, ShareSession
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.delivery_acknowledge import DeliveryAcknowledgeType
 
