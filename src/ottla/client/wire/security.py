@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import secrets
 import socket
 import ssl
 import tempfile
@@ -14,11 +15,14 @@ from kio.schema.sasl_authenticate.v2.request import SaslAuthenticateRequest
 from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
 
 from ottla.client.wire.errors import NotAuthenticated
-from ottla.client.wire.scram import HASHES, Scram
 from ottla.protocol.errors import ErrorCode
+from ottla.security.errors import AuthenticationFailed
+from ottla.security.plain import plain_message
+from ottla.security.scram import SCRAM_MECHANISMS
+from ottla.security.scram_client import ScramClient
 
 PLAIN = "PLAIN"
-MECHANISMS = (PLAIN, *HASHES)
+MECHANISMS = (PLAIN, *SCRAM_MECHANISMS)
 
 
 @dataclass(frozen=True)
@@ -53,9 +57,10 @@ class Sasl:
     def conversation(self) -> Generator[bytes, bytes, None]:
         """Yields what the client says and is sent what the server answers."""
         if self.mechanism == PLAIN:
-            yield f"\0{self.username}\0{self.password}".encode()
+            yield plain_message(self.username, self.password)
             return
-        scram = Scram(self.mechanism, self.username, self.password)
+        mechanism, nonce = SCRAM_MECHANISMS[self.mechanism], secrets.token_urlsafe(24)
+        scram = ScramClient(mechanism, self.username, self.password, nonce)
         scram.verify((yield scram.final((yield scram.first()))))
 
 
@@ -94,6 +99,8 @@ def authentication(sasl: Sasl, address: str) -> Generator[Any, Any, None]:
             data = conversation.send(bytes(answer.auth_bytes))
         except StopIteration:
             return
+        except AuthenticationFailed as error:
+            raise NotAuthenticated(f"broker {address}: {error}") from None
 
 
 @contextlib.contextmanager

@@ -2,16 +2,17 @@
 
 import pytest
 
-from ottla.client.wire.errors import NotAuthenticated
-from ottla.client.wire.scram import Scram
+from ottla.security.errors import AuthenticationFailed
+from ottla.security.scram import ScramMechanism
+from ottla.security.scram_client import ScramClient
 
 NONCE = "rOprNGfwEbeRWgbNEkqO"
 SERVER_NONCE = NONCE + "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
 SERVER_FIRST = f"r={SERVER_NONCE},s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096".encode()
 
 
-def exchange(username: str = "user") -> Scram:
-    return Scram("SCRAM-SHA-256", username, "pencil", lambda: NONCE)
+def exchange(username: str = "user") -> ScramClient:
+    return ScramClient(ScramMechanism.SCRAM_SHA_256, username, "pencil", NONCE)
 
 
 def test_the_exchange_of_the_standard() -> None:
@@ -25,7 +26,7 @@ def test_the_exchange_of_the_standard() -> None:
 def test_a_server_that_does_not_know_the_password_is_refused() -> None:
     scram = exchange()
     scram.final(SERVER_FIRST)
-    with pytest.raises(NotAuthenticated, match="does not prove"):
+    with pytest.raises(AuthenticationFailed, match="does not prove"):
         scram.verify(b"v=AAAA")
 
 
@@ -42,7 +43,7 @@ def test_a_server_that_does_not_know_the_password_is_refused() -> None:
     ],
 )
 def test_a_message_that_is_not_of_the_exchange_is_refused(message: bytes, reason: str) -> None:
-    with pytest.raises(NotAuthenticated, match=reason):
+    with pytest.raises(AuthenticationFailed, match=reason):
         exchange().final(message)
 
 

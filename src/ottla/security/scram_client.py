@@ -1,0 +1,79 @@
+"""The client's side of SCRAM, without channel binding.
+
+client: first()  ->  server: first message  ->  client: final()  ->  server: signature  ->  verify()
+"""
+
+import hmac
+from typing import Final
+
+from ottla.security.errors import AuthenticationFailed
+from ottla.security.scram import (
+    ScramMechanism,
+    client_key,
+    decode,
+    digest,
+    encode,
+    salted_password,
+    server_key,
+    sign,
+    xor,
+)
+
+_ITERATIONS_MAX: Final = 1_000_000  # A server that asks for more wants to keep the client busy.
+_HEADER: Final = "n,,"
+
+
+class ScramClient:
+    """One exchange. `nonce` is new for each and cannot be guessed; it has no comma."""
+
+    def __init__(self, mechanism: ScramMechanism, username: str, password: str, nonce: str) -> None:
+        self._mechanism = mechanism
+        self._password = password.encode()
+        self._nonce = nonce
+        name = username.replace("=", "=3D").replace(",", "=2C")
+        self._first_bare = f"n={name},r={nonce}"
+        self._server_signature = b""
+
+    def first(self) -> bytes:
+        return (_HEADER + self._first_bare).encode()
+
+    def final(self, server_first: bytes) -> bytes:
+        """AuthenticationFailed for an answer that is not to this exchange."""
+        fields = _fields(server_first)
+        nonce, salt, iterations = fields.get("r", ""), fields.get("s", ""), fields.get("i", "")
+        if not nonce.startswith(self._nonce) or nonce == self._nonce:
+            raise AuthenticationFailed("SCRAM: the server's nonce does not continue the client's")
+        is_number = iterations.isascii() and iterations.isdecimal() and len(iterations) < 10
+        if not is_number or not 0 < int(iterations) <= _ITERATIONS_MAX:
+            raise AuthenticationFailed(f"SCRAM: the server wants {iterations!r} iterations")
+        without_proof = f"c={encode(_HEADER.encode())},r={nonce}"
+        said = f"{self._first_bare},{server_first.decode()},{without_proof}".encode()
+        mechanism = self._mechanism
+        salted = salted_password(mechanism, self._password, _decoded(salt), int(iterations))
+        key = client_key(mechanism, salted)
+        proof = xor(key, sign(mechanism, digest(mechanism, key), said))
+        self._server_signature = sign(mechanism, server_key(mechanism, salted), said)
+        return f"{without_proof},p={encode(proof)}".encode()
+
+    def verify(self, server_final: bytes) -> None:
+        """AuthenticationFailed if the server does not know the password either."""
+        signature = _decoded(_fields(server_final).get("v", ""))
+        if not hmac.compare_digest(signature, self._server_signature):
+            raise AuthenticationFailed(
+                "SCRAM: the server does not prove that it knows the password"
+            )
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        return decode(text)
+    except ValueError:
+        raise AuthenticationFailed("SCRAM: the server's message is not base64") from None
+
+
+def _fields(message: bytes) -> dict[str, str]:
+    try:
+        parts = message.decode().split(",")
+    except UnicodeDecodeError:
+        raise AuthenticationFailed("SCRAM: the server's message is not text") from None
+    return {part[:1]: part[2:] for part in parts if part[1:2] == "="}

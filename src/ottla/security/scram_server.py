@@ -1,0 +1,113 @@
+"""The server's side of SCRAM, without channel binding.
+
+client: first message  ->  server: first()  ->  client: proof  ->  server: final()
+
+Usernames are compared as they are, as Kafka does; nothing is normalised.
+"""
+
+import hmac
+import re
+from collections.abc import Callable
+from typing import Final
+
+from ottla.security.errors import AuthenticationFailed
+from ottla.security.scram import (
+    ScramCredential,
+    ScramMechanism,
+    decode,
+    digest,
+    encode,
+    sign,
+    xor,
+)
+
+_NAME: Final = r"(?:[^=,\0]|=2C|=3D)+"
+_NONCE: Final = r"[\x21-\x2b\x2d-\x7e]+"
+_VALUE: Final = r"[^,\0]+"
+_FIRST: Final = re.compile(
+    rf"(?P<header>[ny],(?:a=(?P<authorize>{_NAME}))?,)"
+    rf"(?P<bare>n=(?P<name>{_NAME}),r=(?P<nonce>{_NONCE})(?P<extensions>(?:,[A-Za-z]+={_VALUE})*))"
+)
+_FINAL: Final = re.compile(
+    rf"(?P<unproved>c=(?P<channel>[A-Za-z0-9+/=]+),r=(?P<nonce>{_NONCE})(?:,[A-Za-z]={_VALUE})*)"
+    r",p=(?P<proof>[A-Za-z0-9+/=]+)"
+)
+
+
+class ScramServer:
+    """One exchange.
+
+    `nonce` is new for each, cannot be guessed and has no comma. `credential_of` gives one for every
+    username, also for those that nobody has (`scram.unknown_user`).
+    """
+
+    def __init__(
+        self,
+        mechanism: ScramMechanism,
+        nonce: str,
+        credential_of: Callable[[str], ScramCredential],
+    ) -> None:
+        self.username = ""  # Who it is, once `final` has returned.
+        self._mechanism = mechanism
+        self._credential_of = credential_of
+        self._server_nonce = nonce
+        self._nonce = ""
+        self._header = ""
+        self._said = ""
+        self._credential: ScramCredential | None = None
+
+    def first(self, client_first: bytes) -> bytes:
+        match = _FIRST.fullmatch(_text(client_first))
+        if match is None:
+            raise AuthenticationFailed("the first message is not SCRAM's, or binds a channel")
+        if match["extensions"]:
+            raise AuthenticationFailed("an extension of SCRAM that is not known")
+        username = _unescaped(match["name"])
+        authorize = match["authorize"]
+        if authorize is not None and _unescaped(authorize) != username:
+            raise AuthenticationFailed(f"{username!r} wants to act as somebody else")
+        credential = self._credential_of(username)
+        self.username = username
+        self._credential = credential
+        self._header = match["header"]
+        self._nonce = match["nonce"] + self._server_nonce
+        answer = f"r={self._nonce},s={encode(credential.salt)},i={credential.iterations}"
+        self._said = f"{match['bare']},{answer}"
+        return answer.encode()
+
+    def final(self, client_final: bytes) -> bytes:
+        """AuthenticationFailed unless the client knows the password."""
+        credential, mechanism = self._credential, self._mechanism
+        assert credential is not None, "final before first"
+        match = _FINAL.fullmatch(_text(client_final))
+        if match is None:
+            raise AuthenticationFailed("the last message is not SCRAM's")
+        if match["nonce"] != self._nonce or _decoded(match["channel"]) != self._header.encode():
+            raise AuthenticationFailed("the last message is of another exchange")
+        said = f"{self._said},{match['unproved']}".encode()
+        proof = _decoded(match["proof"])
+        signature = sign(mechanism, credential.stored_key, said)
+        if len(proof) != len(signature):
+            raise AuthenticationFailed("the proof has a wrong size")
+        key = xor(proof, signature)
+        if not hmac.compare_digest(digest(mechanism, key), credential.stored_key):
+            raise AuthenticationFailed(f"unknown user {self.username!r}, or wrong password")
+        return f"v={encode(sign(mechanism, credential.server_key, said))}".encode()
+
+
+def _unescaped(name: str) -> str:
+    return name.replace("=2C", ",").replace("=3D", "=")
+
+
+def _text(message: bytes) -> str:
+    try:
+        return message.decode()
+    except UnicodeDecodeError:
+        raise AuthenticationFailed("a message is not UTF-8") from None
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        return decode(text)
+    except ValueError:
+        raise AuthenticationFailed("a message has what is not base64") from None
