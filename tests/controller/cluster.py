@@ -14,6 +14,7 @@ from ottla.controller.config import (
 )
 from ottla.controller.effective_configs import ConfigRules
 from ottla.controller.machine import ControllerMachine, ControllerSettings
+from ottla.controller.operations import OPERATIONS, At
 from ottla.protocol.config import ConfigKey, ConfigSchema, ConfigType, at_least, each_of
 
 CLUSTER_ID = "cluster"
@@ -134,6 +135,14 @@ class Cluster:
             completion.deferred.settle(completion.outcome)
         return result.response
 
+    def call(self, request):
+        return self.apply(self.result_of(request))
+
+    def result_of(self, request):
+        """Of the operation that is registered for the request."""
+        at = At(self.now_ms, len(self.records))
+        return OPERATIONS[request.__api_key__].method(self.machine, at)(request)
+
     def replay(self, *records):
         for record in records:
             self.machine.replay(record, self.now_ms)
@@ -155,7 +164,7 @@ class Cluster:
             log_dirs=tuple(UUID(int=number) for number in log_dirs),
             **({"features": ()} | fields),
         )
-        return self.apply(self.machine.register_broker(request, len(self.records)))
+        return self.call(request)
 
     def heartbeat(self, broker_id, **fields):
         return self.apply(self.heartbeat_result(broker_id, **fields))
@@ -172,7 +181,7 @@ class Cluster:
             }
             | fields
         )
-        return self.machine.broker_heartbeat(request, self.now_ms, len(self.records))
+        return self.result_of(request)
 
     def expire_session(self, broker_id):
         _, expiry = self.timers.deadlines.pop(f"broker-session-{broker_id}")

@@ -146,7 +146,7 @@ class Scenario:
         request = creation(
             topic(name, configs=_options(words, "="), assignments=dict(enumerate(assignments)))
         )
-        (result,) = self.cluster.apply(self.cluster.machine.create_topics(request)).topics
+        (result,) = self.cluster.call(request).topics
         if result.error_code is not ErrorCode.none:
             yield f"<- {result.error_code.name}"
 
@@ -154,7 +154,7 @@ class Scenario:
         resource = (BROKER_RESOURCE, "") if name == "brokers" else (TOPIC_RESOURCE, name)
         changes = [(key, 0, value) for key, value in _options(words, "=").items()]
         request = increments(*changes, resource=resource)
-        self.cluster.apply(self.cluster.machine.incremental_alter_configs(request))
+        self.cluster.call(request)
         yield from ()
 
     def _on_isr(self, place: str, isr: str) -> Iterator[str]:
@@ -173,17 +173,13 @@ class Scenario:
             ),
             partition_epoch=partition.partition_epoch,
         )
-        response = self.cluster.apply(
-            self.cluster.machine.alter_partition(
-                alter_partition.AlterPartitionRequest(
-                    broker_id=partition.leader,
-                    broker_epoch=brokers[partition.leader].broker_epoch,
-                    topics=(
-                        alter_partition.TopicData(
-                            topic_id=partition.topic_id, partitions=(wanted,)
-                        ),
-                    ),
-                )
+        response = self.cluster.call(
+            alter_partition.AlterPartitionRequest(
+                broker_id=partition.leader,
+                broker_epoch=brokers[partition.leader].broker_epoch,
+                topics=(
+                    alter_partition.TopicData(topic_id=partition.topic_id, partitions=(wanted,)),
+                ),
             )
         )
         yield f"<- {response.topics[0].partitions[0].error_code.name}"
@@ -198,7 +194,7 @@ class Scenario:
             if places
             else None,
         )
-        response = self.cluster.apply(self.cluster.machine.elect_leaders(request))
+        response = self.cluster.call(request)
         for result in response.replica_election_results:
             for partition in result.partition_result:
                 place = f"{result.topic}-{partition.partition_id}"
@@ -213,12 +209,12 @@ class Scenario:
         request = reassignment.AlterPartitionReassignmentsRequest(
             topics=(reassignment.ReassignableTopic(name=name, partitions=(target,)),)
         )
-        response = self.cluster.apply(self.cluster.machine.alter_partition_reassignments(request))
+        response = self.cluster.call(request)
         yield f"<- {response.responses[0].partitions[0].error_code.name}"
 
     def _on_reassignments(self) -> Iterator[str]:
         request = ListPartitionReassignmentsRequest(topics=None)
-        response = self.cluster.apply(self.cluster.machine.list_partition_reassignments(request))
+        response = self.cluster.call(request)
         for each in response.topics:
             for one in each.partitions:
                 yield (
@@ -228,7 +224,7 @@ class Scenario:
 
     def _on_unregister(self, word: str) -> Iterator[str]:
         request = UnregisterBrokerRequest(broker_id=int(word))
-        response = self.cluster.apply(self.cluster.machine.unregister_broker(request))
+        response = self.cluster.call(request)
         yield f"<- {response.error_code.name}"
 
     def _on_reload(self) -> Iterator[str]:

@@ -28,7 +28,7 @@ ORDERS = UUID(int=1)
 
 def with_orders(brokers=2, replication=2):
     cluster = Cluster(brokers=brokers)
-    cluster.apply(cluster.machine.create_topics(creation(topic("orders", 1, replication))))
+    cluster.call(creation(topic("orders", 1, replication)))
     cluster.records_before = len(cluster.records)
     return cluster
 
@@ -56,11 +56,11 @@ def leaderless_count(cluster):
 def test_a_broker_whose_process_ended_is_fenced_at_once():
     cluster = with_orders()
     epoch = cluster.image.brokers[1].broker_epoch
-    cluster.apply(cluster.machine.end_broker(1, epoch, cluster.now_ms))
+    cluster.apply(cluster.machine.brokers.end_broker(1, epoch, cluster.now_ms))
     assert cluster.image.brokers[1].fenced
     assert [partition.leader for partition in orders(cluster)] == [2]
     records = len(cluster.records)
-    cluster.apply(cluster.machine.end_broker(1, epoch, cluster.now_ms))
+    cluster.apply(cluster.machine.brokers.end_broker(1, epoch, cluster.now_ms))
     cluster.advance(10_000)
     assert not any(
         isinstance(record, BrokerRegistrationChangeRecord) and record.broker_id == 1
@@ -71,8 +71,8 @@ def test_a_broker_whose_process_ended_is_fenced_at_once():
 def test_a_broker_that_is_back_is_not_fenced_for_what_ended_before():
     cluster = with_orders()
     epoch = cluster.image.brokers[1].broker_epoch
-    cluster.apply(cluster.machine.end_broker(1, epoch - 1, cluster.now_ms))
-    cluster.apply(cluster.machine.end_broker(7, epoch, cluster.now_ms))
+    cluster.apply(cluster.machine.brokers.end_broker(1, epoch - 1, cluster.now_ms))
+    cluster.apply(cluster.machine.brokers.end_broker(7, epoch, cluster.now_ms))
     assert new_records(cluster) == []
     assert not cluster.image.brokers[1].fenced
 
@@ -155,7 +155,7 @@ def test_a_follower_that_fails_leaves_the_leader_epoch_alone():
 def test_a_broker_loses_many_partitions_in_steps(monkeypatch):
     monkeypatch.setattr(brokers, "PARTITIONS_PER_STEP", 2)
     cluster = Cluster(brokers=2)
-    cluster.apply(cluster.machine.create_topics(creation(topic("orders", 5, 2))))
+    cluster.call(creation(topic("orders", 5, 2)))
     cluster.expire_session(1)
     assert in_sync_count(cluster, 1) == 3
     assert not cluster.image.brokers[1].fenced
@@ -182,7 +182,7 @@ def test_a_broker_is_not_fenced_while_its_heartbeat_is_not_answered():
 def test_a_heartbeat_ends_a_fencing_that_is_not_complete(monkeypatch):
     monkeypatch.setattr(brokers, "PARTITIONS_PER_STEP", 2)
     cluster = Cluster(brokers=2)
-    cluster.apply(cluster.machine.create_topics(creation(topic("orders", 5, 2))))
+    cluster.call(creation(topic("orders", 5, 2)))
     cluster.expire_session(1)
     assert not cluster.heartbeat(1).is_fenced
     cluster.advance(0)
@@ -192,7 +192,7 @@ def test_a_heartbeat_ends_a_fencing_that_is_not_complete(monkeypatch):
 def test_many_partitions_get_a_leader_in_steps(monkeypatch):
     monkeypatch.setattr(brokers, "PARTITIONS_PER_STEP", 2)
     cluster = Cluster(brokers=1)
-    cluster.apply(cluster.machine.create_topics(creation(topic("orders", 5, 1))))
+    cluster.call(creation(topic("orders", 5, 1)))
     cluster.expire_session(1)
     cluster.advance(0)
     assert leaderless_count(cluster) == 5
@@ -289,7 +289,7 @@ def test_a_broker_must_know_the_features_of_the_cluster():
 
 
 def unregister(cluster, broker_id):
-    return cluster.machine.unregister_broker(UnregisterBrokerRequest(broker_id=broker_id))
+    return cluster.result_of(UnregisterBrokerRequest(broker_id=broker_id))
 
 
 def test_a_broker_that_stopped_is_unregistered():

@@ -19,7 +19,7 @@ SET, DELETE, APPEND, SUBTRACT = range(4)
 @pytest.fixture
 def cluster():
     cluster = Cluster(log_retention_ms="77")
-    cluster.apply(cluster.machine.create_topics(creation(topic("orders"))))
+    cluster.call(creation(topic("orders")))
     return cluster
 
 
@@ -40,7 +40,7 @@ def increments(*changes, resource=(TOPIC_RESOURCE, "orders"), validate_only=Fals
 
 
 def alter(cluster, *changes, **kwargs):
-    return cluster.machine.incremental_alter_configs(increments(*changes, **kwargs))
+    return cluster.result_of(increments(*changes, **kwargs))
 
 
 def orders_record(name, value):
@@ -90,7 +90,7 @@ def test_append_adds_to_what_holds_and_subtract_takes_away(cluster):
 
 def test_append_adds_to_the_brokers_value():
     cluster = Cluster(log_cleanup_policy="compact")
-    cluster.apply(cluster.machine.create_topics(creation(topic("orders"))))
+    cluster.call(creation(topic("orders")))
     result = alter(cluster, ("cleanup.policy", APPEND, "delete"))
     assert result.records == (orders_record("cleanup.policy", "compact,delete"),)
 
@@ -118,7 +118,7 @@ def test_brokers_have_values_by_id_and_for_all(cluster):
 
 def test_the_value_for_all_brokers_holds_for_new_topics(cluster):
     cluster.apply(alter(cluster, ("num.partitions", SET, "3"), resource=(BROKER_RESOURCE, "")))
-    result = cluster.machine.create_topics(creation(topic("payments")))
+    result = cluster.result_of(creation(topic("payments")))
     assert result.response.topics[0].num_partitions == 3
 
 
@@ -161,7 +161,7 @@ def test_a_resource_that_is_named_twice_is_refused(cluster):
     request = incremental.IncrementalAlterConfigsRequest(
         resources=request.resources * 2, validate_only=False
     )
-    result = cluster.machine.incremental_alter_configs(request)
+    result = cluster.result_of(request)
     assert {answer.error_code for answer in result.response.responses} == {
         ErrorCode.invalid_request
     }
@@ -169,7 +169,7 @@ def test_a_resource_that_is_named_twice_is_refused(cluster):
 
 
 def replace(cluster, values, resource=(TOPIC_RESOURCE, "orders")):
-    return cluster.machine.alter_configs(
+    return cluster.result_of(
         replacement.AlterConfigsRequest(
             resources=(
                 replacement.AlterConfigsResource(
@@ -204,11 +204,11 @@ def test_a_bad_replacement_is_refused(cluster):
 def test_min_insync_replicas_is_the_same_on_all_brokers():
     cluster = Cluster()
     request = increments(("min.insync.replicas", 0, "2"), resource=(BROKER_RESOURCE, "1"))
-    result = cluster.machine.incremental_alter_configs(request)
+    result = cluster.result_of(request)
     assert result.records == ()
     assert result.response.responses[0].error_code is ErrorCode.invalid_config
     request = increments(("min.insync.replicas", 0, "2"), resource=(BROKER_RESOURCE, ""))
-    assert len(cluster.machine.incremental_alter_configs(request).records) == 1
+    assert len(cluster.result_of(request).records) == 1
 
 
 def test_the_min_insync_replicas_of_all_brokers_is_changed_but_never_removed():
@@ -216,10 +216,10 @@ def test_the_min_insync_replicas_of_all_brokers_is_changed_but_never_removed():
     everyone = (BROKER_RESOURCE, "")
     for value in ("2", "1"):
         request = increments(("min.insync.replicas", 0, value), resource=everyone)
-        cluster.apply(cluster.machine.incremental_alter_configs(request))
+        cluster.call(request)
     removal = increments(("min.insync.replicas", 1, None), resource=everyone)
     for result in (
-        cluster.machine.incremental_alter_configs(removal),
+        cluster.result_of(removal),
         replace(cluster, {}, resource=everyone),
     ):
         assert result.records == ()

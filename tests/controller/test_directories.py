@@ -20,9 +20,7 @@ def cluster_of_three():
     for broker_id in (1, 2, 3):
         cluster.register(broker_id, log_dirs=(11, 12) if broker_id == 1 else (20 + broker_id,))
         cluster.heartbeat(broker_id)
-    cluster.apply(
-        cluster.machine.create_topics(creation(topic("orders", assignments={0: (1, 2), 1: (1, 3)})))
-    )
+    cluster.call(creation(topic("orders", assignments={0: (1, 2), 1: (1, 3)})))
     return cluster
 
 
@@ -49,7 +47,7 @@ def assigned(cluster, *places, broker_id=1, epoch=None):
             for directory, index in places
         ),
     )
-    response = cluster.apply(cluster.machine.assign_replicas_to_dirs(request))
+    response = cluster.call(request)
     return [one.topics[0].partitions[0].error_code for one in response.directories]
 
 

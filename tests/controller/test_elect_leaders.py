@@ -22,7 +22,7 @@ def moved_leaders(partitions=1, **static):
     """Broker 1 is back in sync with everything, and 2 leads."""
     cluster = Cluster(brokers=2, **static)
     assignments = dict.fromkeys(range(partitions), (1, 2))
-    cluster.apply(cluster.machine.create_topics(creation(topic("orders", assignments=assignments))))
+    cluster.call(creation(topic("orders", assignments=assignments)))
     for index in range(partitions):
         cluster.replay(PartitionChangeRecord(partition_id=index, topic_id=ORDERS, leader=2))
     return cluster
@@ -31,7 +31,7 @@ def moved_leaders(partitions=1, **static):
 def elect(cluster, kind, *partitions):
     named = tuple(TopicPartitions(topic=name, partitions=(index,)) for name, index in partitions)
     request = ElectLeadersRequest(election_type=kind, topic_partitions=named or None)
-    return cluster.machine.elect_leaders(request)
+    return cluster.result_of(request)
 
 
 def codes(result):

@@ -19,7 +19,7 @@ def update(cluster, *updates, validate_only=False):
         ),
         validate_only=validate_only,
     )
-    return cluster.machine.update_features(request)
+    return cluster.result_of(request)
 
 
 @pytest.mark.parametrize("kind", [SAFE_DOWNGRADE, UNSAFE_DOWNGRADE])

@@ -19,7 +19,7 @@ ORDERS = UUID(int=1)
 @pytest.fixture
 def cluster():
     cluster = Cluster(brokers=3)
-    cluster.apply(cluster.machine.create_topics(creation(topic("orders", 1, 3))))
+    cluster.call(creation(topic("orders", 1, 3)))
     return cluster
 
 
@@ -48,7 +48,7 @@ def alteration(cluster, isr, broker_id=1, topic_id=ORDERS, index=0, **fields):
 
 
 def alter(cluster, isr, **fields):
-    return cluster.machine.alter_partition(alteration(cluster, isr, **fields))
+    return cluster.result_of(alteration(cluster, isr, **fields))
 
 
 def answer(result):
@@ -74,8 +74,8 @@ def test_the_leader_expands_the_in_sync_set_with_the_epochs_that_it_saw(cluster)
 
 def test_a_repeated_request_is_refused_by_the_partition_epoch(cluster):
     request = alteration(cluster, (1, 2))
-    cluster.apply(cluster.machine.alter_partition(request))
-    again = cluster.machine.alter_partition(request)
+    cluster.call(request)
+    again = cluster.result_of(request)
     assert answer(again).error_code is ErrorCode.invalid_update_version
     assert again.records == ()
 
@@ -92,7 +92,7 @@ def test_a_partition_named_twice_is_altered_once(cluster):
     twice = AlterPartitionRequest(
         broker_id=1, broker_epoch=request.broker_epoch, topics=(asked, asked)
     )
-    result = cluster.machine.alter_partition(twice)
+    result = cluster.result_of(twice)
     assert len(result.records) == 1
     codes = [one.partitions[0].error_code for one in result.response.topics]
     assert codes == [ErrorCode.none, ErrorCode.invalid_request]
@@ -153,5 +153,5 @@ def test_a_leader_of_an_earlier_life_is_refused(cluster):
     cluster.expire_session(1)
     cluster.register(1, incarnation=5)
     with pytest.raises(ApiError) as caught:
-        cluster.machine.alter_partition(request)
+        cluster.result_of(request)
     assert caught.value.code is ErrorCode.stale_broker_epoch

@@ -17,7 +17,7 @@ def grown(partitions, *, brokers=3, on=1, **arguments):
     cluster.machine.on_loaded(0)
     assignments = dict.fromkeys(range(partitions), (on,))
     for name in (INTERNAL, "orders"):
-        cluster.apply(cluster.machine.create_topics(creation(topic(name, assignments=assignments))))
+        cluster.call(creation(topic(name, assignments=assignments)))
     return cluster
 
 

@@ -24,7 +24,7 @@ ALL_BROKERS = (BROKER_RESOURCE, "")
 class Kit:
     def __init__(self, **static):
         self.cluster = Cluster(brokers=3, **static)
-        self.cluster.apply(self.cluster.machine.create_topics(creation(topic("orders", 1, 3))))
+        self.cluster.call(creation(topic("orders", 1, 3)))
         self.rules = Leadership(self.cluster.image, self.cluster.settings.config_rules)
 
     def change(self):

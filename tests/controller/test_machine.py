@@ -40,27 +40,27 @@ class AnyHistory(RuleBasedStateMachine):
     @rule(name=NAMES, partitions=st.integers(-1, 4), factor=st.integers(-1, 3))
     def create_topic(self, name, partitions, factor):
         request = creation(topic(name, partitions, factor))
-        self.attempt(lambda: self.cluster.machine.create_topics(request))
+        self.attempt(lambda: self.cluster.result_of(request))
 
     @rule(name=NAMES)
     def delete_topic(self, name):
         request = deletion({"name": name, "topic_id": None})
-        self.attempt(lambda: self.cluster.machine.delete_topics(request))
+        self.attempt(lambda: self.cluster.result_of(request))
 
     @rule(name=NAMES, count=st.integers(0, 6))
     def add_partitions(self, name, count):
-        self.attempt(lambda: self.cluster.machine.create_partitions(addition(name, count)))
+        self.attempt(lambda: self.cluster.result_of(addition(name, count)))
 
     @rule(name=NAMES, operation=st.integers(0, 3), value=st.sampled_from(["1", "compact", ""]))
     def alter_topic(self, name, operation, value):
         key = "cleanup.policy" if value == "compact" else "retention.ms"
         request = increments((key, operation, value), resource=(TOPIC_RESOURCE, name))
-        self.attempt(lambda: self.cluster.machine.incremental_alter_configs(request))
+        self.attempt(lambda: self.cluster.result_of(request))
 
     @rule(name=st.sampled_from(["", "1", "3"]), operation=st.integers(0, 1))
     def alter_broker(self, name, operation):
         request = increments(("num.partitions", operation, "2"), resource=(BROKER_RESOURCE, name))
-        self.attempt(lambda: self.cluster.machine.incremental_alter_configs(request))
+        self.attempt(lambda: self.cluster.result_of(request))
 
     @rule(broker_id=BROKERS, incarnation=st.integers(1, 3))
     def register(self, broker_id, incarnation):
@@ -80,7 +80,7 @@ class AnyHistory(RuleBasedStateMachine):
     @rule(broker_id=BROKERS)
     def unregister(self, broker_id):
         request = UnregisterBrokerRequest(broker_id=broker_id)
-        self.attempt(lambda: self.cluster.machine.unregister_broker(request))
+        self.attempt(lambda: self.cluster.result_of(request))
 
     @rule(broker_id=BROKERS)
     def expire(self, broker_id):
@@ -93,7 +93,7 @@ class AnyHistory(RuleBasedStateMachine):
         request = AllocateProducerIdsRequest(
             broker_id=broker_id, broker_epoch=broker.broker_epoch if broker else -1
         )
-        self.attempt(lambda: self.cluster.machine.allocate_producer_ids(request))
+        self.attempt(lambda: self.cluster.result_of(request))
 
     @invariant()
     def log_and_snapshot_give_the_same_image(self):
@@ -111,12 +111,12 @@ class AnyHistory(RuleBasedStateMachine):
         request = AlterPartitionReassignmentsRequest(
             topics=(ReassignableTopic(name=name, partitions=(target,)),)
         )
-        self.attempt(lambda: self.cluster.machine.alter_partition_reassignments(request))
+        self.attempt(lambda: self.cluster.result_of(request))
 
     @rule(kind=st.integers(0, 1))
     def elect(self, kind):
         request = ElectLeadersRequest(election_type=kind, topic_partitions=None)
-        self.attempt(lambda: self.cluster.machine.elect_leaders(request))
+        self.attempt(lambda: self.cluster.result_of(request))
 
     @invariant()
     def the_index_knows_every_partition(self):
@@ -181,5 +181,5 @@ def image_of(records):
 
 def test_topic_ids_come_from_outside():
     cluster = Cluster()
-    cluster.apply(cluster.machine.create_topics(creation(topic("a"), topic("b"))))
+    cluster.call(creation(topic("a"), topic("b")))
     assert cluster.image.topic_id("b") == UUID(int=2)

@@ -37,7 +37,7 @@ class Replicated(RuleBasedStateMachine):
         request = creation(
             topic("t", assignments={0: (1, 2, 3)}, configs={"min.insync.replicas": "2"})
         )
-        self.cluster.apply(self.cluster.machine.create_topics(request))
+        self.cluster.call(request)
         self.ends = dict.fromkeys(BROKERS, 0)
         self.acked = 0
         self.min_isr = 2
@@ -76,7 +76,7 @@ class Replicated(RuleBasedStateMachine):
             broker_epoch=brokers[partition.leader].broker_epoch,
             topics=(alter_partition.TopicData(topic_id=partition.topic_id, partitions=(wanted,)),),
         )
-        self.cluster.apply(self.cluster.machine.alter_partition(request))
+        self.cluster.call(request)
 
     def lose(self, broker_id, end):
         """What it had is gone; that is nobody's fault if no other replica is known to have it."""
@@ -185,25 +185,25 @@ class Replicated(RuleBasedStateMachine):
         request = reassignment.AlterPartitionReassignmentsRequest(
             topics=(reassignment.ReassignableTopic(name="t", partitions=(target,)),)
         )
-        self.cluster.apply(self.cluster.machine.alter_partition_reassignments(request))
+        self.cluster.call(request)
 
     @rule(minimum=st.integers(1, 3))
     def change_minimum(self, minimum):
         request = increments(
             ("min.insync.replicas", 0, str(minimum)), resource=(TOPIC_RESOURCE, "t")
         )
-        self.cluster.apply(self.cluster.machine.incremental_alter_configs(request))
+        self.cluster.call(request)
         self.min_isr = minimum
 
     @rule()
     def elect_preferred(self):
         request = ElectLeadersRequest(election_type=0, topic_partitions=None)
-        self.cluster.apply(self.cluster.machine.elect_leaders(request))
+        self.cluster.call(request)
 
     @rule()
     def elect_unclean(self):
         request = ElectLeadersRequest(election_type=1, topic_partitions=None)
-        response = self.cluster.apply(self.cluster.machine.elect_leaders(request))
+        response = self.cluster.call(request)
         for result in response.replica_election_results:
             if (
                 result.partition_result[0].error_code is ErrorCode.none

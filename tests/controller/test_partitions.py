@@ -50,7 +50,7 @@ def test_a_broker_that_is_unregistered_leaves_no_configs_behind():
     cluster = Cluster(brokers=2)
     cordon(cluster, 2, "*")
     cluster.expire_session(2)
-    result = cluster.machine.unregister_broker(UnregisterRequest(broker_id=BrokerId(2)))
+    result = cluster.result_of(UnregisterRequest(broker_id=BrokerId(2)))
     assert [type(record) for record in result.records] == [ConfigRecord, UnregisterBrokerRecord]
     cluster.apply(result)
     cluster.register(2, incarnation=901)
@@ -60,5 +60,5 @@ def test_a_broker_that_is_unregistered_leaves_no_configs_behind():
 def test_a_topic_without_a_factor_has_no_more_replicas_than_there_are_places():
     cluster = Cluster(brokers=3)
     cordon(cluster, 2, "*")
-    cluster.apply(cluster.machine.create_topics(creation(topic("orders", 1, -1))))
+    cluster.call(creation(topic("orders", 1, -1)))
     assert set(cluster.image.topics["orders"].partitions[0].replicas) == {1, 3}

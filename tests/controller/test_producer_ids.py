@@ -11,7 +11,7 @@ from ottla.protocol.times import NO_THROTTLE
 def test_blocks_of_a_thousand_follow_each_other():
     cluster = Cluster()
     request = AllocateProducerIdsRequest(broker_id=1, broker_epoch=0)
-    result = cluster.machine.allocate_producer_ids(request)
+    result = cluster.result_of(request)
     assert result.records == (
         ProducerIdsRecord(broker_id=1, broker_epoch=0, next_producer_id=1000),
     )
@@ -22,12 +22,12 @@ def test_blocks_of_a_thousand_follow_each_other():
         producer_id_len=1000,
     )
     cluster.apply(result)
-    assert cluster.machine.allocate_producer_ids(request).response.producer_id_start == 1000
+    assert cluster.result_of(request).response.producer_id_start == 1000
 
 
 def test_a_broker_with_an_old_epoch_gets_none():
     with pytest.raises(ApiError) as caught:
-        Cluster().machine.allocate_producer_ids(
+        Cluster().machine.producer_ids.allocate_producer_ids(
             AllocateProducerIdsRequest(broker_id=1, broker_epoch=5)
         )
     assert caught.value.code is ErrorCode.stale_broker_epoch

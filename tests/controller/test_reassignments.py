@@ -34,7 +34,7 @@ ORDERS = UUID(int=1)
 def cluster():
     cluster = Cluster(brokers=4)
     request = creation(topic("orders", assignments={0: (1, 2), 1: (2, 1)}))
-    cluster.apply(cluster.machine.create_topics(request))
+    cluster.call(request)
     return cluster
 
 
@@ -51,12 +51,12 @@ def alter(cluster, targets, name="orders", **fields):
         ),
         **fields,
     )
-    return cluster.machine.alter_partition_reassignments(request)
+    return cluster.result_of(request)
 
 
 def listed(cluster, topics=None):
     request = ListPartitionReassignmentsRequest(topics=topics)
-    result = cluster.machine.list_partition_reassignments(request)
+    result = cluster.result_of(request)
     assert result.records == ()
     return result.response
 

@@ -61,16 +61,14 @@ def config(name, value, source=5):
 
 
 def create_one(cluster, *args, **kwargs):
-    result = cluster.machine.create_topics(creation(topic(*args, **kwargs)))
+    result = cluster.result_of(creation(topic(*args, **kwargs)))
     (answer,) = result.response.topics
     return result, answer
 
 
 def test_a_topic_is_created_with_exact_records_and_response():
     cluster = Cluster(brokers=2)
-    result = cluster.machine.create_topics(
-        creation(topic("orders", 2, 2, configs={"retention.ms": " 5 "}))
-    )
+    result = cluster.result_of(creation(topic("orders", 2, 2, configs={"retention.ms": " 5 "})))
     assert result.records == (
         TopicRecord(name="orders", topic_id=FIRST),
         ConfigRecord(
@@ -102,7 +100,7 @@ def test_a_topic_is_created_with_exact_records_and_response():
 
 def test_nothing_changes_before_replay():
     cluster = Cluster()
-    cluster.machine.create_topics(creation(topic("orders")))
+    cluster.result_of(creation(topic("orders")))
     assert list(cluster.image.topic_names()) == []
 
 
@@ -120,7 +118,7 @@ def test_by_default_there_are_three_replicas_or_as_many_as_brokers(brokers, repl
 
 def test_validate_only_makes_no_records():
     cluster = Cluster()
-    result = cluster.machine.create_topics(creation(topic("orders", 3, 1), validate_only=True))
+    result = cluster.result_of(creation(topic("orders", 3, 1), validate_only=True))
     (answer,) = result.response.topics
     assert result.records == ()
     assert (answer.error_code, answer.num_partitions, answer.topic_id) == (ErrorCode.none, 3, None)
@@ -152,10 +150,8 @@ def test_validate_only_makes_no_records():
 )
 def test_a_bad_topic_is_refused_and_the_others_are_created(fields, code, message):
     cluster = Cluster(brokers=2)
-    cluster.apply(cluster.machine.create_topics(creation(topic("taken"), topic("dotted.name"))))
-    result = cluster.machine.create_topics(
-        creation(topic(**{"name": "bad"} | fields), topic("good"))
-    )
+    cluster.call(creation(topic("taken"), topic("dotted.name")))
+    result = cluster.result_of(creation(topic(**{"name": "bad"} | fields), topic("good")))
     bad, good = result.response.topics
     assert bad.error_code is code
     assert message in bad.error_message
@@ -165,7 +161,7 @@ def test_a_bad_topic_is_refused_and_the_others_are_created(fields, code, message
 
 
 def test_names_that_collide_within_a_request():
-    result = Cluster().machine.create_topics(creation(topic("a.b"), topic("a_b")))
+    result = Cluster().machine.topics.create_topics(creation(topic("a.b"), topic("a_b")))
     assert [answer.error_code for answer in result.response.topics] == [
         ErrorCode.none,
         ErrorCode.invalid_topic_exception,
@@ -173,7 +169,7 @@ def test_names_that_collide_within_a_request():
 
 
 def test_a_name_twice_in_a_request_is_refused_once():
-    result = Cluster().machine.create_topics(creation(topic("a"), topic("b"), topic("a")))
+    result = Cluster().machine.topics.create_topics(creation(topic("a"), topic("b"), topic("a")))
     assert [(answer.name, answer.error_code) for answer in result.response.topics] == [
         ("a", ErrorCode.invalid_request),
         ("b", ErrorCode.none),
@@ -181,7 +177,7 @@ def test_a_name_twice_in_a_request_is_refused_once():
 
 
 def test_the_partitions_of_all_topics_of_a_request_are_limited():
-    result = Cluster().machine.create_topics(creation(topic("a", 9_000), topic("b", 9_000)))
+    result = Cluster().machine.topics.create_topics(creation(topic("a", 9_000), topic("b", 9_000)))
     assert [answer.error_code for answer in result.response.topics] == [
         ErrorCode.none,
         ErrorCode.policy_violation,
@@ -206,8 +202,8 @@ def deletion(*states):
 
 def test_topics_are_deleted_by_name_and_by_id():
     cluster = Cluster()
-    cluster.apply(cluster.machine.create_topics(creation(topic("a"), topic("b"))))
-    result = cluster.machine.delete_topics(
+    cluster.call(creation(topic("a"), topic("b")))
+    result = cluster.result_of(
         deletion({"name": "a", "topic_id": None}, {"name": None, "topic_id": UUID(int=2)})
     )
     assert result.records == (
@@ -236,16 +232,16 @@ def test_topics_are_deleted_by_name_and_by_id():
 )
 def test_what_cannot_be_deleted_is_refused(state, code):
     cluster = Cluster()
-    cluster.apply(cluster.machine.create_topics(creation(topic("a"))))
-    result = cluster.machine.delete_topics(deletion(state))
+    cluster.call(creation(topic("a")))
+    result = cluster.result_of(deletion(state))
     assert result.records == ()
     assert result.response.responses[0].error_code is code
 
 
 def test_a_topic_that_is_named_twice_is_deleted_once():
     cluster = Cluster()
-    cluster.apply(cluster.machine.create_topics(creation(topic("a"))))
-    result = cluster.machine.delete_topics(
+    cluster.call(creation(topic("a")))
+    result = cluster.result_of(
         deletion({"name": "a", "topic_id": None}, {"name": None, "topic_id": FIRST})
     )
     assert len(result.records) == 1
@@ -254,8 +250,8 @@ def test_a_topic_that_is_named_twice_is_deleted_once():
 
 def test_deletion_can_be_disabled():
     cluster = Cluster(delete_topic_enable="false")
-    cluster.apply(cluster.machine.create_topics(creation(topic("a"))))
-    result = cluster.machine.delete_topics(deletion({"name": "a", "topic_id": None}))
+    cluster.call(creation(topic("a")))
+    result = cluster.result_of(deletion({"name": "a", "topic_id": None}))
     assert result.response.responses[0].error_code is ErrorCode.topic_deletion_disabled
 
 
@@ -278,12 +274,12 @@ def addition(name, count, assignments=None, validate_only=False):
 @pytest.fixture
 def orders():
     cluster = Cluster(brokers=2)
-    cluster.apply(cluster.machine.create_topics(creation(topic("orders", 1, 2))))
+    cluster.call(creation(topic("orders", 1, 2)))
     return cluster
 
 
 def test_partitions_are_added_with_the_topics_replication_factor(orders):
-    result = orders.machine.create_partitions(addition("orders", 2))
+    result = orders.result_of(addition("orders", 2))
     assert result.records == (
         PartitionRecord(partition_id=1, topic_id=FIRST, replicas=(1, 2), isr=(1, 2), leader=1),
     )
@@ -294,12 +290,12 @@ def test_partitions_are_added_with_the_topics_replication_factor(orders):
 
 
 def test_partitions_are_added_where_they_are_assigned(orders):
-    result = orders.machine.create_partitions(addition("orders", 2, assignments=[(2, 1)]))
+    result = orders.result_of(addition("orders", 2, assignments=[(2, 1)]))
     assert [record.replicas for record in result.records] == [(2, 1)]
 
 
 def test_partitions_are_not_added_by_a_validation(orders):
-    assert orders.machine.create_partitions(addition("orders", 2, validate_only=True)).records == ()
+    assert orders.result_of(addition("orders", 2, validate_only=True)).records == ()
 
 
 @pytest.mark.parametrize(
@@ -315,6 +311,6 @@ def test_partitions_are_not_added_by_a_validation(orders):
     ],
 )
 def test_partitions_that_cannot_be_added_are_refused(orders, request_, code):
-    result = orders.machine.create_partitions(request_)
+    result = orders.result_of(request_)
     assert result.records == ()
     assert result.response.results[0].error_code is code

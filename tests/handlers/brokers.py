@@ -55,7 +55,6 @@ from ottla.replication.serving_coordinators import ServingCoordinators
 from ottla.replication.transaction_completion import TransactionCompletion
 from ottla.replication.transaction_markers import TransactionMarkers
 from ottla.runtime.clock import SystemClock
-from ottla.runtime.controller_client import ControllerClient
 from ottla.runtime.flusher import Flusher
 from ottla.runtime.producer_ids import ProducerIds
 from ottla.runtime.supervisor import Supervisor
@@ -237,7 +236,7 @@ class Node:
         feed = MetadataFeed()
         self.image = feed.image
         self.quorum = self._make_quorum(rules, disk, feed)
-        self.controller = ControllerClient(self.quorum.forwarding.call)
+        self.controller = self.quorum.controller
         self.flusher = (
             RecordingFlusher(self.loop, self.executor, self.failures.append) if flushes else None
         )
@@ -310,8 +309,6 @@ class Node:
             image=self.image,
             controller=self.controller,
             quorum=self.quorum.requests,
-            forward=self.quorum.forwarding.call,
-            call_controller_here=self.quorum.call_here,
             metadata_end_offset=lambda: self.quorum.applier.applied_offset,
             connections=self.quorum.connections,
             fenced_brokers=self.quorum.fenced,
@@ -371,7 +368,7 @@ class Node:
             features=(),
             rack=None,
         )
-        self.run(self._await(self.controller.register_broker, request))
+        self.run(self._await(self.controller.call, request))
 
     def close(self):
         self.run(self.quorum.stop())
@@ -437,13 +434,13 @@ class Node:
 
     async def _allocate(self):
         epoch = self.image.brokers[1].broker_epoch
-        return await self.controller.allocate_producer_ids(
+        return await self.controller.call(
             AllocateProducerIdsRequest(broker_id=1, broker_epoch=epoch)
         )
 
     async def _register(self):
         await self.quorum.start()
-        registered = await self.controller.register_broker(
+        registered = await self.controller.call(
             BrokerRegistrationRequest(
                 broker_id=1,
                 cluster_id=CLUSTER_ID,
@@ -456,7 +453,7 @@ class Node:
                 rack="r1",
             )
         )
-        await self.controller.broker_heartbeat(
+        await self.controller.call(
             BrokerHeartbeatRequest(
                 broker_id=1,
                 broker_epoch=registered.broker_epoch,

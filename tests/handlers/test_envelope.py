@@ -3,7 +3,10 @@ from kio.schema.describe_groups.v6.request import DescribeGroupsRequest
 from kio.schema.envelope.v0.request import EnvelopeRequest
 from tests.controller.test_topics import creation, topic
 
+from ottla.controller.operations import FORWARDED_KEYS
+from ottla.handlers.api import ColdApi
 from ottla.handlers.envelope import handle_envelope
+from ottla.handlers.table import API_TABLE
 from ottla.protocol.codec import read_response, write_request
 from ottla.protocol.errors import ApiError, ErrorCode
 
@@ -48,3 +51,8 @@ def test_what_is_not_for_the_controller_is_refused(node, refused):
     with pytest.raises(ApiError) as error:
         node.call(handle_envelope, refused)
     assert error.value.code is ErrorCode.invalid_request
+
+
+@pytest.mark.parametrize("api_key", sorted(FORWARDED_KEYS))
+def test_what_is_forwarded_is_served(api_key):
+    assert isinstance(API_TABLE[api_key], ColdApi)

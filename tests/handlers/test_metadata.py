@@ -32,7 +32,7 @@ ALL = MetadataRequest(
 
 
 async def create(node, *topics):
-    await node.controller.create_topics(creation(*topics))
+    await node.controller.call(creation(*topics))
 
 
 def codes(response):

@@ -129,7 +129,7 @@ class QuorumNode:
 
     async def call(self, request, timeout_ms=None):
         async with asyncio.timeout(TIMEOUT_S):
-            return await self.quorum.forwarding.call(request, timeout_ms=timeout_ms)
+            return await self.quorum.controller.call(request, timeout_ms=timeout_ms)
 
     async def set(self, count):
         response = await self.call(set_partitions(count))
@@ -220,7 +220,7 @@ async def answer(node, frame):
     try:
         if header.api_key == ENVELOPE_KEY:
             broker = SimpleNamespace(
-                call_controller_here=node.quorum.call_here,
+                controller=node.quorum.controller,
                 metadata_end_offset=lambda: node.quorum.applier.applied_offset,
             )
             response = await handle_envelope(broker, None, request)

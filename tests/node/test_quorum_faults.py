@@ -29,7 +29,7 @@ class Writer:
             node = self._chance.choice(list(self._cluster.nodes.values()))
             self.tried += 1
             try:
-                await node.quorum.forwarding.call(set_partitions(self.tried), timeout_ms=300)
+                await node.quorum.controller.call(set_partitions(self.tried), timeout_ms=300)
             except ApiError:
                 await asyncio.sleep(0.01)
             else:

@@ -4,6 +4,7 @@ import asyncio
 from uuid import UUID
 
 import pytest
+from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
 from tests.controller.cluster import CLUSTER_ID, Cluster
 
 from ottla.network.endpoints import Endpoint
@@ -22,18 +23,12 @@ class DirectController:
         self.heartbeats = []
         self.error = None
 
-    async def register_broker(self, request):
-        offset = len(self.cluster.records)
-        return self.cluster.apply(self.cluster.machine.register_broker(request, offset))
-
-    async def broker_heartbeat(self, request):
-        self.heartbeats.append(request)
-        if self.error is not None:
-            raise self.error
-        offset = len(self.cluster.records)
-        return self.cluster.apply(
-            self.cluster.machine.broker_heartbeat(request, self.cluster.now_ms, offset)
-        )
+    async def call(self, request):
+        if isinstance(request, BrokerHeartbeatRequest):
+            self.heartbeats.append(request)
+            if self.error is not None:
+                raise self.error
+        return self.cluster.call(request)
 
 
 class Kit:

@@ -49,7 +49,7 @@ def cluster(caplog, monkeypatch):
 
 
 def create(cluster, name, **replicas):
-    cluster.apply(cluster.machine.create_topics(creation(topic(name, **replicas))))
+    cluster.call(creation(topic(name, **replicas)))
 
 
 def alter_isr(cluster, leader, isr):
@@ -66,14 +66,14 @@ def alter_isr(cluster, leader, isr):
         broker_epoch=cluster.image.brokers[leader].broker_epoch,
         topics=(TopicData(topic_id=UUID(int=1), partitions=(partition,)),),
     )
-    cluster.apply(cluster.machine.alter_partition(request))
+    cluster.call(request)
 
 
 def test_thousands_of_partitions_of_a_dead_broker_are_told_in_a_few_lines(cluster, caplog):
     create(cluster, "orders", partitions=3000, replication=3)
     assert cluster.lines(caplog) == []
     epoch = cluster.image.brokers[2].broker_epoch
-    cluster.apply(cluster.machine.end_broker(2, epoch, cluster.now_ms))
+    cluster.apply(cluster.machine.brokers.end_broker(2, epoch, cluster.now_ms))
     cluster.advance(0)
     assert cluster.image.brokers[2].fenced
     assert cluster.lines(caplog) == [

@@ -18,7 +18,7 @@ from ottla.protocol.times import NO_THROTTLE
 def handle_add_raft_voter(
     broker: Broker, _: RequestContext, request: AddRaftVoterRequest
 ) -> Awaitable[object]:
-    return broker.forward(request)
+    return broker.controller.call(request)
 
 
 def error_response(_: AddRaftVoterRequest, error: ApiError) -> AddRaftVoterResponse:

@@ -18,7 +18,7 @@ from ottla.protocol.times import NO_THROTTLE
 def handle_allocate_producer_ids(
     broker: Broker, _: RequestContext, request: AllocateProducerIdsRequest
 ) -> Awaitable[AllocateProducerIdsResponse]:
-    return broker.controller.allocate_producer_ids(request)
+    return broker.controller.call(request)
 
 
 def error_response(_: AllocateProducerIdsRequest, error: ApiError) -> AllocateProducerIdsResponse:

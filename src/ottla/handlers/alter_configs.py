@@ -18,7 +18,7 @@ from ottla.protocol.times import NO_THROTTLE
 def handle_alter_configs(
     broker: Broker, _: RequestContext, request: AlterConfigsRequest
 ) -> Awaitable[AlterConfigsResponse]:
-    return broker.controller.alter_configs(request)
+    return broker.controller.call(request)
 
 
 def error_response(request: AlterConfigsRequest, error: ApiError) -> AlterConfigsResponse:

@@ -19,7 +19,7 @@ from ottla.protocol.times import NO_THROTTLE
 def handle_alter_partition(
     broker: Broker, _: RequestContext, request: AlterPartitionRequest
 ) -> Awaitable[AlterPartitionResponse]:
-    return broker.controller.alter_partition(request)
+    return broker.controller.call(request)
 
 
 def error_response(_: AlterPartitionRequest, error: ApiError) -> AlterPartitionResponse:

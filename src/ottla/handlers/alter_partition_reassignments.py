@@ -18,7 +18,7 @@ from ottla.protocol.times import NO_THROTTLE
 def handle_alter_partition_reassignments(
     broker: Broker, _: RequestContext, request: AlterPartitionReassignmentsRequest
 ) -> Awaitable[AlterPartitionReassignmentsResponse]:
-    return broker.controller.alter_partition_reassignments(request)
+    return broker.controller.call(request)
 
 
 def error_response(

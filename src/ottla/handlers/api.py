@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ottla.controller.operations import INTERNAL_KEYS
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.network.session import NOBODY, Overtakers, Session
 from ottla.protocol.errors import ApiError
@@ -17,9 +18,7 @@ ErrorResponse = Callable[[Any, ApiError], object]
 HotHandler = Callable[[Broker, Session, RequestHeader, memoryview], None]
 
 # What only brokers ask for; together with the fetches of followers and of the quorum's replicas.
-BETWEEN_BROKERS: Final = frozenset(
-    {27, 52, 53, 54, 56, 58, 59, 62, 63, 67, 73, 82, 83, 84, 85, 86, 87}
-)
+BETWEEN_BROKERS: Final = INTERNAL_KEYS | {27, 52, 53, 54, 58, 59, 82, 83, 84, 85, 86, 87}
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from ottla.protocol.times import NO_THROTTLE
 def handle_assign_replicas_to_dirs(
     broker: Broker, _: RequestContext, request: AssignReplicasToDirsRequest
 ) -> Awaitable[AssignReplicasToDirsResponse]:
-    return broker.controller.assign_replicas_to_dirs(request)
+    return broker.controller.call(request)
 
 
 def error_response(_: AssignReplicasToDirsRequest, error: ApiError) -> AssignReplicasToDirsResponse:

@@ -5,10 +5,10 @@ Handlers hold no state; everything that lasts is in one of these drivers.
 
 from asyncio import AbstractEventLoop
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.controller.effective_configs import EffectiveConfigs
 from ottla.controller.image import MetadataImage
@@ -24,7 +24,7 @@ from ottla.replication.transaction_completion import TransactionCompletion
 from ottla.replication.transaction_markers import TransactionMarkers
 from ottla.runtime.broker_connections import BrokerConnections
 from ottla.runtime.clock import Clock
-from ottla.runtime.controller_client import ControllerClient
+from ottla.runtime.controller import Controller
 from ottla.runtime.fenced_brokers import FencedBrokers
 from ottla.runtime.producer_ids import ProducerIds
 from ottla.runtime.quorum_requests import QuorumRequests
@@ -41,12 +41,8 @@ class Broker:
     node_id: int
     cluster_id: str
     image: MetadataImage  # The committed metadata; replay changes it in place.
-    controller: ControllerClient
+    controller: Controller
     quorum: QuorumRequests
-    # Requests of the controller and about the quorum, by their entities: to whichever node leads,
-    # or only if this one does, with ApiError NOT_CONTROLLER if not.
-    forward: Callable[[Any], Awaitable[Any]]
-    call_controller_here: Callable[[Any], Awaitable[Any]]
     metadata_end_offset: Callable[[], int]  # Everything before it is in the image.
     connections: BrokerConnections
     fenced_brokers: FencedBrokers

@@ -19,7 +19,7 @@ from ottla.protocol.times import NO_THROTTLE
 def handle_broker_heartbeat(
     broker: Broker, _: RequestContext, request: BrokerHeartbeatRequest
 ) -> Awaitable[BrokerHeartbeatResponse]:
-    return broker.controller.broker_heartbeat(request)
+    return broker.controller.call(request)
 
 
 def error_response(_: BrokerHeartbeatRequest, error: ApiError) -> BrokerHeartbeatResponse:

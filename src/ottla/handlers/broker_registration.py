@@ -20,7 +20,7 @@ from ottla.protocol.times import NO_THROTTLE
 def handle_broker_registration(
     broker: Broker, _: RequestContext, request: BrokerRegistrationRequest
 ) -> Awaitable[BrokerRegistrationResponse]:
-    return broker.controller.register_broker(request)
+    return broker.controller.call(request)
 
 
 def error_response(_: BrokerRegistrationRequest, error: ApiError) -> BrokerRegistrationResponse:

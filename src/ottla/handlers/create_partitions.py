@@ -19,7 +19,7 @@ from ottla.protocol.times import NO_THROTTLE
 def handle_create_partitions(
     broker: Broker, _: RequestContext, request: CreatePartitionsRequest
 ) -> Awaitable[CreatePartitionsResponse]:
-    return broker.controller.create_partitions(request)
+    return broker.controller.call(request)
 
 
 def error_response(request: CreatePartitionsRequest, error: ApiError) -> CreatePartitionsResponse:

@@ -18,7 +18,7 @@ from ottla.protocol.times import NO_THROTTLE
 def handle_create_topics(
     broker: Broker, _: RequestContext, request: CreateTopicsRequest
 ) -> Awaitable[CreateTopicsResponse]:
-    return broker.controller.create_topics(request)
+    return broker.controller.call(request)
 
 
 def error_response(request: CreateTopicsRequest, error: ApiError) -> CreateTopicsResponse:

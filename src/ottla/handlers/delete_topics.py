@@ -18,7 +18,7 @@ from ottla.protocol.times import NO_THROTTLE
 def handle_delete_topics(
     broker: Broker, _: RequestContext, request: DeleteTopicsRequest
 ) -> Awaitable[DeleteTopicsResponse]:
-    return broker.controller.delete_topics(request)
+    return broker.controller.call(request)
 
 
 def error_response(request: DeleteTopicsRequest, error: ApiError) -> DeleteTopicsResponse:

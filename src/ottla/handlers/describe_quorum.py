@@ -18,7 +18,7 @@ from ottla.protocol.errors import ApiError
 def handle_describe_quorum(
     broker: Broker, _: RequestContext, request: DescribeQuorumRequest
 ) -> Awaitable[object]:
-    return broker.forward(request)
+    return broker.controller.call(request)
 
 
 def error_response(_: DescribeQuorumRequest, error: ApiError) -> DescribeQuorumResponse:

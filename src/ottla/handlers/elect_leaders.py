@@ -24,7 +24,7 @@ from ottla.protocol.times import NO_THROTTLE
 def handle_elect_leaders(
     broker: Broker, _: RequestContext, request: ElectLeadersRequest
 ) -> Awaitable[ElectLeadersResponse]:
-    return broker.controller.elect_leaders(request)
+    return broker.controller.call(request)
 
 
 def error_response(request: ElectLeadersRequest, error: ApiError) -> ElectLeadersResponse:

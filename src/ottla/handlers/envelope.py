@@ -9,14 +9,13 @@ from typing import Any
 from kio.schema.envelope.v0.request import EnvelopeRequest
 from kio.static.primitive import i64
 
+from ottla.controller.operations import FORWARDED_KEYS
 from ottla.handlers.api import ColdApi
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.protocol.codec import read_request, write_response
 from ottla.protocol.errors import ApiError, ErrorCode, ProtocolError
 from ottla.protocol.frames import RequestHeader, parse_request_header
 from ottla.protocol.messages.envelope import EnvelopeResponse
-from ottla.runtime.local_controller import OPERATIONS
-from ottla.runtime.quorum_requests import FORWARDED_KEYS
 
 _SIZE_BYTES = 4
 _BROKER_HEARTBEAT_KEY = 63
@@ -27,7 +26,7 @@ async def handle_envelope(
 ) -> EnvelopeResponse:
     header, api, request = _open(envelope)
     try:
-        response = await broker.call_controller_here(request)
+        response = await broker.controller.call_here(request)
         if header.api_key == _BROKER_HEARTBEAT_KEY:
             broker.connections.on_heartbeat(request.broker_id, context.session)
     except ApiError as error:
@@ -52,8 +51,7 @@ def _open(envelope: EnvelopeRequest) -> tuple[RequestHeader, ColdApi, Any]:
     except ProtocolError as error:
         raise ApiError(ErrorCode.invalid_request, str(error)) from error
     api = API_TABLE.get(header.api_key)
-    is_forwarded = type(request).__name__ in OPERATIONS or header.api_key in FORWARDED_KEYS
-    if not is_forwarded or not isinstance(api, ColdApi):
+    if header.api_key not in FORWARDED_KEYS or not isinstance(api, ColdApi):
         raise ApiError(ErrorCode.invalid_request, f"API key {header.api_key} is not forwarded")
     return header, api, request
 

@@ -21,7 +21,7 @@ from ottla.protocol.times import NO_THROTTLE
 def handle_incremental_alter_configs(
     broker: Broker, _: RequestContext, request: IncrementalAlterConfigsRequest
 ) -> Awaitable[IncrementalAlterConfigsResponse]:
-    return broker.controller.incremental_alter_configs(request)
+    return broker.controller.call(request)
 
 
 def error_response(

@@ -48,7 +48,7 @@ _THERE = frozenset({ErrorCode.none, ErrorCode.topic_already_exists})
 async def create_internal_topic(broker: Broker, topic: str) -> None:
     """Returns when it is there. ApiError COORDINATOR_NOT_AVAILABLE if it cannot be made now."""
     live_count = max(len(open_candidates(broker.image)), 1)
-    response = await broker.controller.create_topics(
+    response = await broker.controller.call(
         CreateTopicsRequest(
             topics=(_LAYOUTS[topic](broker.configs.broker_values(), live_count),),
             timeout=milliseconds(_CREATION_TIMEOUT_MS),

@@ -16,7 +16,7 @@ from ottla.protocol.times import NO_THROTTLE
 def handle_list_partition_reassignments(
     broker: Broker, _: RequestContext, request: ListPartitionReassignmentsRequest
 ) -> Awaitable[ListPartitionReassignmentsResponse]:
-    return broker.controller.list_partition_reassignments(request)
+    return broker.controller.call(request)
 
 
 def error_response(

@@ -82,7 +82,7 @@ def _names_to_create(broker: Broker, request: MetadataRequest) -> list[TopicName
 async def _create_and_answer(
     broker: Broker, context: RequestContext, request: MetadataRequest, missing: list[TopicName]
 ) -> MetadataResponse:
-    created = await broker.controller.create_topics(
+    created = await broker.controller.call(
         CreateTopicsRequest(
             topics=tuple(
                 CreatableTopic(

@@ -16,7 +16,7 @@ from ottla.protocol.times import NO_THROTTLE
 def handle_remove_raft_voter(
     broker: Broker, _: RequestContext, request: RemoveRaftVoterRequest
 ) -> Awaitable[object]:
-    return broker.forward(request)
+    return broker.controller.call(request)
 
 
 def error_response(_: RemoveRaftVoterRequest, error: ApiError) -> RemoveRaftVoterResponse:

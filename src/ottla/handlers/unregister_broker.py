@@ -16,7 +16,7 @@ from ottla.protocol.times import NO_THROTTLE
 def handle_unregister_broker(
     broker: Broker, _: RequestContext, request: UnregisterBrokerRequest
 ) -> Awaitable[UnregisterBrokerResponse]:
-    return broker.controller.unregister_broker(request)
+    return broker.controller.call(request)
 
 
 def error_response(_: UnregisterBrokerRequest, error: ApiError) -> UnregisterBrokerResponse:

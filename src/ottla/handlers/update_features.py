@@ -20,7 +20,7 @@ from ottla.protocol.times import NO_THROTTLE
 def handle_update_features(
     broker: Broker, _: RequestContext, request: UpdateFeaturesRequest
 ) -> Awaitable[UpdateFeaturesResponse]:
-    return broker.controller.update_features(request)
+    return broker.controller.call(request)
 
 
 def error_response(request: UpdateFeaturesRequest, error: ApiError) -> UpdateFeaturesResponse:

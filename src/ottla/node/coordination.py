@@ -17,7 +17,7 @@ from ottla.node.transaction_drivers import TransactionDrivers, transaction_drive
 from ottla.replication.coordinators import Coordinators
 from ottla.replication.serving_coordinators import ServingCoordinators
 from ottla.replication.share_groups import ShareGroups
-from ottla.runtime.controller_client import ControllerClient
+from ottla.runtime.controller import Controller
 from ottla.transactions.config import TransactionConfig
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Coordination(NamedTuple):
 
 
 def start_coordination(
-    parts: Parts, controller: ControllerClient, address_of: Callable[[int], Address | None]
+    parts: Parts, controller: Controller, address_of: Callable[[int], Address | None]
 ) -> Coordination:
     """`address_of` tells where another broker is reached."""
     values, image, replicas = parts.values, parts.feed.image, parts.replicas

@@ -66,7 +66,7 @@ from ottla.replication.manager import ReplicaManager
 from ottla.replication.partition import FlushPolicy
 from ottla.runtime.claims import Claim
 from ottla.runtime.config import QUORUM_SIZE
-from ottla.runtime.controller_client import ControllerClient
+from ottla.runtime.controller import Controller
 from ottla.storage.broker_config import FLUSH_POLICY
 from ottla.storage.directory_identity import WrongDirectory
 from ottla.storage.errors import CorruptLog, DamagedMetadata, StorageError
@@ -241,14 +241,14 @@ class Node:
         await self._bind()
         server = self._bound
         self._quorum = quorum = await self._open_quorum(joining)
-        controller = ControllerClient(quorum.forwarding.call)
+        controller = quorum.controller
         self._registration = registration = self._make_registration(controller)
         damaged = start_replication(
             self._parts, controller, lambda: registration.epoch, self._address_of
         )
         self.coordination = start_coordination(self._parts, controller, self._address_of)
         coordination = self.coordination
-        broker = make_broker(self._parts, quorum, controller, registration, coordination)
+        broker = make_broker(self._parts, quorum, registration, coordination)
         server.use(make_early_dispatch(broker, EARLY_API_TABLE))
         if not quorum.is_alone:
             server.start()
@@ -340,7 +340,7 @@ class Node:
                 self._registration.leave, remaining.others, remaining.controller, timeout_s
             )
 
-    def _make_registration(self, controller: ControllerClient) -> Registration:
+    def _make_registration(self, controller: Controller) -> Registration:
         identity = BrokerIdentity(
             self._node_id,
             self._logs.cluster_id,
@@ -467,18 +467,17 @@ class Node:
         self._feed.listen(Listener(self._dynamic.on_record, self._dynamic.load))
         self._feed.listen(Listener(self._replicas.on_record, self._replicas.load))
 
-    def _report_directories(self, controller: ControllerClient, registration: Registration) -> None:
+    def _report_directories(self, controller: Controller, registration: Registration) -> None:
         image = self._feed.image
         if len(self.directories) == 1 and not names_directories(image):
             return  # Nobody has asked where its replicas are, and nobody will.
         from ottla.node.directory_reports import DirectoryReports
 
-        assign = controller.assign_replicas_to_dirs
         reports = DirectoryReports(
             self._node_id,
             self._logs,
             image,
-            assign,
+            controller.call,
             lambda: registration.epoch,
             self._environment.random,
             self._supervisor,

@@ -8,8 +8,8 @@ anything, is seen by its `quorum-state`: who joins writes one first, without a v
 import asyncio
 import dataclasses
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 from uuid import UUID
 
 from ottla.controller.effective_configs import ConfigRules
@@ -39,17 +39,16 @@ from ottla.runtime.active_controller import ActiveController
 from ottla.runtime.broker_connections import BrokerConnections
 from ottla.runtime.claims import Claim
 from ottla.runtime.config import QUORUM_SIZE, SNAPSHOT_BYTES
+from ottla.runtime.controller import Controller
 from ottla.runtime.controller_reports import ControllerReports
 from ottla.runtime.ended_brokers import EndedBrokers
 from ottla.runtime.fenced_brokers import FencedBrokers
-from ottla.runtime.forwarding import Forwarding
 from ottla.runtime.leadership import Leadership
-from ottla.runtime.local_controller import LocalController
 from ottla.runtime.machine_runtime import MachineRuntime
 from ottla.runtime.metadata_applier import MetadataApplier
 from ottla.runtime.metadata_damage import read_voter_id
 from ottla.runtime.metadata_snapshots import MetadataSnapshots
-from ottla.runtime.quorum_requests import FORWARDED_KEYS, QuorumRequests
+from ottla.runtime.quorum_requests import QuorumRequests
 from ottla.runtime.quorum_state_file import QuorumStateFile
 from ottla.runtime.raft_commit_log import RaftCommitLog
 from ottla.runtime.raft_driver import DriverListener, RaftDriver
@@ -135,20 +134,24 @@ class MetadataQuorum:
         config = RaftConfig.of(values)
         self.driver = self._new_driver(config, initial, replica, peers, supervisor)
         self._new_image(replica.log, values[SNAPSHOT_BYTES])
-        self.controller = ActiveController(self.driver, self.applier, self._new_runtime, supervisor)
+        self._active = ActiveController(self.driver, self.applier, self._new_runtime, supervisor)
         self.requests = QuorumRequests(
             self.driver, config.request_timeout_ms, values[QUORUM_SIZE], on_claim
         )
-        self.leadership = Leadership(self.driver, self.controller)
-        self.forwarding = Forwarding(
-            self.call_here, self.leadership, self.applier, peers, self._loop
+        self.leadership = Leadership(self.driver, self._active)
+        self.controller = Controller(
+            lambda: self._active.runtime,
+            self.requests,
+            self.leadership,
+            self.applier,
+            peers,
+            self._loop,
         )
-        self._local = LocalController(lambda: self.controller.runtime)
         self._watch_brokers(peers)
         self._reports = ControllerReports(self._loop)
         self.driver.listen(
             DriverListener(
-                self.controller.on_role_change,
+                self._active.on_role_change,
                 self.applier.advance,
                 self.applier.decode,
                 self.applier.install,
@@ -181,13 +184,13 @@ class MetadataQuorum:
 
         self._ended = EndedBrokers(
             identity.key.id,
-            lambda: self.controller.runtime,
+            lambda: self._active.runtime,
             image,
             address_of,
             peers,
             supervisor,
         )
-        self.connections = BrokerConnections(lambda: self.controller.runtime, self._ended.look_at)
+        self.connections = BrokerConnections(lambda: self._active.runtime, self._ended.look_at)
         self._absent = AbsentBrokers(
             identity,
             listener_name,
@@ -237,12 +240,6 @@ class MetadataQuorum:
         """Whether no other node has a part in the quorum, as far as the disk says."""
         return self._is_alone
 
-    def call_here(self, request: Any) -> Awaitable[Any]:
-        """Of the controller or about the quorum; ApiError NOT_CONTROLLER if another node leads."""
-        if request.__api_key__ in FORWARDED_KEYS:
-            return self.requests.call(request)
-        return self._local.call(request)
-
     async def start(self) -> None:
         """Begins; who leads and what is committed shows later."""
         await self.applier.load()
@@ -263,7 +260,7 @@ class MetadataQuorum:
     async def stop(self) -> None:
         """Leads no longer; no timer of the controller writes to a log that is closed."""
         await self.driver.stop()
-        self.controller.unload("the node stops")
+        self._active.unload("the node stops")
 
     def close(self) -> None:
         """For a thread, at last."""

@@ -144,10 +144,10 @@ class _Removals:
                 want_fence=True,
                 want_shut_down=False,
             )
-            self._take(self._machine.broker_heartbeat(heartbeat, self._now_ms, 0))
+            self._take(self._machine.brokers.broker_heartbeat(heartbeat, self._now_ms, 0))
         if node_id in brokers:
             request = UnregisterBrokerRequest(broker_id=BrokerId(node_id))
-            self._take(self._machine.unregister_broker(request))
+            self._take(self._machine.brokers.unregister_broker(request))
 
     def batches(self) -> Iterator[bytearray]:
         encoded = [self._codec.encode(record) for record in self._records]

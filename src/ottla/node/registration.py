@@ -5,7 +5,7 @@ import contextlib
 import logging
 import math
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 from uuid import UUID
 
 from kio.schema.allocate_producer_ids.v0.request import AllocateProducerIdsRequest
@@ -20,6 +20,7 @@ from kio.static.primitive import i16, i64, u16
 from ottla.controller.features import supported_features
 from ottla.network.endpoints import Endpoint
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.runtime.controller import Controller
 
 logger = logging.getLogger(__name__)
 
@@ -29,22 +30,6 @@ _NO_CONTROLLER = (ErrorCode.not_controller, ErrorCode.request_timed_out)
 SESSIONS_WAITED = 2  # For the session of this broker's last life to end.
 _UNFENCED_RETRY_S = 0.05
 _LEAVING_HASTE = 4  # Heartbeats come so much faster while the broker waits to stop.
-
-
-class Registrar(Protocol):
-    """The controller, as a broker sees it."""
-
-    def register_broker(
-        self, request: BrokerRegistrationRequest
-    ) -> Awaitable[BrokerRegistrationResponse]: ...
-
-    def broker_heartbeat(
-        self, request: BrokerHeartbeatRequest
-    ) -> Awaitable[BrokerHeartbeatResponse]: ...
-
-    def allocate_producer_ids(
-        self, request: AllocateProducerIdsRequest
-    ) -> Awaitable[AllocateProducerIdsResponse]: ...
 
 
 class BrokerIdentity(NamedTuple):
@@ -60,7 +45,7 @@ class Registration:
 
     def __init__(
         self,
-        registrar: Registrar,
+        controller: Controller,
         identity: BrokerIdentity,
         metadata_offset: Callable[[], int],
         heartbeat_interval_ms: int,
@@ -68,7 +53,7 @@ class Registration:
         offline_log_dirs: Callable[[], Iterable[UUID]] = tuple,
         full_log_dirs: Callable[[], Iterable[UUID]] = tuple,
     ) -> None:
-        self._registrar = registrar
+        self._controller = controller
         self._identity = identity
         self._broker_id = BrokerId(identity.broker_id)
         self._metadata_offset = metadata_offset
@@ -180,18 +165,18 @@ class Registration:
             logger.warning("stopping without leave: %s", error.message or error.code.name)
 
     def allocate_producer_ids(self) -> Awaitable[AllocateProducerIdsResponse]:
-        return self._registrar.allocate_producer_ids(
+        return self._controller.call(
             AllocateProducerIdsRequest(broker_id=self._broker_id, broker_epoch=self.epoch)
         )
 
     async def _register(self, request: BrokerRegistrationRequest) -> None:
-        response = await self._registrar.register_broker(request)
+        response: BrokerRegistrationResponse = await self._controller.call(request)
         self.epoch = response.broker_epoch
         self._on_epoch(self.epoch)
 
     async def _heartbeat(self) -> BrokerHeartbeatResponse:
         sent_at_s = asyncio.get_running_loop().time()
-        response = await self._registrar.broker_heartbeat(
+        response: BrokerHeartbeatResponse = await self._controller.call(
             BrokerHeartbeatRequest(
                 broker_id=self._broker_id,
                 broker_epoch=self.epoch,

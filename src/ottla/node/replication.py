@@ -27,14 +27,14 @@ from ottla.replication.isr_changes import IsrChanges
 from ottla.replication.manager import FollowingListener
 from ottla.replication.replica_fetcher import FetcherSettings, FetcherTools
 from ottla.replication.replica_fetchers import ReplicaFetchers
-from ottla.runtime.controller_client import ControllerClient
+from ottla.runtime.controller import Controller
 
 ASK_TIMEOUT_MS: Final = 4_000  # Longer than a broker waits for markers to be committed.
 
 
 def start_replication(
     parts: Parts,
-    controller: ControllerClient,
+    controller: Controller,
     broker_epoch: Callable[[], int],
     address_of: Callable[[int], Address | None],
 ) -> DamagedReplicas:
@@ -65,7 +65,7 @@ def start_replication(
     changes = IsrChanges(
         parts.node_id,
         broker_epoch,
-        controller.alter_partition,
+        controller.call,
         parts.environment.clock,
         supervisor,
     )
@@ -77,7 +77,7 @@ def start_replication(
         RepairSettings(parts.node_id, broker_epoch, parts.environment.random),
         parts.logs,
         replicas,
-        controller.assign_replicas_to_dirs,
+        controller.call,
         fetchers.truncate,
         supervisor,
     )

@@ -11,14 +11,12 @@ from ottla.node.registration import Registration
 from ottla.replication.config import FETCH_MAX_BYTES, RACK_AWARE_SELECTOR, REPLICA_SELECTOR_CLASS
 from ottla.replication.follower_sessions import FollowerSessions
 from ottla.replication.pending_writes import PendingWrites
-from ottla.runtime.controller_client import ControllerClient
 from ottla.runtime.producer_ids import ProducerIds
 
 
 def make_broker(
     parts: Parts,
     quorum: MetadataQuorum,
-    controller: ControllerClient,
     registration: Registration,
     coordination: Coordination,
 ) -> Broker:
@@ -29,10 +27,8 @@ def make_broker(
         node_id=parts.node_id,
         cluster_id=parts.logs.cluster_id,
         image=parts.feed.image,
-        controller=controller,
+        controller=quorum.controller,
         quorum=quorum.requests,
-        forward=quorum.forwarding.call,
-        call_controller_here=quorum.call_here,
         metadata_end_offset=lambda: quorum.applier.applied_offset,
         connections=quorum.connections,
         fenced_brokers=quorum.fenced,

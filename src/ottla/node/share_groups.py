@@ -31,7 +31,7 @@ from ottla.replication.share_persister import SharePersister
 from ottla.replication.share_state_pruning import ShareStatePruning
 from ottla.replication.waiting_letters import WaitingLetters
 from ottla.runtime.clock import Clock
-from ottla.runtime.controller_client import ControllerClient
+from ottla.runtime.controller import Controller
 from ottla.runtime.supervisor import Supervisor
 
 
@@ -41,7 +41,7 @@ def make_share_groups(
     image: MetadataImage,
     values: ConfigValues,
     config: Callable[[str], ShareConfig],
-    controller: ControllerClient,
+    controller: Controller,
     coordinator_at: Callable[[int], ShareCoordinator],
     ask_to_produce: AskBroker,
     clock: Clock,

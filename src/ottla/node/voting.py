@@ -187,7 +187,7 @@ class Voting:
             raise ApiError(response.error_code)
 
     async def _call(self, request: Request) -> None:
-        await self._quorum.forwarding.call(_to_wire(request), timeout_ms=_CALL_TIMEOUT_MS)
+        await self._quorum.controller.call(_to_wire(request), timeout_ms=_CALL_TIMEOUT_MS)
 
 
 def _to_wire(request: Request) -> Any:

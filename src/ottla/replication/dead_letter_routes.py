@@ -36,7 +36,7 @@ from ottla.replication.dead_letters import read_letters, without_content
 from ottla.replication.manager import ReplicaManager
 from ottla.replication.partition import ACKS_ALL, Partition
 from ottla.runtime.clock import Clock
-from ottla.runtime.controller_client import ControllerClient
+from ottla.runtime.controller import Controller
 
 if TYPE_CHECKING:
     from kio.schema.produce.v13.request import ProduceRequest
@@ -60,7 +60,7 @@ class DeadLetterRoutes:
         node_id: int,
         replicas: ReplicaManager,
         image: MetadataImage,
-        controller: ControllerClient,
+        controller: Controller,
         ask: AskBroker,
         clock: Clock,
         loop: AbstractEventLoop,
@@ -132,7 +132,7 @@ class DeadLetterRoutes:
         return state.leader
 
     async def _create(self, topic: str, source: str) -> None:
-        response = await self._controller.create_topics(
+        response = await self._controller.call(
             CreateTopicsRequest(
                 topics=(self._like(topic, source),),
                 timeout=milliseconds(_CREATION_TIMEOUT_MS),

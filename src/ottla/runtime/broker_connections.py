@@ -41,7 +41,7 @@ class BrokerConnections:
         runtime = self._runtime()
         if runtime is not None:
             suspicion = runtime.submit(
-                lambda machine, now_ms: machine.suspect_broker(broker_id, now_ms)
+                lambda machine, now_ms: machine.brokers.suspect_broker(broker_id, now_ms)
             )
             suspicion.add_done_callback(lambda done: done.cancelled() or done.exception())
             self._look_at(broker_id)

@@ -66,7 +66,7 @@ class EndedBrokers:
         runtime = self._runtime()
         if runtime is not None:
             ending = runtime.submit(
-                lambda machine, now_ms: machine.end_broker(broker_id, broker_epoch, now_ms)
+                lambda machine, now_ms: machine.brokers.end_broker(broker_id, broker_epoch, now_ms)
             )
             ending.add_done_callback(lambda done: done.cancelled() or done.exception())
 

@@ -12,11 +12,7 @@ from ottla.raft.states import Leader
 from ottla.runtime.claims import Claim, claim_in
 from ottla.runtime.raft_driver import RaftDriver
 
-_ADD_RAFT_VOTER_KEY: Final = 80
 _DESCRIBE_QUORUM_KEY: Final = 55
-_REMOVE_RAFT_VOTER_KEY: Final = 81
-# Any node takes them; the leader answers.
-FORWARDED_KEYS: Final = (_ADD_RAFT_VOTER_KEY, _DESCRIBE_QUORUM_KEY, _REMOVE_RAFT_VOTER_KEY)
 
 _ADD_REQUEST_TIMEOUTS: Final = 15  # So many times may a new voter take to catch up.
 
@@ -52,7 +48,7 @@ class QuorumRequests:
         return response_to_wire(await self._driver.handle(self._bounded(message)))
 
     async def call(self, request: Any) -> Any:
-        """One of FORWARDED_KEYS, on the node that leads; elsewhere ApiError NOT_CONTROLLER."""
+        """One of `controller.operations.QUORUM_KEYS`. ApiError NOT_CONTROLLER unless this leads."""
         core = self._driver.core
         if core is None or not isinstance(core.state, Leader):
             raise ApiError(ErrorCode.not_controller, "another node leads the quorum")

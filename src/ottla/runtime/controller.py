@@ -1,21 +1,26 @@
-"""Calls of the controller from any node: here if this node leads the quorum, else by an Envelope.
+"""The controller as any node calls it: here if this node leads the quorum, else by an Envelope.
 
-A call looks for the leader until one answers or the call's time has passed. When another node leads
-before the answer has come, it is asked instead; whether the first one acted is then unknown, as it
-is for any client whose connection breaks. What came in an Envelope is never forwarded again.
+What can be called is listed in `controller.operations`. A call looks for the leader until one
+answers or the call's time has passed. When another node leads before the answer has come, it is
+asked instead; whether the first one acted is then unknown, as it is for any client whose connection
+breaks. What came in an Envelope is never forwarded again.
 """
 
 import asyncio
 from asyncio import AbstractEventLoop
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any, Final
 
+from ottla.controller.machine import ControllerMachine
+from ottla.controller.operations import INTERNAL_KEYS, OPERATIONS, QUORUM_KEYS, At
 from ottla.network.peers import Address, Peers, PeerSilent, PeerUnreachable
 from ottla.protocol.codec import newest_request_type, read_response, write_request
 from ottla.protocol.errors import ApiError, ErrorCode, ProtocolError
 from ottla.protocol.times import in_milliseconds
 from ottla.runtime.leadership import Leadership
+from ottla.runtime.machine_runtime import MachineRuntime
 from ottla.runtime.metadata_applier import MetadataApplier
+from ottla.runtime.quorum_requests import QuorumRequests
 
 TIMEOUT_MS: Final = 30_000
 _BACKOFF_MS_MIN: Final = 20
@@ -26,30 +31,30 @@ _SIZE_BYTES: Final = 4
 _NOBODY: Final = b""
 
 _NOT_LEADER: Final = (ErrorCode.not_controller, ErrorCode.not_leader_or_follower)
-# AlterPartition, BrokerRegistration and its like: nobody looks for their
-# effect in the image of the node that they came through.
-_INTERNAL_KEYS: Final = (56, 62, 63, 67, 73)
-
-LocalCall = Callable[[Any], Awaitable[Any]]  # ApiError NOT_CONTROLLER when this node does not lead.
 
 
-class Forwarding:
+class Controller:
+    """`runtime` gives None while another node is the controller."""
+
     def __init__(
         self,
-        local: LocalCall,
+        runtime: Callable[[], MachineRuntime[ControllerMachine] | None],
+        quorum: QuorumRequests,
         leadership: Leadership,
         applier: MetadataApplier,
         peers: Peers,
         loop: AbstractEventLoop,
     ) -> None:
-        self._local = local
+        self._runtime = runtime
+        self._quorum = quorum
         self._leadership = leadership
         self._applier = applier
         self._peers = peers
         self._loop = loop
 
     async def call(self, request: Any, *, timeout_ms: float | None = None) -> Any:
-        """The newest response entity; ApiError when all of the request is refused."""
+        """The newest response entity for the newest request entity, once what it says is committed
+        and in this node's image. ApiError when all of the request is refused."""
         if timeout_ms is None:
             timeout = getattr(request, "timeout", None)
             timeout_ms = TIMEOUT_MS if timeout is None else in_milliseconds(timeout)
@@ -77,9 +82,21 @@ class Forwarding:
             await asyncio.wait([changed], timeout=min(left_s, backoff_ms / 1000))
             backoff_ms = min(2 * backoff_ms, _BACKOFF_MS_MAX)
 
+    async def call_here(self, request: Any) -> Any:
+        """As `call`, if this node is the controller; ApiError NOT_CONTROLLER if it is not."""
+        if request.__api_key__ in QUORUM_KEYS:
+            return await self._quorum.call(request)
+        method = OPERATIONS[request.__api_key__].method
+        runtime = self._runtime()
+        if runtime is None:
+            raise ApiError(ErrorCode.not_controller, "another node is the controller")
+        return await runtime.submit(
+            lambda machine, now_ms: method(machine, At(now_ms, runtime.next_offset))(request)
+        )
+
     async def _attempt(self, request: Any, changed: "asyncio.Future[None]", deadline: float) -> Any:
         if self._leadership.is_here:
-            return await self._local(request)
+            return await self.call_here(request)
         address = self._leadership.address
         if address is None:
             raise ApiError(ErrorCode.not_controller, "no node is known to be the controller")
@@ -94,7 +111,7 @@ class Forwarding:
             sending.cancel()
             del sending, either  # The task holds an exception whose traceback has this frame.
         response = _unpack(request, envelope)
-        if request.__api_key__ not in _INTERNAL_KEYS:
+        if request.__api_key__ not in INTERNAL_KEYS:
             await self._applier.reached(envelope.metadata_offset, deadline - self._loop.time())
         return response
 

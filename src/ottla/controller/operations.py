@@ -1,0 +1,69 @@
+"""The controller's operations, by API key: the one list of what its machine is asked to do.
+
+Any node takes these requests and forwards them to the active controller. To add an operation, write
+its method and give it a line here; its handler calls `broker.controller.call(request)`.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ottla.controller.machine import ControllerMachine
+    from ottla.machine.result import Result
+
+Request = TypeVar("Request")
+Response = TypeVar("Response")
+
+
+class At(NamedTuple):
+    """When an operation runs."""
+
+    now_ms: int
+    next_offset: int  # Of its first record.
+
+
+class Operation(NamedTuple, Generic[Request, Response]):
+    # The method that takes the newest request entity; what it belongs to may be made on first use.
+    method: Callable[[ControllerMachine, At], Callable[[Request], Result[Response]]]
+    # Brokers alone send it, and none waits until its effect is in the image of the node it sent it
+    # through.
+    is_internal: bool = False
+
+
+OPERATIONS: Final[Mapping[int, Operation[Any, Any]]] = {
+    19: Operation(lambda machine, _: machine.topics.create_topics),
+    20: Operation(lambda machine, _: machine.topics.delete_topics),
+    33: Operation(lambda machine, _: machine.configs.alter_configs),
+    37: Operation(lambda machine, _: machine.topics.create_partitions),
+    43: Operation(lambda machine, _: machine.election_requests.elect_leaders),
+    44: Operation(lambda machine, _: machine.configs.incremental_alter_configs),
+    45: Operation(lambda machine, _: machine.reassignments.alter_partition_reassignments),
+    46: Operation(lambda machine, _: machine.reassignments.list_partition_reassignments),
+    56: Operation(lambda machine, _: machine.in_sync.alter_partition, is_internal=True),
+    57: Operation(lambda machine, _: machine.features.update_features),
+    62: Operation(
+        lambda machine, at: partial(machine.brokers.register_broker, next_offset=at.next_offset),
+        is_internal=True,
+    ),
+    63: Operation(
+        lambda machine, at: partial(
+            machine.brokers.broker_heartbeat, now_ms=at.now_ms, next_offset=at.next_offset
+        ),
+        is_internal=True,
+    ),
+    64: Operation(lambda machine, _: machine.brokers.unregister_broker),
+    67: Operation(lambda machine, _: machine.producer_ids.allocate_producer_ids, is_internal=True),
+    73: Operation(lambda machine, _: machine.directories.assign_replicas_to_dirs, is_internal=True),
+}
+
+# About the quorum itself: forwarded as well, and answered by the replica that leads it.
+QUORUM_KEYS: Final = frozenset({55, 80, 81})
+
+FORWARDED_KEYS: Final = QUORUM_KEYS | OPERATIONS.keys()
+INTERNAL_KEYS: Final = frozenset(
+    key for key, operation in OPERATIONS.items() if operation.is_internal
+)
