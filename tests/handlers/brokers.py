@@ -14,6 +14,12 @@ from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest,
 from ottla.controller.config import BROKER_KEYS as CONTROLLER_KEYS
 from ottla.controller.effective_configs import ConfigRules, EffectiveConfigs
 from ottla.controller.records import PartitionRecord
+from ottla.coordination.coordinators import Coordinators
+from ottla.coordination.pending_writes import PendingWrites
+from ottla.coordination.remote_transactions import RemoteTransactions
+from ottla.coordination.serving_coordinators import ServingCoordinators
+from ottla.coordination.transaction_completion import TransactionCompletion
+from ottla.coordination.transaction_markers import TransactionMarkers
 from ottla.groups.config import BROKER_KEYS as COORDINATOR_KEYS
 from ottla.groups.config import GroupConfig
 from ottla.groups.consumer.config import BROKER_KEYS as CONSUMER_KEYS
@@ -46,14 +52,8 @@ from ottla.raft.quorum import Identity
 from ottla.raft.voters import ReplicaKey
 from ottla.records.batch import read_header
 from ottla.records.builder import Record, build_batch
-from ottla.replication.coordinators import Coordinators
 from ottla.replication.follower_sessions import FollowerSessions
 from ottla.replication.partition import FlushPolicy, Partition
-from ottla.replication.pending_writes import PendingWrites
-from ottla.replication.remote_transactions import RemoteTransactions
-from ottla.replication.serving_coordinators import ServingCoordinators
-from ottla.replication.transaction_completion import TransactionCompletion
-from ottla.replication.transaction_markers import TransactionMarkers
 from ottla.runtime.clock import SystemClock
 from ottla.runtime.flusher import Flusher
 from ottla.runtime.producer_ids import ProducerIds

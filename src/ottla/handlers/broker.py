@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.controller.effective_configs import EffectiveConfigs
 from ottla.controller.image import MetadataImage
+from ottla.coordination.coordinators import Coordinators
+from ottla.coordination.pending_writes import PendingWrites
+from ottla.coordination.remote_transactions import RemoteTransactions
+from ottla.coordination.serving_coordinators import ServingCoordinators
+from ottla.coordination.share_groups import ShareGroups
+from ottla.coordination.transaction_completion import TransactionCompletion
+from ottla.coordination.transaction_markers import TransactionMarkers
 from ottla.network.session import Session
-from ottla.replication.coordinators import Coordinators
 from ottla.replication.follower_sessions import FollowerSessions
 from ottla.replication.manager import ReplicaManager
-from ottla.replication.pending_writes import PendingWrites
-from ottla.replication.remote_transactions import RemoteTransactions
-from ottla.replication.serving_coordinators import ServingCoordinators
-from ottla.replication.share_groups import ShareGroups
-from ottla.replication.transaction_completion import TransactionCompletion
-from ottla.replication.transaction_markers import TransactionMarkers
 from ottla.runtime.broker_connections import BrokerConnections
 from ottla.runtime.clock import Clock
 from ottla.runtime.controller import Controller

@@ -19,6 +19,8 @@ from kio.schema.types import BrokerId
 from kio.static.primitive import i32
 
 from ottla.controller.records import NO_LEADER
+from ottla.coordination.coordinators import Coordinators
+from ottla.coordination.serving_coordinators import PartitionLeadership
 from ottla.groups.coordinator import GroupMachine
 from ottla.groups.share.state_coordinator import ShareStateMachine, parse_coordinator_key
 from ottla.handlers.broker import Broker, RequestContext
@@ -27,8 +29,6 @@ from ottla.handlers.internal_topics import create_internal_topic
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 from ottla.protocol.topics import TopicPartition
-from ottla.replication.coordinators import Coordinators
-from ottla.replication.serving_coordinators import PartitionLeadership
 from ottla.transactions.coordinator import TransactionMachine
 
 AnyCoordinators = (

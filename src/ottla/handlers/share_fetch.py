@@ -22,6 +22,12 @@ from kio.schema.share_fetch.v2.response import (
 )
 from kio.static.primitive import Records, i16, i32, i64
 
+from ottla.coordination.delayed_share_fetch import (
+    DelayedShareFetch,
+    ShareFetched,
+    ShareFetchTerms,
+)
+from ottla.coordination.share_partitions import LedSharePartition
 from ottla.groups.duration import in_ms
 from ottla.groups.partitions import TopicIdPartition
 from ottla.groups.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, SessionKey, ShareSession
@@ -41,12 +47,6 @@ from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.messages.delivery_acknowledge import LOCK_MS_MAX
 from ottla.protocol.messages.share_fetch import ShareFetchRequest
 from ottla.protocol.times import NO_THROTTLE, milliseconds
-from ottla.replication.delayed_share_fetch import (
-    DelayedShareFetch,
-    ShareFetched,
-    ShareFetchTerms,
-)
-from ottla.replication.share_partitions import LedSharePartition
 
 _UNKNOWN_LEADER = LeaderIdAndEpoch(leader_id=i32(-1), leader_epoch=i32(-1))
 _NOTHING = ShareFetched(b"", ())

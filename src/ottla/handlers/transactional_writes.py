@@ -15,13 +15,13 @@ that ends its transaction:
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ottla.coordination.remote_transactions import AskedTransaction
 from ottla.handlers.broker import Broker
 from ottla.handlers.transaction_calls import call
 from ottla.machine.result import Deferred
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.topics import TopicPartition
 from ottla.replication.partition import Partition
-from ottla.replication.remote_transactions import AskedTransaction
 from ottla.transactions.config import TRANSACTION_PARTITION_VERIFICATION_ENABLE
 from ottla.transactions.transaction import EPOCH_PER_TRANSACTION_VERSION, Producer
 

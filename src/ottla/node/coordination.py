@@ -7,6 +7,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from ottla.coordination.coordinators import Coordinators
+from ottla.coordination.serving_coordinators import ServingCoordinators
+from ottla.coordination.share_groups import ShareGroups
 from ottla.groups.config import GroupConfig
 from ottla.network.peers import Address
 from ottla.node.group_coordinators import group_coordinators
@@ -14,9 +17,6 @@ from ottla.node.parts import Parts
 from ottla.node.replication import ask_broker
 from ottla.node.share_groups import make_share_groups, share_coordinator_on
 from ottla.node.transaction_drivers import TransactionDrivers, transaction_drivers
-from ottla.replication.coordinators import Coordinators
-from ottla.replication.serving_coordinators import ServingCoordinators
-from ottla.replication.share_groups import ShareGroups
 from ottla.runtime.controller import Controller
 from ottla.transactions.config import TransactionConfig
 

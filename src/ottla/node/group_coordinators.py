@@ -10,13 +10,13 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from ottla.controller.image import MetadataImage
+from ottla.coordination.coordinators import Coordinators
 from ottla.groups.config import GroupConfig
 from ottla.machine.contract import RecordCodec, Timers
 from ottla.machine.partitioning import partition_for
 from ottla.node.environment import Environment
 from ottla.node.group_configs import GroupConfigs
 from ottla.protocol.topics import CONSUMER_OFFSETS_TOPIC
-from ottla.replication.coordinators import Coordinators
 from ottla.runtime.supervisor import Supervisor
 
 if TYPE_CHECKING:

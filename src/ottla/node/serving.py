@@ -1,6 +1,7 @@
 """What the handlers of requests work with, put together from the parts of a node."""
 
 from ottla.controller.config import BROKER_SESSION_TIMEOUT_MS
+from ottla.coordination.pending_writes import PendingWrites
 from ottla.handlers.api import claimed_versions
 from ottla.handlers.broker import Broker
 from ottla.handlers.table import API_TABLE
@@ -10,7 +11,6 @@ from ottla.node.quorum import MetadataQuorum
 from ottla.node.registration import Registration
 from ottla.replication.config import FETCH_MAX_BYTES, RACK_AWARE_SELECTOR, REPLICA_SELECTOR_CLASS
 from ottla.replication.follower_sessions import FollowerSessions
-from ottla.replication.pending_writes import PendingWrites
 from ottla.runtime.producer_ids import ProducerIds
 
 

@@ -6,6 +6,15 @@ from concurrent.futures import Executor
 from random import Random
 
 from ottla.controller.image import MetadataImage
+from ottla.coordination.coordinators import Coordinators
+from ottla.coordination.dead_letter_office import DeadLetterOffice
+from ottla.coordination.dead_letter_routes import AskBroker, DeadLetterRoutes
+from ottla.coordination.share_coordinator import LocalShareCoordinator, ShareCoordinator
+from ottla.coordination.share_groups import ShareGroups
+from ottla.coordination.share_partitions import SharePartitions
+from ottla.coordination.share_persister import SharePersister
+from ottla.coordination.share_state_pruning import ShareStatePruning
+from ottla.coordination.waiting_letters import WaitingLetters
 from ottla.groups.share.config import (
     GROUP_SHARE_MAX_SHARE_SESSIONS,
     SNAPSHOT_UPDATE_RECORDS_PER_SNAPSHOT,
@@ -20,16 +29,7 @@ from ottla.network.peers import Address, Peers
 from ottla.protocol.config import ConfigValues
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.topics import SHARE_GROUP_STATE_TOPIC
-from ottla.replication.coordinators import Coordinators
-from ottla.replication.dead_letter_office import DeadLetterOffice
-from ottla.replication.dead_letter_routes import AskBroker, DeadLetterRoutes
 from ottla.replication.manager import ReplicaManager
-from ottla.replication.share_coordinator import LocalShareCoordinator, ShareCoordinator
-from ottla.replication.share_groups import ShareGroups
-from ottla.replication.share_partitions import SharePartitions
-from ottla.replication.share_persister import SharePersister
-from ottla.replication.share_state_pruning import ShareStatePruning
-from ottla.replication.waiting_letters import WaitingLetters
 from ottla.runtime.clock import Clock
 from ottla.runtime.controller import Controller
 from ottla.runtime.supervisor import Supervisor
@@ -103,7 +103,7 @@ def share_coordinator_on(
     loop: AbstractEventLoop,
 ) -> ShareCoordinator:
     """What it takes is imported when there is another broker to ask."""
-    from ottla.replication.remote_share_coordinator import RemoteShareCoordinator, exchange_with
+    from ottla.coordination.remote_share_coordinator import RemoteShareCoordinator, exchange_with
 
     address = address_of(broker_id)
     if address is None:

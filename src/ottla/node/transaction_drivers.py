@@ -12,15 +12,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ottla.controller.image import MetadataImage
+from ottla.coordination.coordinators import Coordinators
+from ottla.coordination.marker_routes import MarkerRoutes
+from ottla.coordination.remote_transactions import RemoteTransactions
+from ottla.coordination.transaction_completion import TransactionCompletion
+from ottla.coordination.transaction_markers import TransactionMarkers
 from ottla.machine.contract import RecordCodec, Timers
 from ottla.machine.partitioning import partition_for
 from ottla.protocol.topics import TRANSACTION_STATE_TOPIC
-from ottla.replication.coordinators import Coordinators
 from ottla.replication.manager import ReplicaManager
-from ottla.replication.marker_routes import MarkerRoutes
-from ottla.replication.remote_transactions import RemoteTransactions
-from ottla.replication.transaction_completion import TransactionCompletion
-from ottla.replication.transaction_markers import TransactionMarkers
 from ottla.runtime.clock import Clock
 from ottla.runtime.supervisor import Supervisor
 from ottla.transactions.config import TransactionConfig

@@ -13,6 +13,7 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from ottla.controller.records import PartitionRecord
+from ottla.coordination.partition_commit_log import PartitionCommitLog
 from ottla.groups.share.parked import ParkedChange
 from ottla.groups.share.parking_lot import ParkingLot
 from ottla.network import peers
@@ -25,7 +26,6 @@ from ottla.raft.states import Candidate, Prospective, State, Unattached
 from ottla.raft.voters import ReplicaKey
 from ottla.replication.damaged_replicas import DamagedReplicas
 from ottla.replication.partition import Partition
-from ottla.replication.partition_commit_log import PartitionCommitLog
 from ottla.replication.replica_fetcher import ReplicaFetcher
 from ottla.runtime.quorum_state_file import QuorumStateFile
 from ottla.testing.simulator.profile import Profile, absence

@@ -16,6 +16,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from ottla.coordination.share_partitions import LedSharePartition
 from ottla.groups.partitions import TopicIdPartition
 from ottla.groups.share.taking import AcquiredRange, LogBatch
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -23,7 +24,6 @@ from ottla.records.batch import BatchHeader, iterate_headers
 from ottla.records.decoder import ControlType, iterate_records, parse_marker
 from ottla.records.deliver_at import delivery_times
 from ottla.replication.partition import Partition
-from ottla.replication.share_partitions import LedSharePartition
 from ottla.storage.errors import StorageError
 
 _PARKED_READ_MAX: Final = 500  # Parked records of one fetch, which lie anywhere in the log.

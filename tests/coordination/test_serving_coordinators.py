@@ -8,10 +8,10 @@ from kio.schema.list_offsets.v11.response import (
     ListOffsetsTopicResponse,
 )
 
+from ottla.coordination.serving_coordinators import PartitionLeadership, ServingCoordinators
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 from ottla.protocol.topics import CONSUMER_OFFSETS_TOPIC, TopicPartition
-from ottla.replication.serving_coordinators import PartitionLeadership, ServingCoordinators
 from ottla.runtime.supervisor import Supervisor
 
 PARTITION = TopicPartition(CONSUMER_OFFSETS_TOPIC, 3)

@@ -3,15 +3,15 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ottla.coordination.coordinators import Coordinators
+from ottla.coordination.share_coordinator import LocalShareCoordinator
+from ottla.coordination.share_partitions import SharePartitions
+from ottla.coordination.share_persister import SharePersister
+from ottla.coordination.share_state_pruning import ShareStatePruning
+from ottla.coordination.waiting_letters import WaitingLetters
 from ottla.groups.share.config import ShareConfig
 from ottla.groups.share.sessions import ShareSessions
 from ottla.groups.share.state_coordinator import ShareStateMachine
-from ottla.replication.coordinators import Coordinators
-from ottla.replication.share_coordinator import LocalShareCoordinator
-from ottla.replication.share_partitions import SharePartitions
-from ottla.replication.share_persister import SharePersister
-from ottla.replication.share_state_pruning import ShareStatePruning
-from ottla.replication.waiting_letters import WaitingLetters
 
 
 @dataclass(frozen=True, slots=True)

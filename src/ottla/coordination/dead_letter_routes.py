@@ -25,6 +25,7 @@ from kio.static.primitive import i16, i32
 from ottla.controller.config import MIN_INSYNC_REPLICAS
 from ottla.controller.image import MetadataImage
 from ottla.controller.records import NO_LEADER
+from ottla.coordination.dead_letters import read_letters, without_content
 from ottla.groups.share.delivery import DeadLetter
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import milliseconds
@@ -32,7 +33,6 @@ from ottla.protocol.topics import TopicPartition
 from ottla.records.builder import Record, build_batch
 from ottla.records.errors import BatchTooLarge, RecordError
 from ottla.records.validation import validate_keys, validate_produced
-from ottla.replication.dead_letters import read_letters, without_content
 from ottla.replication.manager import ReplicaManager
 from ottla.replication.partition import ACKS_ALL, Partition
 from ottla.runtime.clock import Clock

@@ -23,10 +23,10 @@ from kio.static.primitive import i8, i16, i32
 
 from ottla.controller.image import MetadataImage
 from ottla.controller.records import NO_LEADER
+from ottla.coordination.broker_queues import BrokerQueues
 from ottla.machine.transactional import TransactionMarker
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.topics import TopicPartition
-from ottla.replication.broker_queues import BrokerQueues
 from ottla.runtime.supervisor import Supervisor
 
 # Writes a marker to a partition that this broker leads; returns when it is committed.

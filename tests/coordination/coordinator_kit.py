@@ -11,10 +11,10 @@ from ottla.controller.records import (
     RemoveTopicRecord,
     TopicRecord,
 )
+from ottla.coordination.coordinators import Coordinators
 from ottla.machine.result import Result
 from ottla.machine.transactional import Transactional, TransactionMarker
 from ottla.protocol.errors import ApiError
-from ottla.replication.coordinators import Coordinators
 from ottla.replication.fetch_sessions import FetchSessions
 from ottla.replication.manager import ReplicaManager, ReplicaSettings
 from ottla.replication.partition import FlushPolicy

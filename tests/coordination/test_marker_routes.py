@@ -17,10 +17,10 @@ from kio.schema.write_txn_markers.v2.response import (
 from tests.replication.manager_kit import ManagerKit
 
 from ottla.controller.records import NO_LEADER
+from ottla.coordination.marker_routes import MarkerRoutes
 from ottla.machine.transactional import TransactionMarker
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.topics import TopicPartition
-from ottla.replication.marker_routes import MarkerRoutes
 from ottla.runtime.supervisor import Supervisor
 
 COMMIT = TransactionMarker(producer_id=7, producer_epoch=1, coordinator_epoch=3, committed=True)

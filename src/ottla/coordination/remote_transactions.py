@@ -25,9 +25,9 @@ from kio.static.primitive import i16, i32
 
 from ottla.controller.image import MetadataImage
 from ottla.controller.records import NO_LEADER
+from ottla.coordination.broker_queues import BrokerQueues
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.topics import TRANSACTION_STATE_TOPIC, TopicPartition
-from ottla.replication.broker_queues import BrokerQueues
 from ottla.runtime.supervisor import Supervisor
 
 # Between questions while the transaction before is being completed; then its producer is told.

@@ -10,10 +10,10 @@ from asyncio import Future
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
+from ottla.coordination.share_coordinator import ShareCoordinator
 from ottla.groups.share.parked import ParkedChange
 from ottla.groups.share.state_coordinator import SharePartitionKey, ShareState, StateWrite
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.replication.share_coordinator import ShareCoordinator
 
 R = TypeVar("R")
 

@@ -12,6 +12,9 @@ from kio.static.primitive import i32, i64
 from tests.controller.test_topics import creation, topic
 from tests.handlers.brokers import Node
 
+from ottla.coordination import dead_letter_office
+from ottla.coordination.coordinators import Coordinators
+from ottla.coordination.dead_letters import BATCH_BYTES, read_letters
 from ottla.groups.partitions import TopicIdPartition
 from ottla.groups.share.delivery import Acknowledgement, DeadLetter, DeadLetterReason
 from ottla.groups.share.state_coordinator import SharePartitionKey
@@ -24,9 +27,6 @@ from ottla.protocol.topics import SHARE_GROUP_STATE_TOPIC
 from ottla.records.batch import iterate_headers, read_header
 from ottla.records.builder import Record, build_batch
 from ottla.records.decoder import iterate_records
-from ottla.replication import dead_letter_office
-from ottla.replication.coordinators import Coordinators
-from ottla.replication.dead_letters import BATCH_BYTES, read_letters
 from ottla.replication.partition import Partition
 
 GROUP = "g"

@@ -4,11 +4,11 @@ from asyncio import AbstractEventLoop, Future
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ottla.coordination.coordinators import Coordinators
 from ottla.machine.transactional import TransactionMarker
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.topics import TopicPartition
 from ottla.records.decoder import ControlType, Marker, build_marker
-from ottla.replication.coordinators import Coordinators
 from ottla.replication.manager import ReplicaManager
 from ottla.replication.partition import ACKS_ALL
 

@@ -9,6 +9,7 @@ from asyncio import Future
 from collections.abc import Awaitable
 from typing import Protocol
 
+from ottla.coordination.coordinators import Coordinators
 from ottla.groups.share.parked import ParkedChange
 from ottla.groups.share.state_coordinator import (
     SharePartitionKey,
@@ -16,7 +17,6 @@ from ottla.groups.share.state_coordinator import (
     ShareStateMachine,
     StateWrite,
 )
-from ottla.replication.coordinators import Coordinators
 
 
 class ShareCoordinator(Protocol):

@@ -4,9 +4,9 @@ import logging
 
 import pytest
 
+from ottla.coordination.dead_letter_reports import DeadLetterReports, Waiting
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.topics import TopicPartition
-from ottla.replication.dead_letter_reports import DeadLetterReports, Waiting
 
 MINUTE_MS = 60_000
 ERROR = ApiError(ErrorCode.leader_not_available, "dlq.orders-0 has no leader")

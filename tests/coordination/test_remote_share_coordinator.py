@@ -11,13 +11,13 @@ from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
 from kio.schema.types import TopicName
 from kio.static.primitive import i8, i16, i32, i32Timedelta
 
+from ottla.coordination.remote_share_coordinator import RemoteShareCoordinator, exchange_with
+from ottla.coordination.share_persister import SharePersister
 from ottla.groups.share.delivery import DeliveryState, StateBatch
 from ottla.groups.share.state_coordinator import NO_OFFSET, SharePartitionKey, StateWrite
 from ottla.network.peers import Address, Peers
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import milliseconds
-from ottla.replication.remote_share_coordinator import RemoteShareCoordinator, exchange_with
-from ottla.replication.share_persister import SharePersister
 
 pytestmark = pytest.mark.process
 

@@ -12,9 +12,9 @@ from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import Executor
 from typing import Final
 
+from ottla.coordination.latest_by_key import LatestByKey
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.batch import read_header
-from ottla.replication.latest_by_key import LatestByKey
 from ottla.replication.partition import Partition
 from ottla.runtime.commit_log import Listener
 from ottla.runtime.machine_batches import StoredBatch, stored_batches

@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Final, Protocol
 
+from ottla.coordination.dead_letter_reports import DeadLetterReports, Waiting
+from ottla.coordination.dead_letter_routes import DeadLetterRoutes
 from ottla.groups.share.config import ShareConfig
 from ottla.groups.share.delivery import DeadLetter
 from ottla.groups.share.rules import dead_letter_topic
 from ottla.groups.share.state_coordinator import SharePartitionKey
 from ottla.protocol.errors import ApiError
-from ottla.replication.dead_letter_reports import DeadLetterReports, Waiting
-from ottla.replication.dead_letter_routes import DeadLetterRoutes
 from ottla.replication.partition import Partition
 from ottla.runtime.backoff import Backoff
 from ottla.runtime.clock import Clock

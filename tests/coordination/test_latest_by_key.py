@@ -1,8 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ottla.coordination.latest_by_key import KEYS_MAX, PORTION_RECORDS, LatestByKey
 from ottla.records.builder import Record
-from ottla.replication.latest_by_key import KEYS_MAX, PORTION_RECORDS, LatestByKey
 from ottla.runtime.machine_batches import StoredBatch
 
 keys = st.sampled_from([b"a", b"b", b"c", b"d"])

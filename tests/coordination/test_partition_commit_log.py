@@ -1,12 +1,12 @@
 import asyncio
 
 import pytest
-from tests.replication.coordinator_kit import TOPIC, BrokerKit, PairCodec, run
+from tests.coordination.coordinator_kit import TOPIC, BrokerKit, PairCodec, run
 
+from ottla.coordination import latest_by_key, partition_commit_log
 from ottla.machine.result import Result
 from ottla.machine.transactional import Transactional, TransactionMarker
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.replication import latest_by_key, partition_commit_log
 from ottla.runtime.machine_batches import encode_batch
 from ottla.storage.config import LogConfig
 

@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from typing import Generic, TypeVar
 
+from ottla.coordination.partition_commit_log import PartitionCommitLog
 from ottla.machine.catalog import TopicCatalog
 from ottla.machine.contract import Machine, RecordCodec, Timers
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.replication.manager import LeadershipListener
 from ottla.replication.partition import Partition
-from ottla.replication.partition_commit_log import PartitionCommitLog
 from ottla.runtime.clock import Clock
 from ottla.runtime.machine_runtime import MachineRuntime
 from ottla.runtime.supervisor import Supervisor

@@ -11,6 +11,8 @@ from asyncio import AbstractEventLoop, Future, TimerHandle
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from ottla.coordination.dead_letter_office import DeadLetterOffice
+from ottla.coordination.share_persister import SharePersister
 from ottla.groups.partitions import TopicIdPartition
 from ottla.groups.share.config import ShareConfig, reset_duration_ms
 from ottla.groups.share.delivery import Acknowledgement, DeadLetter
@@ -26,10 +28,8 @@ from ottla.groups.share.state_coordinator import (
 from ottla.groups.share.taking import AcquiredRange, DeliveryRules, LogBatch
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.messages.delivery_acknowledge import Delivery
-from ottla.replication.dead_letter_office import DeadLetterOffice
 from ottla.replication.manager import LeadershipListener, ReplicaManager
 from ottla.replication.partition import Partition
-from ottla.replication.share_persister import SharePersister
 from ottla.runtime.clock import Clock
 from ottla.storage.errors import StorageError
 

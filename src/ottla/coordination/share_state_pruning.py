@@ -12,10 +12,10 @@ from concurrent.futures import Executor
 from functools import partial
 from typing import Final
 
+from ottla.coordination.coordinators import Coordinators
 from ottla.groups.share.state_coordinator import SharePartitionKey, ShareStateMachine
 from ottla.machine.catalog import TopicCatalog
 from ottla.protocol.errors import ApiError
-from ottla.replication.coordinators import Coordinators
 from ottla.replication.manager import ReplicaManager
 from ottla.runtime.machine_runtime import MachineRuntime
 from ottla.storage.errors import StorageError

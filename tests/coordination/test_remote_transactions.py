@@ -17,14 +17,14 @@ from kio.schema.add_partitions_to_txn.v5.response import (
 from tests.replication.manager_kit import ManagerKit
 
 from ottla.controller.records import NO_LEADER
-from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.protocol.times import NO_THROTTLE
-from ottla.protocol.topics import TRANSACTION_STATE_TOPIC, TopicPartition
-from ottla.replication.remote_transactions import (
+from ottla.coordination.remote_transactions import (
     RETRY_DELAYS_S,
     AskedTransaction,
     RemoteTransactions,
 )
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.times import NO_THROTTLE
+from ottla.protocol.topics import TRANSACTION_STATE_TOPIC, TopicPartition
 from ottla.runtime.supervisor import Supervisor
 
 PAYMENTS = AskedTransaction("payments", 7, 1)
@@ -180,7 +180,7 @@ def test_a_transaction_that_is_being_completed_is_asked_about_again_wherever_it_
 
 
 def test_in_the_end_the_producer_is_told_that_it_is_still_being_completed(monkeypatch):
-    monkeypatch.setattr("ottla.replication.remote_transactions.RETRY_DELAYS_S", (0.0, 0.0))
+    monkeypatch.setattr("ottla.coordination.remote_transactions.RETRY_DELAYS_S", (0.0, 0.0))
 
     async def test(kit):
         call = kit.add(PAYMENTS, ORDERS_0)

@@ -1,7 +1,7 @@
 import asyncio
 
 import pytest
-from tests.replication.coordinator_kit import run
+from tests.coordination.coordinator_kit import run
 
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.batch import read_header

@@ -12,10 +12,10 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
 from ottla.controller.image import MetadataImage
+from ottla.coordination.coordinators import Coordinators
 from ottla.machine.transactional import TransactionMarker
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.topics import TopicPartition
-from ottla.replication.coordinators import Coordinators
 from ottla.runtime.supervisor import Supervisor
 
 if TYPE_CHECKING:

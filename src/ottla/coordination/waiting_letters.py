@@ -14,12 +14,12 @@ from typing import Final
 
 from ottla.controller.image import MetadataImage
 from ottla.controller.records import NO_LEADER
+from ottla.coordination.coordinators import Coordinators
+from ottla.coordination.share_coordinator import ShareCoordinator
+from ottla.coordination.share_partitions import SharePartitions
 from ottla.groups.partitions import TopicIdPartition
 from ottla.groups.share.state_coordinator import SharePartitionKey, ShareStateMachine
 from ottla.protocol.errors import ApiError
-from ottla.replication.coordinators import Coordinators
-from ottla.replication.share_coordinator import ShareCoordinator
-from ottla.replication.share_partitions import SharePartitions
 from ottla.runtime.supervisor import Supervisor
 
 logger = logging.getLogger(__name__)

@@ -1,0 +1,1 @@
+"""Coordinators over partitions: which machine runs where, markers, share state, dead letters."""
