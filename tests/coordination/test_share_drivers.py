@@ -6,6 +6,7 @@ import pytest
 from tests.controller.test_topics import creation, topic
 from tests.handlers.brokers import Node
 
+from ottla.coordination.delayed_share_fetch import DelayedShareFetch, ShareFetchTerms
 from ottla.groups.partitions import TopicIdPartition
 from ottla.groups.share.delivery import Acknowledgement
 from ottla.groups.share.state_coordinator import SharePartitionKey
@@ -191,6 +192,38 @@ def test_parked_records_that_retention_removed_are_counted(node, caplog):
     assert "4 records of orders-0 that were held or waited" in caplog.text
     node.run(led.acknowledge("b", []))
     assert summary(node).parked_count == 2
+
+
+def test_what_is_held_for_one_who_goes_meanwhile_is_put_back_uncounted(node, monkeypatch):
+    led, place = find(node), TopicIdPartition(*key(node)[1:])
+    terms = ShareFetchTerms(
+        max_wait_ms=0,
+        min_bytes=1,
+        max_bytes=1 << 20,
+        records_max=4,
+        batch_size=None,
+        committed_only=False,
+        hold_ms=3_600_000,
+    )
+    acquire_for = led.acquire
+
+    async def fetch(*, goes):
+        fetch = DelayedShareFetch(
+            "a", {place: led}, terms, asyncio.get_running_loop(), node.broker.executor
+        )
+
+        def acquire_and_go(*arguments, **named):
+            acquired = acquire_for(*arguments, **named)
+            if goes:
+                fetch.abandon()
+            return acquired
+
+        monkeypatch.setattr(led, "acquire", acquire_and_go)
+        return await fetch.run()
+
+    assert node.run(fetch(goes=True)) == {}
+    assert led.due_offsets(10) == [0, 1, 2, 3]
+    assert node.run(fetch(goes=False))[place].acquired == (AcquiredRange(0, 3, 1),)
 
 
 def test_whoever_waits_is_woken_when_a_time_comes(node):

@@ -133,7 +133,17 @@ class DelayedShareFetch:
                 if self._terms.hold_ms:
                     holds[each.place] = written
         await self._await_holds(holds, fetched)
-        return fetched
+        return self._unless_abandoned(fetched) if holds else fetched
+
+    def _unless_abandoned(
+        self, fetched: dict[TopicIdPartition, ShareFetched]
+    ) -> dict[TopicIdPartition, ShareFetched]:
+        """Who wanted them may have gone while the holds were written; then they go back."""
+        if not self._abandoned:
+            return fetched
+        for place, (_, acquired) in fetched.items():
+            self._partitions[place].put_back(self._member_id, acquired)
+        return {}
 
     async def _await_holds(
         self,

@@ -11,6 +11,8 @@ from asyncio import AbstractEventLoop, Future, TimerHandle
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from kio.static.primitive import i8, i16, i64
+
 from ottla.coordination.dead_letter_office import DeadLetterOffice
 from ottla.coordination.share_persister import SharePersister
 from ottla.groups.partitions import TopicIdPartition
@@ -27,7 +29,7 @@ from ottla.groups.share.state_coordinator import (
 )
 from ottla.groups.share.taking import AcquiredRange, DeliveryRules, LogBatch
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.protocol.messages.delivery_acknowledge import Delivery
+from ottla.protocol.messages.delivery_acknowledge import Delivery, DeliveryAcknowledgeType
 from ottla.replication.manager import LeadershipListener, ReplicaManager
 from ottla.replication.partition import Partition
 from ottla.runtime.clock import Clock
@@ -171,6 +173,27 @@ class LedSharePartition:
             raise _fetch_error(error) from error
         finally:
             del written  # It may hold an exception whose traceback has this frame.
+
+    def put_back(self, holder: str, acquired: Iterable[AcquiredRange]) -> None:
+        """It never got to see what it holds: as if that had not been delivered."""
+        try:
+            self._validate()
+            for first, last, count in acquired:
+                self._apply(
+                    self._state.acknowledge_delivery(
+                        Delivery(
+                            first_offset=i64(first),
+                            last_offset=i64(last),
+                            holder=holder,
+                            delivery_count=i16(count),
+                            type=i8(DeliveryAcknowledgeType.PUT_BACK),
+                        ),
+                        self._owner.clock.now_ms(),
+                    )
+                )
+        except ApiError:
+            return  # Dropped, or settled by somebody meanwhile: holds end by themselves.
+        self._wake()
 
     def release(self, member_id: str) -> None:
         if not self._dropped:

@@ -152,8 +152,6 @@ def _open(broker: Broker, connection: Session, key: SessionKey) -> ShareSession:
 
     def on_close(_: Session) -> None:
         for session in sessions.on_owner_gone(connection):
-            if session.abandon is not None:
-                session.abandon()
             broker.share.partitions.release(*session.key)
 
     if not sessions.knows_owner(connection):

@@ -150,6 +150,16 @@ def test_what_nobody_confirms_in_time_may_be_repeated() -> None:
     assert cluster.forgotten
 
 
+def test_what_may_have_been_put_back_is_not_put_back_again() -> None:
+    """The record may be with another consumer by then, with the same holder and count."""
+    cluster = FakeCluster(accept)
+    cluster.leaves_out = True
+    put_back = claim(0, 1)._replace(verdict=Verdict(DeliveryAcknowledgeType.PUT_BACK))
+    (code,) = settle(cluster, put_back)
+    assert code is not ErrorCode.none
+    assert cluster.requests == [(1, [(0, 1, 1)])]
+
+
 def test_an_answer_that_leaves_some_out_leaves_nobody_waiting() -> None:
     cluster = FakeCluster(accept)
     cluster.leaves_out = True

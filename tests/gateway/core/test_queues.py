@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from ottla.client.async_wire.cluster import Cluster
 from ottla.client.share_wire.share_members import ShareMembers
+from ottla.client.share_wire.share_session import Fetched, ShareSession
 from ottla.client.wire.cluster import Cluster as BlockingCluster
 from ottla.client.wire.errors import BrokerError
 from ottla.gateway.core.queues import Delivery, Queues, SettleError
@@ -251,6 +252,39 @@ def test_what_no_consumer_saw_is_put_back_uncounted(bootstrap: str, topic: str) 
                 found = await drain(queues, topic, "g", 1)
                 assert found[0].delivery_count == 1
                 queues.put_back(found)
+
+    run(work)
+
+
+def test_what_comes_while_a_gateway_stops_is_put_back_uncounted(
+    bootstrap: str, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetch = ShareSession.fetch
+    came = asyncio.Event()
+
+    async def fetch_slowly(self: ShareSession, *arguments: Any) -> Fetched:
+        fetched = await fetch(self, *arguments)
+        if fetched.acquired:
+            came.set()
+            await asyncio.sleep(0.2)  # The answer is on its way.
+        return fetched
+
+    async def work() -> None:
+        async with gateway(bootstrap) as other:
+            await require_held_locks(other)
+            with monkeypatch.context() as patched:
+                patched.setattr(ShareSession, "fetch", fetch_slowly)
+                async with gateway(bootstrap) as queues:
+                    waiting = asyncio.create_task(
+                        queues.receive(topic, "g", wait_ms=PATIENCE_MS, lock_ms=PATIENCE_MS)
+                    )
+                    assert await queues.receive(topic, "g") == []
+                    await asyncio.to_thread(publish, bootstrap, topic, b"a")
+                    await came.wait()
+                    queues.stop_waiting()
+                    assert await waiting == []
+            (found,) = await drain(other, topic, "g", 1)
+            assert found.delivery_count == 1
 
     run(work)
 

@@ -53,6 +53,22 @@ def test_a_session_that_was_opened_anew_outlives_the_old_connection() -> None:
     assert len(sessions) == 0
 
 
+def test_a_fetch_that_waits_ends_with_its_session() -> None:
+    sessions = ShareSessions(10)
+    ended: list[str] = []
+
+    def open_session(owner: str) -> None:
+        sessions.open(KEY, owner).abandon = lambda: ended.append(owner)
+
+    open_session("replaced")
+    open_session("closed")
+    assert ended == ["replaced"]
+    sessions.close(KEY)
+    open_session("gone")
+    sessions.on_owner_gone("gone")
+    assert ended == ["replaced", "closed", "gone"]
+
+
 def test_the_number_of_sessions_is_bounded() -> None:
     sessions = ShareSessions(1)
     sessions.open(KEY, None)

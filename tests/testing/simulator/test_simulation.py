@@ -28,6 +28,9 @@ LONG_SEEDS_THAT_FAILED = (
     763264947,  # A producer of the simulator paused for longer than it is waited for.
     714018544,  # A quorum that began again after a failed sync forgot what was committed.
 )
+QUEUE_SEEDS_THAT_FAILED = (
+    777012,  # A checker did not wait for a record that was held by a clock 43 s ahead.
+)
 PLANT_SEEDS_COUNT_MAX = 100
 
 # Where each is found soon; after a change elsewhere it may be another of the seeds that follow.
@@ -86,6 +89,11 @@ def test_a_seed_that_failed_once_passes(seed: int) -> None:
 @pytest.mark.parametrize("seed", LONG_SEEDS_THAT_FAILED)
 def test_a_seed_that_failed_once_in_two_minutes_passes(seed: int) -> None:
     simulate("--seed", seed, "--duration", 120)
+
+
+@pytest.mark.parametrize("seed", QUEUE_SEEDS_THAT_FAILED)
+def test_a_seed_that_failed_once_with_workers_of_a_queue_passes(seed: int) -> None:
+    simulate("--seed", seed, "--queue-workers", 2)
 
 
 @pytest.mark.parametrize("absent_count", [1, 2])

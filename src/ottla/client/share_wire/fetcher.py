@@ -7,13 +7,15 @@ A fetcher asks only for what is wanted, in one of two ways:
     cold  the last fetch found nothing: one that waits at the broker for what comes next
 
 A cold fetch may bring more than is wanted by then, since others had the same idea; that is put
-back, and does not count as a delivery.
+back, and does not count as a delivery. So does what a fetch brings while its fetcher is closed: a
+broker that holds locks would keep what it gave to an answer that nobody reads.
 """
 
 import asyncio
 import logging
 import random
 from asyncio import AbstractEventLoop, Task
+from contextlib import suppress
 from typing import Final, Protocol
 
 from ottla.client.share_wire.share_session import Fetched, FetchTerms, ShareSession, is_session_lost
@@ -28,6 +30,7 @@ RECORDS_MAX: Final = 2_000  # In one fetch.
 
 _PAUSE_S: Final = 0.05
 _PAUSE_S_MAX: Final = 2.0
+_LAST_ANSWER_S: Final = 3.0  # For a broker that was asked to answer now.
 
 
 class Queue(Protocol):
@@ -61,6 +64,8 @@ class Fetcher:
         self._wanted = asyncio.Event()
         self._empty_since_s = -1.0  # When a fetch was sent that found nothing.
         self._closed = False
+        self._answered = asyncio.Event()  # No fetch is under way whose records a broker holds.
+        self._answered.set()
         self._task = self._start()
 
     def wake(self) -> None:
@@ -72,12 +77,20 @@ class Fetcher:
 
     async def close(self) -> None:
         self._closed = True
+        if not self._answered.is_set():
+            await self._session.interrupt()
+            await self._wait_for_answer()
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
         try:
             await self._session.close()
         except WireError as error:
             logger.debug("a share session at node %d: %s", self._session.node_id, error)
+
+    async def _wait_for_answer(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_ANSWER_S):
+                await self._answered.wait()
 
     def _start(self) -> "Task[None]":
         task = self._loop.create_task(self._run(), name=f"fetch from node {self._session.node_id}")
@@ -99,7 +112,7 @@ class Fetcher:
 
     async def _run(self) -> None:
         pause_s = _PAUSE_S
-        while True:
+        while not self._closed:
             try:
                 fetched = await (self._fetch_cold() if self.is_cold else self._fetch_hot())
                 self._queue.on_looked()
@@ -140,9 +153,14 @@ class Fetcher:
         return fetched
 
     async def _fetch(self, terms: FetchTerms) -> Fetched:
-        fetched = await self._session.fetch(self.partitions, terms)
-        self._queue.on_fetched(self._session, fetched, terms)
-        return fetched
+        if terms.holds:
+            self._answered.clear()
+        try:
+            fetched = await self._session.fetch(self.partitions, terms)
+            self._queue.on_fetched(self._session, fetched, terms)
+            return fetched
+        finally:
+            self._answered.set()
 
 
 def _partition_error(fetched: Fetched) -> BrokerError:

@@ -153,8 +153,10 @@ class Settler:
             if later:
                 self._waiting[node_id] = later
             by_partition = _by_partition(ranges)
+            is_sent = False
             try:
                 connection = await self._cluster.node(node_id)
+                is_sent = True
                 response = await connection.call(_request(by_partition))
                 self._on_answer(by_partition, response)
                 if not all(range_.is_answered for range_ in ranges):
@@ -162,7 +164,13 @@ class Settler:
             except (WireError, LookupError, ValueError) as error:
                 # Also for an answer that does not fit: nobody may wait for ever.
                 for range_ in ranges:
-                    if not range_.is_answered:
+                    if range_.is_answered:
+                        continue
+                    if is_sent and range_.claim.verdict.type is DeliveryAcknowledgeType.PUT_BACK:
+                        # If it was done, the next delivery has the same holder and count: said
+                        # again, it would take the record from whoever has it by now.
+                        range_.finish(_code(error))
+                    else:
                         self._on_error(range_, _code(error))
 
     def _on_answer(self, by_partition: _ByPartition, response: Any) -> None:

@@ -289,6 +289,7 @@ class ShareMembers:
         self._loop = loop
         self._return_untaken = return_untaken
         self._members_max = members_max
+        self._hold = False
         self._members: dict[tuple[str, str], Task[ShareMember]] = {}
         self._sweeper = loop.create_task(self._sweep(), name="idle share-group members")
 
@@ -320,7 +321,9 @@ class ShareMembers:
 
     async def hold(self) -> bool:
         """Whether the brokers hold locks for whoever shows a handle."""
-        return (await self._cluster.any_broker()).supports(API_KEY) is not None
+        if not self._hold:  # Once they can, they can.
+            self._hold = (await self._cluster.any_broker()).supports(API_KEY) is not None
+        return self._hold
 
     async def close(self) -> None:
         self._sweeper.cancel()

@@ -5,6 +5,7 @@ uses it. Requests of a session are counted, so they go one after the other.
 """
 
 import asyncio
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
@@ -23,7 +24,7 @@ from kio.static.primitive import i8, i32, i64
 from ottla.client.async_wire.cluster import Cluster
 from ottla.client.async_wire.connection import Connection
 from ottla.client.share_wire.acquired import Acquired, Gap, acquired_records
-from ottla.client.wire.errors import BrokerError, validate_answer
+from ottla.client.wire.errors import BrokerError, WireError, validate_answer
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.share_fetch import ShareFetchRequest
 from ottla.protocol.times import in_milliseconds, milliseconds
@@ -34,6 +35,9 @@ EPOCH_MAX: Final = 2**31 - 1
 RECORD_LIMIT: Final = i8(1)  # Acquire mode of KIP-1206: never more than was asked for.
 FETCH_BYTES_MAX: Final = 8 << 20
 ANSWER_TIMEOUT_S: Final = 30.0  # Beyond the time that a fetch waits.
+INTERRUPT_TIMEOUT_S: Final = 3.0
+
+logger = logging.getLogger(__name__)
 
 
 class SessionKey(NamedTuple):
@@ -76,6 +80,7 @@ class ShareSession:
         self._epoch = INITIAL_EPOCH
         self._named: set[int] = set()  # Partitions that the broker knows of.
         self._turn = asyncio.Lock()
+        self._is_ended = False  # Interrupted; it is not used again.
 
     @property
     def is_open(self) -> bool:
@@ -119,7 +124,7 @@ class ShareSession:
     ) -> dict[int, ErrorCode]:
         """What was refused, by partition; of such a partition nothing was done."""
         async with self._turn:
-            request = self._acknowledge_request(acknowledgements, renew=renew)
+            request = self._acknowledge_request(acknowledgements, renew=renew, epoch=self._epoch)
             response = await self._call(request, ANSWER_TIMEOUT_S)
         return {
             partition.partition_index: partition.error_code
@@ -129,13 +134,13 @@ class ShareSession:
         }
 
     def _acknowledge_request(
-        self, acknowledgements: Sequence[Acknowledgement], *, renew: bool
+        self, acknowledgements: Sequence[Acknowledgement], *, renew: bool, epoch: int
     ) -> ShareAcknowledgeRequest:
         named = _by_partition(acknowledgements, AcknowledgementBatch)
         return ShareAcknowledgeRequest(
             group_id=GroupId(self.key.group),
             member_id=self.key.member_id,
-            share_session_epoch=i32(self._epoch),
+            share_session_epoch=i32(epoch),
             is_renew_ack=renew,
             topics=(
                 AcknowledgeTopic(
@@ -150,9 +155,22 @@ class ShareSession:
             ),
         )
 
+    async def interrupt(self) -> None:
+        """Have the broker end the session, and so answer a fetch that waits, with what it has.
+
+        That takes another connection: on its own the fetch comes first.
+        """
+        self._is_ended = True
+        try:
+            connection = await self._cluster.node(self.node_id)
+            request = self._acknowledge_request((), renew=False, epoch=FINAL_EPOCH)
+            await connection.call(request, timeout_s=INTERRUPT_TIMEOUT_S)
+        except WireError as error:
+            logger.debug("a share session at node %d: %s", self.node_id, error)
+
     async def close(self) -> None:
         """Tell the broker, so that it releases at once what this session still has."""
-        if not self.is_open or self._connection is None:
+        if not self.is_open or self._connection is None or self._is_ended:
             self.abandon()
             return
         self._epoch = FINAL_EPOCH

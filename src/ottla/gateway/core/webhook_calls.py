@@ -84,6 +84,11 @@ class Caller:
         self._timeout_s = timeout_s
         self._tls = tls
 
+    @property
+    def rules(self) -> str:
+        """The same for callers that may call the same addresses; empty by default."""
+        return ",".join(sorted({str(network) for network in self._allowed}))
+
     async def post(self, url: Url, headers: Mapping[str, str], body: bytes) -> Answer:
         try:
             async with asyncio.timeout(self._timeout_s):

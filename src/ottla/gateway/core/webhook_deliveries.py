@@ -2,6 +2,9 @@
 
 A record is acknowledged when the receiver said 2xx, and only then. What failed waits in the broker
 for its next try, so nothing is kept here, and another gateway goes on where this one ends.
+
+What was received and never sent goes back and is not counted: when this ends, and when the address
+is one that this gateway must not call, which says nothing about the receiver.
 """
 
 import asyncio
@@ -15,7 +18,14 @@ from ottla.client.wire.errors import WireError
 from ottla.gateway.core.queues import Delivery, Queues, Settled, SettleError
 from ottla.gateway.core.record_json import encode_record
 from ottla.gateway.core.subscriptions import Retry, Settle, Subscription, after_call
-from ottla.gateway.core.webhook_calls import TIMEOUT_S, Answer, Caller, CallFailed, parse_url
+from ottla.gateway.core.webhook_calls import (
+    TIMEOUT_S,
+    AddressRefused,
+    Answer,
+    Caller,
+    CallFailed,
+    parse_url,
+)
 from ottla.gateway.core.webhook_signatures import parse_secret, sign
 from ottla.records.builder import Record
 
@@ -26,6 +36,7 @@ SETTLE_TRIES: Final = 5
 _EMPTY_PAUSE_S: Final = 0.1  # A gateway that stops does not wait for records.
 _FIRST_PAUSE_S: Final = 0.5
 _PAUSE_S_MAX: Final = 30.0
+_CONCLUDE_S: Final = 5.0  # For what the receiver has answered, when this ends.
 
 _log = logging.getLogger("ottla.gateway")
 
@@ -45,16 +56,23 @@ class Deliveries:
         self._url = parse_url(subscription.url)
         self._secret = parse_secret(subscription.secret)
         self._calls: set[asyncio.Task[None]] = set()
-        self.is_over = False  # It delivers no more: the receiver is gone.
+        # Received, and not answered by the receiver: to put back if that is never known.
+        self._unanswered: dict[asyncio.Task[None], Delivery] = {}
+        self.is_over = False  # It delivers no more: the receiver is gone, or must not be called.
         self._running = asyncio.ensure_future(self._run())
 
     async def close(self) -> None:
-        tasks = [self._running, *self._calls]
-        for task in tasks:
+        self._running.cancel()
+        for task in list(self._unanswered):
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        if concluding := self._calls - self._unanswered.keys():
+            _, late = await asyncio.wait(concluding, timeout=_CONCLUDE_S)
+            for task in late:
+                task.cancel()
+        await asyncio.gather(self._running, *self._calls, return_exceptions=True)
 
     async def _run(self) -> None:
+        await self._wait_until_allowed()
         pause_s = _FIRST_PAUSE_S
         while not self.is_over:
             room = self.subscription.concurrency - len(self._calls)
@@ -78,29 +96,57 @@ class Deliveries:
             for delivery in found:
                 task = asyncio.ensure_future(self._deliver(delivery))
                 self._calls.add(task)
+                self._unanswered[task] = delivery
                 task.add_done_callback(self._on_delivered)
             if not found:
                 await asyncio.sleep(_EMPTY_PAUSE_S)
 
+    async def _wait_until_allowed(self) -> None:
+        """Take no records while the URL leads only where this gateway must not call."""
+        pause_s = _FIRST_PAUSE_S
+        while True:
+            try:
+                await self._caller.addresses(self._url)
+                return
+            except AddressRefused as error:
+                if pause_s == _FIRST_PAUSE_S:
+                    _log.warning("webhook %s is not served here: %s", self.subscription.id, error)
+            except CallFailed:
+                return  # As for a receiver that does not answer: it counts as a delivery.
+            await asyncio.sleep(pause_s * random.uniform(0.5, 1))
+            pause_s = min(2 * pause_s, _PAUSE_S_MAX)
+
     def _on_delivered(self, task: asyncio.Task[None]) -> None:
+        """Here and not in the task: one that is cancelled before its first step never runs."""
         self._calls.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
+        delivery = self._unanswered.pop(task, None)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
             _log.error("webhook %s: %s", self.subscription.id, error, exc_info=error)
+        elif delivery is not None:
+            self._queues.put_back([delivery])
 
     async def _deliver(self, delivery: Delivery) -> None:
         record = _record(delivery)
         if self.is_over:
-            self._queues.put_back([delivery])
-            return
+            return  # And so unanswered.
         if not self.subscription.filter.matches(delivery.partition, record):
+            self._on_answered()
             await self._settle(lambda: self._queues.acknowledge([delivery.handle]))
             return
         try:
             answer = await self._call(delivery, record)
-        except asyncio.CancelledError:
-            self._queues.put_back([delivery])
-            raise
+        except AddressRefused as error:
+            _log.warning("webhook %s ends here: %s", self.subscription.id, error)
+            self.is_over = True  # What is begun in its place waits until it may call.
+            return
+        self._on_answered()
         await self._conclude(delivery, answer)
+
+    def _on_answered(self) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        del self._unanswered[task]
 
     async def _call(self, delivery: Delivery, record: Record) -> Answer | None:
         body = encode_record(delivery.topic, delivery.partition, record)
@@ -112,6 +158,8 @@ class Deliveries:
         }
         try:
             return await self._caller.post(self._url, headers, body)
+        except AddressRefused:
+            raise
         except CallFailed as error:
             _log.info("webhook %s: %s", self.subscription.id, error)
             return None

@@ -5,6 +5,9 @@ partitions, with nothing in them: the gateways divide those among themselves as 
 and the owner of partition hash(id) serves a subscription. When a gateway dies the others get its
 partitions. While two believe to be the owner, the locks of the share group keep a record from being
 delivered by both.
+
+Gateways that may call different addresses are different groups, so that each subscription has an
+owner among those that may call its URL; the others leave it alone.
 """
 
 import asyncio
@@ -50,6 +53,8 @@ class Webhooks:
         self._administration = Administration(cluster)
         self._table = CompactedTable(cluster, TOPIC)
         self._owned: frozenset[int] = frozenset()
+        self._group = _group(caller.rules)
+        self._known: dict[str, Subscription] = {}  # As they were last read.
         self._served: dict[str, Deliveries] = {}
         self._changed = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -89,11 +94,11 @@ class Webhooks:
 
     async def all(self) -> list[Subscription]:
         await self._table.refresh()
-        return sorted(self._known().values(), key=lambda each: (each.created_ms, each.id))
+        return sorted(self._read().values(), key=lambda each: (each.created_ms, each.id))
 
     async def get(self, number: str) -> Subscription | None:
         await self._table.refresh()
-        return self._known().get(number)
+        return self._read().get(number)
 
     async def delete(self, number: str) -> None:
         await self._table.put(number, None)
@@ -112,7 +117,7 @@ class Webhooks:
         await self._table.put(subscription.id, subscription.to_bytes())
         self._changed.set()
 
-    def _known(self) -> dict[str, Subscription]:
+    def _read(self) -> dict[str, Subscription]:
         found = {}
         for number, data in self._table.items():
             try:
@@ -126,18 +131,17 @@ class Webhooks:
     async def _run(self) -> None:
         joined = False
         while True:
-            known: dict[str, Subscription] = {}
             try:
                 await self._table.refresh()
-                known = self._known()
+                self._known = self._read()
             except WireError as error:
                 _log.debug("reading the subscriptions: %s", error)
-            if known and not joined:
+            if self._known and not joined:
                 joined = True
-                coordinator = _Coordinator(self._cluster, TOPIC)
-                self._start(GroupMember(coordinator, TOPIC, TOPIC, self._on_owned).run())
+                coordinator = _Coordinator(self._cluster, self._group)
+                self._start(GroupMember(coordinator, self._group, TOPIC, self._on_owned).run())
             if joined:
-                await self._serve(known)
+                await self._serve(self._known)
             self._changed.clear()
             try:
                 async with asyncio.timeout(REFRESH_S if joined else FIRST_REFRESH_S):
@@ -167,7 +171,8 @@ class Webhooks:
             del self._served[each.subscription.id]
         await asyncio.gather(*(each.close() for each in ended))
         for number, subscription in wanted.items():
-            if number not in self._served:
+            # What is owned may have changed while deliveries ended.
+            if number not in self._served and _partition(number) in self._owned:
                 self._served[number] = Deliveries(
                     subscription, self._queues, self._caller, self.disable
                 )
@@ -194,6 +199,10 @@ class _Coordinator:
 
     def forget(self) -> None:
         self._cluster.forget_metadata()
+
+
+def _group(rules: str) -> str:
+    return f"{TOPIC}-{zlib.crc32(rules.encode()):08x}" if rules else TOPIC
 
 
 def _partition(number: str) -> int:

@@ -34,6 +34,11 @@ class ShareSession:
         self.epoch = INITIAL_EPOCH
         self.partitions: dict[TopicIdPartition, None] = {}  # Those to serve next come first.
 
+    def end(self) -> None:
+        """A fetch that waits acquires nothing more, and is answered."""
+        if self.abandon is not None:
+            self.abandon()
+
     def update(
         self, added: Iterable[TopicIdPartition], forgotten: Iterable[TopicIdPartition]
     ) -> None:
@@ -64,7 +69,9 @@ class ShareSessions:
         return owner in self._owners
 
     def open(self, key: SessionKey, owner: object) -> ShareSession:
-        self._sessions.pop(key, None)
+        replaced = self._sessions.pop(key, None)
+        if replaced is not None:
+            replaced.end()  # Its connection may be dead, though nobody noticed.
         if len(self._sessions) >= self._sessions_max:
             raise ApiError(
                 ErrorCode.share_session_limit_reached,
@@ -92,6 +99,7 @@ class ShareSessions:
     def close(self, key: SessionKey) -> ShareSession:
         session = self._find(key)
         del self._sessions[key]
+        session.end()
         return session
 
     def on_owner_gone(self, owner: object) -> list[ShareSession]:
@@ -104,6 +112,7 @@ class ShareSessions:
         ]
         for session in mine:
             del self._sessions[session.key]
+            session.end()
         return mine
 
     def _find(self, key: SessionKey) -> ShareSession:

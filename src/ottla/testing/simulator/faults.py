@@ -46,6 +46,7 @@ class Faults:
         self._mends: dict[int, Callable[[], None]] = {}  # Of faults that last.
         self._next_id = 0
         self._stopped = False
+        self._wall_offset_max_ms = 0.0  # Of any clock, ever.
 
     def start(self) -> None:
         for node in self._chance.sample(self._nodes, self._absent_count):
@@ -60,7 +61,17 @@ class Faults:
         for mend in list(self._mends.values()):
             mend()
         self._mends.clear()
+        self._set_clocks()
         self._scheduler.tell("faults", "end")
+
+    def _set_clocks(self) -> None:
+        """All agree, and none says less than any has said.
+
+        What is to wait until a time by one clock waits for as long as another is behind; that is
+        no fault, but would take too long.
+        """
+        for node in self._nodes:
+            node.host.wall_offset_ms = self._wall_offset_max_ms
 
     def _schedule(self) -> None:
         delay_s = self._chance.expovariate(1.0 / self._interval_s)
@@ -327,6 +338,7 @@ class Faults:
         host = self._node().host
         jump_ms = self._chance.randint(-CLOCK_JUMP_MS_MAX, CLOCK_JUMP_MS_MAX)
         host.wall_offset_ms += jump_ms
+        self._wall_offset_max_ms = max(self._wall_offset_max_ms, host.wall_offset_ms)
         self._tell(f"the clock of {host.name} jumps by {jump_ms} ms")
         return True
 

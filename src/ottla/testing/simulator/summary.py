@@ -55,6 +55,8 @@ class Summary:
             command += f" --absent {self.variant.absent_count}"
         if self.variant.fault is not None:
             command += f" --fault {self.variant.fault}"
+        if self.variant.queue_workers_count:
+            command += f" --queue-workers {self.variant.queue_workers_count}"
         if self.variant.duration_s is not None:
             command += f" --duration {self.variant.duration_s:g}"
         return command
