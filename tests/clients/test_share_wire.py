@@ -77,7 +77,9 @@ class Member:
         mode: i8 = RECORD_LIMIT,
         wait_ms: int = 0,
         renew: bool = False,
+        waits: bool = True,
     ) -> Any:
+        """Without `waits` the answer is left for later."""
         batches = tuple(
             AcknowledgementBatch(
                 first_offset=i64(first), last_offset=i64(last), acknowledge_types=(i8(kind),)
@@ -107,7 +109,8 @@ class Member:
         )
         if epoch is None:
             self.epoch += 1
-        return self.wire.call(request)
+        self.wire.send(request)
+        return self.wire.receive(request) if waits else None
 
     def acquire(
         self, *acknowledged: tuple[int, int, int], wait_ms: int = LONG_WAIT_MS, **terms: Any
@@ -387,3 +390,19 @@ def altered(member: Member, offset: int) -> ErrorCode:
     if response.error_code is not ErrorCode.none:
         return ErrorCode(response.error_code)
     return ErrorCode(response.responses[0].partitions[0].error_code)
+
+
+@pytest.mark.usefixtures("own_broker")  # Kafka moves the start later.
+def test_a_fetch_that_waits_acquires_nothing_for_a_consumer_that_is_gone(
+    bootstrap: str, member: Member
+) -> None:
+    assert member.acquire() == [(0, 4, 1)]
+    member.fetch((0, 4, ACCEPT), wait_ms=LONG_WAIT_MS, waits=False)
+    with Wire(bootstrap) as wire:
+        other = Member(wire, member.group, member.topic, "other")
+        while described(other)[0] != 5:
+            pass  # What it acknowledges is written down before it waits.
+        member.wire.close_half()
+        produce(bootstrap, member.topic, "f")  # By a producer that connects first.
+        other.heartbeat()
+        assert other.acquire() == [(5, 5, 1)]

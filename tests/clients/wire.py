@@ -71,6 +71,10 @@ class Wire:
         (size,) = struct.unpack(">i", self._receive(4))
         return self._receive(size)
 
+    def close_half(self) -> None:
+        """Send nothing more, as one that is gone."""
+        self._socket.shutdown(socket.SHUT_WR)
+
     def is_closed_by_peer(self) -> bool:
         """Wait until the broker closes the connection, or for bytes that it sends instead."""
         try:

@@ -75,7 +75,7 @@ async def handle_share_fetch(
     if request.share_session_epoch == FINAL_EPOCH:
         broker.share.partitions.release(*key)
     elif not request.is_renew_ack:
-        fetched, errors = await _fetch(broker, session, request, batch_size)
+        fetched, errors = await _fetch(broker, context, session, request, batch_size)
         session.served(fetched)
     told = [*fetched, *errors, *(each for each in acknowledgements if acknowledgements[each])]
     if request.share_session_epoch == INITIAL_EPOCH:
@@ -154,13 +154,24 @@ def _open(broker: Broker, connection: Session, key: SessionKey) -> ShareSession:
         for session in sessions.on_owner_gone(connection):
             broker.share.partitions.release(*session.key)
 
+    def on_half_closed(_: Session) -> None:
+        """What a fetch acquired from now on would wait for its lock to end."""
+        for session in sessions.of_owner(connection):
+            if session.abandon is not None:
+                session.abandon()
+
     if not sessions.knows_owner(connection):
         connection.call_on_close(on_close)
+        connection.call_on_half_closed(on_half_closed)
     return sessions.open(key, connection)
 
 
 async def _fetch(
-    broker: Broker, session: ShareSession, request: ShareFetchRequest, batch_size: int | None
+    broker: Broker,
+    context: RequestContext,
+    session: ShareSession,
+    request: ShareFetchRequest,
+    batch_size: int | None,
 ) -> tuple[dict[TopicIdPartition, ShareFetched], Errors]:
     errors: Errors = {}
     partitions: dict[TopicIdPartition, LedSharePartition] = {}
@@ -185,7 +196,7 @@ async def _fetch(
         session.key.member_id, partitions, terms, broker.loop, broker.executor
     )
     session.abandon = fetch.abandon
-    if not broker.share.sessions.has(session):
+    if context.session.is_half_closed or not broker.share.sessions.has(session):
         fetch.abandon()  # Its connection broke while a share-partition was loaded.
     fetched = await fetch.run()
     return fetched, errors | fetch.errors

@@ -62,6 +62,7 @@ class Session(asyncio.BufferedProtocol):
         "_held_key",
         "_hub",
         "_on_close",
+        "_on_half_closed",
         "_partial",
         "_receiving",
         "_sending",
@@ -108,6 +109,7 @@ class Session(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport
         self._answers: Answers
         self._on_close: dict[Callable[[Session], None], None] = {}  # In the order of their coming.
+        self._on_half_closed: Callable[[Session], None] | None = None
         self._active = True
         self._active_at_ms = 0.0
 
@@ -165,6 +167,14 @@ class Session(asyncio.BufferedProtocol):
     def call_on_close(self, callback: Callable[["Session"], None]) -> None:
         """`callback` is called once, when the connection has ended for whatever reason."""
         self._on_close[callback] = None
+
+    def call_on_half_closed(self, callback: Callable[["Session"], None]) -> None:
+        """`callback` is called when the peer sends nothing more: as a rule it is gone."""
+        self._on_half_closed = callback
+
+    @property
+    def is_half_closed(self) -> bool:
+        return self._eof
 
     def forget_on_close(self, callback: Callable[["Session"], None]) -> None:
         """No longer of interest; it need not have been given."""
@@ -243,6 +253,8 @@ class Session(asyncio.BufferedProtocol):
         self._eof = True
         if not self._halted:
             self._partial = None
+        if self._on_half_closed is not None:
+            self._on_half_closed(self)
         return not self._tls and not self.closed and not self._answers.all_left
 
     def pause_writing(self) -> None:

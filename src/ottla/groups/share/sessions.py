@@ -104,16 +104,19 @@ class ShareSessions:
 
     def on_owner_gone(self, owner: object) -> list[ShareSession]:
         """The sessions that have lasted until now; they end."""
-        keys = self._owners.pop(owner, ())
-        mine = [
-            session
-            for key in keys
-            if (session := self._sessions.get(key)) is not None and session.owner is owner
-        ]
+        mine = self.of_owner(owner)
+        self._owners.pop(owner, None)
         for session in mine:
             del self._sessions[session.key]
             session.end()
         return mine
+
+    def of_owner(self, owner: object) -> list[ShareSession]:
+        return [
+            session
+            for key in self._owners.get(owner, ())
+            if (session := self._sessions.get(key)) is not None and session.owner is owner
+        ]
 
     def _find(self, key: SessionKey) -> ShareSession:
         session = self._sessions.get(key)
