@@ -7,7 +7,6 @@ which librdkafka does not tell; it is found in the group by its client id, which
 
 from collections.abc import Iterable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from kio.schema.share_group_describe.v1.request import ShareGroupDescribeRequest
@@ -17,7 +16,7 @@ from kio.static.primitive import i8, i16, i32, i64
 from ottla.client.messages import Message
 from ottla.client.wire.cluster import Cluster, CoordinatorType, TopicPartition, expect_one
 from ottla.client.wire.errors import validate_answer
-from ottla.client.wire.security import Sasl, Security, Tls
+from ottla.client.wire.security_settings import security_of
 from ottla.protocol.messages.delivery_acknowledge import (
     AcknowledgedGroup,
     AcknowledgedPartition,
@@ -35,7 +34,7 @@ class ShareDeliveries:
         """`settings` are those of the consumer, for librdkafka."""
         self._group_id = group_id
         self._client_id = settings["client.id"]
-        self._cluster = Cluster(settings["bootstrap.servers"], security=_security(settings))
+        self._cluster = Cluster(settings["bootstrap.servers"], security=security_of(settings))
         self._holder = ""
 
     def release(self, message: Message, delay_s: float) -> None:
@@ -103,25 +102,3 @@ class ShareDeliveries:
             if member.client_id == self._client_id:
                 return str(member.member_id)
         raise LookupError(f"the consumer is no member of group {self._group_id} any more")
-
-
-def _security(settings: Mapping[str, Any]) -> Security:
-    protocol = str(settings.get("security.protocol", "PLAINTEXT")).upper()
-    tls = sasl = None
-    if protocol.endswith("SSL"):
-        tls = Tls(
-            authorities=_content(settings.get("ssl.ca.location")),
-            certificates=_content(settings.get("ssl.certificate.location")),
-            key=_content(settings.get("ssl.key.location")),
-        )
-    if protocol.startswith("SASL"):
-        sasl = Sasl(
-            str(settings.get("sasl.mechanism", "PLAIN")),
-            str(settings.get("sasl.username", "")),
-            str(settings.get("sasl.password", "")),
-        )
-    return Security(tls, sasl)
-
-
-def _content(path: str | None) -> str | None:
-    return None if not path else Path(path).read_text(encoding="utf-8")

@@ -22,14 +22,18 @@ from ottla.client.share_wire.fetcher import (
 )
 from ottla.client.share_wire.membership import Membership
 from ottla.client.share_wire.session_locks import SessionLocks
+from ottla.client.share_wire.settling import Claim, Verdict
 from ottla.client.share_wire.share_session import Fetched, FetchTerms, SessionKey, ShareSession
 from ottla.client.share_wire.waiting import Waiter, WaitingLine
 from ottla.client.wire.cluster import NO_LEADER, Topic
 from ottla.client.wire.errors import BrokerError, Unreachable, WireError
 from ottla.protocol.errors import ErrorCode
-from ottla.protocol.messages.delivery_acknowledge import API_KEY
+from ottla.protocol.messages.delivery_acknowledge import API_KEY, DeliveryAcknowledgeType
 
 logger = logging.getLogger(__name__)
+
+_ACCEPT: Final = Verdict(DeliveryAcknowledgeType.ACCEPT)
+_PUT_BACK: Final = Verdict(DeliveryAcknowledgeType.PUT_BACK)
 
 IDLE_S: Final = 60.0
 SWEEP_S: Final = 10.0
@@ -43,6 +47,10 @@ class Taken(NamedTuple):
     acquired: Acquired
     lock_ms: int  # What it is locked for.
 
+    def claim(self, verdict: Verdict) -> Claim:
+        partition, delivery_count, record = self.acquired
+        return _claim(self.key, partition, delivery_count, verdict, record.offset)
+
 
 class Untaken(NamedTuple):
     """What was fetched and nobody wants, or is not there to be had."""
@@ -50,6 +58,24 @@ class Untaken(NamedTuple):
     key: SessionKey
     acquired: Sequence[Acquired]
     gaps: Sequence[Gap]
+
+    def claims(self) -> list[Claim]:
+        """What to tell the broker, so that nobody waits for them."""
+        claims = [Taken(self.key, acquired, 0).claim(_PUT_BACK) for acquired in self.acquired]
+        for gap in self.gaps:
+            verdict = _ACCEPT if gap.is_known else _PUT_BACK
+            claims += [
+                _claim(self.key, gap.partition, gap.delivery_count, verdict, offset)
+                for offset in range(gap.first_offset, gap.last_offset + 1)
+            ]
+        return claims
+
+
+def _claim(
+    key: SessionKey, partition: int, delivery_count: int, verdict: Verdict, offset: int
+) -> Claim:
+    topic, topic_id, group, member_id = key
+    return Claim(topic, topic_id, partition, group, member_id, delivery_count, verdict, offset)
 
 
 class ShareMember:

@@ -14,10 +14,10 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from ottla.client.async_wire.cluster import Cluster
+from ottla.client.share_wire.contents import QueueCounts, clear, counts
 from ottla.client.share_wire.settling import Claim, Settler, Verdict
 from ottla.client.share_wire.share_members import ShareMember, ShareMembers, Taken, Untaken
 from ottla.client.wire.errors import WireError
-from ottla.gateway.core.clearing import QueueCounts, clear, counts
 from ottla.gateway.core.handles import Handle, InvalidHandle, Signer
 from ottla.gateway.core.shared_secret import SharedSigner
 from ottla.protocol.errors import ErrorCode
@@ -158,9 +158,9 @@ class Queues:
         """They were fetched together with those of others, who wanted other locks."""
         verdict = Verdict(DeliveryAcknowledgeType.RENEW, lock_ms=lock_ms)
         try:
-            codes = await self._say([_claim_of(each, verdict) for each in taken])
+            codes = await self._say([each.claim(verdict) for each in taken])
         except asyncio.CancelledError:
-            self._settle_soon([_claim_of(each, _PUT_BACK) for each in taken])
+            self._settle_soon([each.claim(_PUT_BACK) for each in taken])
             raise
         return [
             each._replace(lock_ms=lock_ms)
@@ -169,23 +169,7 @@ class Queues:
         ]
 
     def _return(self, untaken: Untaken) -> None:
-        key = untaken.key
-        claims = [_claim_of(Taken(key, acquired, 0), _PUT_BACK) for acquired in untaken.acquired]
-        claims += [
-            Claim(
-                key.topic,
-                key.topic_id,
-                gap.partition,
-                key.group,
-                key.member_id,
-                gap.delivery_count,
-                _ACCEPT if gap.is_known else _PUT_BACK,
-                offset,
-            )
-            for gap in untaken.gaps
-            for offset in range(gap.first_offset, gap.last_offset + 1)
-        ]
-        self._settle_soon(claims)
+        self._settle_soon(untaken.claims())
 
     def _settle_soon(self, claims: Sequence[Claim]) -> None:
         task = self._loop.create_task(self._settle_quietly(claims))
@@ -325,14 +309,6 @@ def _claim(handle: Handle, verdict: Verdict) -> Claim:
         handle.delivery_count,
         verdict,
         handle.offset,
-    )
-
-
-def _claim_of(taken: Taken, verdict: Verdict) -> Claim:
-    topic, topic_id, group, member_id = taken.key
-    partition, delivery_count, record = taken.acquired
-    return Claim(
-        topic, topic_id, partition, group, member_id, delivery_count, verdict, record.offset
     )
 
 

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from ottla.client.async_wire.cluster import Cluster
 from ottla.client.async_wire.topics import ensure_topic
+from ottla.client.share_wire.share_group_starts import begin_at
 from ottla.client.wire.cluster import CoordinatorType
 from ottla.client.wire.errors import WireError
 from ottla.gateway.core.administration import Administration, ResourceType
@@ -27,7 +28,6 @@ from ottla.gateway.core.errors import Invalid
 from ottla.gateway.core.filters import EVERYTHING
 from ottla.gateway.core.group_member import GroupMember
 from ottla.gateway.core.queues import Queues
-from ottla.gateway.core.share_group_starts import begin_at
 from ottla.gateway.core.starts import parse_start, positions_at
 from ottla.gateway.core.subscriptions import ACTIVE, PARTITIONS_COUNT, TOPIC, Subscription
 from ottla.gateway.core.tails import Source

@@ -1,0 +1,229 @@
+"""The tasks that one process has of a share group: taken from topics, held while they run, settled
+one by one.
+
+A task that was received is locked for this process, and the lock is renewed until the task is
+settled, however long it takes. Locks are the broker's and end by themselves: of a process that dies
+every task goes to somebody else at most `lock_s` later. They outlast a restart of the broker.
+"""
+
+import asyncio
+import logging
+import random
+from asyncio import AbstractEventLoop, Task
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from typing import Any, Final
+
+from ottla.client.async_wire.cluster import Cluster
+from ottla.client.share_wire.settling import Claim, Settler, Verdict
+from ottla.client.share_wire.share_members import ShareMembers, Taken, Untaken
+from ottla.client.wire.errors import BrokerError, WireError
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.messages.delivery_acknowledge import DeliveryAcknowledgeType
+from ottla.records.builder import Headers
+
+logger = logging.getLogger(__name__)
+
+LOCK_S: Final = 30.0
+WAIT_S: Final = 5.0
+RENEWALS_PER_LOCK: Final = 3
+SETTLE_PATIENCE_S: Final = 600.0  # While no broker answers; the lock is renewed as well.
+
+_PAUSE_S: Final = 0.2
+_PAUSE_S_MAX: Final = 5.0
+
+ACCEPT: Final = Verdict(DeliveryAcknowledgeType.ACCEPT)
+REJECT: Final = Verdict(DeliveryAcknowledgeType.REJECT)
+PUT_BACK: Final = Verdict(DeliveryAcknowledgeType.PUT_BACK)
+
+
+class Delivery:
+    """A task that this process has. Compared by identity: one that comes again is another."""
+
+    __slots__ = ("_taken",)
+
+    def __init__(self, taken: Taken) -> None:
+        self._taken = taken
+
+    @property
+    def topic(self) -> str:
+        return self._taken.key.topic
+
+    @property
+    def value(self) -> bytes:
+        return self._taken.acquired.record.value or b""
+
+    @property
+    def headers(self) -> Headers:
+        return self._taken.acquired.record.headers
+
+    @property
+    def delivery_count(self) -> int:
+        """1 for the first."""
+        return self._taken.acquired.delivery_count
+
+    def claim(self, verdict: Verdict) -> Claim:
+        return self._taken.claim(verdict)
+
+    def __repr__(self) -> str:
+        acquired = self._taken.acquired
+        return f"{self.topic}-{acquired.partition}@{acquired.record.offset}"
+
+
+class TaskQueue:
+    """Belongs to the event loop that it is made in. WireError is what the brokers refuse."""
+
+    def __init__(
+        self, cluster: Cluster, group: str, loop: AbstractEventLoop, *, lock_s: float = LOCK_S
+    ) -> None:
+        self._cluster = cluster
+        self._group = group
+        self._loop = loop
+        self._lock_ms = max(1, round(lock_s * 1000))
+        self._members = ShareMembers(cluster, loop, self._return)
+        self._settler = Settler(cluster, loop)
+        self._held: dict[Delivery, bool] = {}  # Whether the broker is being told what became of it.
+        self._settling: set[Task[object]] = set()
+        self._renewer = loop.create_task(self._renew(), name="locks of tasks")
+
+    async def receive(
+        self, topic: str, count: int = 1, wait_s: float = WAIT_S, *, group: str | None = None
+    ) -> list[Delivery]:
+        """At most `count`; none when the time has passed."""
+        member = await self._members.get(topic, group or self._group)
+        if member.locks is not None:
+            raise BrokerError(
+                ErrorCode.unsupported_version, "these brokers do not hold tasks for their workers"
+            )
+        taken = await member.receive(count, round(wait_s * 1000), self._lock_ms)
+        deliveries = [Delivery(each) for each in taken]
+        self._held |= dict.fromkeys(deliveries, False)
+        return deliveries
+
+    async def deliveries(self, topics: Sequence[str], count: int = 1) -> AsyncIterator[Delivery]:
+        """Tasks as they come, for ever; brokers that are away are waited for.
+
+        For each topic at most `count` tasks are taken before they are asked for.
+        """
+        found: asyncio.Queue[Delivery] = asyncio.Queue(1)
+
+        async def look(topic: str) -> None:
+            async for delivery in self._endlessly(topic, count):
+                await found.put(delivery)
+
+        looking = [self._loop.create_task(look(topic)) for topic in topics]
+        try:
+            while True:
+                yield await found.get()
+        finally:
+            for task in looking:
+                task.cancel()
+            await asyncio.gather(*looking, return_exceptions=True)
+
+    async def _endlessly(self, topic: str, count: int) -> AsyncIterator[Delivery]:
+        trouble = Trouble(f"no tasks of {topic}")
+        while True:
+            try:
+                found = await self.receive(topic, count)
+            except WireError as error:
+                await trouble.on_error(error)
+                continue
+            trouble.on_success()
+            for delivery in found:
+                yield delivery
+
+    async def ack(self, delivery: Delivery) -> None:
+        """It is done. Returns when the broker has written that down."""
+        await self.settle(delivery, ACCEPT)
+
+    async def release(self, delivery: Delivery, delay_s: float = 0.0) -> None:
+        """Somebody is to try again. Counts as a delivery."""
+        delay_ms = round(delay_s * 1000)
+        await self.settle(delivery, Verdict(DeliveryAcknowledgeType.RELEASE, delay_ms=delay_ms))
+
+    async def reject(self, delivery: Delivery) -> None:
+        """Nobody can do it: it becomes a dead letter."""
+        await self.settle(delivery, REJECT)
+
+    async def put_back(self, deliveries: Iterable[Delivery]) -> None:
+        """They were not begun. Does not count as a delivery."""
+        work = [self.settle(each, PUT_BACK, patience_s=0) for each in list(deliveries)]
+        await asyncio.gather(*work)
+
+    async def close(self) -> None:
+        """What is not settled goes back at once."""
+        if self._settling:
+            await asyncio.wait(self._settling)
+        await self.put_back(self._held)
+        self._renewer.cancel()
+        await asyncio.gather(self._renewer, return_exceptions=True)
+        await self._members.close()
+        if self._settling:
+            await asyncio.wait(self._settling)
+        await self._settler.close()
+
+    def settle_soon(self, delivery: Delivery, verdict: Verdict) -> None:
+        """Does not wait; `close` does."""
+        self._spawn(self.settle(delivery, verdict))
+
+    async def settle(
+        self, delivery: Delivery, verdict: Verdict, *, patience_s: float = SETTLE_PATIENCE_S
+    ) -> bool:
+        """True when the broker has written it down. A task that is no longer this process's is
+        left to its new owner."""
+        if self._held.get(delivery, True):
+            return False
+        self._held[delivery] = True
+        deadline_s = self._loop.time() + patience_s
+        while True:
+            (code,) = await self._settler.settle([delivery.claim(verdict)])
+            if not code.retriable or self._loop.time() > deadline_s:
+                break
+        self._held.pop(delivery, None)
+        if code is not ErrorCode.none:
+            logger.warning("%r may run again: %s", delivery, code.name)
+        return code is ErrorCode.none
+
+    async def _renew(self) -> None:
+        while True:
+            await asyncio.sleep(self._lock_ms / 1000 / RENEWALS_PER_LOCK)
+            held = list(self._held)
+            verdict = Verdict(DeliveryAcknowledgeType.RENEW, lock_ms=self._lock_ms)
+            codes = await self._settler.settle([each.claim(verdict) for each in held])
+            for delivery, code in zip(held, codes, strict=True):
+                is_lost = code is not ErrorCode.none and not code.retriable
+                if is_lost and not self._held.get(delivery, True):
+                    del self._held[delivery]
+                    logger.warning("%r was lost to another worker: %s", delivery, code.name)
+
+    def _return(self, untaken: Untaken) -> None:
+        """Fetched for nobody, or not there: told to the broker so that nothing waits for it."""
+        self._spawn(self._settle_quietly(untaken.claims()))
+
+    async def _settle_quietly(self, claims: Sequence[Claim]) -> None:
+        """What fails comes again when its lock ends."""
+        await self._settler.settle(claims)
+
+    def _spawn(self, work: Coroutine[Any, Any, object]) -> None:
+        task = self._loop.create_task(work)
+        self._settling.add(task)
+        task.add_done_callback(self._settling.discard)
+
+
+class Trouble:
+    """Brokers that do not answer: pauses between tries, a line when it begins and when it ends."""
+
+    def __init__(self, what: str, log: Callable[..., None] = logger.warning) -> None:
+        self._what = what
+        self._log = log
+        self._pause_s = 0.0  # None yet.
+
+    async def on_error(self, error: WireError) -> None:
+        if not self._pause_s:
+            self._log("%s, and tries again: %s", self._what, error)
+        self._pause_s = min(2 * self._pause_s or _PAUSE_S, _PAUSE_S_MAX)
+        await asyncio.sleep(self._pause_s * random.uniform(0.5, 1.5))
+
+    def on_success(self) -> None:
+        if self._pause_s:
+            self._log("%s: over", self._what)
+        self._pause_s = 0.0

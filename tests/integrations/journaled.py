@@ -1,0 +1,42 @@
+"""For programs of tasks: writes down what a task does, and when the broker has its acknowledgement.
+
+Imported by worker processes. The environment says where.
+"""
+
+import os
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.integrations.processes import Journal
+
+from ottla.client.share_wire.settling import Verdict
+from ottla.integrations.task_queue import ACCEPT, Delivery, TaskQueue
+
+QUEUE = os.environ["TASKS_QUEUE"]
+LOCK_S = float(os.environ["TASKS_LOCK_S"])
+JOURNAL = Journal(Path(os.environ["TASKS_JOURNAL"]))
+
+_NAME = re.compile(r"job-[0-9a-z-]+")  # Tasks of these programs are given one such text.
+
+
+def run(name: str, seconds: float) -> str:
+    JOURNAL.note("begun", name)
+    time.sleep(seconds)
+    JOURNAL.note("done", name)
+    return name
+
+
+def note_acknowledgements(text_of: Callable[[bytes], str] = bytes.decode) -> None:
+    settle = TaskQueue.settle
+
+    async def noted(self: TaskQueue, delivery: Delivery, verdict: Verdict, **options: Any) -> bool:
+        confirmed = await settle(self, delivery, verdict, **options)
+        name = _NAME.search(text_of(delivery.value))
+        if confirmed and verdict is ACCEPT and name is not None:
+            JOURNAL.note("acked", name[0])
+        return confirmed
+
+    TaskQueue.settle = noted  # type: ignore[method-assign]
