@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
-from confluent_kafka import KafkaError, KafkaException
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -76,8 +75,6 @@ def problem_of(error: Exception) -> Problem:
             return _of_core(error)
         case WireError():
             return _of_wire(error)
-        case KafkaException():
-            return _of_librdkafka(error.args[0])
         case HTTPException():
             return Problem(error.status_code, error.detail, headers=error.headers)
     logger.error("a request failed", exc_info=error)
@@ -101,22 +98,9 @@ def _of_wire(error: WireError) -> Problem:
     if isinstance(error, NotAuthenticated):
         return Problem(502, str(error), hint="Correct the gateway's credentials.")
     return Problem(
-        503, str(error), hint="No broker answers; send it again.", retry_after_s=_RETRY_AFTER_S
-    )
-
-
-def _of_librdkafka(error: KafkaError) -> Problem:
-    if error.code() >= 0:
-        return _of_code(ErrorCode(error.code()), error.str().removeprefix("Broker: "))
-    if error.code() in (KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION):
-        return _of_code(ErrorCode.unknown_topic_or_partition, error.str())
-    if error.code() == KafkaError._QUEUE_FULL:
-        return _of_core(TooBusy("the queue of records that wait for the brokers is full"))
-    return Problem(
         503,
-        error.str(),
-        error=error.name().lstrip("_"),
-        hint="Whether it was written is not known; an Idempotency-Key makes it safe to repeat.",
+        str(error),
+        hint="No broker answers. An Idempotency-Key makes a write safe to repeat.",
         retry_after_s=_RETRY_AFTER_S,
     )
 

@@ -27,7 +27,12 @@ class Services:
         self.settings = settings
         self.stopping = asyncio.Event()  # Set by SIGTERM: streams and long polls end now.
         self.cluster = Cluster(settings.bootstrap_servers, client_id="ottla-gateway")
-        self.publisher = Publisher(settings, self.cluster)
+        writing = Cluster(
+            settings.bootstrap_servers,
+            client_id="ottla-gateway",
+            retry_timeout_ms=settings.publish_timeout_ms,
+        )
+        self.publisher = Publisher(settings, writing)
         self.delays = Delays(Administration(self.cluster))
         self.idempotency = Idempotency(self.cluster, settings.idempotency_window_s)
         self.reader = Reader(settings, self.cluster, self.stopping)

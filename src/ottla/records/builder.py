@@ -108,24 +108,29 @@ def _encode_records(
     records: Iterable[Record], base_offset: int, base_timestamp: int
 ) -> tuple[bytes | bytearray, int]:
     """The bytes of all records, and the offset delta of the last one."""
-    body = bytearray()
+    parts: list[bytes] = []
     delta = -1
     for offset, timestamp, key, value, headers in records:
         next_delta = delta + 1 if offset == NO_OFFSET else offset - base_offset
         assert next_delta > delta, "offsets rise, from the base offset on"
         delta = next_delta
-        record = bytearray(1)  # The attributes of a record, of which none is in use.
-        record += varint(timestamp - base_timestamp)
-        record += varint(delta)
-        record += sized(key)
-        record += sized(value)
-        record += varint(len(headers))
-        for name, header_value in headers:
-            record += sized(name.encode())
-            record += sized(header_value)
-        body += varint(len(record))
-        body += record
-    return body, delta
+        # A zero, for the attributes of a record, of which none is in use.
+        head = b"\0" + varint(timestamp - base_timestamp) + varint(delta) + sized(key)
+        if value is None:
+            head += _NULL_LENGTH
+            value = b""
+        else:
+            head += varint(len(value))
+        tail = _encode_headers(headers) if headers else _NO_HEADERS
+        parts += (varint(len(head) + len(value) + len(tail)), head, value, tail)
+    return b"".join(parts), delta
+
+
+def _encode_headers(headers: Headers) -> bytes:
+    parts = [varint(len(headers))]
+    for name, value in headers:
+        parts += (sized(name.encode()), sized(value))
+    return b"".join(parts)
 
 
 def sized(data: bytes | None) -> bytes:
@@ -135,11 +140,13 @@ def sized(data: bytes | None) -> bytes:
 
 def varint(value: int) -> bytes:
     """Zigzag: small numbers of either sign are short."""
+    if 0 <= value < _SHORT_COUNT:
+        return _SHORT[value]
+    return _encode_varint(value)
+
+
+def _encode_varint(value: int) -> bytes:
     unsigned = value << 1 if value >= 0 else ~(value << 1)
-    if unsigned < 0x80:
-        return _ONE_BYTE[unsigned]
-    if unsigned < 0x4000:
-        return bytes((unsigned & 0x7F | 0x80, unsigned >> 7))
     encoded = bytearray()
     while unsigned >= 0x80:
         encoded.append(unsigned & 0x7F | 0x80)
@@ -148,5 +155,7 @@ def varint(value: int) -> bytes:
     return bytes(encoded)
 
 
-_ONE_BYTE = tuple(bytes((value,)) for value in range(0x80))
-_NULL_LENGTH = varint(-1)
+_SHORT_COUNT = 2048  # Most lengths, and all but few deltas.
+_SHORT = tuple(map(_encode_varint, range(_SHORT_COUNT)))
+_NULL_LENGTH = _encode_varint(-1)
+_NO_HEADERS = _encode_varint(0)

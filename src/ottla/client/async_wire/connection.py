@@ -117,6 +117,14 @@ class Connection:
         """The newest version's response to the newest version's request."""
         return await self._call(request, self.version(request.__api_key__), timeout_s)
 
+    async def send(self, request: Any) -> None:
+        """For a request that brokers do not answer: a produce with acks=0."""
+        if self.closed:
+            raise Unreachable(f"broker {self.address}: the connection is closed")
+        key = request.__api_key__
+        self._writer.write(write_request(key, self.version(key), 0, self._client_id, request))
+        await self._drain()
+
     async def _call(self, request: Any, api_version: int, timeout_s: float | None = None) -> Any:
         try:
             async with asyncio.timeout(self._timeout_s if timeout_s is None else timeout_s):

@@ -49,13 +49,9 @@ class Initialized(NamedTuple):
 
 def init_producer(cluster: Cluster) -> Producer:
     """A new idempotent producer without transactions."""
-    request = InitProducerIdRequest(
-        transactional_id=None,
-        transaction_timeout=milliseconds(_PRODUCE_TIMEOUT_MS),
-    )
 
     def init() -> Producer:
-        response = cluster.any_broker().call(request)
+        response = cluster.any_broker().call(producer_id_request())
         validate_answer(response.error_code, "a producer id")
         return Producer(response.producer_id, response.producer_epoch)
 
@@ -161,7 +157,8 @@ def _coordinator(cluster: Cluster, transactional_id: str) -> Connection:
     return cluster.coordinator(CoordinatorType.TRANSACTION, transactional_id)
 
 
-def _reason(place: TopicPartition, message: str | None) -> str:
+def write_failure(place: TopicPartition, message: str | None) -> str:
+    """What was not done, with the broker's word if it has one."""
     return f"write to partition {place}" + (f" ({message})" if message else "")
 
 
@@ -173,11 +170,19 @@ def written_offsets(response: Any) -> tuple[dict[TopicPartition, int], BrokerErr
         for answer in topic.partition_responses:
             place = TopicPartition(topic.name, answer.index)
             try:
-                validate_answer(answer.error_code, _reason(place, answer.error_message))
+                validate_answer(answer.error_code, write_failure(place, answer.error_message))
                 offsets[place] = answer.base_offset
             except BrokerError as error:
                 problem = error
     return offsets, problem
+
+
+def producer_id_request() -> InitProducerIdRequest:
+    """For a producer without transactions."""
+    return InitProducerIdRequest(
+        transactional_id=None,
+        transaction_timeout=milliseconds(_PRODUCE_TIMEOUT_MS),
+    )
 
 
 def init_request(

@@ -22,7 +22,8 @@ from starlette.requests import Request
 
 from ottla.gateway.api.parameters import number, parse_number, text
 from ottla.gateway.core.errors import Invalid
-from ottla.gateway.core.publishing import DELIVER_AT, Acks
+from ottla.gateway.core.partition_writer import Acks
+from ottla.gateway.core.publishing import DELIVER_AT
 from ottla.gateway.core.record_json import NewRecord, record_from_json
 from ottla.gateway.services import Services
 from ottla.records.builder import Headers
@@ -49,8 +50,8 @@ def record_of(request: Request, value: bytes | None) -> NewRecord:
 
 def record_of_json(shown: Any) -> NewRecord:
     """One of a batch or stream; Invalid, also for what no record has."""
-    if type(shown) is dict and len(shown) == 1 and type(shown.get("value")) is str:
-        return NewRecord(utf8(shown["value"]))  # The most common one, for little.
+    if type(shown) is dict and len(shown) == 1 and type(value := shown.get("value")) is str:
+        return NewRecord(utf8(value))  # The most common one, for little.
     try:
         record = record_from_json(shown)
     except ValueError as error:

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from ottla.client.wire.cluster import Topic
 from ottla.gateway.api.new_records import acks_of
 from ottla.gateway.core.errors import Invalid
-from ottla.gateway.core.publishing import Acks, Published
+from ottla.gateway.core.partition_writer import Acks, Published
 from ottla.gateway.core.record_json import NewRecord
 from ottla.gateway.services import Services
 

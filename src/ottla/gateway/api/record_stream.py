@@ -17,7 +17,8 @@ from ottla.client.wire.cluster import TopicPartition
 from ottla.gateway.api.new_records import acks_of, common_headers, record_of_json, with_headers
 from ottla.gateway.api.reports import report
 from ottla.gateway.core.errors import Invalid
-from ottla.gateway.core.publishing import Acks, Published, Publisher
+from ottla.gateway.core.partition_writer import Acks, Published
+from ottla.gateway.core.publishing import Publisher
 from ottla.gateway.core.topic_names import validate_partition
 from ottla.gateway.settings import GatewaySettings
 from ottla.records.builder import Headers

@@ -41,9 +41,9 @@ from ottla.gateway.api.parameters import (
     topic_name,
 )
 from ottla.gateway.api.record_stream import NDJSON, publish_stream
-from ottla.gateway.api.reports import report
+from ottla.gateway.api.reports import encode_reports, report
 from ottla.gateway.core.errors import Invalid
-from ottla.gateway.core.publishing import Published
+from ottla.gateway.core.partition_writer import Published
 from ottla.gateway.core.record_json import NewRecord, record_to_json
 from ottla.gateway.core.topic_names import validate_partition
 from ottla.gateway.problems import Problem
@@ -123,8 +123,11 @@ class _Records:
         failures = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
         if failures and len(failures) == len(outcomes):
             raise failures[0]
-        answer = {"records": [report(topic, outcome) for outcome in outcomes]}
-        return JSONResponse(answer, 207 if failures else 200)
+        return Response(
+            encode_reports(topic, outcomes),
+            207 if failures else 200,
+            media_type="application/json",
+        )
 
     async def read(self, request: Request) -> Response:
         partition = parse_number(
@@ -165,7 +168,8 @@ def _batch(request: Request, items: Any) -> list[NewRecord]:
     records = []
     for index, item in enumerate(items):
         try:
-            records.append(with_headers(record_of_json(item), common))
+            record = record_of_json(item)
+            records.append(with_headers(record, common) if common else record)
         except Invalid as error:
             raise Invalid(f"record {index}: {error}") from None
     return records

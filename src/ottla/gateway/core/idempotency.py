@@ -38,7 +38,7 @@ from ottla.client.wire.offsets import EARLIEST, LATEST, Isolation
 from ottla.client.wire.partitioner import partition_of
 from ottla.client.wire.producing import Producer
 from ottla.gateway.core.errors import KeyReused, TooBusy
-from ottla.gateway.core.publishing import Published
+from ottla.gateway.core.partition_writer import Published
 from ottla.gateway.core.record_json import NewRecord
 from ottla.protocol.errors import ErrorCode
 from ottla.records.builder import Record, build_batch

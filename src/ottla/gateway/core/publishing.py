@@ -1,65 +1,57 @@
-"""Records to the brokers, through librdkafka, which batches them in threads of its own.
+"""Records to the brokers: each to its partition, in batches with those of other callers.
 
 The queue of what is not acknowledged is bounded in records and bytes; TooBusy where it is full.
-Delivery reports are collected by a timer of the loop while any are due: many at once, and no
-thread that competes for the interpreter.
 """
 
 import asyncio
-import contextlib
-import enum
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any, Final, NamedTuple
-
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+import random
+import time
+from collections.abc import Sequence
+from typing import Final
 
 from ottla.client.async_wire.cluster import Cluster
-from ottla.client.wire.cluster import Topic
-from ottla.client.wire.errors import BrokerError
+from ottla.client.wire.cluster import NO_LEADER, Topic, TopicPartition
+from ottla.client.wire.errors import BrokerError, WireError
+from ottla.client.wire.partitioner import partition_of
 from ottla.gateway.core.errors import TooBusy
+from ottla.gateway.core.partition_writer import (
+    BATCH_BYTES_MAX,
+    Acks,
+    PartitionWriter,
+    ProducerIdentity,
+    Published,
+    Submission,
+)
 from ottla.gateway.core.record_json import NewRecord
 from ottla.gateway.core.topic_names import validate_topic
 from ottla.gateway.settings import GatewaySettings
+from ottla.records.builder import NO_OFFSET, Record
 
 DELIVER_AT: Final = "ottla-deliver-at"  # Milliseconds since 1970, ASCII decimal.
 
-_ANY_PARTITION: Final = -1
-_POLL_S: Final = 0.001
-_LINGER_MS: Final = 4
 _CREATION_TRIES: Final = 6
 _CREATION_PAUSE_S: Final = 0.25
 _FULL_PAUSE_S: Final = 0.005
-
-
-class Acks(enum.StrEnum):
-    ALL = "all"
-    LEADER = "1"
-    NONE = "0"
-
-
-class Published(NamedTuple):
-    partition: int
-    offset: int | None  # None without acknowledgement.
-    timestamp_ms: int
-
-
-Report = Callable[[Published | KafkaException], None]
-_NOT_YET: Final = Exception("no report yet")
+_RECORD_OVERHEAD_BYTES: Final = 32  # Lengths, deltas and the like.
+_WRITERS_MAX: Final = 10_000  # At more those that are idle are forgotten.
+_NOT_YET: Final = WireError("no report yet")
 
 
 class Publisher:
     def __init__(self, settings: GatewaySettings, cluster: Cluster) -> None:
+        """The cluster's connections wait for acknowledgements: share it with nobody."""
         self._settings = settings
         self._cluster = cluster
-        self._loop = asyncio.get_running_loop()
-        self._producers: dict[Acks, Producer] = {}
-        self._due = 0  # Reports that are to come.
-        self._quiet = asyncio.Event()  # Nothing is due, and no timer runs.
+        self._identity = ProducerIdentity(cluster)
+        self._writers: dict[tuple[TopicPartition, Acks], PartitionWriter] = {}
+        self._current: dict[tuple[str, Acks], int] = {}  # Partitions of records without a key.
+        self._queued_records = 0
+        self._queued_bytes = 0
+        self._quiet = asyncio.Event()  # Nothing is queued.
         self._quiet.set()
 
     async def topic(self, name: str) -> Topic:
-        """To be asked before publishing; makes the topic if it is missing and the cluster does so.
+        """The topic, made if it is missing and the cluster does so.
 
         UNKNOWN_TOPIC_OR_PARTITION if there is none then.
         """
@@ -73,138 +65,176 @@ class Publisher:
             await asyncio.sleep(_CREATION_PAUSE_S)
         raise AssertionError
 
-    def publish(
+    async def publish(self, topic: str, record: NewRecord, acks: Acks = Acks.ALL) -> Published:
+        """Returns when it is acknowledged. WireError; TooBusy if the queue is full."""
+        return await self._submit(topic, await self.topic(topic), record, acks)
+
+    async def publish_patiently(
         self, topic: str, record: NewRecord, acks: Acks = Acks.ALL
     ) -> "asyncio.Future[Published]":
-        """Its report; fails with KafkaException. TooBusy if the queue is full."""
-        future: asyncio.Future[Published] = self._loop.create_future()
-
-        def report(outcome: Published | KafkaException) -> None:
-            if future.done():  # Nobody waits any more.
-                return
-            if isinstance(outcome, Published):
-                future.set_result(outcome)
+        """Waits for room in the queue, for those who can be made to wait; then gives its report."""
+        known = await self.topic(topic)
+        while True:
+            try:
+                report = self._submit(topic, known, record, acks)
+            except TooBusy:
+                await asyncio.sleep(_FULL_PAUSE_S)
             else:
-                future.set_exception(outcome)
-
-        self._produce(topic, record, acks, report)
-        return future
-
-    def _produce(self, topic: str, record: NewRecord, acks: Acks, report: Report) -> None:
-        value, key, partition, headers, timestamp_ms = record
-        options: dict[str, Any] = {}
-        if headers:
-            options["headers"] = list(headers)
-        if timestamp_ms is not None:
-            options["timestamp"] = timestamp_ms
-        producer = self._producers.get(acks) or self._start(acks)
-        try:
-            producer.produce(
-                topic,
-                value,
-                key,
-                _ANY_PARTITION if partition is None else partition,
-                _Delivery(self, report),
-                **options,
-            )
-        except BufferError:
-            raise TooBusy("the queue of records that wait for the brokers is full") from None
-        self._due += 1
-        if self._quiet.is_set():
-            self._quiet.clear()
-            self._loop.call_later(_POLL_S, self._collect)
+                return report
 
     async def publish_all(
         self, topic: str, records: Sequence[NewRecord], acks: Acks = Acks.ALL
     ) -> list[Published | Exception]:
         """One outcome for each; those that the queue has no room for are TooBusy."""
+        known = await self.topic(topic)
+        now_ms = time.time_ns() // 1_000_000
+        submitted: list[tuple[list[int], Submission]] = []
         outcomes: list[Published | Exception] = [_NOT_YET] * len(records)
-        missing = len(records)
-        all_there: asyncio.Future[None] = self._loop.create_future()
-
-        def report(index: int, outcome: Published | Exception) -> None:
-            nonlocal missing
-            outcomes[index] = outcome
-            missing -= 1
-            if not missing and not all_there.done():
-                all_there.set_result(None)
-
-        for index, record in enumerate(records):
-            try:
-                self._produce(topic, record, acks, partial(report, index))
-            except (TooBusy, KafkaException) as error:
-                report(index, error)
-        if records:
-            await all_there
+        for partition, indexes in self._spread(topic, known, records, acks).items():
+            writer = self._writer(TopicPartition(topic, partition), acks)
+            for chunk, size in _chunks(records, indexes):
+                submission = Submission([_record(records[index], now_ms) for index in chunk], size)
+                try:
+                    self._admit(submission)
+                except TooBusy as error:
+                    for index in chunk:
+                        outcomes[index] = error
+                    continue
+                writer.write(submission)
+                submitted.append((chunk, submission))
+        if submitted:  # By `wait`, for a caller who is cancelled does not take them back.
+            await asyncio.wait([submission.outcomes for _, submission in submitted])
+        for chunk, submission in submitted:
+            found = submission.outcomes.result()
+            if len(found) == len(records):  # As a rule all are in one batch.
+                return list(found)
+            for index, outcome in zip(chunk, found, strict=True):
+                outcomes[index] = outcome
         return outcomes
-
-    async def publish_patiently(
-        self, topic: str, record: NewRecord, acks: Acks = Acks.ALL
-    ) -> "asyncio.Future[Published]":
-        """Waits for room in the queue, for those who can be made to wait."""
-        while True:
-            with contextlib.suppress(TooBusy):
-                return self.publish(topic, record, acks)
-            await asyncio.sleep(_FULL_PAUSE_S)
 
     async def close(self) -> None:
         """When everything is acknowledged, or has failed."""
         await self._quiet.wait()
-        self._producers.clear()
+        self._cluster.close()
 
-    def reported(self) -> None:
-        self._due -= 1
+    def _submit(
+        self, topic: str, known: Topic, record: NewRecord, acks: Acks
+    ) -> "asyncio.Future[Published]":
+        submission = Submission([_record(record, time.time_ns() // 1_000_000)], _size(record))
+        self._admit(submission)
+        (partition,) = self._spread(topic, known, [record], acks)
+        self._writer(TopicPartition(topic, partition), acks).write(submission)
+        report: asyncio.Future[Published] = asyncio.get_running_loop().create_future()
 
-    def _collect(self) -> None:
-        for producer in self._producers.values():
-            producer.poll(0)
-        if self._due:
-            self._loop.call_later(_POLL_S, self._collect)
-        else:
+        def tell(outcomes: "asyncio.Future[Sequence[Published | WireError]]") -> None:
+            if report.done():  # Nobody waits any more.
+                return
+            (outcome,) = outcomes.result()
+            if isinstance(outcome, Published):
+                report.set_result(outcome)
+            else:
+                report.set_exception(outcome)
+
+        submission.outcomes.add_done_callback(tell)
+        return report
+
+    def _spread(
+        self, topic: str, known: Topic, records: Sequence[NewRecord], acks: Acks
+    ) -> dict[int, list[int]]:
+        """The indexes of records by partition."""
+        spread: dict[int, list[int]] = {}
+        keyless: list[int] = []
+        for index, (_, key, partition, _, _) in enumerate(records):
+            if partition is not None:
+                spread.setdefault(partition, []).append(index)
+            elif key is not None:
+                spread.setdefault(partition_of(key, len(known.leaders)), []).append(index)
+            else:
+                keyless.append(index)
+        if keyless:
+            partition = self._partition_without_key(topic, known, acks)
+            spread[partition] = sorted(spread.get(partition, []) + keyless)
+        return spread
+
+    def _partition_without_key(self, topic: str, known: Topic, acks: Acks) -> int:
+        """That of the batch which is being filled, or any that is led (KIP-480)."""
+        current = self._current.get((topic, acks))
+        if current is not None:
+            writer = self._writers.get((TopicPartition(topic, current), acks))
+            if writer is not None and writer.is_filling:
+                return current
+        led = [partition for partition, leader in known.leaders.items() if leader != NO_LEADER]
+        partition = random.choice(led or list(known.leaders))
+        if len(self._current) >= _WRITERS_MAX:
+            self._current.clear()
+        self._current[topic, acks] = partition
+        return partition
+
+    def _writer(self, place: TopicPartition, acks: Acks) -> PartitionWriter:
+        writer = self._writers.get((place, acks))
+        if writer is None:
+            if len(self._writers) >= _WRITERS_MAX:
+                self._forget_idle_writers()
+            timeout_ms = self._settings.publish_timeout_ms
+            writer = PartitionWriter(self._cluster, self._identity, place, acks, timeout_ms)
+            self._writers[place, acks] = writer
+        return writer
+
+    def _forget_idle_writers(self) -> None:
+        """They knew their sequence numbers, so whoever takes their place is another producer."""
+        self._writers = {key: each for key, each in self._writers.items() if not each.is_idle}
+        self._identity = ProducerIdentity(self._cluster)
+
+    def _admit(self, submission: Submission) -> None:
+        """What is larger than the queue is let in when it is alone."""
+        count = len(submission.records)
+        if self._queued_records and (
+            self._queued_records + count > self._settings.queue_records_max
+            or self._queued_bytes + submission.size > self._settings.queue_bytes_max
+        ):
+            raise TooBusy("the queue of records that wait for the brokers is full")
+        self._queued_records += count
+        self._queued_bytes += submission.size
+        self._quiet.clear()
+        submission.outcomes.add_done_callback(lambda _: self._release(count, submission.size))
+
+    def _release(self, count: int, size: int) -> None:
+        self._queued_records -= count
+        self._queued_bytes -= size
+        if not self._queued_records:
             self._quiet.set()
 
-    def _start(self, acks: Acks) -> Producer:
-        settings = self._settings
-        producer = Producer(
-            {
-                "bootstrap.servers": settings.bootstrap_servers,
-                "client.id": "ottla-gateway",
-                "acks": acks,
-                "enable.idempotence": acks is Acks.ALL,
-                "partitioner": "murmur2_random",
-                "linger.ms": _LINGER_MS,
-                "message.timeout.ms": settings.publish_timeout_ms,
-                "message.max.bytes": settings.body_bytes_max + 1024,
-                "queue.buffering.max.messages": settings.queue_records_max,
-                "queue.buffering.max.kbytes": settings.queue_bytes_max // 1024,
-                "reconnect.backoff.max.ms": 1000,
-                "log_level": 0,
-                "error_cb": _ignore,
-            }
-        )
-        self._producers[acks] = producer
-        return producer
+
+def _record(record: NewRecord, now_ms: int) -> Record:
+    value, key, _, headers, timestamp_ms = record
+    return Record(NO_OFFSET, timestamp_ms or now_ms, key, value, headers)
 
 
-class _Delivery:
-    """What librdkafka calls with the fate of one record, from `poll`, in the loop's thread."""
-
-    __slots__ = ("_publisher", "_report")
-
-    def __init__(self, publisher: Publisher, report: Report) -> None:
-        self._publisher = publisher
-        self._report = report
-
-    def __call__(self, error: KafkaError | None, message: Message) -> None:
-        self._publisher.reported()
-        if error is not None:
-            self._report(KafkaException(error))
-            return
-        partition, offset = message.partition(), message.offset()
-        assert partition is not None
-        acknowledged = offset if offset is not None and offset >= 0 else None
-        self._report(Published(partition, acknowledged, message.timestamp()[1]))
+def _size(record: NewRecord) -> int:
+    value, key, _, headers, _ = record
+    size = _RECORD_OVERHEAD_BYTES
+    if value is not None:
+        size += len(value)
+    if key is not None:
+        size += len(key)
+    for name, header_value in headers:
+        size += len(name) + len(header_value or b"") + 2
+    return size
 
 
-def _ignore(_: KafkaError) -> None:
-    """Every record reports its own failure."""
+def _chunks(records: Sequence[NewRecord], indexes: list[int]) -> list[tuple[list[int], int]]:
+    """As many at a time as one batch takes, with their size."""
+    sizes = [_size(records[index]) for index in indexes]
+    total = sum(sizes)
+    if total <= BATCH_BYTES_MAX:
+        return [(indexes, total)]
+    chunks: list[tuple[list[int], int]] = []
+    chunk: list[int] = []
+    chunk_size = 0
+    for index, size in zip(indexes, sizes, strict=True):
+        if chunk and chunk_size + size > BATCH_BYTES_MAX:
+            chunks.append((chunk, chunk_size))
+            chunk, chunk_size = [], 0
+        chunk.append(index)
+        chunk_size += size
+    return [*chunks, (chunk, chunk_size)]

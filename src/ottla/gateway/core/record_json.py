@@ -13,6 +13,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import orjson
+
 from ottla.records.builder import Headers, Record
 
 HEADERS_MAX = 1_000
@@ -56,7 +58,8 @@ def encode_record(topic: str, partition: int, record: Record) -> bytes:
 
 
 def encode(data: object) -> bytes:
-    return _ENCODER.encode(data).encode()
+    """For what the gateway itself made; JSON of others may have numbers that do not fit."""
+    return orjson.dumps(data, option=orjson.OPT_NON_STR_KEYS)
 
 
 def record_from_json(data: object) -> NewRecord:
@@ -109,7 +112,7 @@ def value_to_bytes(value: Any) -> bytes | None:
     if value is None:
         return None
     try:
-        return value.encode() if isinstance(value, str) else encode(value)
+        return (value if isinstance(value, str) else _ENCODER.encode(value)).encode()
     except UnicodeEncodeError:  # Half of a surrogate pair, which JSON can write.
         raise ValueError("text that is not Unicode; use base64 for bytes") from None
 

@@ -14,7 +14,8 @@ from starlette.routing import BaseRoute, Route
 
 from ottla.client.wire.errors import BrokerError
 from ottla.gateway.core.consumer_instances import ConsumerInstances, Instance, Polled, poll
-from ottla.gateway.core.publishing import Published, Publisher
+from ottla.gateway.core.partition_writer import Published
+from ottla.gateway.core.publishing import Publisher
 from ottla.gateway.core.record_json import NewRecord
 from ottla.gateway.core.topic_names import validate_topic
 from ottla.gateway.dialects.rest_errors import (

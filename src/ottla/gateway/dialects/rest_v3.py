@@ -22,7 +22,8 @@ from ottla.gateway.core.administration import (
     TopicDescription,
 )
 from ottla.gateway.core.groups import SHARE, Group, Groups
-from ottla.gateway.core.publishing import Published, Publisher
+from ottla.gateway.core.partition_writer import Published
+from ottla.gateway.core.publishing import Publisher
 from ottla.gateway.core.record_json import NewRecord
 from ottla.gateway.core.topic_names import validate_topic
 from ottla.gateway.dialects.rest_errors import (

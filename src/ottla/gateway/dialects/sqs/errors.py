@@ -2,8 +2,6 @@
 
 from typing import Final
 
-from confluent_kafka import KafkaException
-
 from ottla.client.wire.errors import BrokerError, WireError
 from ottla.gateway.core.errors import CoreError, TooBusy
 from ottla.protocol.errors import ErrorCode
@@ -73,7 +71,7 @@ def error_of(error: Exception) -> SqsError:
             return SqsError("RequestThrottled", str(error), 503)
         case BrokerError(code=ErrorCode.unknown_topic_or_partition):
             return no_queue()
-        case CoreError() | KafkaException():
+        case CoreError():
             return unavailable(str(error))
         case WireError() if error.may_pass:
             return unavailable(str(error))

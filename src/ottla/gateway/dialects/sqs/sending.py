@@ -14,7 +14,8 @@ from typing import Any, Final, NamedTuple
 from ottla.client.wire.errors import WireError
 from ottla.gateway.core.errors import CoreError
 from ottla.gateway.core.idempotency import Idempotency
-from ottla.gateway.core.publishing import DELIVER_AT, Published, Publisher
+from ottla.gateway.core.partition_writer import Published
+from ottla.gateway.core.publishing import DELIVER_AT, Publisher
 from ottla.gateway.core.record_json import NewRecord
 from ottla.gateway.dialects.sqs.batches import Entry, batch_result, validate_entries
 from ottla.gateway.dialects.sqs.call import Call, queue_in

@@ -1,0 +1,54 @@
+"""Batches of one idempotent producer, each by one call."""
+
+from typing import NamedTuple
+
+from kio.schema.produce.v13.request import PartitionProduceData
+from kio.static.primitive import i16, i32
+
+from ottla.client.async_wire.cluster import Cluster
+from ottla.client.wire.cluster import TopicPartition, expect_one
+from ottla.client.wire.errors import validate_answer
+from ottla.client.wire.producing import Producer, producer_id_request, write_failure
+from ottla.protocol.messages.produce import ProduceRequest, TopicProduceData
+from ottla.protocol.times import milliseconds
+
+_NO_ACKS = 0
+
+
+class Appended(NamedTuple):
+    base_offset: int
+    append_time_ms: int | None  # None unless the broker sets the time.
+
+
+async def init_producer(cluster: Cluster) -> Producer:
+    """A new idempotent producer without transactions."""
+
+    async def init() -> Producer:
+        response = await (await cluster.any_broker()).call(producer_id_request())
+        validate_answer(response.error_code, "a producer id")
+        return Producer(response.producer_id, response.producer_epoch)
+
+    return await cluster.retry(init)
+
+
+async def produce_batch(
+    cluster: Cluster, place: TopicPartition, batch: bytearray, *, acks: int, timeout_ms: int
+) -> Appended | None:
+    """One try to write one batch; None with acks=0, which nobody answers."""
+    topic = await cluster.topic(place.topic)
+    data = PartitionProduceData(index=i32(place.partition), records=batch)  # type: ignore[arg-type]
+    request = ProduceRequest(
+        transactional_id=None,
+        acks=i16(acks),
+        timeout=milliseconds(timeout_ms),
+        topic_data=(TopicProduceData(name=place.topic, topic_id=topic.id, partition_data=(data,)),),
+    )
+    connection = await cluster.leader(place)
+    if acks == _NO_ACKS:
+        await connection.send(request)
+        return None
+    response = await connection.call(request)
+    answer = expect_one(expect_one(response.responses).partition_responses)
+    validate_answer(answer.error_code, write_failure(place, answer.error_message))
+    time = answer.log_append_time
+    return Appended(answer.base_offset, None if time is None else int(time.timestamp() * 1000))
