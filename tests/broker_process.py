@@ -84,7 +84,7 @@ class BrokerProcess:
         assert self._process is None
         command = [sys.executable, "-m", *self._program, "serve", "--data", str(self.data)]
         command += self.arguments
-        if "--listener" not in self.arguments:
+        if not any(one.startswith("--listener") for one in self.arguments):
             command += ["--port", str(self.port)]
         environment = {**os.environ, "PYTHONPATH": f"{REPOSITORY / 'src'}:{REPOSITORY}"}
         environment |= KEEP_OLD_RECORDS | PATIENT

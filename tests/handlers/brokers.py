@@ -58,6 +58,7 @@ from ottla.runtime.clock import SystemClock
 from ottla.runtime.flusher import Flusher
 from ottla.runtime.producer_ids import ProducerIds
 from ottla.runtime.supervisor import Supervisor
+from ottla.security.principal import ANONYMOUS
 from ottla.storage.broker_config import BROKER_KEYS as STORAGE_KEYS
 from ottla.storage.broker_config import topic_defaults
 from ottla.storage.config import TOPIC_KEYS, LogConfig
@@ -161,6 +162,8 @@ class FakeSession:
 
     listener_name = "PLAINTEXT"
     peer_address = "127.0.0.1"
+    may_act_as_node = True
+    principal = ANONYMOUS
 
     def __init__(self):
         self.sent = []

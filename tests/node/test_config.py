@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ from ottla.node.config import BROKER_SCHEMA, NODE_ID, ConfigError, environment_n
 from ottla.node.config_reference import config_reference
 from ottla.node.settings import ServeSettings
 from ottla.protocol.config import ConfigValues
+from ottla.protocol.errors import ApiError
 from ottla.storage.broker_config import LOG_DIRS, LOG_RETENTION_MS
 
 
@@ -35,8 +37,46 @@ def test_host_and_port_replace_the_halves_of_the_first_listener() -> None:
 
 
 def test_the_advertised_address_belongs_to_the_first_listener() -> None:
-    values = load(listeners=("INSIDE://:1", "OUTSIDE://:2"), advertised="example.org:9")
+    protocols = {"listener.security.protocol.map": "INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT"}
+    values = load(
+        listeners=("INSIDE://:1", "OUTSIDE://:2"), advertised="example.org:9", overrides=protocols
+    )
     assert values[ADVERTISED_LISTENERS] == ("INSIDE://example.org:9",)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ({"listeners": "INSIDE://:1"}, "listener INSIDE has no protocol"),
+        ({"inter.broker.listener.name": "NODES"}, "NODES, which does not listen"),
+        ({"listener.name.other.ssl.client.auth": "none"}, "not in listeners"),
+        ({"listener.name.plaintext.num.partitions": "1"}, "unknown config key"),
+        ({"listeners": "SSL://localhost:1"}, "listener SSL speaks TLS, and has no key"),
+        (
+            {
+                "listeners": "SASL_PLAINTEXT://localhost:1",
+                "listener.name.sasl_plaintext.sasl.enabled.mechanisms": "PLAIN",
+            },
+            "offers PLAIN without TLS",
+        ),
+        ({"ssl.client.auth": "perhaps"}, "must be one of none, requested, required"),
+        ({"super.users": "admin"}, "'admin' is not of the form User:name"),
+        ({"ssl.principal.mapping.rules": "RULE:x"}, "neither DEFAULT nor"),
+        ({"sasl.enabled.mechanisms": "GSSAPI"}, "'GSSAPI' is not one of"),
+    ],
+)
+def test_listeners_that_do_not_fit_together_are_refused(
+    overrides: dict[str, str], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        load(overrides=overrides)
+
+
+def test_a_secret_is_not_repeated_in_an_error() -> None:
+    key = replace(BROKER_SCHEMA["ssl.key.password"], validator=lambda _: "is wrong")
+    with pytest.raises(ApiError) as refused:
+        key.parse("hush")
+    assert "hush" not in str(refused.value)
 
 
 def test_data_directories_become_log_dirs() -> None:

@@ -76,6 +76,8 @@ def test_each_listener_tells_its_own_address(tmp_path: Path) -> None:
         f"OUTSIDE://127.0.0.1:{outside}",
         "--set",
         f"advertised.listeners=INSIDE://127.0.0.1:{inside},OUTSIDE://broker.example:19092",
+        "--set",
+        "listener.security.protocol.map=INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT",
         port=inside,
     )
     with broker:

@@ -55,6 +55,8 @@ SHORT_LAG_MAX_MS = 200
 class _Reply:
     """Of one request, on one connection that may be cut meanwhile."""
 
+    may_act_as_node = True
+
     def __init__(self, answered):
         self.answered = answered
 

@@ -112,7 +112,9 @@ class EffectiveConfigs:
 
     def describe_broker(self) -> list[ConfigEntry]:
         layers = self._broker_layers()
-        return [_broker_entry(key, layers) for key in self._rules.broker_schema]
+        schema = self._rules.broker_schema
+        of_listeners = [schema[name] for name in self._rules.static if name not in schema]
+        return [_broker_entry(key, layers) for key in (*schema, *of_listeners)]
 
     def _group_defaults(self, broker: Values) -> Values:
         return {

@@ -28,10 +28,13 @@ from ottla.controller.records import (
     ProducerIdsRecord,
     RegisterBrokerRecord,
     RemoveTopicRecord,
+    RemoveUserScramCredentialRecord,
     TopicRecord,
     UnregisterBrokerRecord,
+    UserScramCredentialRecord,
 )
 from ottla.protocol.topics import collision_key
+from ottla.security.scram import ScramCredential, ScramMechanism
 
 TOPIC_RESOURCE: Final = i8(2)
 BROKER_RESOURCE: Final = i8(4)
@@ -59,6 +62,8 @@ class MetadataImage:
     configs: dict[ConfigResource, dict[str, str]] = field(default_factory=dict)
     features: dict[str, i16] = field(default_factory=dict)  # Those that were ever written.
     producer_ids: ProducerIdsRecord | None = None
+    # By user and mechanism, in the order of their coming; a new password keeps its place.
+    scram_credentials: dict[tuple[str, int], ScramCredential] = field(default_factory=dict)
     topics_version: int = field(default=0, compare=False)  # Grows with topics and partitions.
     configs_version: int = field(default=0, compare=False)  # Grows with configs.
 
@@ -136,6 +141,21 @@ class MetadataImage:
                 )
         if self.producer_ids is not None:
             yield self.producer_ids
+        for (user, mechanism), credential in self.scram_credentials.items():
+            yield scram_record(user, ScramMechanism(mechanism), credential)
+
+
+def scram_record(
+    user: str, mechanism: ScramMechanism, credential: ScramCredential
+) -> UserScramCredentialRecord:
+    return UserScramCredentialRecord(
+        name=user,
+        mechanism=i8(mechanism),
+        salt=credential.salt,
+        stored_key=credential.stored_key,
+        server_key=credential.server_key,
+        iterations=i32(credential.iterations),
+    )
 
 
 def offline_replicas(image: MetadataImage, partition: PartitionRecord) -> tuple[BrokerId, ...]:
@@ -236,6 +256,18 @@ def _replay_producer_ids(image: MetadataImage, record: ProducerIdsRecord) -> Non
     image.producer_ids = record
 
 
+def _replay_scram_credential(image: MetadataImage, record: UserScramCredentialRecord) -> None:
+    image.scram_credentials[record.name, int(record.mechanism)] = ScramCredential(
+        record.salt, record.stored_key, record.server_key, int(record.iterations)
+    )
+
+
+def _replay_remove_scram_credential(
+    image: MetadataImage, record: RemoveUserScramCredentialRecord
+) -> None:
+    image.scram_credentials.pop((record.name, int(record.mechanism)), None)
+
+
 def _replay_nothing(image: MetadataImage, record: NoOpRecord) -> None:
     del image, record
 
@@ -251,5 +283,7 @@ _REPLAY: Final[dict[type, Callable[[MetadataImage, Any], None]]] = {
     BrokerRegistrationChangeRecord: _replay_broker_change,
     FeatureLevelRecord: _replay_feature,
     ProducerIdsRecord: _replay_producer_ids,
+    UserScramCredentialRecord: _replay_scram_credential,
+    RemoveUserScramCredentialRecord: _replay_remove_scram_credential,
     NoOpRecord: _replay_nothing,
 }

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from ottla.controller.producer_ids import ProducerIdControl
     from ottla.controller.reassignments import ReassignmentControl
     from ottla.controller.topics import TopicControl
+    from ottla.controller.users import UserControl
     from ottla.protocol.config import ConfigKey
 
 
@@ -151,6 +152,12 @@ class ControllerMachine:
         from ottla.controller.feature_updates import FeatureControl
 
         return FeatureControl(self.image)
+
+    @cached_property
+    def users(self) -> UserControl:
+        from ottla.controller.users import UserControl
+
+        return UserControl(self.image)
 
     @cached_property
     def producer_ids(self) -> ProducerIdControl:

@@ -43,6 +43,7 @@ OPERATIONS: Final[Mapping[int, Operation[Any, Any]]] = {
     44: Operation(lambda machine, _: machine.configs.incremental_alter_configs),
     45: Operation(lambda machine, _: machine.reassignments.alter_partition_reassignments),
     46: Operation(lambda machine, _: machine.reassignments.list_partition_reassignments),
+    51: Operation(lambda machine, _: machine.users.alter_user_scram_credentials),
     56: Operation(lambda machine, _: machine.in_sync.alter_partition, is_internal=True),
     57: Operation(lambda machine, _: machine.features.update_features),
     62: Operation(

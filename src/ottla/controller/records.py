@@ -25,6 +25,7 @@ IN_CONTROLLED_SHUTDOWN = i8(1)
 _BROKER_ID = {"kafka_type": "int32"}
 _STRING = {"kafka_type": "string"}
 _UUID = {"kafka_type": "uuid"}
+_BYTES = {"kafka_type": "bytes"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,6 +163,20 @@ class RemoveTopicRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UserScramCredentialRecord:
+    __type__: ClassVar = EntityType.data
+    __api_key__: ClassVar[i16] = i16(11)
+    __version__: ClassVar[i16] = i16(0)
+    __flexible__: ClassVar[bool] = True
+    name: str = field(metadata=_STRING)
+    mechanism: i8 = field(metadata={"kafka_type": "int8"})
+    salt: bytes = field(metadata=_BYTES, repr=False)
+    stored_key: bytes = field(metadata=_BYTES, repr=False)
+    server_key: bytes = field(metadata=_BYTES, repr=False)
+    iterations: i32 = field(metadata={"kafka_type": "int32"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureLevelRecord:
     __type__: ClassVar = EntityType.data
     __api_key__: ClassVar[i16] = i16(12)
@@ -196,6 +211,16 @@ class BrokerRegistrationChangeRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveUserScramCredentialRecord:
+    __type__: ClassVar = EntityType.data
+    __api_key__: ClassVar[i16] = i16(22)
+    __version__: ClassVar[i16] = i16(0)
+    __flexible__: ClassVar[bool] = True
+    name: str = field(metadata=_STRING)
+    mechanism: i8 = field(metadata={"kafka_type": "int8"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NoOpRecord:
     """Written by a new leader of the quorum so that earlier epochs become committed."""
 
@@ -213,6 +238,8 @@ MetadataRecord = (
     | ConfigRecord
     | PartitionChangeRecord
     | RemoveTopicRecord
+    | UserScramCredentialRecord
+    | RemoveUserScramCredentialRecord
     | FeatureLevelRecord
     | ProducerIdsRecord
     | BrokerRegistrationChangeRecord

@@ -46,6 +46,13 @@ def make_dispatch(broker: Broker, table: Mapping[int, Api]) -> Dispatch:
     return dispatch
 
 
+def not_a_node(session: Session) -> ApiError:
+    return ApiError(
+        ErrorCode.cluster_authorization_failed,
+        f"{session.principal} may not act as a node; super.users says who may",
+    )
+
+
 _BROKER_FAILED = ApiError(ErrorCode.unknown_server_error, "the broker failed; see its log")
 
 
@@ -103,6 +110,9 @@ def _handle(broker: Broker, call: _Call) -> None:
     session, header = call.session, call.header
     session.client_id = header.client_id
     if header.api_key in BETWEEN_BROKERS:
+        if not session.may_act_as_node:
+            session.send_now(call.frame_of(not_a_node(session)))
+            return
         session.become_peer()
     context = RequestContext(header.api_version, header.client_id, session.listener_name, session)
     try:

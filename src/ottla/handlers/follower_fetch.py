@@ -11,7 +11,7 @@ from ottla.handlers.broker import Broker
 from ottla.handlers.metadata_fetch import REPLICA_OVERTAKERS
 from ottla.network.file_part import Part
 from ottla.network.session import Session
-from ottla.protocol.errors import ApiError
+from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.frames import RequestHeader
 from ottla.protocol.hot_fetch import (
     TOPIC_ID_FROM,
@@ -25,7 +25,8 @@ from ottla.replication.follower_sessions import FollowerAnswer
 def handle_follower_fetch(
     broker: Broker, session: Session, header: RequestHeader, request: FetchRequest
 ) -> None:
-    session.become_peer()
+    if session.may_act_as_node:
+        session.become_peer()
     reply = session.reply(REPLICA_OVERTAKERS)
 
     def respond(answer: FollowerAnswer) -> None:
@@ -46,6 +47,9 @@ def handle_follower_fetch(
         sessions.end(found)
 
     sessions = broker.follower_sessions
+    if not session.may_act_as_node:
+        respond(FollowerAnswer(ErrorCode.cluster_authorization_failed, 0, []))
+        return
     try:
         found = sessions.resolve(request)
     except ApiError as error:

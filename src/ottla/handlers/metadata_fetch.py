@@ -14,7 +14,7 @@ from typing import Final
 from ottla.handlers.broker import Broker
 from ottla.network.session import Reply, Session
 from ottla.protocol.codec import newest_response_type, read_request, write_response
-from ottla.protocol.errors import ApiError
+from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.frames import RequestHeader
 from ottla.protocol.hot_fetch import FetchRequest, parse_fetch
 from ottla.protocol.times import NO_THROTTLE
@@ -31,9 +31,12 @@ def is_of_metadata(request: FetchRequest) -> bool:
 def handle_metadata_fetch(
     broker: Broker, session: Session, header: RequestHeader, frame: memoryview
 ) -> None:
-    session.become_peer()
     request = read_request(header, frame)
     reply = session.reply(REPLICA_OVERTAKERS)
+    if not session.may_act_as_node:
+        reply.send((_refusal(header, ErrorCode.cluster_authorization_failed),))
+        return
+    session.become_peer()
     broker.supervisor.start("metadata fetch", _answer(broker, reply, header, request))
 
 
@@ -51,8 +54,14 @@ async def _answer(broker: Broker, reply: Reply, header: RequestHeader, request: 
     try:
         response = await broker.quorum.handle(request)
     except ApiError as error:
-        response = newest_response_type(header.api_key)(
-            throttle_time=NO_THROTTLE, error_code=error.code, responses=()
-        )
+        reply.send((_refusal(header, error.code),))
+        return
     frame = write_response(header.api_key, header.api_version, header.correlation_id, response)
     reply.send((frame,))
+
+
+def _refusal(header: RequestHeader, code: ErrorCode) -> bytes:
+    response = newest_response_type(header.api_key)(
+        throttle_time=NO_THROTTLE, error_code=code, responses=()
+    )
+    return write_response(header.api_key, header.api_version, header.correlation_id, response)

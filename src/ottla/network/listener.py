@@ -7,18 +7,17 @@ for `localhost`. They share one port.
 import asyncio
 import errno
 import socket
-import ssl
 from collections.abc import Callable
 from functools import partial
 
 from ottla.network.endpoints import Endpoint
 from ottla.network.hub import Hub, logger
+from ottla.network.listener_security import ListenerSecurity
 from ottla.network.session import Session
 
 KEEPALIVE_IDLE_S = 60
 KEEPALIVE_INTERVAL_S = 10
 KEEPALIVE_PROBES = 6
-TLS_HANDSHAKE_TIMEOUT_S = 10.0
 ACCEPTS_PER_TURN = 64
 ACCEPT_RETRY_S = 1.0
 FREE_PORT_ATTEMPTS = 10
@@ -38,12 +37,12 @@ class Listener:
         self,
         hub: Hub,
         endpoint: Endpoint,
-        tls: ssl.SSLContext | None = None,
+        security: ListenerSecurity | None = None,
         new_socket: NewSocket = socket.socket,
     ) -> None:
         self.endpoint = endpoint  # After `bind`, with the port that was bound.
         self._hub = hub
-        self._tls = tls
+        self._security = security  # None: everyone may come, and nothing is hidden.
         self._new_socket = new_socket
         self._sockets: list[socket.socket] = []
         # Invariant: a plain connection's task is not cancelled, for then the transport would close
@@ -68,7 +67,7 @@ class Listener:
             self._hub.loop.remove_reader(listening.fileno())
             listening.close()
         self._sockets = []
-        if self._tls is not None:
+        if self._security is not None and self._security.contexts is not None:
             for task in self._opening:
                 task.cancel()
         if self._opening:
@@ -113,17 +112,23 @@ class Listener:
         task.add_done_callback(self._opening.pop)
 
     async def _open(self, accepted: socket.socket, address: str, port: int) -> None:
-        hub = self._hub
-        tls = self._tls
-        name = self.endpoint.listener_name
-        session = Session(hub, name, accepted, (address, port), tls=tls is not None)
+        hub, security = self._hub, self._security
+        tls = None if security is None else security.server_context
+        session = Session(
+            hub,
+            self.endpoint.listener_name,
+            accepted,
+            (address, port),
+            tls=tls is not None,
+            security=security,
+        )
         try:
             self._set_options(accepted)
             await hub.loop.connect_accepted_socket(
                 lambda: session,
                 accepted,
                 ssl=tls,
-                ssl_handshake_timeout=TLS_HANDSHAKE_TIMEOUT_S if tls else None,
+                ssl_handshake_timeout=security.timeout_s if tls and security else None,
             )
         except OSError as error:
             hub.counters.refuse("handshake failed")

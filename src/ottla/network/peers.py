@@ -21,6 +21,7 @@ from asyncio import AbstractEventLoop, BaseTransport, BufferedProtocol, Future, 
 from asyncio import Transport as StreamTransport
 from collections import deque
 from collections.abc import Callable
+from ssl import SSLContext
 from typing import Any, Final, NamedTuple, cast
 
 from ottla.protocol.codec import read_response, write_request
@@ -81,10 +82,16 @@ class Peers:
     """It belongs to the loop's thread."""
 
     def __init__(
-        self, loop: AbstractEventLoop, client_id: str, random: Callable[[], float]
+        self,
+        loop: AbstractEventLoop,
+        client_id: str,
+        random: Callable[[], float],
+        tls: Callable[[], SSLContext] | None = None,
     ) -> None:
-        """`random` gives numbers from 0 to 1, for the waits."""
+        """`random` gives numbers from 0 to 1, for the waits; `tls` what the next connection is made
+        with, None where nodes speak without."""
         self.client_id = client_id
+        self._tls = tls
         self._loop = loop
         self._random = random
         self._connections: dict[_Key, _Connection] = {}
@@ -122,7 +129,7 @@ class Peers:
         key = (address, purpose)
         connection = self._connections.get(key)
         if connection is None:
-            connection = _Connection(self._loop, key, self._on_answered, self._on_failed)
+            connection = _Connection(self._loop, key, self._tls, self._on_answered, self._on_failed)
             self._connections[key] = connection
             connection.open_in(self._wait_s(key))
         return await connection.send(build, timeout_ms)
@@ -154,7 +161,9 @@ class Peers:
 
         if self._closed:
             raise PeerUnreachable("the node stops")
-        connection = _Connection(self._loop, (address, ""), self._on_answered, lambda *_: None)
+        connection = _Connection(
+            self._loop, (address, ""), self._tls, self._on_answered, lambda *_: None
+        )
         connection.open_in(0)
         try:
             frame = await connection.send(build, timeout_ms)
@@ -236,12 +245,14 @@ class _Connection(BufferedProtocol):
         self,
         loop: AbstractEventLoop,
         key: _Key,
+        tls: Callable[[], SSLContext] | None,
         on_answered: Callable[[_Key], None],
         on_failed: Callable[["_Connection", str, type[PeerUnreachable]], None],
     ) -> None:
         self.key = key
         self.is_answered = False  # Something was, on this connection.
         self._loop = loop
+        self._tls = tls
         self._on_answered = on_answered
         self._on_failed = on_failed
         self._opening: TimerHandle | Task[None] | None = None
@@ -308,7 +319,13 @@ class _Connection(BufferedProtocol):
 
     async def _connect(self) -> None:
         try:
-            await self._loop.create_connection(lambda: self, *self.key[0])
+            host, port = self.key[0]
+            if self._tls is None:
+                await self._loop.create_connection(lambda: self, host, port)
+            else:
+                await self._loop.create_connection(
+                    lambda: self, host, port, ssl=self._tls(), server_hostname=host
+                )
         except (OSError, ValueError) as error:
             self._opening = None
             kind = PeerRefused if _is_refusal(error) else PeerUnreachable

@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-import ssl
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 
@@ -11,6 +10,7 @@ from ottla.network.counters import NetworkCounters
 from ottla.network.endpoints import Endpoint
 from ottla.network.hub import Dispatch, Hub
 from ottla.network.listener import Listener, NewSocket
+from ottla.network.listener_security import ListenerSecurity
 from ottla.network.session import Session
 
 SWEEPS_PER_IDLE_TIME = 4
@@ -28,7 +28,7 @@ class Server:
         monotonic_ms: Callable[[], float],
         executor: Executor | None = None,
         counters: NetworkCounters | None = None,
-        tls: Mapping[str, ssl.SSLContext] | None = None,
+        security: Mapping[str, ListenerSecurity] | None = None,
         new_socket: NewSocket = socket.socket,
     ) -> None:
         self._loop = asyncio.get_running_loop()
@@ -40,9 +40,11 @@ class Server:
             executor=executor,
             counters=counters,
         )
-        contexts = tls or {}
+        locks = security or {}
+        for lock in locks.values():
+            lock.use(self._hub)
         self._listeners = [
-            Listener(self._hub, endpoint, contexts.get(endpoint.listener_name), new_socket)
+            Listener(self._hub, endpoint, locks.get(endpoint.listener_name), new_socket)
             for endpoint in config.listeners
         ]
         self._sweep: asyncio.TimerHandle | None = None

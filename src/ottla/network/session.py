@@ -28,6 +28,7 @@ from typing import cast
 
 from ottla.network.answers import NOBODY, Answers, Overtakers, Reply
 from ottla.network.budget import SMALL_BYTES
+from ottla.network.gate import Gate, SessionSecurity
 from ottla.network.hub import Hub, logger
 from ottla.network.large_frame import LargeFrame
 from ottla.network.partial import (
@@ -43,6 +44,7 @@ from ottla.network.partial import (
 from ottla.network.stalls import Patience, Transfer
 from ottla.network.turns import FRAMES_BETWEEN_LOOKS
 from ottla.protocol.errors import ProtocolError
+from ottla.security.principal import ANONYMOUS
 
 __all__ = ["NOBODY", "Overtakers", "Reply", "Session"]
 
@@ -58,6 +60,7 @@ class Session(asyncio.BufferedProtocol):
         "_charge",
         "_eof",
         "_frame_size",
+        "_gate",
         "_halted",
         "_held_key",
         "_hub",
@@ -65,7 +68,9 @@ class Session(asyncio.BufferedProtocol):
         "_on_half_closed",
         "_partial",
         "_receiving",
+        "_security",
         "_sending",
+        "_size_max",
         "_socket",
         "_tls",
         "_transport",
@@ -77,6 +82,7 @@ class Session(asyncio.BufferedProtocol):
         "connected",
         "is_peer",
         "listener_name",
+        "may_act_as_node",
         "peer_address",
         "peer_port",
         "principal",
@@ -90,6 +96,7 @@ class Session(asyncio.BufferedProtocol):
         peer: tuple[str, int],
         *,
         tls: bool = False,
+        security: SessionSecurity | None = None,
     ) -> None:
         self.listener_name = listener_name
         self.peer_address, self.peer_port = peer
@@ -100,12 +107,16 @@ class Session(asyncio.BufferedProtocol):
         self.client_id: str | None = None
         self.client_software_name: str | None = None
         self.client_software_version: str | None = None
-        self.principal: object | None = None
+        self.principal = ANONYMOUS
+        self.may_act_as_node = True  # Until a listener that authenticates says otherwise.
         self.attachment: object | None = None
 
         self._hub = hub
         self._socket = accepted
         self._tls = tls
+        self._security = security
+        self._gate: Gate | None = None  # Before the dispatcher, while the peer has to log in.
+        self._size_max = hub.config.request_bytes_max  # Of a request.
         self._transport: asyncio.Transport
         self._answers: Answers
         self._on_close: dict[Callable[[Session], None], None] = {}  # In the order of their coming.
@@ -148,6 +159,16 @@ class Session(asyncio.BufferedProtocol):
         budget.charge(self, -self._charge)
         self.is_peer = True
         budget.charge(self, self._charge)
+
+    def guard(self, gate: Gate, request_bytes_max: int) -> None:
+        """From now on requests go through the gate."""
+        self._gate = gate
+        self._size_max = request_bytes_max
+
+    def unguard(self) -> None:
+        """Requests may be as large as of anyone; those on the way still pass the gate."""
+        self._gate = None
+        self._size_max = self._hub.config.request_bytes_max
 
     def close(self, reason: str) -> None:
         """Close when the transport has sent what it has; what waits behind a slow peer is lost."""
@@ -215,6 +236,8 @@ class Session(asyncio.BufferedProtocol):
         self._answers = Answers(hub, transport, plain_socket, self._on_change, self._fail)
         self._active_at_ms = hub.monotonic_ms()
         hub.add(self)
+        if self._security is not None:
+            self._security.on_connected(self, transport)
 
     def connection_lost(self, _error: Exception | None) -> None:
         self._end()
@@ -273,8 +296,9 @@ class Session(asyncio.BufferedProtocol):
     def _take_frames(self, end: int) -> None:
         """Dispatch the frames in the shared buffer, up to `end`; keep what is left."""
         hub = self._hub
-        buffer, view, dispatch = hub.buffer, hub.view, hub.dispatch
-        size_max = hub.config.request_bytes_max
+        gate = self._gate
+        dispatch = hub.dispatch if gate is None else gate.dispatch
+        buffer, view, size_max = hub.buffer, hub.view, self._size_max
         answers = self._answers
         pending = answers.pending
         look_at_count, turn_end_ms = hub.turns.begin()
@@ -318,7 +342,7 @@ class Session(asyncio.BufferedProtocol):
         self._active = True
         self._receiving = None
         try:
-            self._hub.dispatch(self, frame.view[SIZE_BYTES:])
+            (self._gate or self._hub).dispatch(self, frame.view[SIZE_BYTES:])
         except ProtocolError as error:
             self._refuse(error)
         except Exception:
@@ -338,7 +362,7 @@ class Session(asyncio.BufferedProtocol):
             return
         (body_size,) = unpack_size(rest)
         total = body_size + SIZE_BYTES
-        if body_size > hub.config.request_bytes_max:
+        if body_size > self._size_max:
             self._refuse_size(body_size)
         elif size <= REST_BYTES_MAX and total <= len(hub.view) and not hub.budget.short:
             self._partial = bytes(rest)
@@ -347,7 +371,7 @@ class Session(asyncio.BufferedProtocol):
             self._partial = LargeFrame(rest, total, hub.take_spare(total))
 
     def _refuse_size(self, size: int) -> None:
-        limit = self._hub.config.request_bytes_max
+        limit = self._size_max
         self._refuse(ProtocolError(f"a request of {size} bytes, more than {limit}"))
 
     def _refuse(self, error: ProtocolError) -> None:

@@ -54,7 +54,8 @@ async def listen_for_members(server: Server, node_id: int, time_s: float) -> Cla
 
     def dispatch(session: Session, frame: memoryview) -> None:
         header = parse_request_header(frame)
-        if header.api_key in (_VOTE_KEY, _BEGIN_QUORUM_EPOCH_KEY):
+        is_of_quorum = header.api_key in (_VOTE_KEY, _BEGIN_QUORUM_EPOCH_KEY)
+        if is_of_quorum and session.may_act_as_node:
             claim = claim_in(request_from_wire(read_request(header, frame)), node_id, None)
             if claim is not None and not heard.done():
                 heard.set_result(claim)

@@ -17,6 +17,9 @@ from ottla.groups.group_config import GROUP_KEYS, validate_broker
 from ottla.groups.share.config import BROKER_KEYS as SHARE_BROKER_KEYS
 from ottla.network.config import ADVERTISED_LISTENERS, LISTENERS
 from ottla.network.config import BROKER_KEYS as NETWORK_KEYS
+from ottla.network.endpoints import parse_listeners
+from ottla.network.security_config import BROKER_KEYS as SECURITY_KEYS
+from ottla.network.security_config import SecurityConfig, validate_listener_keys
 from ottla.node.joining import addresses_problem
 from ottla.node.settings import ServeSettings
 from ottla.protocol.config import (
@@ -138,6 +141,7 @@ BROKER_SCHEMA = ConfigSchema(
     (
         *NODE_KEYS,
         *NETWORK_KEYS,
+        *SECURITY_KEYS,
         *STORAGE_KEYS,
         *CONTROLLER_KEYS,
         *QUORUM_KEYS,
@@ -166,9 +170,20 @@ def load_config(settings: ServeSettings, environment: Mapping[str, str]) -> dict
     values |= _parse(_read_flags(settings, ConfigValues(values)), "in the flags")
     try:
         validate_broker(ConfigValues(values))
+        _validate_listeners(values)
     except ApiError as error:
         raise ConfigError(str(error.message)) from None
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
     return values
+
+
+def _validate_listeners(given: Mapping[str, object]) -> None:
+    values = ConfigValues(given)
+    texts: tuple[str, ...] = values[LISTENERS]
+    listeners = parse_listeners(texts)
+    validate_listener_keys(list(given), listeners)
+    SecurityConfig.of(values, listeners)
 
 
 def _parse(values: Mapping[str, object], place: str) -> dict[str, object]:

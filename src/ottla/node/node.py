@@ -23,6 +23,7 @@ from ottla.network.endpoints import Endpoint, advertised_endpoints
 from ottla.network.peers import Address
 from ottla.network.server import Server
 from ottla.network.session import Session
+from ottla.network.tls import TlsError
 from ottla.node.beginning import (
     claim_text,
     is_loopback,
@@ -167,6 +168,8 @@ class Node:
         """
         loading = None
         try:
+            if self._parts.locks.has_files:
+                await self._loop.run_in_executor(self._executor, self._parts.locks.load)
             joining = self._joining()
             cluster_id = await self._repairing_metadata(
                 joining, joining.cluster_id, is_locked=False
@@ -177,7 +180,7 @@ class Node:
                 self._executor, self._logs.start, self._node_id, cluster_id
             )
             await asyncio.shield(loading)
-        except (StorageError, WrongDirectory, CannotJoin, OSError) as error:
+        except (StorageError, WrongDirectory, CannotJoin, TlsError, OSError) as error:
             await self._stop_server()
             raise start_error(error, self.directories) from error
         except asyncio.CancelledError:
@@ -255,12 +258,16 @@ class Node:
         await quorum.start()
         self._supervisor.start("quorum report", quorum.report_no_leader())
         rack = self._values[BROKER_RACK] or None
-        await registration.register(self._advertised(), rack, self._patience_s)
+        protocols = self._parts.locks.protocols
+        await registration.register(self._advertised(), rack, self._patience_s, protocols)
         await quorum.applier.reached(registration.epoch + 1)
         self._take_up_image(coordination, quorum)
         self._report_directories(controller, registration)
         await registration.wait_until_unfenced()
         self._supervisor.start("heartbeats", registration.keep_alive())
+        self._parts.locks.open()
+        if self._parts.locks.has_files:
+            self._supervisor.start("certificates", self._parts.locks.watch_files(self._executor))
         server.use(make_dispatch(broker, API_TABLE))
         if quorum.is_alone:
             server.start()
@@ -379,6 +386,7 @@ class Node:
             _refuse_early,
             monotonic_ms=self._environment.clock.monotonic_ms,
             executor=self._executor,
+            security=parts.locks.listeners,
             new_socket=self._environment.new_socket,
         )
 
@@ -444,11 +452,14 @@ class Node:
         )
 
     def _advertised(self) -> tuple[Endpoint, ...]:
-        return advertised_endpoints(
+        """Where other nodes reach this one comes first."""
+        endpoints = advertised_endpoints(
             self.endpoints,
             self._parts.network.advertised_listeners,
             self._environment.host_name,
         )
+        of_nodes = self._parts.locks.inter_broker_listener
+        return tuple(sorted(endpoints, key=lambda one: one.listener_name != of_nodes))
 
     def _take_up_image(self, coordination: Coordination, quorum: MetadataQuorum) -> None:
         """From here on, what the metadata says is done."""

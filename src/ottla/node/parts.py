@@ -13,10 +13,12 @@ from ottla.controller.effective_configs import ConfigRules, EffectiveConfigs
 from ottla.groups.group_config import validate_group
 from ottla.network.config import NetworkConfig
 from ottla.network.peers import Peers
+from ottla.network.security_config import SecurityConfig
 from ottla.node.config import BROKER_SCHEMA, GROUP_SCHEMA, NODE_ID, TOPIC_SCHEMA
 from ottla.node.descriptors import DescriptorShares, descriptor_limit, share_descriptors
 from ottla.node.environment import Environment
 from ottla.node.group_configs import GroupConfigs
+from ottla.node.locks import Locks
 from ottla.node.metadata_feed import MetadataFeed
 from ottla.protocol.config import ConfigValues
 from ottla.replication.config import FETCH_SESSION_SLOTS_MAX, REPLICA_LAG_TIME_MAX_MS
@@ -48,6 +50,7 @@ class Parts:
     configs: EffectiveConfigs
     group_configs: GroupConfigs
     network: NetworkConfig
+    locks: Locks
     shares: DescriptorShares
     logs: LogManager
     replicas: ReplicaManager
@@ -76,6 +79,7 @@ def make_parts(
     feed = MetadataFeed()
     configs = EffectiveConfigs(feed.image, rules, node_id)
     network = NetworkConfig.of(values)
+    locks = Locks(SecurityConfig.of(values, network.listeners), feed.image)
     shares = share_descriptors(
         descriptor_limit(),
         log_files=values[LOG_OPEN_FILES_MAX],
@@ -109,10 +113,11 @@ def make_parts(
         configs=configs,
         group_configs=GroupConfigs(configs, feed.image),
         network=network,
+        locks=locks,
         shares=shares,
         logs=logs,
         replicas=_make_replicas(values, logs, log_config, environment, loop),
-        peers=Peers(loop, f"node-{node_id}", environment.random.random),
+        peers=Peers(loop, f"node-{node_id}", environment.random.random, locks.peer_tls),
     )
 
 

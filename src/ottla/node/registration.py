@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 import math
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
@@ -24,7 +24,7 @@ from ottla.runtime.controller import Controller
 
 logger = logging.getLogger(__name__)
 
-_PLAINTEXT = i16(0)
+_NO_PROTOCOLS: Mapping[str, int] = {}
 _FORGOTTEN = (ErrorCode.broker_id_not_registered, ErrorCode.stale_broker_epoch)
 _NO_CONTROLLER = (ErrorCode.not_controller, ErrorCode.request_timed_out)
 SESSIONS_WAITED = 2  # For the session of this broker's last life to end.
@@ -69,14 +69,19 @@ class Registration:
         self.epoch = i64(-1)  # Before it is registered.
 
     async def register(
-        self, advertised: Sequence[Endpoint], rack: str | None, patience_s: float = math.inf
+        self,
+        advertised: Sequence[Endpoint],
+        rack: str | None,
+        patience_s: float = math.inf,
+        protocols: Mapping[str, int] = _NO_PROTOCOLS,
     ) -> None:
         """Returns when the cluster knows this broker. ApiError when it does not want it.
 
         There may be no controller yet, and the broker's last life may have to be over first, which
-        is waited for with patience.
+        is waited for with patience. `protocols` are the numbers of the listeners' security
+        protocols, where they are not PLAINTEXT.
         """
-        self._request = _registration_request(self._identity, advertised, rack)
+        self._request = _registration_request(self._identity, advertised, rack, protocols)
         waited_s = 0.0
         while True:
             try:
@@ -192,7 +197,10 @@ class Registration:
 
 
 def _registration_request(
-    identity: BrokerIdentity, advertised: Sequence[Endpoint], rack: str | None
+    identity: BrokerIdentity,
+    advertised: Sequence[Endpoint],
+    rack: str | None,
+    protocols: Mapping[str, int],
 ) -> BrokerRegistrationRequest:
     return BrokerRegistrationRequest(
         broker_id=BrokerId(identity.broker_id),
@@ -203,7 +211,7 @@ def _registration_request(
                 name=endpoint.listener_name,
                 host=endpoint.host,
                 port=u16(endpoint.port),
-                security_protocol=_PLAINTEXT,
+                security_protocol=i16(protocols.get(endpoint.listener_name, 0)),
             )
             for endpoint in advertised
         ),

@@ -8,7 +8,7 @@ DescribeConfigs and the reference documentation are all made.
 import difflib
 import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar, cast
 
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -44,6 +44,7 @@ class ConfigKey(Generic[T]):
     validator: Validator[T] | None = None  # Says what is wrong with a value, or None.
     synonym: str | None = None  # For a topic key: the broker key that sets its default.
     dynamic: bool = False  # For a broker key: it can be altered while the broker runs.
+    per_listener: bool = False  # `listener.name.<name>.<key>` sets it for one listener.
 
     @property
     def sensitive(self) -> bool:
@@ -74,8 +75,9 @@ class ConfigKey(Generic[T]):
     def _invalid(self, value: object, problem: str) -> ApiError:
         if isinstance(value, list | tuple):
             value = ",".join(map(str, value))
+        shown = "" if self.sensitive else f" {value!r}"
         return ApiError(
-            ErrorCode.invalid_config, f"invalid value {value!r} for {self.name}: {problem}"
+            ErrorCode.invalid_config, f"invalid value{shown} for {self.name}: {problem}"
         )
 
 
@@ -128,8 +130,19 @@ def each_of(*words: str) -> Validator[tuple[str, ...]]:
     return validate
 
 
+LISTENER_PREFIX = "listener.name."
+
+
+def key_of_listener(key: ConfigKey[T], listener_name: str) -> ConfigKey[T]:
+    """The key that sets `key` for one listener."""
+    return replace(key, name=f"{LISTENER_PREFIX}{listener_name.lower()}.{key.name}")
+
+
 class ConfigSchema:
-    """All keys of one scope (broker or topic)."""
+    """All keys of one scope (broker or topic).
+
+    Keys for single listeners are not listed, since nobody can say which there are, but found.
+    """
 
     def __init__(self, keys: Iterable[ConfigKey[object]]) -> None:
         self._keys = {key.name: key for key in keys}
@@ -141,12 +154,22 @@ class ConfigSchema:
         return iter(self._keys.values())
 
     def __getitem__(self, name: str) -> ConfigKey[object]:
-        key = self._keys.get(name)
+        key = self._keys.get(name) or self._of_listener(name)
         if key is None:
             nearest = difflib.get_close_matches(name, self._keys, n=1)
             hint = f"; did you mean {nearest[0]}?" if nearest else ""
             raise ApiError(ErrorCode.invalid_config, f"unknown config key {name!r}{hint}")
         return key
+
+    def _of_listener(self, name: str) -> ConfigKey[object] | None:
+        if not name.startswith(LISTENER_PREFIX):
+            return None
+        words = name.removeprefix(LISTENER_PREFIX).split(".")
+        for end in range(1, len(words)):  # Names of listeners may have dots.
+            key = self._keys.get(".".join(words[end:]))
+            if key is not None and key.per_listener:
+                return key_of_listener(key, ".".join(words[:end]))
+        return None
 
     def parse(self, values: Mapping[str, object]) -> dict[str, object]:
         return {name: self[name].parse(value) for name, value in values.items()}

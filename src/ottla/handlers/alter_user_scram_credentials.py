@@ -1,0 +1,31 @@
+"""AlterUserScramCredentials (51): v0.
+
+Sets and removes the passwords of users (KIP-554). The client salts them; the password itself never
+comes here.
+"""
+
+from collections.abc import Awaitable
+
+from kio.schema.alter_user_scram_credentials.v0.request import AlterUserScramCredentialsRequest
+from kio.schema.alter_user_scram_credentials.v0.response import AlterUserScramCredentialsResponse
+
+from ottla.controller.users import result
+from ottla.handlers.broker import Broker, RequestContext
+from ottla.protocol.errors import ApiError
+from ottla.protocol.times import NO_THROTTLE
+
+
+def handle_alter_user_scram_credentials(
+    broker: Broker, _: RequestContext, request: AlterUserScramCredentialsRequest
+) -> Awaitable[AlterUserScramCredentialsResponse]:
+    return broker.controller.call(request)
+
+
+def error_response(
+    request: AlterUserScramCredentialsRequest, error: ApiError
+) -> AlterUserScramCredentialsResponse:
+    users = [one.name for one in request.deletions] + [one.name for one in request.upsertions]
+    return AlterUserScramCredentialsResponse(
+        throttle_time=NO_THROTTLE,
+        results=tuple(result(user, error) for user in dict.fromkeys(users)),
+    )

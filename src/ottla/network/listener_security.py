@@ -1,0 +1,85 @@
+"""The lock of one listener: its TLS, and how it comes to know who has connected."""
+
+import asyncio
+import secrets
+import ssl
+from collections.abc import Callable
+
+from ottla.network.hub import Hub
+from ottla.network.sasl_gate import LoginPolicy, SaslGate
+from ottla.network.security_config import ListenerConfig, SecurityConfig
+from ottla.network.session import Session
+from ottla.network.tls import TlsContexts
+from ottla.security.errors import AuthenticationFailed
+from ottla.security.exchange import Credentials
+from ottla.security.principal import ANONYMOUS, USER, Principal
+from ottla.security.principal_mapping import PrincipalMapper, distinguished_name
+
+_NONCE_BYTES = 24
+
+
+class ListenerSecurity:
+    def __init__(
+        self,
+        config: ListenerConfig,
+        security: SecurityConfig,
+        contexts: TlsContexts | None,
+        credentials: Callable[[], Credentials | None],
+    ) -> None:
+        self.contexts = contexts
+        self.timeout_s = security.timeout_ms / 1000
+        self._config = config
+        self._super_users = security.super_users
+        self._mapper = PrincipalMapper(config.mapping_rules)
+        self._hub: Hub
+        self._policy = LoginPolicy(
+            mechanisms=config.mechanisms,
+            credentials=credentials,
+            new_nonce=lambda: secrets.token_urlsafe(_NONCE_BYTES),
+            on_login=self._on_login,
+            lifetime_ms=config.reauthenticate_ms,
+            request_bytes_max=security.unauthenticated_bytes_max,
+            timeout_ms=security.timeout_ms,
+            failure_delay_ms=security.failure_delay_ms,
+        )
+
+    def use(self, hub: Hub) -> None:
+        self._hub = hub
+
+    @property
+    def server_context(self) -> ssl.SSLContext | None:
+        """For the next connection."""
+        return None if self.contexts is None else self.contexts.server
+
+    def on_connected(self, session: Session, transport: asyncio.Transport) -> None:
+        session.may_act_as_node = False
+        if self._config.protocol.has_sasl:
+            gate = SaslGate(self._policy, self._hub, session)
+            session.guard(gate, self._policy.request_bytes_max)
+            return
+        try:
+            principal = self._certified(transport)
+        except AuthenticationFailed as error:
+            self._hub.counters.refuse("authentication failed")
+            self._hub.quiet_log.warn_rarely(
+                "authentication", "refused the certificate of %s: %s", session, error
+            )
+            session.abort("its certificate names no user")
+            return
+        self._know(session, principal)
+
+    def _certified(self, transport: asyncio.Transport) -> Principal:
+        certificate = transport.get_extra_info("peercert")
+        if not certificate:
+            return ANONYMOUS
+        name = distinguished_name(certificate.get("subject", ()))
+        return Principal(USER, self._mapper.user(name))
+
+    def _on_login(self, session: Session, principal: Principal) -> None:
+        self._know(session, principal)
+        if not self._policy.lifetime_ms:
+            session.unguard()
+
+    def _know(self, session: Session, principal: Principal) -> None:
+        session.principal = principal
+        session.may_act_as_node = principal in self._super_users

@@ -1,0 +1,361 @@
+"""The keys that lock listeners, with Kafka's names, and what they come to for each listener."""
+
+import enum
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeVar, cast
+
+from ottla.network.endpoints import Endpoint
+from ottla.network.tls import ClientAuth, TlsConfig
+from ottla.protocol.config import (
+    LISTENER_PREFIX,
+    ConfigKey,
+    ConfigType,
+    ConfigValues,
+    Validator,
+    at_least,
+    each_of,
+    key_of_listener,
+    one_of,
+)
+from ottla.security.principal import Principal, parse_super_users
+from ottla.security.principal_mapping import PrincipalMapper
+from ottla.security.scram import SCRAM_MECHANISMS
+
+T = TypeVar("T")
+
+PLAIN: Final = "PLAIN"
+
+
+class SecurityProtocol(enum.IntEnum):
+    """The numbers are those of BrokerRegistration."""
+
+    PLAINTEXT = 0
+    SSL = 1
+    SASL_PLAINTEXT = 2
+    SASL_SSL = 3
+
+    @property
+    def has_tls(self) -> bool:
+        return self in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
+
+    @property
+    def has_sasl(self) -> bool:
+        return self in (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
+
+
+_PROTOCOLS: Final = tuple(protocol.name for protocol in SecurityProtocol)
+
+
+def parse_protocol_map(items: Sequence[str]) -> dict[str, SecurityProtocol]:
+    """`NAME:PROTOCOL`; ValueError for anything else."""
+    protocols = {}
+    for item in items:
+        name, _, protocol = item.partition(":")
+        if not name or protocol.upper() not in _PROTOCOLS:
+            raise ValueError(f"{item!r} is not of the form NAME:{'|'.join(_PROTOCOLS)}")
+        protocols[name.upper()] = SecurityProtocol[protocol.upper()]
+    return protocols
+
+
+def _problem_of(parse: Callable[[Any], object]) -> Validator[Any]:
+    def validate(value: object) -> str | None:
+        try:
+            parse(value)
+        except ValueError as error:
+            return str(error)
+        return None
+
+    return validate
+
+
+LISTENER_SECURITY_PROTOCOL_MAP: ConfigKey[tuple[str, ...]] = ConfigKey(
+    "listener.security.protocol.map",
+    ConfigType.LIST,
+    tuple(f"{name}:{name}" for name in _PROTOCOLS),
+    "Which protocol a listener speaks, by its name: NAME:PROTOCOL, comma-separated. PLAINTEXT has "
+    "no lock; SSL is TLS, SASL_PLAINTEXT a login without TLS, SASL_SSL a login inside TLS.",
+    _problem_of(parse_protocol_map),
+)
+INTER_BROKER_LISTENER_NAME = ConfigKey(
+    "inter.broker.listener.name",
+    ConfigType.STRING,
+    "",
+    "The listener that nodes use among themselves, also for the metadata quorum. By default the "
+    "first one.",
+)
+SSL_KEYSTORE_TYPE = ConfigKey(
+    "ssl.keystore.type",
+    ConfigType.STRING,
+    "PEM",
+    "The format of the broker's key and certificates. Only PEM is read.",
+    one_of("PEM"),
+    per_listener=True,
+)
+SSL_KEYSTORE_LOCATION = ConfigKey(
+    "ssl.keystore.location",
+    ConfigType.STRING,
+    "",
+    "A PEM file with the broker's private key, its certificate and the chain above it. It is read "
+    "again when it changes. Others must not be able to read it.",
+    per_listener=True,
+)
+SSL_KEYSTORE_CERTIFICATE_CHAIN = ConfigKey(
+    "ssl.keystore.certificate.chain",
+    ConfigType.STRING,
+    "",
+    "The broker's certificate and the chain above it, in PEM, instead of a file.",
+    per_listener=True,
+)
+SSL_KEYSTORE_KEY = ConfigKey(
+    "ssl.keystore.key",
+    ConfigType.PASSWORD,
+    "",
+    "The broker's private key, in PEM, instead of a file.",
+    per_listener=True,
+)
+SSL_KEY_PASSWORD = ConfigKey(
+    "ssl.key.password",
+    ConfigType.PASSWORD,
+    "",
+    "What the private key is encrypted with, if it is.",
+    per_listener=True,
+)
+SSL_TRUSTSTORE_TYPE = ConfigKey(
+    "ssl.truststore.type",
+    ConfigType.STRING,
+    "PEM",
+    "The format of the trusted certificates. Only PEM is read.",
+    one_of("PEM"),
+    per_listener=True,
+)
+SSL_TRUSTSTORE_LOCATION = ConfigKey(
+    "ssl.truststore.location",
+    ConfigType.STRING,
+    "",
+    "A PEM file with the certificates of the authorities that peers may have theirs from. It is "
+    "read again when it changes. Without any, those of the operating system count.",
+    per_listener=True,
+)
+SSL_TRUSTSTORE_CERTIFICATES = ConfigKey(
+    "ssl.truststore.certificates",
+    ConfigType.STRING,
+    "",
+    "The certificates of trusted authorities, in PEM, instead of a file.",
+    per_listener=True,
+)
+SSL_CLIENT_AUTH = ConfigKey(
+    "ssl.client.auth",
+    ConfigType.STRING,
+    ClientAuth.NONE.value,
+    "Whether clients show a certificate: required, requested (those that have one), or none.",
+    one_of(*(one.value for one in ClientAuth)),
+    per_listener=True,
+)
+SSL_ENABLED_PROTOCOLS: ConfigKey[tuple[str, ...]] = ConfigKey(
+    "ssl.enabled.protocols",
+    ConfigType.LIST,
+    ("TLSv1.2", "TLSv1.3"),
+    "The versions of TLS that are spoken.",
+    each_of("TLSv1.2", "TLSv1.3"),
+    per_listener=True,
+)
+SSL_ENDPOINT_IDENTIFICATION_ALGORITHM = ConfigKey(
+    "ssl.endpoint.identification.algorithm",
+    ConfigType.STRING,
+    "https",
+    "Whether a node that connects to another compares its name with the certificate: https, or "
+    "empty for no comparison.",
+    one_of("https", ""),
+    per_listener=True,
+)
+SSL_PRINCIPAL_MAPPING_RULES = ConfigKey(
+    "ssl.principal.mapping.rules",
+    ConfigType.STRING,
+    "DEFAULT",
+    "Which user the name in a client's certificate stands for: RULE:pattern/replacement/[LU] or "
+    "DEFAULT, comma-separated; the first that fits counts.",
+    _problem_of(PrincipalMapper),
+    per_listener=True,
+)
+SASL_ENABLED_MECHANISMS: ConfigKey[tuple[str, ...]] = ConfigKey(
+    "sasl.enabled.mechanisms",
+    ConfigType.LIST,
+    tuple(SCRAM_MECHANISMS),
+    "How clients may log in: SCRAM-SHA-256, SCRAM-SHA-512, PLAIN. (Kafka's default is GSSAPI, "
+    "which is not there.) The users are those of SCRAM, also for PLAIN.",
+    each_of(*SCRAM_MECHANISMS, PLAIN),
+    per_listener=True,
+)
+SASL_PLAIN_WITHOUT_TLS = ConfigKey(
+    "sasl.plain.without.tls",
+    ConfigType.BOOLEAN,
+    False,
+    "Whether PLAIN may be offered on a SASL_PLAINTEXT listener, where everyone on the way can read "
+    "the passwords.",
+    per_listener=True,
+)
+SASL_SERVER_MAX_RECEIVE_SIZE = ConfigKey(
+    "sasl.server.max.receive.size",
+    ConfigType.INT,
+    524_288,
+    "The largest request of a client that has not logged in yet.",
+    at_least(1),
+)
+CONNECTIONS_MAX_REAUTH_MS = ConfigKey(
+    "connections.max.reauth.ms",
+    ConfigType.LONG,
+    0,
+    "How long a login lasts before the client has to log in again on the same connection (KIP-368);"
+    " 0 for as long as the connection.",
+    at_least(0),
+    per_listener=True,
+)
+CONNECTION_FAILED_AUTHENTICATION_DELAY_MS = ConfigKey(
+    "connection.failed.authentication.delay.ms",
+    ConfigType.INT,
+    100,
+    "How long a client waits for the answer that its login has failed.",
+    at_least(0),
+)
+AUTHENTICATION_TIMEOUT_MS = ConfigKey(
+    "authentication.timeout.ms",
+    ConfigType.INT,
+    30_000,
+    "How long a new connection may take for its TLS handshake, and again for its login; then it is "
+    "closed.",
+    at_least(1),
+)
+SUPER_USERS = ConfigKey(
+    "super.users",
+    ConfigType.STRING,
+    "",
+    "Users that may do everything, separated by semicolons: User:admin;User:CN=node. On listeners "
+    "that authenticate, only they may act as nodes of the cluster.",
+    _problem_of(parse_super_users),
+)
+
+BROKER_KEYS: tuple[ConfigKey[object], ...] = cast(
+    "tuple[ConfigKey[object], ...]",
+    (
+        LISTENER_SECURITY_PROTOCOL_MAP,
+        INTER_BROKER_LISTENER_NAME,
+        SSL_KEYSTORE_TYPE,
+        SSL_KEYSTORE_LOCATION,
+        SSL_KEYSTORE_CERTIFICATE_CHAIN,
+        SSL_KEYSTORE_KEY,
+        SSL_KEY_PASSWORD,
+        SSL_TRUSTSTORE_TYPE,
+        SSL_TRUSTSTORE_LOCATION,
+        SSL_TRUSTSTORE_CERTIFICATES,
+        SSL_CLIENT_AUTH,
+        SSL_ENABLED_PROTOCOLS,
+        SSL_ENDPOINT_IDENTIFICATION_ALGORITHM,
+        SSL_PRINCIPAL_MAPPING_RULES,
+        SASL_ENABLED_MECHANISMS,
+        SASL_PLAIN_WITHOUT_TLS,
+        SASL_SERVER_MAX_RECEIVE_SIZE,
+        CONNECTIONS_MAX_REAUTH_MS,
+        CONNECTION_FAILED_AUTHENTICATION_DELAY_MS,
+        AUTHENTICATION_TIMEOUT_MS,
+        SUPER_USERS,
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerConfig:
+    """How one listener is locked."""
+
+    name: str
+    protocol: SecurityProtocol
+    tls: TlsConfig | None = None
+    mapping_rules: str = SSL_PRINCIPAL_MAPPING_RULES.default
+    mechanisms: tuple[str, ...] = ()
+    reauthenticate_ms: int = 0
+
+    @property
+    def is_locked(self) -> bool:
+        """Nobody comes in without a name, and nobody on the way can read or change anything."""
+        if self.tls is None:
+            return False
+        return self.protocol.has_sasl or self.tls.client_auth is ClientAuth.REQUIRED
+
+
+@dataclass(frozen=True, slots=True)
+class SecurityConfig:
+    listeners: Mapping[str, ListenerConfig]
+    inter_broker_listener: str
+    super_users: frozenset[Principal] = frozenset()
+    unauthenticated_bytes_max: int = SASL_SERVER_MAX_RECEIVE_SIZE.default
+    failure_delay_ms: int = CONNECTION_FAILED_AUTHENTICATION_DELAY_MS.default
+    timeout_ms: int = AUTHENTICATION_TIMEOUT_MS.default
+
+    @classmethod
+    def of(cls, values: ConfigValues, endpoints: Sequence[Endpoint]) -> "SecurityConfig":
+        """ValueError, with one sentence, for what does not fit together."""
+        mapped: tuple[str, ...] = values[LISTENER_SECURITY_PROTOCOL_MAP]
+        protocols = parse_protocol_map(mapped)
+        listeners = {}
+        for endpoint in endpoints:
+            name = endpoint.listener_name
+            if name not in protocols:
+                raise ValueError(
+                    f"listener {name} has no protocol; say one in listener.security.protocol.map"
+                )
+            listeners[name] = _listener(values, name, protocols[name])
+        inter_broker = values[INTER_BROKER_LISTENER_NAME].upper() or endpoints[0].listener_name
+        if inter_broker not in listeners:
+            raise ValueError(f"inter.broker.listener.name is {inter_broker}, which does not listen")
+        return cls(
+            listeners,
+            inter_broker,
+            parse_super_users(values[SUPER_USERS]),
+            values[SASL_SERVER_MAX_RECEIVE_SIZE],
+            values[CONNECTION_FAILED_AUTHENTICATION_DELAY_MS],
+            values[AUTHENTICATION_TIMEOUT_MS],
+        )
+
+
+def validate_listener_keys(names: Sequence[str], endpoints: Sequence[Endpoint]) -> None:
+    """ValueError for a key of a listener that is not there."""
+    prefixes = tuple(f"{LISTENER_PREFIX}{one.listener_name.lower()}." for one in endpoints)
+    for name in names:
+        if name.startswith(LISTENER_PREFIX) and not name.startswith(prefixes):
+            raise ValueError(f"{name} is for a listener that is not in listeners")
+
+
+def _listener(values: ConfigValues, name: str, protocol: SecurityProtocol) -> ListenerConfig:
+    def value(key: ConfigKey[T]) -> T:
+        return values[key_of_listener(replace(key, default=values[key]), name)]
+
+    config = ListenerConfig(name, protocol)
+    if protocol.has_tls:
+        tls = TlsConfig(
+            keystore_location=value(SSL_KEYSTORE_LOCATION),
+            certificate_chain=value(SSL_KEYSTORE_CERTIFICATE_CHAIN),
+            key=value(SSL_KEYSTORE_KEY),
+            key_password=value(SSL_KEY_PASSWORD),
+            truststore_location=value(SSL_TRUSTSTORE_LOCATION),
+            truststore_certificates=value(SSL_TRUSTSTORE_CERTIFICATES),
+            client_auth=ClientAuth(value(SSL_CLIENT_AUTH)),
+            protocols=value(SSL_ENABLED_PROTOCOLS),
+            checks_host_name=bool(value(SSL_ENDPOINT_IDENTIFICATION_ALGORITHM)),
+        )
+        problem = tls.problem()
+        if problem:
+            raise ValueError(f"listener {name} speaks TLS, and {problem}")
+        config = replace(config, tls=tls, mapping_rules=value(SSL_PRINCIPAL_MAPPING_RULES))
+    if protocol.has_sasl:
+        mechanisms = value(SASL_ENABLED_MECHANISMS)
+        if not mechanisms:
+            raise ValueError(f"listener {name} wants a login, and sasl.enabled.mechanisms is empty")
+        if PLAIN in mechanisms and not protocol.has_tls and not value(SASL_PLAIN_WITHOUT_TLS):
+            raise ValueError(
+                f"listener {name} offers PLAIN without TLS, where everyone on the way can read the "
+                "passwords; make it SASL_SSL, use SCRAM, or set sasl.plain.without.tls=true"
+            )
+        config = replace(
+            config, mechanisms=mechanisms, reauthenticate_ms=value(CONNECTIONS_MAX_REAUTH_MS)
+        )
+    return config

@@ -1,0 +1,80 @@
+"""The server's side of a login, whatever its mechanism: messages in, answers out."""
+
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from ottla.security.errors import AuthenticationFailed
+from ottla.security.plain import parse_plain
+from ottla.security.scram import (
+    SCRAM_MECHANISMS,
+    ScramCredential,
+    ScramMechanism,
+    is_password,
+)
+from ottla.security.scram_server import ScramServer
+
+PLAIN: Final = "PLAIN"
+_PLAIN_CREDENTIAL: Final = ScramMechanism.SCRAM_SHA_512
+
+
+class Credentials(Protocol):
+    def scram(self, mechanism: ScramMechanism, username: str) -> ScramCredential:
+        """Also of users that are not there: one that no password fits."""
+
+
+class Exchange(Protocol):
+    username: str  # Who it is, once `is_done`.
+    is_done: bool
+    is_slow: bool  # `respond` takes a while, and is for a thread.
+
+    def respond(self, message: bytes) -> bytes:
+        """AuthenticationFailed when the exchange has failed."""
+
+
+class ScramExchange:
+    is_slow = False
+
+    def __init__(self, mechanism: ScramMechanism, nonce: str, credentials: Credentials) -> None:
+        self.username = ""
+        self.is_done = False
+        self._begun = False
+        self._server = ScramServer(
+            mechanism, nonce, lambda username: credentials.scram(mechanism, username)
+        )
+
+    def respond(self, message: bytes) -> bytes:
+        if not self._begun:
+            self._begun = True
+            return self._server.first(message)
+        answer = self._server.final(message)
+        self.username = self._server.username
+        self.is_done = True
+        return answer
+
+
+class PlainExchange:
+    """Checks a password against the credential that SCRAM has of it."""
+
+    is_slow = True
+
+    def __init__(self, credentials: Credentials) -> None:
+        self.username = ""
+        self.is_done = False
+        self._credentials = credentials
+
+    def respond(self, message: bytes) -> bytes:
+        login = parse_plain(message)
+        credential = self._credentials.scram(_PLAIN_CREDENTIAL, login.username)
+        if not is_password(_PLAIN_CREDENTIAL, credential, login.password):
+            raise AuthenticationFailed(f"unknown user {login.username!r}, or wrong password")
+        self.username = login.username
+        self.is_done = True
+        return b""
+
+
+def new_exchange(
+    mechanism: str, new_nonce: Callable[[], str], credentials: Credentials
+) -> Exchange:
+    if mechanism == PLAIN:
+        return PlainExchange(credentials)
+    return ScramExchange(SCRAM_MECHANISMS[mechanism], new_nonce(), credentials)

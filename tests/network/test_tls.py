@@ -1,0 +1,249 @@
+"""Keys and certificates: from files and inline, encrypted, wrong, readable by others, renewed."""
+
+import asyncio
+import datetime as dt
+import ssl
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from tests.network.peer import LOOPBACK, Run, echo, frame
+
+from ottla.cli.secure.authority import CLIENTS_UNIT, NODES_UNIT, Identity, issue, new_authority
+from ottla.network.config import NetworkConfig
+from ottla.network.listener_security import ListenerSecurity
+from ottla.network.security_config import ListenerConfig, SecurityConfig, SecurityProtocol
+from ottla.network.server import Server
+from ottla.network.session import Session
+from ottla.network.tls import ClientAuth, TlsConfig, TlsContexts, TlsError
+from ottla.security.principal import Principal
+
+Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+NOW = dt.datetime.now(dt.UTC)
+AUTHORITY = new_authority("tests", NOW)
+NODE = issue(AUTHORITY, "node-1", NODES_UNIT, ["localhost", "127.0.0.1"], NOW)
+CLIENT = issue(AUTHORITY, "alice", CLIENTS_UNIT, [], NOW)
+
+
+def stored(directory: Path, identity: Identity = NODE, mode: int = 0o600) -> TlsConfig:
+    keystore, truststore = directory / "node.pem", directory / "ca.pem"
+    keystore.write_bytes(identity.keystore)
+    keystore.chmod(mode)
+    truststore.write_bytes(AUTHORITY.certificate)
+    return TlsConfig(keystore_location=str(keystore), truststore_location=str(truststore))
+
+
+INLINE = TlsConfig(
+    certificate_chain=NODE.certificate.decode(),
+    key=NODE.key.decode(),
+    truststore_certificates=AUTHORITY.certificate.decode(),
+)
+
+
+def test_a_key_from_a_file_and_one_from_the_configuration(tmp_path: Path) -> None:
+    for config in (stored(tmp_path), INLINE):
+        assert config.problem() is None
+        contexts = TlsContexts(config)
+        contexts.load()
+        assert contexts.server.minimum_version is ssl.TLSVersion.TLSv1_2
+        assert contexts.client.check_hostname
+
+
+def test_an_encrypted_key_needs_its_password() -> None:
+    key = serialization.load_pem_private_key(NODE.key, None)
+    encrypted = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.BestAvailableEncryption(b"sesame"),
+    ).decode()
+    replace(INLINE, key=encrypted, key_password="sesame").server_context()
+    for wrong in ("", "other"):
+        with pytest.raises(TlsError, match=r"cannot use the key and certificate") as refused:
+            replace(INLINE, key=encrypted, key_password=wrong).server_context()
+        assert "other" not in str(refused.value)
+
+
+def test_a_key_that_others_can_read_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TlsError, match=r"others can read it; run `chmod o-rwx"):
+        stored(tmp_path, mode=0o644).server_context()
+    stored(tmp_path, mode=0o640).server_context()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"key": CLIENT.key.decode()}, "key values mismatch"),
+        ({"key": "nothing"}, "cannot use the key"),
+        ({"truststore_certificates": "nothing"}, "cannot use the certificates"),
+        ({"key": "", "certificate_chain": "", "keystore_location": "/none"}, "cannot read /none"),
+    ],
+)
+def test_what_cannot_be_used_is_named(change: dict[str, str], message: str) -> None:
+    with pytest.raises(TlsError, match=message):
+        replace(INLINE, **change).server_context()  # type: ignore[arg-type]
+
+
+def test_a_configuration_does_not_show_its_key() -> None:
+    assert "PRIVATE" not in repr(replace(INLINE, key_password="sesame"))
+    assert "sesame" not in repr(replace(INLINE, key_password="sesame"))
+
+
+class Locked:
+    """A listener of one test."""
+
+    def __init__(self, tls: TlsConfig, **more: Any) -> None:
+        self.contexts = TlsContexts(tls)
+        self.contexts.load()
+        config = ListenerConfig("SSL", SecurityProtocol.SSL, tls, **more)
+        users = frozenset({Principal("User", "node")})
+        security = SecurityConfig({"SSL": config}, "SSL", users, timeout_ms=30_000)
+        lock = ListenerSecurity(config, security, self.contexts, lambda: None)
+        listeners = (LOOPBACK._replace(listener_name="SSL"),)
+        self.came: list[Session] = []
+        self._writers: list[asyncio.StreamWriter] = []
+        self.server = Server(
+            replace(NetworkConfig(), listeners=listeners),
+            self._dispatch,
+            monotonic_ms=lambda: 0.0,
+            security={"SSL": lock},
+        )
+
+    def _dispatch(self, session: Session, body: memoryview) -> None:
+        self.came.append(session)
+        echo(session, body)
+
+    async def __aenter__(self) -> "Locked":
+        await self.server.bind()
+        self.server.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for writer in self._writers:
+            writer.close()
+            await asyncio.gather(writer.wait_closed(), return_exceptions=True)
+        await self.server.stop(grace_s=0.0)
+
+    async def connect(
+        self, tmp_path: Path | None = None, identity: Identity | None = None
+    ) -> Connection:
+        context = ssl.create_default_context(cadata=AUTHORITY.certificate.decode())
+        if identity is not None and tmp_path is not None:
+            path = tmp_path / "client.pem"
+            path.write_bytes(identity.keystore)
+            context.load_cert_chain(path)
+        port = self.server.endpoints[0].port
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
+        self._writers.append(writer)
+        return reader, writer
+
+    async def exchange(self, connection: Connection, body: bytes) -> bytes:
+        reader, writer = connection
+        writer.write(frame(body))
+        return (await reader.readexactly(4 + len(body)))[4:]
+
+
+def test_frames_of_all_sizes_go_through_tls(run: Run, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with Locked(stored(tmp_path)) as locked:
+            connection = await locked.connect()
+            for size in (2, 16_384, 300_000, 3_000_000):
+                body = bytes(range(256)) * (size // 256) + bytes(size % 256)
+                assert await locked.exchange(connection, body) == body
+            assert str(locked.came[0].principal) == "User:ANONYMOUS"
+            assert not locked.came[0].may_act_as_node
+
+    run(main())
+
+
+def test_a_certificate_names_the_user(run: Run, tmp_path: Path) -> None:
+    async def main() -> None:
+        tls = replace(stored(tmp_path), client_auth=ClientAuth.REQUIRED)
+        rules = r"RULE:^CN=[^,]*,OU=ottla-nodes$/node/,DEFAULT"
+        async with Locked(tls, mapping_rules=rules) as locked:
+            for identity, user, is_node in (
+                (CLIENT, "CN=alice,OU=ottla-clients", False),
+                (NODE, "node", True),
+            ):
+                connection = await locked.connect(tmp_path, identity)
+                await locked.exchange(connection, b"hello")
+                session = locked.came[-1]
+                assert session.principal == Principal("User", user)
+                assert session.may_act_as_node is is_node
+
+    run(main())
+
+
+def test_a_client_without_a_certificate_of_the_authority_is_refused(
+    run: Run, tmp_path: Path
+) -> None:
+    stranger = issue(new_authority("strangers", NOW), "alice", CLIENTS_UNIT, [], NOW)
+
+    async def main() -> None:
+        tls = replace(stored(tmp_path), client_auth=ClientAuth.REQUIRED)
+        async with Locked(tls) as locked:
+            for identity in (None, stranger):
+                with pytest.raises((ConnectionError, ssl.SSLError, asyncio.IncompleteReadError)):
+                    await locked.exchange(await locked.connect(tmp_path, identity), b"hello")
+            assert locked.came == []
+
+    run(main())
+
+
+def test_a_certificate_that_no_rule_fits_is_refused(run: Run, tmp_path: Path) -> None:
+    async def main() -> None:
+        tls = replace(stored(tmp_path), client_auth=ClientAuth.REQUIRED)
+        async with Locked(tls, mapping_rules="RULE:^CN=node$/x/") as locked:
+            with pytest.raises((ConnectionError, ssl.SSLError, asyncio.IncompleteReadError)):
+                await locked.exchange(await locked.connect(tmp_path, CLIENT), b"hello")
+            assert locked.came == []
+            assert locked.server.counters.connections_refused == {"authentication failed": 1}
+
+    run(main())
+
+
+def test_new_certificates_are_taken_up_and_open_connections_stay(run: Run, tmp_path: Path) -> None:
+    def serial(connection: Connection) -> object:
+        return connection[1].get_extra_info("peercert")["serialNumber"]
+
+    async def main() -> None:
+        async with Locked(stored(tmp_path)) as locked:
+            old = await locked.connect()
+            assert not locked.contexts.is_outdated()
+            stored(tmp_path, issue(AUTHORITY, "node-1", NODES_UNIT, ["127.0.0.1"], NOW))
+            assert locked.contexts.is_outdated()
+            locked.contexts.load()
+            new = await locked.connect()
+            assert serial(new) != serial(old)
+            assert await locked.exchange(old, b"still here") == b"still here"
+            (tmp_path / "node.pem").write_text("half a fi")
+            with pytest.raises(TlsError):
+                locked.contexts.load()
+            assert not locked.contexts.is_outdated()
+            assert serial(await locked.connect()) == serial(new)
+
+    run(main())
+
+
+def test_garbage_and_silence_end_no_more_than_their_own_connection(
+    run: Run, tmp_path: Path
+) -> None:
+    async def main() -> None:
+        async with Locked(stored(tmp_path)) as locked:
+            port = locked.server.endpoints[0].port
+            silent = await asyncio.open_connection("127.0.0.1", port)
+            for garbage in (b"GET / HTTP/1.1\r\n\r\n", frame(b"\0\3\0\1"), bytes(1_000)):
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                writer.write(garbage)
+                try:
+                    await reader.read()  # At most an alert, then the end.
+                except ConnectionError:
+                    pass
+                writer.close()
+            connection = await locked.connect()
+            assert await locked.exchange(connection, b"hello") == b"hello"
+            silent[1].close()
+
+    run(main())
