@@ -3,13 +3,13 @@
 import datetime as dt
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import repeat
 from typing import Any, Self, TypeVar
 
 import confluent_kafka
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, KafkaError, KafkaException
 
 from ottla.client.config import ConsumerConfig
+from ottla.client.message_batch import MessageBatch
 from ottla.client.messages import Message, TopicPartition
 from ottla.client.serializers import Deserializer, raw
 
@@ -21,7 +21,6 @@ M = TypeVar("M", bound=Message)
 POLL_S = 1.0
 _TIMEOUT_S = 30.0
 
-_new_tuple = tuple.__new__
 _value_of = confluent_kafka.Message.value
 _error_of = confluent_kafka.Message.error
 
@@ -105,7 +104,7 @@ class Consumer:
     def assignment(self) -> list[TopicPartition]:
         return _places(self.raw.assignment())
 
-    def poll(self, timeout: float = POLL_S, max_records: int | None = None) -> list[Message]:
+    def poll(self, timeout: float = POLL_S, max_records: int | None = None) -> Sequence[Message]:
         """Messages, as soon as there are any and none after the timeout; at most `max_records`, or
         max_poll_records."""
         count = self.config.max_poll_records if max_records is None else max_records
@@ -243,21 +242,23 @@ class Consumer:
         """What a transaction wants to know of the group."""
         return self.raw.consumer_group_metadata()
 
-    def _consume(self, count: int, timeout: float) -> list[Message]:
+    def _consume(self, count: int, timeout: float) -> Sequence[Message]:
         if self._problem is not None:
             problem, self._problem = self._problem, None
             raise KafkaException(problem)
-        # librdkafka would wait until there are `count` of them, or the time is over.
-        found = self.raw.consume(1, timeout)
-        if found and count > 1:
-            found += self.raw.consume(count - 1, 0)
+        # Asked for more than there is, librdkafka waits until the time is over.
+        found = self.raw.consume(count, 0)
+        if not found and timeout:
+            found = self.raw.consume(1, timeout)
+            if found and count > 1:
+                found += self.raw.consume(count - 1, 0)
         if any(map(_error_of, found)):
             found = self._without_errors(found)
-        values: Iterable[Any] = map(_value_of, found)
         deserialize = self._deserialize
-        if deserialize is not None:
-            values = map(deserialize, values)
-        return list(map(_new_tuple, repeat(self._message_type), zip(values, found, strict=True)))
+        if deserialize is None:
+            return MessageBatch(self._message_type, found)
+        values = map(deserialize, map(_value_of, found))
+        return list(map(self._message_type, zip(values, found, strict=True)))
 
     def _without_errors(self, found: list[Any]) -> list[Any]:
         """An error behind messages is raised when these are handed out."""
@@ -299,6 +300,8 @@ def message_type(key_deserializer: Deserializer, base: type[M]) -> type[M]:
     if key_deserializer is raw:
         return base
     members: dict[str, Any] = {"deserialize_key": staticmethod(key_deserializer)}
+    if base.__dictoffset__ == 0:
+        members["__slots__"] = ()
     return type(base.__name__, (base,), members)
 
 

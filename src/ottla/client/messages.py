@@ -22,21 +22,24 @@ class RecordMetadata(NamedTuple):
 
 
 class _Fields(NamedTuple):
-    """A message is made for each record that is read, so it is as cheap as Python has it: a tuple
-    of what everybody wants and of the library's own message, which is asked for the rest."""
-
     value: Any
     raw: Any
 
 
-class Message(_Fields):
+class Message(tuple[Any, Any]):
     """A record with its place; `message.offset` and `message["offset"]` are the same.
 
     `timestamp` is in milliseconds since 1970. `key` and `value` are what the deserializers made of
     the bytes. `raw` is the message of confluent-kafka.
     """
 
+    # One is made for each record that is read, so it is as cheap as Python has it: a tuple of what
+    # everybody wants and of the library's own message, which is asked for the rest. It has no
+    # `__new__`, as a named tuple has, which would be called for each.
     __slots__ = ()
+
+    value: Any = _Fields.value
+    raw: Any = _Fields.raw
 
     deserialize_key: ClassVar[Callable[[bytes], Any] | None] = None
 
@@ -52,7 +55,7 @@ class Message(_Fields):
         headers: Headers,
     ) -> Self:
         """A message that no consumer has read."""
-        return cls(value, _Stored(topic, partition, offset, timestamp, key, headers))
+        return cls((value, _Stored(topic, partition, offset, timestamp, key, headers)))
 
     @property
     def topic(self) -> str:

@@ -227,7 +227,7 @@ class ShareConsumer:
         value = found.value()
         if self._deserialize is not None:
             value = self._deserialize(value)
-        message = self._message_type(value, found)
+        message = self._message_type((value, found))
         message._consumer = self
         return message
 
