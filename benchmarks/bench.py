@@ -1,6 +1,7 @@
 """A run: which peers, how many rounds, their servers, topics, loads, and the samples taken."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -23,6 +24,8 @@ from benchmarks.results import Results
 LOAD_SECONDS_MAX = 300.0
 READY_SECONDS_MAX = 240.0
 SOURCE = Path(__file__).parents[1]
+# As users have it: what was imported once is compiled.
+ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 
 Outcome = dict[str, float]
 
@@ -166,6 +169,7 @@ def run_load(module: str, *words: str, **arguments: object) -> Outcome:
         ended = subprocess.run(
             command,
             cwd=SOURCE,
+            env=ENVIRONMENT,
             capture_output=True,
             text=True,
             timeout=LOAD_SECONDS_MAX,

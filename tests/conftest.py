@@ -6,6 +6,7 @@ tests talk to that broker instead: run against Apache Kafka they say whether a t
 
 import os
 import signal
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,6 +34,9 @@ IMPATIENT = (
     "group.share.min.record.lock.duration.ms=1000",
 )
 
+# Tests start hundreds of processes, each of which would compile every module again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 # Commands give up on a broker that is silent for seconds, and on a busy machine a good one may be.
 os.environ.setdefault("OTTLA_CONNECT_TIMEOUT", "240")
 # The profiles of whoever runs the tests are no concern of theirs.

@@ -7,6 +7,16 @@ from benchmarks.scenarios.startup import first_record_seconds
 
 AT_LEAST_NINE_TENTHS = Requirement(value_max=1.11)  # Of the bare client's rate.
 FIXTURE = Requirement(ratio_min=20.0, value_max=0.3)
+BROKERS = 100
+NOTHING = Requirement(value_max=0.0)
+# A broker takes 430 KB. The resident set of a process moves by 2 MB up and down.
+LEFT = {
+    "threads": Row("fixture", f"left by {BROKERS} brokers", "threads", Better.LOWER, NOTHING),
+    "descriptors": Row("fixture", f"left by {BROKERS} brokers", "files", Better.LOWER, NOTHING),
+    "kilobytes": Row(
+        "fixture", f"left by {BROKERS} brokers", "KB", Better.LOWER, Requirement(value_max=5_000.0)
+    ),
+}
 
 KINDS = {
     "produce": ("produce, 100 B, every delivery heard of", AT_LEAST_NINE_TENTHS),
@@ -51,3 +61,7 @@ def fixture(bench: Bench) -> None:
             bench.results.record(later, peer.name, seconds)
             bench.results.record(first, peer.name, seconds)
     bench.say(f"fixture: {later.label}")
+    outcome = run_load("embedded_lives", count=BROKERS)
+    for name, row in LEFT.items():
+        bench.results.record(row, SUBJECT, outcome[name])
+    bench.say(f"fixture: left by {BROKERS} brokers")

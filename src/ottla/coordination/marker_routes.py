@@ -7,18 +7,9 @@ not be, with the leader that the partition has by then.
 
 from asyncio import AbstractEventLoop, Future
 from collections.abc import Awaitable, Callable, Collection
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kio.schema.types import ProducerId, TopicName
-from kio.schema.write_txn_markers.v2.request import (
-    WritableTxnMarker,
-    WritableTxnMarkerTopic,
-    WriteTxnMarkersRequest,
-)
-from kio.schema.write_txn_markers.v2.response import (
-    WritableTxnMarkerResult,
-    WriteTxnMarkersResponse,
-)
 from kio.static.primitive import i8, i16, i32
 
 from ottla.controller.image import MetadataImage
@@ -29,10 +20,17 @@ from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.topics import TopicPartition
 from ottla.runtime.supervisor import Supervisor
 
+if TYPE_CHECKING:
+    from kio.schema.write_txn_markers.v2.request import WritableTxnMarker, WriteTxnMarkersRequest
+    from kio.schema.write_txn_markers.v2.response import (
+        WritableTxnMarkerResult,
+        WriteTxnMarkersResponse,
+    )
+
 # Writes a marker to a partition that this broker leads; returns when it is committed.
 WriteHere = Callable[[TopicPartition, TransactionMarker, int], Awaitable[None]]
 # Sends a request to a broker; ApiError when no answer came.
-AskBroker = Callable[[int, WriteTxnMarkersRequest], Awaitable[WriteTxnMarkersResponse]]
+AskBroker = Callable[[int, "WriteTxnMarkersRequest"], Awaitable["WriteTxnMarkersResponse"]]
 
 _Codes = dict[TopicPartition, ErrorCode]
 
@@ -99,6 +97,8 @@ class MarkerRoutes:
     async def _codes(
         self, leader: int, places: dict[_Content, dict[TopicPartition, None]]
     ) -> dict[_Content, _Codes]:
+        from kio.schema.write_txn_markers.v2.request import WriteTxnMarkersRequest
+
         request = WriteTxnMarkersRequest(
             markers=tuple(_encode(content, asked) for content, asked in places.items())
         )
@@ -112,7 +112,9 @@ class MarkerRoutes:
 _NOT_ANSWERED: _Codes = {}
 
 
-def _encode(content: _Content, places: Collection[TopicPartition]) -> WritableTxnMarker:
+def _encode(content: _Content, places: Collection[TopicPartition]) -> "WritableTxnMarker":
+    from kio.schema.write_txn_markers.v2.request import WritableTxnMarker, WritableTxnMarkerTopic
+
     marker, transaction_version = content
     topics: dict[str, list[i32]] = {}
     for place in places:
@@ -130,7 +132,7 @@ def _encode(content: _Content, places: Collection[TopicPartition]) -> WritableTx
     )
 
 
-def _codes(result: WritableTxnMarkerResult) -> _Codes:
+def _codes(result: "WritableTxnMarkerResult") -> _Codes:
     return {
         TopicPartition(topic.name, partition.partition_index): partition.error_code
         for topic in result.topics

@@ -9,17 +9,8 @@ import asyncio
 from asyncio import AbstractEventLoop, Future
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import zip_longest
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kio.schema.add_partitions_to_txn.v5.request import (
-    AddPartitionsToTxnRequest,
-    AddPartitionsToTxnTopic,
-    AddPartitionsToTxnTransaction,
-)
-from kio.schema.add_partitions_to_txn.v5.response import (
-    AddPartitionsToTxnResponse,
-    AddPartitionsToTxnResult,
-)
 from kio.schema.types import ProducerId, TopicName, TransactionalId
 from kio.static.primitive import i16, i32
 
@@ -30,11 +21,21 @@ from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.topics import TRANSACTION_STATE_TOPIC, TopicPartition
 from ottla.runtime.supervisor import Supervisor
 
+if TYPE_CHECKING:
+    from kio.schema.add_partitions_to_txn.v5.request import (
+        AddPartitionsToTxnRequest,
+        AddPartitionsToTxnTransaction,
+    )
+    from kio.schema.add_partitions_to_txn.v5.response import (
+        AddPartitionsToTxnResponse,
+        AddPartitionsToTxnResult,
+    )
+
 # Between questions while the transaction before is being completed; then its producer is told.
 RETRY_DELAYS_S: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.32)
 
 # Sends a request to a broker; ApiError when no answer came.
-AskBroker = Callable[[int, AddPartitionsToTxnRequest], Awaitable[AddPartitionsToTxnResponse]]
+AskBroker = Callable[[int, "AddPartitionsToTxnRequest"], Awaitable["AddPartitionsToTxnResponse"]]
 
 _Codes = dict[TopicPartition, ErrorCode]
 
@@ -125,6 +126,8 @@ class RemoteTransactions:
             )
 
     async def _send(self, leader: int, questions: list[_Question]) -> None:
+        from kio.schema.add_partitions_to_txn.v5.request import AddPartitionsToTxnRequest
+
         request = AddPartitionsToTxnRequest(
             transactions=tuple(_encode(question) for question in questions)
         )
@@ -146,7 +149,12 @@ class RemoteTransactions:
 _NOT_REFUSED: Final = frozenset({ErrorCode.none, ErrorCode.operation_not_attempted})
 
 
-def _encode(question: _Question) -> AddPartitionsToTxnTransaction:
+def _encode(question: _Question) -> "AddPartitionsToTxnTransaction":
+    from kio.schema.add_partitions_to_txn.v5.request import (
+        AddPartitionsToTxnTopic,
+        AddPartitionsToTxnTransaction,
+    )
+
     topics: dict[str, list[i32]] = {}
     for topic, partition in question.partitions:
         topics.setdefault(topic, []).append(i32(partition))
@@ -163,7 +171,7 @@ def _encode(question: _Question) -> AddPartitionsToTxnTransaction:
     )
 
 
-def _codes(result: AddPartitionsToTxnResult) -> _Codes:
+def _codes(result: "AddPartitionsToTxnResult") -> _Codes:
     return {
         TopicPartition(topic.name, partition.partition_index): partition.partition_error_code
         for topic in result.topic_results

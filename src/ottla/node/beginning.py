@@ -48,14 +48,14 @@ def listening_s(endpoints: Sequence[Endpoint]) -> float:
 
 async def listen_for_members(server: Server, node_id: int, time_s: float) -> Claim | None:
     """The first claim on this node within the time. Clients that come meanwhile have to wait."""
-    from ottla.raft.wire_requests import request_from_wire
-
     heard: asyncio.Future[Claim] = asyncio.get_running_loop().create_future()
 
     def dispatch(session: Session, frame: memoryview) -> None:
         header = parse_request_header(frame)
         is_of_quorum = header.api_key in (_VOTE_KEY, _BEGIN_QUORUM_EPOCH_KEY)
         if is_of_quorum and session.may_act_as_node:
+            from ottla.raft.wire_requests import request_from_wire
+
             claim = claim_in(request_from_wire(read_request(header, frame)), node_id, None)
             if claim is not None and not heard.done():
                 heard.set_result(claim)

@@ -8,13 +8,8 @@ not start.
 import logging
 from asyncio import AbstractEventLoop
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from kio.schema.describe_quorum.v2.request import (
-    DescribeQuorumRequest,
-    PartitionData,
-    TopicData,
-)
 from kio.schema.types import TopicName
 from kio.static.primitive import i32
 
@@ -28,18 +23,13 @@ from ottla.storage.directory_identity import WrongDirectory, lock_directory, rea
 from ottla.storage.errors import DamagedMetadata
 from ottla.storage.filesystem import Filesystem
 
+if TYPE_CHECKING:
+    from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest
+
 logger = logging.getLogger(__name__)
 
 _TIMEOUT_MS: Final = 3_000
 _VERSION: Final = 2
-_REQUEST: Final = DescribeQuorumRequest(
-    topics=(
-        TopicData(
-            topic_name=TopicName(CLUSTER_METADATA_TOPIC),
-            partitions=(PartitionData(partition_index=i32(0)),),
-        ),
-    )
-)
 
 
 class MetadataRepair:
@@ -103,11 +93,12 @@ class MetadataRepair:
     async def _has_leader(self, address: Address, cluster_id: str) -> bool:
         try:
             found = await self._joining.ask(address)
+            request = _request()
             response = await self._peers.call(
                 address,
-                _REQUEST.__api_key__,
+                request.__api_key__,
                 _VERSION,
-                _REQUEST,
+                request,
                 timeout_ms=_TIMEOUT_MS,
                 purpose="repair",
             )
@@ -117,6 +108,18 @@ class MetadataRepair:
             return False
         ((partition,),) = (topic.partitions for topic in response.topics)
         return bool(partition.leader_id >= 0 and partition.leader_id != self._node_id)
+
+
+def _request() -> "DescribeQuorumRequest":
+    from kio.schema.describe_quorum.v2.request import (
+        DescribeQuorumRequest,
+        PartitionData,
+        TopicData,
+    )
+
+    partition = PartitionData(partition_index=i32(0))
+    topic = TopicData(topic_name=TopicName(CLUSTER_METADATA_TOPIC), partitions=(partition,))
+    return DescribeQuorumRequest(topics=(topic,))
 
 
 def _cluster_id(filesystem: Filesystem, directory: str) -> str | None:

@@ -86,8 +86,8 @@ def _refuse_early(session: Session, _: memoryview) -> None:
 class Node:
     """`values` are the checked configuration values that were set; see `node.config`.
 
-    With `new_cluster` it may begin a cluster, wherever it listens. It belongs to the event loop in
-    which it is made.
+    With `new_cluster` it may begin a cluster, wherever it listens; without `listens_first` at once,
+    because nobody can know its address. It belongs to the event loop in which it is made.
     """
 
     def __init__(
@@ -96,8 +96,10 @@ class Node:
         environment: Environment | None = None,
         *,
         new_cluster: bool = False,
+        listens_first: bool = True,
     ) -> None:
         self._new_cluster = new_cluster
+        self._listens_first = listens_first
         self.failed = asyncio.Event()
         self._parts = parts = make_parts(
             values,
@@ -203,7 +205,7 @@ class Node:
                 f"{directory} is new. If it should have data, mount its disk. Otherwise say "
                 "--join HOST:PORT of a node of the cluster, or, once, --new-cluster to begin one"
             )
-        time_s = listening_s(listeners)
+        time_s = listening_s(listeners) if self._listens_first else 0.0
         if time_s:
             await self._bind()
             claim = await listen_for_members(self._bound, self._node_id, time_s)

@@ -13,16 +13,9 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from uuid import UUID
 
-from kio.schema.assign_replicas_to_dirs.v0.request import (
-    AssignReplicasToDirsRequest,
-    DirectoryData,
-    PartitionData,
-    TopicData,
-)
-from kio.schema.assign_replicas_to_dirs.v0.response import AssignReplicasToDirsResponse
 from kio.schema.types import BrokerId
 from kio.static.primitive import i32, i64
 
@@ -35,13 +28,17 @@ from ottla.runtime.supervisor import Supervisor
 from ottla.storage.log import PartitionLog
 from ottla.storage.manager import LogManager
 
+if TYPE_CHECKING:
+    from kio.schema.assign_replicas_to_dirs.v0.request import AssignReplicasToDirsRequest
+    from kio.schema.assign_replicas_to_dirs.v0.response import AssignReplicasToDirsResponse
+
 logger = logging.getLogger(__name__)
 
 _RETRY_FIRST_S: Final = 0.2
 _RETRY_MAX_S: Final = 10.0
 _JITTER: Final = 0.5  # Many replicas of a node are damaged at once, if they are.
 
-Assign = Callable[[AssignReplicasToDirsRequest], Awaitable[AssignReplicasToDirsResponse]]
+Assign = Callable[["AssignReplicasToDirsRequest"], Awaitable["AssignReplicasToDirsResponse"]]
 
 
 class Truncate(Protocol):
@@ -152,24 +149,21 @@ class DamagedReplicas:
 
     async def _place(self, log: PartitionLog, directory: UUID | None) -> None:
         """Tell the controller in which directory the replica is."""
-        topic_id, index = log.topic_id, log.topic_partition.partition
-        response = await self._assign(
-            AssignReplicasToDirsRequest(
-                broker_id=BrokerId(self._settings.node_id),
-                broker_epoch=i64(self._settings.broker_epoch()),
-                directories=(
-                    DirectoryData(
-                        id_=directory,
-                        topics=(
-                            TopicData(
-                                topic_id=topic_id,
-                                partitions=(PartitionData(partition_index=i32(index)),),
-                            ),
-                        ),
-                    ),
-                ),
-            )
+        from kio.schema.assign_replicas_to_dirs.v0.request import (
+            AssignReplicasToDirsRequest,
+            DirectoryData,
+            PartitionData,
+            TopicData,
         )
+
+        partition = PartitionData(partition_index=i32(log.topic_partition.partition))
+        topic_data = TopicData(topic_id=log.topic_id, partitions=(partition,))
+        request = AssignReplicasToDirsRequest(
+            broker_id=BrokerId(self._settings.node_id),
+            broker_epoch=i64(self._settings.broker_epoch()),
+            directories=(DirectoryData(id_=directory, topics=(topic_data,)),),
+        )
+        response = await self._assign(request)
         codes = [response.error_code] + [
             one.error_code
             for place in response.directories

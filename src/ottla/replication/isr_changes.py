@@ -11,17 +11,9 @@ that was refused is proposed again if it is still wanted, more rarely each time.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
-from kio.schema.alter_partition.v3.request import (
-    AlterPartitionRequest,
-    BrokerState,
-    PartitionData,
-    TopicData,
-)
-from kio.schema.alter_partition.v3.response import AlterPartitionResponse
-from kio.schema.alter_partition.v3.response import PartitionData as AlteredPartition
 from kio.schema.types import BrokerId
 from kio.static.primitive import i32, i64
 
@@ -30,6 +22,11 @@ from ottla.replication.followers import Followers, IsrChange
 from ottla.replication.partition import Partition
 from ottla.runtime.clock import Clock
 from ottla.runtime.supervisor import Supervisor
+
+if TYPE_CHECKING:
+    from kio.schema.alter_partition.v3.request import AlterPartitionRequest, PartitionData
+    from kio.schema.alter_partition.v3.response import AlterPartitionResponse
+    from kio.schema.alter_partition.v3.response import PartitionData as AlteredPartition
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +50,7 @@ _OUTDATED: Final = frozenset(
     }
 )
 
-AlterPartition = Callable[[AlterPartitionRequest], Awaitable[AlterPartitionResponse]]
+AlterPartition = Callable[["AlterPartitionRequest"], Awaitable["AlterPartitionResponse"]]
 
 
 class _Proposal(NamedTuple):
@@ -140,7 +137,7 @@ class IsrChanges:
             self._refused_retry_s = REFUSED_RETRY_FIRST_S
         return not self._waiting
 
-    def _on_result(self, proposal: _Proposal, result: AlteredPartition) -> None:
+    def _on_result(self, proposal: _Proposal, result: "AlteredPartition") -> None:
         partition, followers, change = proposal
         if not proposal.is_pending:
             return
@@ -177,7 +174,9 @@ class IsrChanges:
             if followers and followers.maybe_expand(partition.log.high_watermark, now_ms):
                 self.submit(partition)
 
-    def _request(self, proposals: dict[_Key, _Proposal]) -> AlterPartitionRequest:
+    def _request(self, proposals: dict[_Key, _Proposal]) -> "AlterPartitionRequest":
+        from kio.schema.alter_partition.v3.request import AlterPartitionRequest, TopicData
+
         by_topic: dict[UUID, list[PartitionData]] = {}
         for (topic_id, index), proposal in proposals.items():
             by_topic.setdefault(topic_id, []).append(self._partition_data(index, proposal))
@@ -190,7 +189,9 @@ class IsrChanges:
             ),
         )
 
-    def _partition_data(self, index: int, proposal: _Proposal) -> PartitionData:
+    def _partition_data(self, index: int, proposal: _Proposal) -> "PartitionData":
+        from kio.schema.alter_partition.v3.request import BrokerState, PartitionData
+
         partition, followers, change = proposal
         return PartitionData(
             partition_index=i32(index),

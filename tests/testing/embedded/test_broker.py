@@ -3,6 +3,7 @@
 import gc
 import os
 import socket
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -136,11 +137,27 @@ def test_has_the_interface_of_a_kafka_container() -> None:
 
 def test_import_is_cheap() -> None:
     """A plugin that everybody loads must not cost those who do not use it."""
-    import subprocess
-
     heavy = "{'ottla.node', 'ottla.handlers', 'confluent_kafka', 'kio', 'asyncio', 'uvloop'}"
-    program = f"import sys, ottla.testing.plugin; print({heavy} & set(sys.modules))"
+    assert _printed(f"import sys, ottla.testing.plugin; print({heavy} & set(sys.modules))") == (
+        "set()\n"
+    )
+
+
+def test_a_start_imports_only_what_a_single_node_needs() -> None:
+    """Imports are most of the first start, and messages between nodes are most of kio."""
+    printed = _printed(
+        "import sys\n"
+        "from ottla.testing import EmbeddedBroker\n"
+        "with EmbeddedBroker(): print(*sys.modules)"
+    )
+    imported = {name.removeprefix("kio.schema.").split(".")[0] for name in printed.split()}
+    assert "broker_registration" in imported
+    between_nodes = {"vote", "fetch_snapshot", "alter_partition", "write_txn_markers", "fetch"}
+    assert not imported & {"hypothesis", "confluent_kafka", "uvloop", *between_nodes}
+
+
+def _printed(program: str) -> str:
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    assert done.stdout == "set()\n"
+    return done.stdout

@@ -48,6 +48,7 @@ class EmbeddedNode:
         self._directory = directory
         self._disk = None if directory is not None else FaultyFilesystem(now_ms=clock.now_ms)
         self._join = join
+        self._has_known_port = port != 0
         self._port = HeldPort(port)
         self._thread: NodeThread | None = None
 
@@ -100,7 +101,9 @@ class EmbeddedNode:
             {},
         )
         name = f"ottla-node-{self.node_id}"
-        self._thread = NodeThread(name, values, self._environment, self._clock)
+        self._thread = NodeThread(
+            name, values, self._environment, self._clock, listens_first=self._has_known_port
+        )
         self._thread.begin()
 
     def wait_until_started(self, timeout_s: float) -> None:

@@ -21,7 +21,10 @@ class NodeThread:
         values: Mapping[str, object],
         new_environment: Callable[[], Environment],
         clock: MovableClock,
+        *,
+        listens_first: bool,
     ) -> None:
+        self._listens_first = listens_first
         self._values = values
         self._new_environment = new_environment
         self._loop = MovableLoop(clock)
@@ -77,7 +80,12 @@ class NodeThread:
             runner.run(self._live())
 
     async def _live(self) -> None:
-        node = Node(self._values, self._new_environment(), new_cluster=True)
+        node = Node(
+            self._values,
+            self._new_environment(),
+            new_cluster=True,
+            listens_first=self._listens_first,
+        )
         starting = asyncio.ensure_future(node.start())
         ends = [asyncio.ensure_future(event.wait()) for event in (self._stop_asked, node.failed)]
         await asyncio.wait([starting, *ends], return_when=asyncio.FIRST_COMPLETED)
