@@ -21,10 +21,9 @@ def commands(parent: App, words: tuple[str, ...] = ("ottla",)) -> Iterator[tuple
     for name in parent:
         if not name.startswith("-"):
             command = parent[name]
-            if command.default_command is None:
-                yield from commands(command, (*words, name))
-            else:
+            if command.default_command is not None:
                 yield " ".join((*words, name)), command
+            yield from commands(command, (*words, name))
 
 
 COMMANDS = dict(commands(app))

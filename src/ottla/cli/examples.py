@@ -56,5 +56,6 @@ EXAMPLES: Final = {
     "table at": "ottla table at delta:/lake/orders --offset orders:0:1234",
     "table compact": "ottla table compact delta:/lake/orders",
     "table vacuum": "ottla table vacuum delta:/lake/orders --dry-run",
+    "demo": "ottla demo --seconds 10",
     "demo pipeline": "ottla demo pipeline --seconds 10",
 }

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError, Parameter
 
 from ottla import __version__
+from ottla.cli.demo.failover import failover
 from ottla.cli.errors import CommandError, ExitCode, ManyErrors
 from ottla.cli.examples import EXAMPLES
 from ottla.cli.help_format import PlainHelp
@@ -186,7 +187,9 @@ _command(table, "ottla.cli.tables.compact:compact", help="Make few large files o
 _command(table, "ottla.cli.tables.vacuum:vacuum", help="Remove files that no version needs.")
 app.command(table)
 
-demo = _group("demo", "Run a self-contained demo.")
+demo = _group("demo", "Three nodes under load: kill one, lose nothing.")
+demo.default(failover)
+demo.help_epilogue = f"Example: {EXAMPLES['demo']}"
 _command(
     demo, "ottla.cli.demo.pipeline:pipeline", help="A broker, a load and a pipeline that counts it."
 )

@@ -1,0 +1,30 @@
+"""`ottla demo`: three nodes under load, one of which is killed; nothing may be lost."""
+
+from ottla.cli.errors import UsageError
+from ottla.cli.parameters import AsJson
+
+SECONDS_MIN = 3.0
+RATE_MAX = 100_000
+
+
+def failover(
+    *, seconds: float = 20, rate: int = 5_000, no_live: bool = False, as_json: AsJson = False
+) -> int:
+    """Start a cluster of three nodes, write to it, kill the leader of a partition, and count.
+
+    Everything is on this machine, in a temporary directory, and gone in the end, also after Ctrl-C.
+    The exit code is 0 if every acknowledged record was read, once and in order.
+
+    Args:
+        seconds: How long records are written.
+        rate: Records each second.
+        no_live: Print a line a second, also on a terminal.
+        as_json: Print the result as JSON, and nothing else.
+    """
+    if seconds < SECONDS_MIN:
+        raise UsageError(f"--seconds {seconds:g} is too short: it takes {SECONDS_MIN:g} at least")
+    if not 1 <= rate <= RATE_MAX:
+        raise UsageError(f"--rate {rate} is not from 1 to {RATE_MAX}")
+    from ottla.cli.demo.failover_run import run_failover
+
+    return run_failover(seconds, rate, is_live=not no_live, as_json=as_json)
