@@ -13,9 +13,9 @@ from kio.schema.txn_offset_commit.v5.request import (
 from tests.clients.requests import batch
 from tests.controller.test_topics import creation, topic
 
-from ottla.handlers.create_topics import handle_create_topics
-from ottla.handlers.find_coordinator import handle_find_coordinator
-from ottla.handlers.txn_offset_commit import handle_txn_offset_commit
+from ottla.handlers.create_topics import handle as handle_create_topics
+from ottla.handlers.find_coordinator import handle as handle_find_coordinator
+from ottla.handlers.txn_offset_commit import handle as handle_txn_offset_commit
 from ottla.machine.transactional import TransactionMarker
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.messages.produce import ProduceRequest, TopicProduceData

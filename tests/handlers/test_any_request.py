@@ -11,7 +11,7 @@ from tests.controller.test_topics import creation, topic
 from tests.handlers.brokers import FakeSession, Node
 
 from ottla.handlers.api import ColdApi
-from ottla.handlers.create_topics import handle_create_topics
+from ottla.handlers.create_topics import handle as handle_create_topics
 from ottla.handlers.dispatch import make_dispatch
 from ottla.handlers.table import API_TABLE
 from ottla.protocol.codec import read_response, write_request

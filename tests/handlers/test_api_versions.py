@@ -10,8 +10,10 @@ from kio.schema.api_versions.v4.response import (
 from ottla.controller.records import FeatureLevelRecord
 from ottla.handlers.api_versions import (
     error_response,
-    handle_api_versions,
     unsupported_version_response,
+)
+from ottla.handlers.api_versions import (
+    handle as handle_api_versions,
 )
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE

@@ -6,8 +6,9 @@ from kio.schema.delete_records.v2.request import (
 )
 from tests.controller.test_topics import creation, topic
 
-from ottla.handlers.create_topics import handle_create_topics
-from ottla.handlers.delete_records import error_response, handle_delete_records
+from ottla.handlers.create_topics import handle as handle_create_topics
+from ottla.handlers.delete_records import error_response
+from ottla.handlers.delete_records import handle as handle_delete_records
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import milliseconds
 

@@ -2,7 +2,8 @@ import pytest
 from kio.schema.describe_cluster.v2.request import DescribeClusterRequest
 from kio.schema.describe_cluster.v2.response import DescribeClusterBroker, DescribeClusterResponse
 
-from ottla.handlers.describe_cluster import error_response, handle_describe_cluster
+from ottla.handlers.describe_cluster import error_response
+from ottla.handlers.describe_cluster import handle as handle_describe_cluster
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 

@@ -9,9 +9,10 @@ from tests.controller.test_topics import creation, topic
 from tests.handlers.brokers import BROKER_SCHEMA, TOPIC_SCHEMA
 
 from ottla.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE
-from ottla.handlers.create_topics import handle_create_topics
-from ottla.handlers.describe_configs import error_response, handle_describe_configs
-from ottla.handlers.incremental_alter_configs import handle_incremental_alter_configs
+from ottla.handlers.create_topics import handle as handle_create_topics
+from ottla.handlers.describe_configs import error_response
+from ottla.handlers.describe_configs import handle as handle_describe_configs
+from ottla.handlers.incremental_alter_configs import handle as handle_incremental_alter_configs
 from ottla.protocol.config import ConfigType
 from ottla.protocol.errors import ApiError, ErrorCode
 

@@ -2,8 +2,9 @@ import pytest
 from kio.schema.describe_log_dirs.v5.request import DescribableLogDirTopic, DescribeLogDirsRequest
 from tests.controller.test_topics import creation, topic
 
-from ottla.handlers.create_topics import handle_create_topics
-from ottla.handlers.describe_log_dirs import error_response, handle_describe_log_dirs
+from ottla.handlers.create_topics import handle as handle_create_topics
+from ottla.handlers.describe_log_dirs import error_response
+from ottla.handlers.describe_log_dirs import handle as handle_describe_log_dirs
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.messages.describe_log_dirs import WHOLE_LOG
 from ottla.protocol.topics import TopicPartition

@@ -7,10 +7,12 @@ from kio.schema.describe_topic_partitions.v0.request import (
 from tests.controller.test_topics import creation, topic
 
 from ottla.controller.records import PartitionChangeRecord
-from ottla.handlers.create_topics import handle_create_topics
+from ottla.handlers.create_topics import handle as handle_create_topics
 from ottla.handlers.describe_topic_partitions import (
     error_response,
-    handle_describe_topic_partitions,
+)
+from ottla.handlers.describe_topic_partitions import (
+    handle as handle_describe_topic_partitions,
 )
 from ottla.protocol.errors import ApiError, ErrorCode
 

@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import logging
+from types import SimpleNamespace
 
 import pytest
 from kio.schema.api_versions.v4.request import ApiVersionsRequest
@@ -11,6 +12,7 @@ from tests.controller.test_topics import creation, topic
 from tests.handlers.brokers import Node
 from tests.handlers.test_metadata import asking
 
+from ottla.handlers import describe_cluster
 from ottla.handlers.api import HotApi, claimed_versions
 from ottla.handlers.dispatch import make_dispatch
 from ottla.handlers.table import API_TABLE
@@ -185,8 +187,11 @@ each_way = pytest.mark.parametrize("fail", [fail_now, fail_in_a_task, fail_by_a_
 
 
 def failing(error, fail):
-    real = API_TABLE[DESCRIBE_CLUSTER]
-    broken = dataclasses.replace(real, handle=lambda broker, context, request: fail(error))
+    module = SimpleNamespace(
+        handle=lambda broker, context, request: fail(error),
+        error_response=describe_cluster.error_response,
+    )
+    broken = dataclasses.replace(API_TABLE[DESCRIBE_CLUSTER], module=module)
     return API_TABLE | {DESCRIBE_CLUSTER: broken}
 
 
@@ -220,18 +225,16 @@ def test_what_cannot_be_answered_closes_the_connection_and_nothing_else(served, 
         assert await client.reader.read() == b""
 
     table = failing(KeyError("oops"), fail)
-    broken = dataclasses.replace(
-        table[DESCRIBE_CLUSTER], error_response=lambda request, error: "no response"
-    )
+    table[DESCRIBE_CLUSTER].module.error_response = lambda request, error: "no response"
     with caplog.at_level(logging.ERROR):
-        served.run(scenario, table | {DESCRIBE_CLUSTER: broken})
+        served.run(scenario, table)
     assert "closing the connection of 127.0.0.1" in caplog.text
 
 
 def test_a_hot_api_gets_the_frame(served):
     def handle(broker, session, header, frame):
         assert header.client_id == "test-client"
-        response = API_TABLE[DESCRIBE_CLUSTER].error_response(
+        response = describe_cluster.error_response(
             CLUSTER, ApiError(ErrorCode.none, f"{len(frame)} bytes")
         )
         session.send_now(write_response(60, header.api_version, header.correlation_id, response))

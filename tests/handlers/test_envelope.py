@@ -5,7 +5,7 @@ from tests.controller.test_topics import creation, topic
 
 from ottla.controller.operations import FORWARDED_KEYS
 from ottla.handlers.api import ColdApi
-from ottla.handlers.envelope import handle_envelope
+from ottla.handlers.envelope import handle as handle_envelope
 from ottla.handlers.table import API_TABLE
 from ottla.protocol.codec import read_response, write_request
 from ottla.protocol.errors import ApiError, ErrorCode

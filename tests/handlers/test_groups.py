@@ -28,20 +28,21 @@ from kio.schema.sync_group.v5.request import SyncGroupRequest, SyncGroupRequestA
 from kio.schema.types import BrokerId
 from tests.controller.test_topics import creation, topic
 
-from ottla.handlers.consumer_group_describe import handle_consumer_group_describe
-from ottla.handlers.consumer_group_heartbeat import handle_consumer_group_heartbeat
-from ottla.handlers.create_topics import handle_create_topics
-from ottla.handlers.delete_groups import handle_delete_groups
-from ottla.handlers.delete_records import handle_delete_records
-from ottla.handlers.describe_groups import handle_describe_groups
-from ottla.handlers.find_coordinator import error_response, handle_find_coordinator
-from ottla.handlers.heartbeat import handle_heartbeat
-from ottla.handlers.join_group import handle_join_group
-from ottla.handlers.leave_group import handle_leave_group
-from ottla.handlers.list_groups import handle_list_groups
-from ottla.handlers.offset_delete import handle_offset_delete
-from ottla.handlers.offset_fetch import handle_offset_fetch
-from ottla.handlers.sync_group import handle_sync_group
+from ottla.handlers.consumer_group_describe import handle as handle_consumer_group_describe
+from ottla.handlers.consumer_group_heartbeat import handle as handle_consumer_group_heartbeat
+from ottla.handlers.create_topics import handle as handle_create_topics
+from ottla.handlers.delete_groups import handle as handle_delete_groups
+from ottla.handlers.delete_records import handle as handle_delete_records
+from ottla.handlers.describe_groups import handle as handle_describe_groups
+from ottla.handlers.find_coordinator import error_response
+from ottla.handlers.find_coordinator import handle as handle_find_coordinator
+from ottla.handlers.heartbeat import handle as handle_heartbeat
+from ottla.handlers.join_group import handle as handle_join_group
+from ottla.handlers.leave_group import handle as handle_leave_group
+from ottla.handlers.list_groups import handle as handle_list_groups
+from ottla.handlers.offset_delete import handle as handle_offset_delete
+from ottla.handlers.offset_fetch import handle as handle_offset_fetch
+from ottla.handlers.sync_group import handle as handle_sync_group
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestTopic
 from ottla.protocol.messages.offset_fetch import (

@@ -1,6 +1,6 @@
 from kio.schema.init_producer_id.v6.request import InitProducerIdRequest
 
-from ottla.handlers.init_producer_id import handle_init_producer_id
+from ottla.handlers.init_producer_id import handle as handle_init_producer_id
 from ottla.protocol.times import milliseconds
 
 

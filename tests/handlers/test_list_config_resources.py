@@ -2,8 +2,9 @@ import pytest
 from kio.schema.list_config_resources.v1.request import ListConfigResourcesRequest
 from tests.controller.test_topics import creation, topic
 
-from ottla.handlers.create_topics import handle_create_topics
-from ottla.handlers.list_config_resources import error_response, handle_list_config_resources
+from ottla.handlers.create_topics import handle as handle_create_topics
+from ottla.handlers.list_config_resources import error_response
+from ottla.handlers.list_config_resources import handle as handle_list_config_resources
 from ottla.protocol.errors import ApiError, ErrorCode
 
 

@@ -6,8 +6,9 @@ from kio.schema.list_offsets.v11.request import (
 )
 from tests.controller.test_topics import creation, topic
 
-from ottla.handlers.create_topics import handle_create_topics
-from ottla.handlers.list_offsets import error_response, handle_list_offsets
+from ottla.handlers.create_topics import handle as handle_create_topics
+from ottla.handlers.list_offsets import error_response
+from ottla.handlers.list_offsets import handle as handle_list_offsets
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import milliseconds
 

@@ -10,7 +10,8 @@ from kio.schema.metadata.v13.response import (
 )
 from tests.controller.test_topics import creation, topic
 
-from ottla.handlers.metadata import error_response, handle_metadata
+from ottla.handlers.metadata import error_response
+from ottla.handlers.metadata import handle as handle_metadata
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 

@@ -6,8 +6,8 @@ from kio.schema.offset_for_leader_epoch.v4.request import (
 )
 from tests.controller.test_topics import creation, topic
 
-from ottla.handlers.create_topics import handle_create_topics
-from ottla.handlers.offset_for_leader_epoch import handle_offset_for_leader_epoch
+from ottla.handlers.create_topics import handle as handle_create_topics
+from ottla.handlers.offset_for_leader_epoch import handle as handle_offset_for_leader_epoch
 from ottla.protocol.errors import ErrorCode
 
 

@@ -5,7 +5,7 @@ from kio.schema.produce.v13.request import PartitionProduceData
 from tests.clients.requests import batch
 from tests.controller.test_topics import creation, topic
 
-from ottla.handlers.create_topics import handle_create_topics
+from ottla.handlers.create_topics import handle as handle_create_topics
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.produce import ProduceRequest, TopicProduceData
 from ottla.protocol.times import milliseconds

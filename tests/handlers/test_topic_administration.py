@@ -32,24 +32,24 @@ def replacements(**values):
 
 
 def test_the_image_of_the_broker_has_what_was_answered(node):
-    created = node.call(create_topics.handle_create_topics, creation(topic("orders", 1, 1)))
+    created = node.call(create_topics.handle, creation(topic("orders", 1, 1)))
     assert created.topics[0].error_code is ErrorCode.none
     assert node.image.partition_count("orders") == 1
 
-    grown = node.call(create_partitions.handle_create_partitions, addition("orders", 3))
+    grown = node.call(create_partitions.handle, addition("orders", 3))
     assert grown.results[0].error_code is ErrorCode.none
     assert node.image.partition_count("orders") == 3
 
     node.call(
-        incremental_alter_configs.handle_incremental_alter_configs,
+        incremental_alter_configs.handle,
         increments(("retention.ms", 0, "5")),
     )
     assert node.image.topic_configs("orders") == {"retention.ms": "5"}
 
-    node.call(alter_configs.handle_alter_configs, replacements(segment_ms="7"))
+    node.call(alter_configs.handle, replacements(segment_ms="7"))
     assert node.image.topic_configs("orders") == {"segment.ms": "7"}
 
-    node.call(delete_topics.handle_delete_topics, deletion({"name": "orders", "topic_id": None}))
+    node.call(delete_topics.handle, deletion({"name": "orders", "topic_id": None}))
     assert node.image.partition_count("orders") is None
 
 

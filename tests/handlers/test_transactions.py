@@ -20,14 +20,14 @@ from kio.schema.txn_offset_commit.v5.request import (
 )
 from tests.controller.test_topics import creation, topic
 
-from ottla.handlers.add_partitions_to_txn import handle_add_partitions_to_txn
-from ottla.handlers.create_topics import handle_create_topics
-from ottla.handlers.delete_topics import handle_delete_topics
-from ottla.handlers.describe_transactions import handle_describe_transactions
-from ottla.handlers.end_txn import handle_end_txn
-from ottla.handlers.find_coordinator import handle_find_coordinator
-from ottla.handlers.init_producer_id import handle_init_producer_id
-from ottla.handlers.txn_offset_commit import handle_txn_offset_commit
+from ottla.handlers.add_partitions_to_txn import handle as handle_add_partitions_to_txn
+from ottla.handlers.create_topics import handle as handle_create_topics
+from ottla.handlers.delete_topics import handle as handle_delete_topics
+from ottla.handlers.describe_transactions import handle as handle_describe_transactions
+from ottla.handlers.end_txn import handle as handle_end_txn
+from ottla.handlers.find_coordinator import handle as handle_find_coordinator
+from ottla.handlers.init_producer_id import handle as handle_init_producer_id
+from ottla.handlers.txn_offset_commit import handle as handle_txn_offset_commit
 from ottla.machine.transactional import TransactionMarker
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import milliseconds

@@ -18,7 +18,7 @@ from kio.schema.incremental_alter_configs.v1.request import (
 from ottla.controller.effective_configs import ConfigRules
 from ottla.controller.image import BROKER_RESOURCE
 from ottla.handlers.api import ColdApi
-from ottla.handlers.envelope import handle_envelope
+from ottla.handlers.envelope import handle as handle_envelope
 from ottla.handlers.table import API_TABLE
 from ottla.network.peers import Address, PeerRefused, PeerUnreachable
 from ottla.node.config import BROKER_SCHEMA, GROUP_SCHEMA, TOPIC_SCHEMA
@@ -229,7 +229,7 @@ async def answer(node, frame):
     except ApiError as error:
         api = API_TABLE[header.api_key]
         if isinstance(api, ColdApi):
-            response = api.error_response(request, error)
+            response = api.module.error_response(request, error)
         else:
             response = FetchResponse(throttle_time=NO_THROTTLE, error_code=error.code, responses=())
     return write_response(header.api_key, header.api_version, header.correlation_id, response)

@@ -22,7 +22,7 @@ from ottla.transactions.transaction import Producer
 _FENCED_SINCE = 2
 
 
-async def handle_add_offsets_to_txn(
+async def handle(
     broker: Broker, context: RequestContext, request: AddOffsetsToTxnRequest
 ) -> AddOffsetsToTxnResponse:
     try:

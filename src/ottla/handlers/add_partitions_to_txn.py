@@ -40,7 +40,7 @@ _BROKER_WAIT_S = 0.05
 Codes = Mapping[TopicPartition, ErrorCode]
 
 
-async def handle_add_partitions_to_txn(
+async def handle(
     broker: Broker, context: RequestContext, request: AddPartitionsToTxnRequest
 ) -> AddPartitionsToTxnResponse:
     results = await asyncio.gather(

@@ -15,9 +15,7 @@ from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
 
 
-def handle_add_raft_voter(
-    broker: Broker, _: RequestContext, request: AddRaftVoterRequest
-) -> Awaitable[object]:
+def handle(broker: Broker, _: RequestContext, request: AddRaftVoterRequest) -> Awaitable[object]:
     return broker.controller.call(request)
 
 

@@ -15,7 +15,7 @@ from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
 
 
-def handle_allocate_producer_ids(
+def handle(
     broker: Broker, _: RequestContext, request: AllocateProducerIdsRequest
 ) -> Awaitable[AllocateProducerIdsResponse]:
     return broker.controller.call(request)

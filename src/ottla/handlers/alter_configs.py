@@ -15,7 +15,7 @@ from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
 
 
-def handle_alter_configs(
+def handle(
     broker: Broker, _: RequestContext, request: AlterConfigsRequest
 ) -> Awaitable[AlterConfigsResponse]:
     return broker.controller.call(request)

@@ -16,7 +16,7 @@ from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
 
 
-def handle_alter_partition(
+def handle(
     broker: Broker, _: RequestContext, request: AlterPartitionRequest
 ) -> Awaitable[AlterPartitionResponse]:
     return broker.controller.call(request)

@@ -15,7 +15,7 @@ from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
 
 
-def handle_alter_partition_reassignments(
+def handle(
     broker: Broker, _: RequestContext, request: AlterPartitionReassignmentsRequest
 ) -> Awaitable[AlterPartitionReassignmentsResponse]:
     return broker.controller.call(request)

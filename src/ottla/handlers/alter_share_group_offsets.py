@@ -20,7 +20,7 @@ from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 
 
-async def handle_alter_share_group_offsets(
+async def handle(
     broker: Broker, _: RequestContext, request: AlterShareGroupOffsetsRequest
 ) -> AlterShareGroupOffsetsResponse:
     group_id = request.group_id

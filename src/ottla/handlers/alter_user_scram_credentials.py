@@ -15,7 +15,7 @@ from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
 
 
-def handle_alter_user_scram_credentials(
+def handle(
     broker: Broker, _: RequestContext, request: AlterUserScramCredentialsRequest
 ) -> Awaitable[AlterUserScramCredentialsResponse]:
     return broker.controller.call(request)

@@ -1,8 +1,8 @@
 """What the dispatch table says about one API."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from ottla.controller.operations import INTERNAL_KEYS
 from ottla.handlers.broker import Broker, RequestContext
@@ -10,15 +10,21 @@ from ottla.network.session import NOBODY, Overtakers, Session
 from ottla.protocol.errors import ApiError
 from ottla.protocol.frames import RequestHeader
 
-# The newest request entity in, the newest response entity out, now or later.
-Handler = Callable[[Broker, RequestContext, Any], object | Awaitable[object]]
-# The response that says that all of a request was refused.
-ErrorResponse = Callable[[Any, ApiError], object]
 # Parses the frame and answers the session by itself; it names the overtakers with its reply.
 HotHandler = Callable[[Broker, Session, RequestHeader, memoryview], None]
 
 # What only brokers ask for; together with the fetches of followers and of the quorum's replicas.
 BETWEEN_BROKERS: Final = INTERNAL_KEYS | {27, 52, 53, 54, 58, 59, 82, 83, 84, 85, 86, 87}
+
+
+class HandlerModule(Protocol):
+    """What a module of this package has that serves a cold API."""
+
+    def handle(self, broker: Broker, context: RequestContext, request: Any, /) -> object:
+        """The newest request entity in, the newest response entity out, now or later."""
+
+    def error_response(self, request: Any, error: ApiError, /) -> object:
+        """The response that says that all of a request was refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +33,7 @@ class ColdApi:
     name: str
     low: int  # The lowest and the highest version that are served.
     high: int
-    handle: Handler
-    error_response: ErrorResponse
+    module: HandlerModule
     # What may be handled before this is answered, where it is not answered at once.
     overtakers: Overtakers = NOBODY
 

@@ -36,7 +36,7 @@ SUPPORTED_FEATURES = tuple(
 )
 
 
-def handle_api_versions(
+def handle(
     broker: Broker, context: RequestContext, request: ApiVersionsRequest
 ) -> ApiVersionsResponse:
     if context.api_version >= SOFTWARE_FROM_VERSION:

@@ -13,7 +13,7 @@ from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
 
 
-def handle_assign_replicas_to_dirs(
+def handle(
     broker: Broker, _: RequestContext, request: AssignReplicasToDirsRequest
 ) -> Awaitable[AssignReplicasToDirsResponse]:
     return broker.controller.call(request)

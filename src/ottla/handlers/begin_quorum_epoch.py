@@ -14,7 +14,7 @@ from ottla.handlers.broker import Broker, RequestContext
 from ottla.protocol.errors import ApiError
 
 
-def handle_begin_quorum_epoch(
+def handle(
     broker: Broker, _: RequestContext, request: BeginQuorumEpochRequest
 ) -> Awaitable[object]:
     return broker.quorum.handle(request)

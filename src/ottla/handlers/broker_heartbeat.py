@@ -16,7 +16,7 @@ from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
 
 
-def handle_broker_heartbeat(
+def handle(
     broker: Broker, _: RequestContext, request: BrokerHeartbeatRequest
 ) -> Awaitable[BrokerHeartbeatResponse]:
     return broker.controller.call(request)

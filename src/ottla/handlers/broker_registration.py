@@ -17,7 +17,7 @@ from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
 
 
-def handle_broker_registration(
+def handle(
     broker: Broker, _: RequestContext, request: BrokerRegistrationRequest
 ) -> Awaitable[BrokerRegistrationResponse]:
     return broker.controller.call(request)

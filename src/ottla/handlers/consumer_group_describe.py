@@ -21,7 +21,7 @@ from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
 
 
-async def handle_consumer_group_describe(
+async def handle(
     broker: Broker, _: RequestContext, request: ConsumerGroupDescribeRequest
 ) -> ConsumerGroupDescribeResponse:
     def begin(group_id: GroupId) -> "Future[tuple[DescribedGroup, ...]]":

@@ -17,7 +17,7 @@ from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE, milliseconds
 
 
-def handle_consumer_group_heartbeat(
+def handle(
     broker: Broker, context: RequestContext, request: ConsumerGroupHeartbeatRequest
 ) -> ConsumerGroupHeartbeatResponse | Awaitable[ConsumerGroupHeartbeatResponse]:
     caller = caller_of(context)

@@ -16,7 +16,7 @@ from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
 
 
-def handle_create_partitions(
+def handle(
     broker: Broker, _: RequestContext, request: CreatePartitionsRequest
 ) -> Awaitable[CreatePartitionsResponse]:
     return broker.controller.call(request)

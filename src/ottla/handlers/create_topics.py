@@ -15,7 +15,7 @@ from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
 
 
-def handle_create_topics(
+def handle(
     broker: Broker, _: RequestContext, request: CreateTopicsRequest
 ) -> Awaitable[CreateTopicsResponse]:
     return broker.controller.call(request)

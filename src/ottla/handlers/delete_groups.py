@@ -20,7 +20,7 @@ from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
 
 
-async def handle_delete_groups(
+async def handle(
     broker: Broker, _: RequestContext, request: DeleteGroupsRequest
 ) -> DeleteGroupsResponse:
     def begin(group_id: GroupId) -> "Future[tuple[DeletableGroupResult, ...]]":

@@ -34,7 +34,7 @@ _INTERNAL_TOPIC = (
 )
 
 
-async def handle_delete_records(
+async def handle(
     broker: Broker, _: RequestContext, request: DeleteRecordsRequest
 ) -> DeleteRecordsResponse:
     """Segments are removed from the disk, so that is done in a thread."""

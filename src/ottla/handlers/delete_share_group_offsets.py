@@ -17,7 +17,7 @@ from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 
 
-async def handle_delete_share_group_offsets(
+async def handle(
     broker: Broker, _: RequestContext, request: DeleteShareGroupOffsetsRequest
 ) -> DeleteShareGroupOffsetsResponse:
     group = find_share_group(broker, request.group_id)

@@ -25,7 +25,7 @@ _ANSWERS = StateAnswers(
 )
 
 
-def handle_delete_share_group_state(
+def handle(
     broker: Broker, _: RequestContext, request: DeleteShareGroupStateRequest
 ) -> Awaitable[DeleteShareGroupStateResponse]:
     def begin(key: SharePartitionKey, _: PartitionData) -> Awaitable[None]:

@@ -29,7 +29,7 @@ from ottla.protocol.times import NO_THROTTLE
 _DONE = DeliveryResult(error_code=ErrorCode.none)
 
 
-async def handle_delivery_acknowledge(
+async def handle(
     broker: Broker, _: RequestContext, request: DeliveryAcknowledgeRequest
 ) -> DeliveryAcknowledgeResponse:
     groups = await asyncio.gather(*(_group(broker, group) for group in request.groups))

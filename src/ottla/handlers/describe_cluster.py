@@ -17,7 +17,7 @@ BROKERS = 1
 CONTROLLERS = 2
 
 
-def handle_describe_cluster(
+def handle(
     broker: Broker, context: RequestContext, request: DescribeClusterRequest
 ) -> DescribeClusterResponse:
     if request.endpoint_type == CONTROLLERS:

@@ -26,7 +26,7 @@ from ottla.protocol.times import NO_THROTTLE
 from ottla.protocol.topics import validate_topic_name
 
 
-def handle_describe_configs(
+def handle(
     broker: Broker, _: RequestContext, request: DescribeConfigsRequest
 ) -> DescribeConfigsResponse:
     results = []

@@ -21,7 +21,7 @@ from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
 
 
-async def handle_describe_groups(
+async def handle(
     broker: Broker, context: RequestContext, request: DescribeGroupsRequest
 ) -> DescribeGroupsResponse:
     caller = caller_of(context)

@@ -33,7 +33,7 @@ from ottla.storage.log import PartitionLog
 from ottla.storage.manager import LogManager
 
 
-def handle_describe_log_dirs(
+def handle(
     broker: Broker, _: RequestContext, request: DescribeLogDirsRequest
 ) -> DescribeLogDirsResponse:
     wanted = None

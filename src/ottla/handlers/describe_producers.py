@@ -19,7 +19,7 @@ from ottla.protocol.times import NO_THROTTLE
 from ottla.storage.producer_entry import ProducerEntry
 
 
-def handle_describe_producers(
+def handle(
     broker: Broker, _: RequestContext, request: DescribeProducersRequest
 ) -> DescribeProducersResponse:
     return DescribeProducersResponse(

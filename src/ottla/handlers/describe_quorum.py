@@ -15,9 +15,7 @@ from ottla.handlers.broker import Broker, RequestContext
 from ottla.protocol.errors import ApiError
 
 
-def handle_describe_quorum(
-    broker: Broker, _: RequestContext, request: DescribeQuorumRequest
-) -> Awaitable[object]:
+def handle(broker: Broker, _: RequestContext, request: DescribeQuorumRequest) -> Awaitable[object]:
     return broker.controller.call(request)
 
 

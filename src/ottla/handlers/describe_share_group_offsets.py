@@ -35,7 +35,7 @@ from ottla.protocol.times import NO_THROTTLE
 _UNKNOWN_LAG = -1
 
 
-async def handle_describe_share_group_offsets(
+async def handle(
     broker: Broker, _: RequestContext, request: DescribeShareGroupOffsetsRequest
 ) -> DescribeShareGroupOffsetsResponse:
     groups = await asyncio.gather(*(_group(broker, asked) for asked in request.groups))

@@ -26,7 +26,7 @@ from ottla.protocol.topics import INTERNAL_TOPICS, validate_topic_name
 PARTITIONS_MAX = 2000
 
 
-def handle_describe_topic_partitions(
+def handle(
     broker: Broker, context: RequestContext, request: DescribeTopicPartitionsRequest
 ) -> DescribeTopicPartitionsResponse:
     if request.cursor is not None and request.cursor.partition_index < 0:

@@ -16,7 +16,7 @@ from ottla.protocol.times import NO_THROTTLE
 from ottla.transactions.views import describe_missing
 
 
-async def handle_describe_transactions(
+async def handle(
     broker: Broker, _: RequestContext, request: DescribeTransactionsRequest
 ) -> DescribeTransactionsResponse:
     described = await call_each(

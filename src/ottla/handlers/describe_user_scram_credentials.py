@@ -20,7 +20,7 @@ from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 
 
-def handle_describe_user_scram_credentials(
+def handle(
     broker: Broker, _: RequestContext, request: DescribeUserScramCredentialsRequest
 ) -> DescribeUserScramCredentialsResponse:
     known: dict[str, list[CredentialInfo]] = {}

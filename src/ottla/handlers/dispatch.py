@@ -78,14 +78,14 @@ class _Call(NamedTuple):
     def frame_of(self, outcome: object) -> bytes:
         """Of a response, or of the error that there is instead."""
         if isinstance(outcome, ApiError):
-            return self._write(self.api.error_response(self.request, outcome))
+            return self._write(self.api.module.error_response(self.request, outcome))
         try:
             if isinstance(outcome, Exception):
                 raise outcome
             return self._write(outcome)
         except Exception:
             logger.exception("%s of %s failed", self.api.name, self.session)
-            return self._write(self.api.error_response(self.request, _BROKER_FAILED))
+            return self._write(self.api.module.error_response(self.request, _BROKER_FAILED))
 
     def _write(self, response: object) -> bytes:
         header = self.header
@@ -116,7 +116,7 @@ def _handle(broker: Broker, call: _Call) -> None:
         session.become_peer()
     context = RequestContext(header.api_version, header.client_id, session.listener_name, session)
     try:
-        outcome = call.api.handle(broker, context, call.request)
+        outcome = call.api.module.handle(broker, context, call.request)
     except ApiError as error:
         outcome = error.with_traceback(None)
     except Exception as error:

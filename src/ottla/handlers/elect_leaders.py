@@ -21,7 +21,7 @@ from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
 
 
-def handle_elect_leaders(
+def handle(
     broker: Broker, _: RequestContext, request: ElectLeadersRequest
 ) -> Awaitable[ElectLeadersResponse]:
     return broker.controller.call(request)

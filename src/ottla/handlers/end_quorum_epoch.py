@@ -14,9 +14,7 @@ from ottla.handlers.broker import Broker, RequestContext
 from ottla.protocol.errors import ApiError
 
 
-def handle_end_quorum_epoch(
-    broker: Broker, _: RequestContext, request: EndQuorumEpochRequest
-) -> Awaitable[object]:
+def handle(broker: Broker, _: RequestContext, request: EndQuorumEpochRequest) -> Awaitable[object]:
     return broker.quorum.handle(request)
 
 

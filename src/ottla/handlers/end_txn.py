@@ -21,9 +21,7 @@ _FENCED_SINCE = 2
 _EPOCH_PER_TRANSACTION_SINCE = 5
 
 
-async def handle_end_txn(
-    broker: Broker, context: RequestContext, request: EndTxnRequest
-) -> EndTxnResponse:
+async def handle(broker: Broker, context: RequestContext, request: EndTxnRequest) -> EndTxnResponse:
     raises_epoch = context.api_version >= _EPOCH_PER_TRANSACTION_SINCE
     try:
         return await call_once(

@@ -21,7 +21,7 @@ _SIZE_BYTES = 4
 _BROKER_HEARTBEAT_KEY = 63
 
 
-async def handle_envelope(
+async def handle(
     broker: Broker, context: RequestContext, envelope: EnvelopeRequest
 ) -> EnvelopeResponse:
     header, api, request = _open(envelope)
@@ -32,7 +32,7 @@ async def handle_envelope(
     except ApiError as error:
         if error.code is ErrorCode.not_controller:
             raise
-        response = api.error_response(request, error)
+        response = api.module.error_response(request, error)
     frame = write_response(header.api_key, header.api_version, header.correlation_id, response)
     return EnvelopeResponse(
         response_data=frame[_SIZE_BYTES:],

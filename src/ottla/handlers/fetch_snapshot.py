@@ -15,9 +15,7 @@ from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
 
 
-def handle_fetch_snapshot(
-    broker: Broker, _: RequestContext, request: FetchSnapshotRequest
-) -> Awaitable[object]:
+def handle(broker: Broker, _: RequestContext, request: FetchSnapshotRequest) -> Awaitable[object]:
     return broker.quorum.handle(request)
 
 

@@ -36,7 +36,7 @@ AnyCoordinators = (
 )
 
 
-def handle_find_coordinator(
+def handle(
     broker: Broker, context: RequestContext, request: FindCoordinatorRequest
 ) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
     coordinators = _coordinators(broker, request)

@@ -18,7 +18,7 @@ from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
 
 
-def handle_incremental_alter_configs(
+def handle(
     broker: Broker, _: RequestContext, request: IncrementalAlterConfigsRequest
 ) -> Awaitable[IncrementalAlterConfigsResponse]:
     return broker.controller.call(request)

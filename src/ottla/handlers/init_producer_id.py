@@ -25,7 +25,7 @@ from ottla.protocol.times import NO_THROTTLE
 _FENCED_SINCE = 4
 
 
-def handle_init_producer_id(
+def handle(
     broker: Broker, context: RequestContext, request: InitProducerIdRequest
 ) -> Awaitable[InitProducerIdResponse]:
     if request.transactional_id is None:

@@ -25,7 +25,7 @@ _ANSWERS = StateAnswers(
 )
 
 
-def handle_initialize_share_group_state(
+def handle(
     broker: Broker, _: RequestContext, request: InitializeShareGroupStateRequest
 ) -> Awaitable[InitializeShareGroupStateResponse]:
     def begin(key: SharePartitionKey, data: PartitionData) -> Awaitable[None]:

@@ -22,7 +22,7 @@ from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
 
 
-def handle_join_group(
+def handle(
     broker: Broker, context: RequestContext, request: JoinGroupRequest
 ) -> JoinGroupResponse | Awaitable[JoinGroupResponse]:
     caller = caller_of(context)

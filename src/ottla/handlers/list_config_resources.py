@@ -29,7 +29,7 @@ _TYPES = (
 )
 
 
-def handle_list_config_resources(
+def handle(
     broker: Broker, context: RequestContext, request: ListConfigResourcesRequest
 ) -> ListConfigResourcesResponse:
     strays = [one for one in request.resource_types if one not in _TYPES]

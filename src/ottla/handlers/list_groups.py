@@ -18,7 +18,7 @@ from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 
 
-async def handle_list_groups(
+async def handle(
     broker: Broker, _: RequestContext, request: ListGroupsRequest
 ) -> ListGroupsResponse:
     listings = await asyncio.gather(

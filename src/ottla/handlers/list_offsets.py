@@ -50,7 +50,7 @@ _NOT_AVAILABLE_SINCE = 5
 Find = Callable[[TopicName, ListOffsetsPartition], ListOffsetsPartitionResponse]
 
 
-def handle_list_offsets(
+def handle(
     broker: Broker, context: RequestContext, request: ListOffsetsRequest
 ) -> ListOffsetsResponse | Awaitable[ListOffsetsResponse]:
     """Timestamps are looked up in files, so that is done in a thread."""

@@ -13,7 +13,7 @@ from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
 
 
-def handle_list_partition_reassignments(
+def handle(
     broker: Broker, _: RequestContext, request: ListPartitionReassignmentsRequest
 ) -> Awaitable[ListPartitionReassignmentsResponse]:
     return broker.controller.call(request)

@@ -19,7 +19,7 @@ from ottla.protocol.times import NO_THROTTLE
 from ottla.transactions.state import BY_NAME
 
 
-async def handle_list_transactions(
+async def handle(
     broker: Broker, _: RequestContext, request: ListTransactionsRequest
 ) -> ListTransactionsResponse:
     matches = _matcher(request.transactional_id_pattern)

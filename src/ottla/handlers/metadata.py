@@ -42,7 +42,7 @@ _CREATION_TIMEOUT_MS = 30_000
 _NEVER_AUTO_CREATED = INTERNAL_TOPICS | {CLUSTER_METADATA_TOPIC}
 
 
-def handle_metadata(
+def handle(
     broker: Broker, context: RequestContext, request: MetadataRequest
 ) -> MetadataResponse | Awaitable[MetadataResponse]:
     missing = _names_to_create(broker, request)

@@ -14,7 +14,7 @@ from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
 
 
-def handle_offset_delete(
+def handle(
     broker: Broker, _: RequestContext, request: OffsetDeleteRequest
 ) -> OffsetDeleteResponse | Awaitable[OffsetDeleteResponse]:
     return call(broker, request.group_id, lambda machine, _: machine.delete_offsets(request))

@@ -33,7 +33,7 @@ from ottla.protocol.times import NO_THROTTLE
 _NO_OFFSET = i64(-1)
 
 
-async def handle_offset_fetch(
+async def handle(
     broker: Broker, _: RequestContext, request: OffsetFetchRequest
 ) -> OffsetFetchResponse:
     require_stable = request.require_stable

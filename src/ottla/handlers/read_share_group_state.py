@@ -26,7 +26,7 @@ from ottla.protocol.messages.read_share_group_state import (
 _NO_STATE = ShareState(start_offset=0)  # Beside an error.
 
 
-def handle_read_share_group_state(
+def handle(
     broker: Broker, _: RequestContext, request: ReadShareGroupStateRequest
 ) -> Awaitable[ReadShareGroupStateResponse]:
     def begin(

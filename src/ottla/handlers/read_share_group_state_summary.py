@@ -27,7 +27,7 @@ from ottla.protocol.messages.read_share_group_state_summary import (
 _NO_STATE = ShareState()  # Beside an error.
 
 
-def handle_read_share_group_state_summary(
+def handle(
     broker: Broker, _: RequestContext, request: ReadShareGroupStateSummaryRequest
 ) -> Awaitable[ReadShareGroupStateSummaryResponse]:
     def begin(key: SharePartitionKey, _: PartitionData) -> Awaitable[ShareState]:

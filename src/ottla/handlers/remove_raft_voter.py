@@ -13,9 +13,7 @@ from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
 
 
-def handle_remove_raft_voter(
-    broker: Broker, _: RequestContext, request: RemoveRaftVoterRequest
-) -> Awaitable[object]:
+def handle(broker: Broker, _: RequestContext, request: RemoveRaftVoterRequest) -> Awaitable[object]:
     return broker.controller.call(request)
 
 

@@ -13,9 +13,7 @@ from ottla.handlers.broker import Broker, RequestContext
 from ottla.protocol.errors import ApiError, ErrorCode
 
 
-def handle_sasl_authenticate(
-    _: Broker, __: RequestContext, ___: SaslAuthenticateRequest
-) -> SaslAuthenticateResponse:
+def handle(_: Broker, __: RequestContext, ___: SaslAuthenticateRequest) -> SaslAuthenticateResponse:
     raise ApiError(ErrorCode.illegal_sasl_state, "SaslHandshake comes before SaslAuthenticate")
 
 

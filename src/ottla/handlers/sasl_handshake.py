@@ -11,9 +11,7 @@ from ottla.handlers.broker import Broker, RequestContext
 from ottla.protocol.errors import ApiError, ErrorCode
 
 
-def handle_sasl_handshake(
-    _: Broker, __: RequestContext, ___: SaslHandshakeRequest
-) -> SaslHandshakeResponse:
+def handle(_: Broker, __: RequestContext, ___: SaslHandshakeRequest) -> SaslHandshakeResponse:
     raise ApiError(ErrorCode.illegal_sasl_state, "there is no login on this connection now")
 
 

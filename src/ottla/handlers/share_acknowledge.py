@@ -33,7 +33,7 @@ from ottla.protocol.times import NO_THROTTLE, milliseconds
 _UNKNOWN_LEADER = LeaderIdAndEpoch(leader_id=i32(-1), leader_epoch=i32(-1))
 
 
-async def handle_share_acknowledge(
+async def handle(
     broker: Broker, context: RequestContext, request: ShareAcknowledgeRequest
 ) -> ShareAcknowledgeResponse:
     key = session_key(request.group_id, request.member_id)

@@ -59,7 +59,7 @@ class _AcquireMode(enum.IntEnum):
     RECORD_LIMIT = 1
 
 
-async def handle_share_fetch(
+async def handle(
     broker: Broker, context: RequestContext, request: ShareFetchRequest
 ) -> ShareFetchResponse:
     key = session_key(request.group_id, request.member_id)

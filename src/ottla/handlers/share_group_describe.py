@@ -19,7 +19,7 @@ from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
 
 
-async def handle_share_group_describe(
+async def handle(
     broker: Broker, _: RequestContext, request: ShareGroupDescribeRequest
 ) -> ShareGroupDescribeResponse:
     def begin(group_id: GroupId) -> "Future[tuple[DescribedGroup, ...]]":

@@ -17,7 +17,7 @@ from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE, milliseconds
 
 
-async def handle_share_group_heartbeat(
+async def handle(
     broker: Broker, context: RequestContext, request: ShareGroupHeartbeatRequest
 ) -> ShareGroupHeartbeatResponse:
     caller = caller_of(context)

@@ -21,7 +21,7 @@ from ottla.protocol.times import NO_THROTTLE
 _PROTOCOL_SINCE = 5
 
 
-def handle_sync_group(
+def handle(
     broker: Broker, context: RequestContext, request: SyncGroupRequest
 ) -> SyncGroupResponse | Awaitable[SyncGroupResponse]:
     unsaid = request.protocol_type is None or request.protocol_name is None

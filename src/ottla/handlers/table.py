@@ -5,22 +5,94 @@ comes next waits until it has, unless the two cannot be told apart by their orde
 a produce, a commit of offsets behind another. `Fetch`, which waits for data, holds up what is
 behind it, as in Kafka.
 
-A handler module is imported when its API is first called: a broker starts in the time that it takes
-to import everything, and most brokers never see most APIs.
+The module of a cold API is imported when it is first called: a broker starts in the time that it
+takes to import everything, and most brokers never see most APIs.
 """
 
-import functools
-import importlib
-from typing import Any, Final
+from typing import Final
 
 from ottla.handlers.api import Api, ColdApi, HotApi
-from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.fetch import handle_fetch
+from ottla.handlers.lazy_imports import lazy_imports_of
 from ottla.handlers.metadata_fetch import handle_only_metadata_fetch
 from ottla.handlers.offset_commit import handle_offset_commit
 from ottla.handlers.produce import handle_produce
-from ottla.network.session import NOBODY, Overtakers
-from ottla.protocol.errors import ApiError
+
+with lazy_imports_of("ottla.handlers"):
+    from ottla.handlers import (
+        add_offsets_to_txn,
+        add_partitions_to_txn,
+        add_raft_voter,
+        allocate_producer_ids,
+        alter_configs,
+        alter_partition,
+        alter_partition_reassignments,
+        alter_share_group_offsets,
+        alter_user_scram_credentials,
+        api_versions,
+        assign_replicas_to_dirs,
+        begin_quorum_epoch,
+        broker_heartbeat,
+        broker_registration,
+        consumer_group_describe,
+        consumer_group_heartbeat,
+        create_partitions,
+        create_topics,
+        delete_groups,
+        delete_records,
+        delete_share_group_offsets,
+        delete_share_group_state,
+        delete_topics,
+        delivery_acknowledge,
+        describe_cluster,
+        describe_configs,
+        describe_groups,
+        describe_log_dirs,
+        describe_producers,
+        describe_quorum,
+        describe_share_group_offsets,
+        describe_topic_partitions,
+        describe_transactions,
+        describe_user_scram_credentials,
+        elect_leaders,
+        end_quorum_epoch,
+        end_txn,
+        envelope,
+        fetch_snapshot,
+        find_coordinator,
+        heartbeat,
+        incremental_alter_configs,
+        init_producer_id,
+        initialize_share_group_state,
+        join_group,
+        leave_group,
+        list_config_resources,
+        list_groups,
+        list_offsets,
+        list_partition_reassignments,
+        list_transactions,
+        metadata,
+        offset_delete,
+        offset_fetch,
+        offset_for_leader_epoch,
+        read_share_group_state,
+        read_share_group_state_summary,
+        remove_raft_voter,
+        sasl_authenticate,
+        sasl_handshake,
+        share_acknowledge,
+        share_fetch,
+        share_group_describe,
+        share_group_heartbeat,
+        sync_group,
+        txn_offset_commit,
+        unregister_broker,
+        update_features,
+        update_raft_voter,
+        vote,
+        write_share_group_state,
+        write_txn_markers,
+    )
 
 # Requests of other nodes, which share a connection and do not wait for each other. What a client
 # asked for is in order already on the node that it asked.
@@ -31,102 +103,84 @@ _SHARE_STATE_KEYS: Final = frozenset({83, 84, 85, 86, 87})
 _DELIVERY_KEYS: Final = frozenset({10_000})
 
 
-def _cold(key: int, module: str, low: int, high: int, overtakers: Overtakers = NOBODY) -> ColdApi:
-    """The API of `ottla.handlers.<module>`, with its functions handle_<module> and error_response.
-
-    The name is the module's in Kafka's spelling: `list_offsets` is ListOffsets.
-    """
-
-    @functools.cache
-    def function(name: str) -> Any:
-        return getattr(importlib.import_module(f"ottla.handlers.{module}"), name)
-
-    def handle(broker: Broker, context: RequestContext, request: object) -> object:
-        return function(f"handle_{module}")(broker, context, request)
-
-    def error_response(request: object, error: ApiError) -> object:
-        return function("error_response")(request, error)
-
-    name = module.title().replace("_", "")
-    return ColdApi(key, name, low, high, handle, error_response, overtakers)
-
-
 _APIS: Final[tuple[Api, ...]] = (
     HotApi(0, "Produce", 3, 13, handle_produce, claimed_low=0),
     HotApi(1, "Fetch", 4, 18, handle_fetch, claimed_low=4),
-    _cold(2, "list_offsets", 1, 11),
-    _cold(3, "metadata", 0, 13),
+    ColdApi(2, "ListOffsets", 1, 11, list_offsets),
+    ColdApi(3, "Metadata", 0, 13, metadata),
     HotApi(8, "OffsetCommit", 2, 10, handle_offset_commit, claimed_low=2),
-    _cold(9, "offset_fetch", 1, 10),
-    _cold(10, "find_coordinator", 0, 6),
-    _cold(11, "join_group", 0, 9),
-    _cold(12, "heartbeat", 0, 4),
-    _cold(13, "leave_group", 0, 5),
-    _cold(14, "sync_group", 0, 5),
-    _cold(15, "describe_groups", 0, 6),
-    _cold(16, "list_groups", 0, 5),
-    _cold(17, "sasl_handshake", 0, 1),
-    _cold(18, "api_versions", 0, 4),
-    _cold(19, "create_topics", 2, 7),
-    _cold(20, "delete_topics", 1, 6),
-    _cold(21, "delete_records", 0, 2),
-    _cold(22, "init_producer_id", 0, 6),
-    _cold(23, "offset_for_leader_epoch", 2, 4),
-    _cold(24, "add_partitions_to_txn", 0, 5),
-    _cold(25, "add_offsets_to_txn", 0, 4),
-    _cold(26, "end_txn", 0, 5),
-    _cold(27, "write_txn_markers", 1, 2),
-    _cold(28, "txn_offset_commit", 0, 5),
-    _cold(32, "describe_configs", 1, 4),
-    _cold(33, "alter_configs", 0, 2),
-    _cold(35, "describe_log_dirs", 1, 5),
-    _cold(36, "sasl_authenticate", 0, 2),
-    _cold(37, "create_partitions", 0, 3),
-    _cold(42, "delete_groups", 0, 2),
-    _cold(43, "elect_leaders", 0, 2),
-    _cold(44, "incremental_alter_configs", 0, 1),
-    _cold(45, "alter_partition_reassignments", 0, 1),
-    _cold(46, "list_partition_reassignments", 0, 0),
-    _cold(47, "offset_delete", 0, 0),
-    _cold(50, "describe_user_scram_credentials", 0, 0),
-    _cold(51, "alter_user_scram_credentials", 0, 0),
-    _cold(52, "vote", 0, 2, _QUORUM_KEYS),
-    _cold(53, "begin_quorum_epoch", 0, 1, _QUORUM_KEYS),
-    _cold(54, "end_quorum_epoch", 0, 1, _QUORUM_KEYS),
-    _cold(55, "describe_quorum", 0, 2),
-    _cold(56, "alter_partition", 2, 3),
-    _cold(57, "update_features", 0, 2),
-    _cold(58, "envelope", 0, 0, _ENVELOPE_KEYS),
-    _cold(59, "fetch_snapshot", 0, 1, _QUORUM_KEYS),
-    _cold(60, "describe_cluster", 0, 2),
-    _cold(61, "describe_producers", 0, 0),
-    _cold(62, "broker_registration", 0, 4),
-    _cold(63, "broker_heartbeat", 0, 2),
-    _cold(64, "unregister_broker", 0, 0),
-    _cold(65, "describe_transactions", 0, 0),
-    _cold(66, "list_transactions", 0, 2),
-    _cold(67, "allocate_producer_ids", 0, 0),
-    _cold(68, "consumer_group_heartbeat", 0, 1),
-    _cold(69, "consumer_group_describe", 0, 1),
-    _cold(73, "assign_replicas_to_dirs", 0, 0),
-    _cold(74, "list_config_resources", 0, 1),
-    _cold(75, "describe_topic_partitions", 0, 0),
-    _cold(76, "share_group_heartbeat", 1, 1),
-    _cold(77, "share_group_describe", 1, 1),
-    _cold(78, "share_fetch", 1, 2),
-    _cold(79, "share_acknowledge", 1, 2),
-    _cold(83, "initialize_share_group_state", 0, 0, _SHARE_STATE_KEYS),
-    _cold(84, "read_share_group_state", 0, 0, _SHARE_STATE_KEYS),
-    _cold(85, "write_share_group_state", 0, 1, _SHARE_STATE_KEYS),
-    _cold(86, "delete_share_group_state", 0, 0, _SHARE_STATE_KEYS),
-    _cold(87, "read_share_group_state_summary", 0, 1, _SHARE_STATE_KEYS),
-    _cold(80, "add_raft_voter", 0, 1),
-    _cold(81, "remove_raft_voter", 0, 0),
-    _cold(82, "update_raft_voter", 0, 0, _QUORUM_KEYS),
-    _cold(90, "describe_share_group_offsets", 0, 1),
-    _cold(91, "alter_share_group_offsets", 0, 0),
-    _cold(92, "delete_share_group_offsets", 0, 0),
-    _cold(10_000, "delivery_acknowledge", 0, 0, _DELIVERY_KEYS),
+    ColdApi(9, "OffsetFetch", 1, 10, offset_fetch),
+    ColdApi(10, "FindCoordinator", 0, 6, find_coordinator),
+    ColdApi(11, "JoinGroup", 0, 9, join_group),
+    ColdApi(12, "Heartbeat", 0, 4, heartbeat),
+    ColdApi(13, "LeaveGroup", 0, 5, leave_group),
+    ColdApi(14, "SyncGroup", 0, 5, sync_group),
+    ColdApi(15, "DescribeGroups", 0, 6, describe_groups),
+    ColdApi(16, "ListGroups", 0, 5, list_groups),
+    ColdApi(17, "SaslHandshake", 0, 1, sasl_handshake),
+    ColdApi(18, "ApiVersions", 0, 4, api_versions),
+    ColdApi(19, "CreateTopics", 2, 7, create_topics),
+    ColdApi(20, "DeleteTopics", 1, 6, delete_topics),
+    ColdApi(21, "DeleteRecords", 0, 2, delete_records),
+    ColdApi(22, "InitProducerId", 0, 6, init_producer_id),
+    ColdApi(23, "OffsetForLeaderEpoch", 2, 4, offset_for_leader_epoch),
+    ColdApi(24, "AddPartitionsToTxn", 0, 5, add_partitions_to_txn),
+    ColdApi(25, "AddOffsetsToTxn", 0, 4, add_offsets_to_txn),
+    ColdApi(26, "EndTxn", 0, 5, end_txn),
+    ColdApi(27, "WriteTxnMarkers", 1, 2, write_txn_markers),
+    ColdApi(28, "TxnOffsetCommit", 0, 5, txn_offset_commit),
+    ColdApi(32, "DescribeConfigs", 1, 4, describe_configs),
+    ColdApi(33, "AlterConfigs", 0, 2, alter_configs),
+    ColdApi(35, "DescribeLogDirs", 1, 5, describe_log_dirs),
+    ColdApi(36, "SaslAuthenticate", 0, 2, sasl_authenticate),
+    ColdApi(37, "CreatePartitions", 0, 3, create_partitions),
+    ColdApi(42, "DeleteGroups", 0, 2, delete_groups),
+    ColdApi(43, "ElectLeaders", 0, 2, elect_leaders),
+    ColdApi(44, "IncrementalAlterConfigs", 0, 1, incremental_alter_configs),
+    ColdApi(45, "AlterPartitionReassignments", 0, 1, alter_partition_reassignments),
+    ColdApi(46, "ListPartitionReassignments", 0, 0, list_partition_reassignments),
+    ColdApi(47, "OffsetDelete", 0, 0, offset_delete),
+    ColdApi(50, "DescribeUserScramCredentials", 0, 0, describe_user_scram_credentials),
+    ColdApi(51, "AlterUserScramCredentials", 0, 0, alter_user_scram_credentials),
+    ColdApi(52, "Vote", 0, 2, vote, _QUORUM_KEYS),
+    ColdApi(53, "BeginQuorumEpoch", 0, 1, begin_quorum_epoch, _QUORUM_KEYS),
+    ColdApi(54, "EndQuorumEpoch", 0, 1, end_quorum_epoch, _QUORUM_KEYS),
+    ColdApi(55, "DescribeQuorum", 0, 2, describe_quorum),
+    ColdApi(56, "AlterPartition", 2, 3, alter_partition),
+    ColdApi(57, "UpdateFeatures", 0, 2, update_features),
+    ColdApi(58, "Envelope", 0, 0, envelope, _ENVELOPE_KEYS),
+    ColdApi(59, "FetchSnapshot", 0, 1, fetch_snapshot, _QUORUM_KEYS),
+    ColdApi(60, "DescribeCluster", 0, 2, describe_cluster),
+    ColdApi(61, "DescribeProducers", 0, 0, describe_producers),
+    ColdApi(62, "BrokerRegistration", 0, 4, broker_registration),
+    ColdApi(63, "BrokerHeartbeat", 0, 2, broker_heartbeat),
+    ColdApi(64, "UnregisterBroker", 0, 0, unregister_broker),
+    ColdApi(65, "DescribeTransactions", 0, 0, describe_transactions),
+    ColdApi(66, "ListTransactions", 0, 2, list_transactions),
+    ColdApi(67, "AllocateProducerIds", 0, 0, allocate_producer_ids),
+    ColdApi(68, "ConsumerGroupHeartbeat", 0, 1, consumer_group_heartbeat),
+    ColdApi(69, "ConsumerGroupDescribe", 0, 1, consumer_group_describe),
+    ColdApi(73, "AssignReplicasToDirs", 0, 0, assign_replicas_to_dirs),
+    ColdApi(74, "ListConfigResources", 0, 1, list_config_resources),
+    ColdApi(75, "DescribeTopicPartitions", 0, 0, describe_topic_partitions),
+    ColdApi(76, "ShareGroupHeartbeat", 1, 1, share_group_heartbeat),
+    ColdApi(77, "ShareGroupDescribe", 1, 1, share_group_describe),
+    ColdApi(78, "ShareFetch", 1, 2, share_fetch),
+    ColdApi(79, "ShareAcknowledge", 1, 2, share_acknowledge),
+    ColdApi(83, "InitializeShareGroupState", 0, 0, initialize_share_group_state, _SHARE_STATE_KEYS),
+    ColdApi(84, "ReadShareGroupState", 0, 0, read_share_group_state, _SHARE_STATE_KEYS),
+    ColdApi(85, "WriteShareGroupState", 0, 1, write_share_group_state, _SHARE_STATE_KEYS),
+    ColdApi(86, "DeleteShareGroupState", 0, 0, delete_share_group_state, _SHARE_STATE_KEYS),
+    ColdApi(
+        87, "ReadShareGroupStateSummary", 0, 1, read_share_group_state_summary, _SHARE_STATE_KEYS
+    ),
+    ColdApi(80, "AddRaftVoter", 0, 1, add_raft_voter),
+    ColdApi(81, "RemoveRaftVoter", 0, 0, remove_raft_voter),
+    ColdApi(82, "UpdateRaftVoter", 0, 0, update_raft_voter, _QUORUM_KEYS),
+    ColdApi(90, "DescribeShareGroupOffsets", 0, 1, describe_share_group_offsets),
+    ColdApi(91, "AlterShareGroupOffsets", 0, 0, alter_share_group_offsets),
+    ColdApi(92, "DeleteShareGroupOffsets", 0, 0, delete_share_group_offsets),
+    ColdApi(10_000, "DeliveryAcknowledge", 0, 0, delivery_acknowledge, _DELIVERY_KEYS),
 )
 
 API_TABLE: Final[dict[int, Api]] = {api.key: api for api in _APIS}

@@ -33,7 +33,7 @@ _ABORTABLE_SINCE = 4
 _ADDED_HERE_SINCE = 5
 
 
-async def handle_txn_offset_commit(
+async def handle(
     broker: Broker, context: RequestContext, request: TxnOffsetCommitRequest
 ) -> TxnOffsetCommitResponse:
     if not request.group_id:

@@ -13,7 +13,7 @@ from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
 
 
-def handle_unregister_broker(
+def handle(
     broker: Broker, _: RequestContext, request: UnregisterBrokerRequest
 ) -> Awaitable[UnregisterBrokerResponse]:
     return broker.controller.call(request)

@@ -17,7 +17,7 @@ from ottla.protocol.messages.update_features import UpdateFeaturesResponse
 from ottla.protocol.times import NO_THROTTLE
 
 
-def handle_update_features(
+def handle(
     broker: Broker, _: RequestContext, request: UpdateFeaturesRequest
 ) -> Awaitable[UpdateFeaturesResponse]:
     return broker.controller.call(request)

@@ -14,9 +14,7 @@ from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
 
 
-def handle_update_raft_voter(
-    broker: Broker, _: RequestContext, request: UpdateRaftVoterRequest
-) -> Awaitable[object]:
+def handle(broker: Broker, _: RequestContext, request: UpdateRaftVoterRequest) -> Awaitable[object]:
     return broker.quorum.handle(request)
 
 

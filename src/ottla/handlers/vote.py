@@ -15,7 +15,7 @@ from ottla.handlers.broker import Broker, RequestContext
 from ottla.protocol.errors import ApiError
 
 
-def handle_vote(broker: Broker, _: RequestContext, request: VoteRequest) -> Awaitable[object]:
+def handle(broker: Broker, _: RequestContext, request: VoteRequest) -> Awaitable[object]:
     return broker.quorum.handle(request)
 
 

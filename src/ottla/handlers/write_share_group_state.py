@@ -33,7 +33,7 @@ from ottla.protocol.messages.write_share_group_state import (
 _ANSWERS = StateAnswers(WriteShareGroupStateResponse, WriteStateResult, only_error(PartitionResult))
 
 
-def handle_write_share_group_state(
+def handle(
     broker: Broker, _: RequestContext, request: WriteShareGroupStateRequest
 ) -> Awaitable[WriteShareGroupStateResponse]:
     def begin(key: SharePartitionKey, data: PartitionData) -> Awaitable[None]:

@@ -29,7 +29,7 @@ from ottla.protocol.topics import TopicPartition
 COMMIT_WAIT_S: Final = 2.0
 
 
-async def handle_write_txn_markers(
+async def handle(
     broker: Broker, _: RequestContext, request: WriteTxnMarkersRequest
 ) -> WriteTxnMarkersResponse:
     results = await asyncio.gather(*(_write(broker, marker) for marker in request.markers))
