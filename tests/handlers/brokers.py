@@ -300,6 +300,7 @@ class Node:
             self._supervisor,
             self.loop,
             self.executor,
+            perform=lambda effect: self.completion.begin(effect),
         )
 
     async def _ask_broker(self, broker_id, _):
@@ -428,9 +429,7 @@ class Node:
         )
 
     def _transaction_machine(self, timers):
-        return TransactionMachine(
-            config=TransactionConfig(), timers=timers, on_decided=self.completion.on_decided
-        )
+        return TransactionMachine(config=TransactionConfig(), timers=timers)
 
     async def _await(self, call, request):
         return await call(request)

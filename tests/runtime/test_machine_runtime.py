@@ -16,6 +16,7 @@ class Bench:
         self.log = ManualCommitLog(*words)
         self.clock = ManualClock(100)
         self.failures = []
+        self.performed = []
         self.runtime = MachineRuntime(
             Words,
             TextCodec(),
@@ -24,6 +25,7 @@ class Bench:
             self.loop,
             name="words-0",
             on_failure=self.failures.append,
+            perform=self.performed.append,
         )
 
     def load(self):
@@ -98,6 +100,31 @@ def test_a_call_that_settles_what_it_waits_for_is_answered_at_once(bench):
     settled = Deferred()
     result = Result(settled, completions=(Completion(settled, "a"),))
     assert bench.runtime.call(lambda machine, now_ms: result) == "a"
+
+
+def test_effects_are_performed_when_their_records_are_committed(bench):
+    result = Result("answered", ("a",), effects=("tell",))
+    reply = bench.runtime.submit(lambda machine, now_ms: result)
+    assert bench.runtime.machine.words == ["a"]
+    assert bench.performed == []
+    bench.log.commit()
+    assert bench.performed == ["tell"]
+    assert reply.result() == "answered"
+
+
+def test_effects_of_what_is_not_committed_are_not_performed(bench):
+    reply = bench.runtime.submit(lambda machine, now_ms: Result(None, ("a",), effects=("tell",)))
+    bench.runtime.unload(ApiError(ErrorCode.not_coordinator, "another leads"))
+    bench.log.commit()
+    assert bench.performed == []
+    assert isinstance(reply.exception(), ApiError)
+
+
+def test_replay_performs_nothing():
+    bench = Bench("a", "b").load()
+    assert bench.runtime.machine.words == ["a", "b"]
+    assert bench.performed == []
+    bench.loop.close()
 
 
 def test_a_read_waits_for_the_state_that_it_saw(bench):

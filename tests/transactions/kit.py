@@ -21,7 +21,7 @@ from ottla.protocol.times import milliseconds
 from ottla.protocol.topics import TopicPartition
 from ottla.transactions.config import TransactionConfig
 from ottla.transactions.coordinator import TransactionMachine
-from ottla.transactions.ending import PendingMarkers
+from ottla.transactions.ending import CompleteTransaction, PendingMarkers
 from ottla.transactions.producer_ids import ProducerIdNeeded
 from ottla.transactions.record import TransactionRecord
 from ottla.transactions.record_codec import TransactionRecordCodec
@@ -76,12 +76,11 @@ class Coordinator:
     def _load(self) -> None:
         self.timers = ManualTimers()
         self.decided.clear()
-        self.machine = TransactionMachine(
-            config=self.config, timers=self.timers, on_decided=self.decided.append
-        )
+        self.machine = TransactionMachine(config=self.config, timers=self.timers)
         for record in self.log:
             self.machine.replay(record, self.now_ms)
         self.machine.on_loaded(self.now_ms)
+        self.advance(0)
 
     def reload(self) -> None:
         """Another coordinator takes over: only the log is left."""
@@ -96,6 +95,9 @@ class Coordinator:
             assert isinstance(written, TransactionRecord)
             self.log.append(written)
             self.machine.replay(written, self.now_ms)
+        for effect in result.effects:
+            assert isinstance(effect, CompleteTransaction)
+            self.decided.append(effect.transactional_id)
         assert not isinstance(result.response, Deferred)
         return result.response
 

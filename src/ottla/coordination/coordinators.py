@@ -21,7 +21,7 @@ from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.replication.manager import LeadershipListener
 from ottla.replication.partition import Partition
 from ottla.runtime.clock import Clock
-from ottla.runtime.machine_runtime import MachineRuntime
+from ottla.runtime.machine_runtime import MachineRuntime, Perform
 from ottla.runtime.supervisor import Supervisor
 from ottla.storage.errors import CorruptLog, StorageError
 
@@ -57,7 +57,10 @@ class Coordinators(Generic[M]):
         supervisor: Supervisor,
         loop: asyncio.AbstractEventLoop,
         executor: Executor,
+        *,
+        perform: Perform | None = None,
     ) -> None:
+        """`perform` begins the effects of results, if the machine has any."""
         self.topic = topic
         self._catalog = catalog
         self._partition_for = partition_for
@@ -67,6 +70,7 @@ class Coordinators(Generic[M]):
         self._supervisor = supervisor
         self._loop = loop
         self._executor = executor
+        self._perform = perform
         self._led: dict[int, _Coordinator[M]] = {}  # By partition.
 
     @property
@@ -114,6 +118,7 @@ class Coordinators(Generic[M]):
             self._loop,
             name=f"{topic}-{index}",
             on_failure=lambda error: self._on_unreadable(index, coordinator, error),
+            perform=self._perform,
         )
         coordinator = self._led[index] = _Coordinator(runtime)
         coordinator.loading = self._supervisor.start(

@@ -20,7 +20,7 @@ from ottla.runtime.supervisor import Supervisor
 
 if TYPE_CHECKING:
     from ottla.transactions.coordinator import TransactionMachine
-    from ottla.transactions.ending import PendingMarkers
+    from ottla.transactions.ending import CompleteTransaction, PendingMarkers
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +55,9 @@ class TransactionCompletion:
         self._running: set[str] = set()  # Those that have a task.
         self._waiters: dict[str, list[Future[None]]] = {}
 
-    def on_decided(self, transactional_id: str) -> None:
+    def begin(self, effect: "CompleteTransaction") -> None:
+        """The end is decided, and that is committed."""
+        transactional_id = effect.transactional_id
         self._decided.add(transactional_id)
         if transactional_id not in self._running and not self._supervisor.stopped:
             self._running.add(transactional_id)

@@ -10,7 +10,7 @@ class Machine(Protocol):
     """Pure state: the same records in the same order give the same state."""
 
     def replay(self, record: object, timestamp_ms: int) -> None:
-        """Apply one record. The only place where state changes; it cannot fail."""
+        """Apply one record. The only place where state changes, and all it does; it cannot fail."""
 
     def snapshot(self) -> Iterable[object]:
         """Immutable records that, replayed into a new machine, give this state."""

@@ -60,3 +60,6 @@ class Result(NamedTuple, Generic[R]):
     records: tuple[object, ...] = ()  # Appended as one atomic batch, in this order.
     completions: tuple[Completion[object], ...] = ()
     cause: str = ""  # Why the records are written, for the log that operators read.
+    # What is to be done outside, performed once the records are committed and before the answer
+    # leaves. They are lost with the node, so a machine that is loaded asks for what is not done.
+    effects: tuple[object, ...] = ()

@@ -57,7 +57,7 @@ def transaction_drivers(
     def create_machine(timers: Timers) -> "TransactionMachine":
         from ottla.transactions.coordinator import TransactionMachine
 
-        return TransactionMachine(config=config, timers=timers, on_decided=completion.on_decided)
+        return TransactionMachine(config=config, timers=timers)
 
     def create_codec() -> RecordCodec:
         from ottla.transactions.record_codec import TransactionRecordCodec
@@ -75,6 +75,7 @@ def transaction_drivers(
         supervisor,
         loop,
         executor,
+        perform=lambda effect: completion.begin(effect),  # noqa: PLW0108 - made below
     )
     markers = TransactionMarkers(replicas, groups, clock.now_ms, loop)
     routes = MarkerRoutes(node_id, image, markers.write, partial(ask, "markers"), supervisor, loop)

@@ -52,6 +52,7 @@ M = TypeVar("M", bound=Machine)
 R = TypeVar("R")
 
 Operation = Callable[[M, int], Result[R]]  # Called with the machine and now_ms.
+Perform = Callable[[Any], object]  # Begins an effect of a result whose records are committed.
 # Sees what an operation would change before it does; completions that it adds are settled when the
 # change is committed.
 Observe = Callable[[M, Result[Any]], Result[Any]]
@@ -83,6 +84,7 @@ class MachineRuntime(Generic[M]):
         on_failure: Callable[[BaseException], object],
         not_ready: ErrorCode = ErrorCode.coordinator_load_in_progress,
         observe: Observe[M] | None = None,
+        perform: Perform | None = None,
     ) -> None:
         self._create_machine = create_machine
         self._codec = codec
@@ -93,6 +95,7 @@ class MachineRuntime(Generic[M]):
         self._on_failure = on_failure
         self._not_ready = not_ready
         self._observe = observe
+        self._perform = perform
         self._machine: M | None = None  # None while it is not loaded.
         self._timers = LoopTimers(loop, clock, self._expire)
         self._parked: deque[_Parked] = deque()  # Invariant: offsets do not fall.
@@ -148,7 +151,7 @@ class MachineRuntime(Generic[M]):
             reply = self._new_reply()
             self._parked.append(_Parked(offset, result, reply))
             return reply
-        _complete(result)
+        self._complete(result)
         response = result.response
         if isinstance(response, Deferred):
             reply = self._new_reply()
@@ -204,12 +207,20 @@ class MachineRuntime(Generic[M]):
         return reply
 
     def _settle(self, parked: _Parked) -> None:
-        _complete(parked.result)
+        self._complete(parked.result)
         response = parked.result.response
         if isinstance(response, Deferred):
             self._answer_when_settled(response, parked.reply)
         else:
             self._answer(parked.reply, response)
+
+    def _complete(self, result: Result[Any]) -> None:
+        """What is committed takes effect, before its own answer leaves."""
+        for effect in result.effects:
+            assert self._perform is not None, f"nobody performs {effect}"
+            self._perform(effect)
+        for completion in result.completions:
+            completion.deferred.settle(completion.outcome)
 
     def _answer_when_settled(self, response: Deferred[Any], reply: "Future[Any]") -> None:
         response.when_settled(lambda outcome: self._answer(reply, outcome))
@@ -279,11 +290,6 @@ class MachineRuntime(Generic[M]):
 
 def _is_of_producer(records: tuple[object, ...]) -> bool:
     return isinstance(records[0], Transactional | TransactionMarker)
-
-
-def _complete(result: Result[Any]) -> None:
-    for completion in result.completions:
-        completion.deferred.settle(completion.outcome)
 
 
 def _level_of(error: ApiError) -> int:

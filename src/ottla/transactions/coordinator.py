@@ -4,11 +4,10 @@ A transactional id lives on the partition that `partition_for` gives for it. Ope
 ApiError when a request is refused, and ProducerIdNeeded when they must be called again with a new
 producer id.
 
-What has to be done outside is the writing of markers. The machine tells `on_decided` of each
-transaction whose end was decided: when a record decides it, and of those found when it was loaded.
-The record may not be committed by then, so the listener submits `markers_of`, whose answer waits
-for that like any other, writes the markers, and submits `complete`. It does so until `complete` is
-committed; all of it may be repeated.
+What has to be done outside is the writing of markers. A result that decides how a transaction ends
+has the effect `CompleteTransaction`; a machine that is loaded asks for it again for all that it
+finds decided. Whoever performs it submits `markers_of`, writes the markers, and submits `complete`,
+until that is committed; all of it may be repeated.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -27,7 +26,7 @@ from ottla.protocol.errors import ErrorCode
 from ottla.protocol.topics import TopicPartition
 from ottla.transactions import ending, membership, views
 from ottla.transactions.config import TransactionConfig
-from ottla.transactions.ending import PendingMarkers
+from ottla.transactions.ending import CompleteTransaction, PendingMarkers
 from ottla.transactions.expiry import expire_ids
 from ottla.transactions.initialization import Initialization
 from ottla.transactions.record import TransactionRecord, UnknownRecord
@@ -36,6 +35,7 @@ from ottla.transactions.store import TransactionStore
 from ottla.transactions.transaction import Producer, Transaction
 
 _EXPIRE_KEY = "transactions/expire"
+_RESUME_KEY = "transactions/resume"
 
 
 class TransactionMachine:
@@ -46,11 +46,9 @@ class TransactionMachine:
         *,
         config: TransactionConfig,
         timers: Timers,
-        on_decided: Callable[[str], object],
     ) -> None:
         self._config = config
         self._timers = timers
-        self._on_decided = on_decided  # Called with a transactional id.
         self._store = TransactionStore()
         self._initialization = Initialization(self._store, config)
         self._loaded = False
@@ -73,9 +71,10 @@ class TransactionMachine:
         for transactional_id, transaction in self._store:
             self._follow(transactional_id, transaction)
         self._schedule_expiry(now_ms + self._config.remove_expired_interval_ms)
+        self._timers.schedule(_RESUME_KEY, now_ms, self._resume)
 
     def _follow(self, transactional_id: str, transaction: Transaction | None) -> None:
-        """Timers and markers follow from the state."""
+        """Timers follow from the state."""
         key = f"transaction/{transactional_id}"
         deadline_ms = None if transaction is None else transaction.deadline_ms
         if deadline_ms is None:
@@ -86,8 +85,11 @@ class TransactionMachine:
                 deadline_ms,
                 lambda now_ms: ending.abort_late(self._store, transactional_id, now_ms),
             )
-        if transaction is not None and transaction.state in DECIDED:
-            self._on_decided(transactional_id)
+
+    def _resume(self, _: int) -> Result[None]:
+        """What was decided before, and perhaps not done."""
+        undone = [id_ for id_, transaction in self._store if transaction.state in DECIDED]
+        return Result(None, effects=tuple(map(CompleteTransaction, undone)))
 
     def _schedule_expiry(self, deadline_ms: int) -> None:
         self._timers.schedule(_EXPIRE_KEY, deadline_ms, self._expire)

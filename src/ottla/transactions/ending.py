@@ -7,6 +7,7 @@ coordinator that loads such a record goes on where the one before has stopped.
 """
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 from kio.schema.end_txn.v5.request import EndTxnRequest
 from kio.schema.end_txn.v5.response import EndTxnResponse
@@ -23,6 +24,8 @@ from ottla.transactions.state import DECIDED, TransactionState
 from ottla.transactions.store import TransactionStore, completing, fenced, not_mapped
 from ottla.transactions.transaction import EPOCH_PER_TRANSACTION_VERSION, Producer, Transaction
 
+Response = TypeVar("Response")
+
 
 @dataclass(frozen=True, slots=True)
 class PendingMarkers:
@@ -33,6 +36,20 @@ class PendingMarkers:
     committed: bool
     client_version: int
     partitions: frozenset[TopicPartition]
+
+
+@dataclass(frozen=True, slots=True)
+class CompleteTransaction:
+    """The effect of a decision: write the markers of `markers_of`, then submit `complete`."""
+
+    transactional_id: str
+
+
+def decision(response: Response, transactional_id: str, following: Transaction) -> Result[Response]:
+    """The record that decides how a transaction ends, and what follows from it."""
+    assert following.state in DECIDED
+    record = TransactionRecord(transactional_id, following)
+    return Result(response, (record,), effects=(CompleteTransaction(transactional_id),))
 
 
 def end_txn(
@@ -65,8 +82,7 @@ def end_txn(
     following = transaction.ended_by_client(
         commit=commit, client_version=client_version, new_id=new_id, now_ms=now_ms
     )
-    record = TransactionRecord(transactional_id, following)
-    return Result(_response(following.client), (record,))
+    return decision(_response(following.client), transactional_id, following)
 
 
 def abort_late(store: TransactionStore, transactional_id: str, now_ms: int) -> Result[None]:
@@ -75,7 +91,7 @@ def abort_late(store: TransactionStore, transactional_id: str, now_ms: int) -> R
     The producer is fenced: whatever it still sends belongs to what was aborted.
     """
     following = store.known(transactional_id).fenced(by_itself=False, now_ms=now_ms)
-    return Result(None, (TransactionRecord(transactional_id, following),))
+    return decision(None, transactional_id, following)
 
 
 def markers_of(store: TransactionStore, transactional_id: str) -> PendingMarkers | None:

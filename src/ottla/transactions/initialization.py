@@ -21,6 +21,7 @@ from ottla.machine.result import Result
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE, in_milliseconds
 from ottla.transactions.config import TransactionConfig
+from ottla.transactions.ending import decision
 from ottla.transactions.producer_ids import required
 from ottla.transactions.record import TransactionRecord
 from ottla.transactions.state import TransactionState
@@ -119,10 +120,8 @@ def _abort(
 ) -> Result[InitProducerIdResponse]:
     _validate_newest(transaction, expected)
     following = transaction.fenced(by_itself=expected is not None, now_ms=now_ms)
-    return Result(
-        _response(ErrorCode.concurrent_transactions, NO_PRODUCER),
-        (TransactionRecord(transactional_id, following),),
-    )
+    response = _response(ErrorCode.concurrent_transactions, NO_PRODUCER)
+    return decision(response, transactional_id, following)
 
 
 def _successor(
