@@ -52,6 +52,7 @@ sim: $(READY)  ## Run SEEDS clusters in simulation, each from another seed.
 docs: $(READY)  ## Regenerate the documents that come from code.
 	$(BIN)/python -m ottla.node.config_reference > docs/config.md
 	$(BIN)/python -m ottla.cli.api_reference > docs/compatibility.md
+	$(BIN)/python -m ottla.node.metrics.reference > docs/metrics.md
 
 bench: $(READY)  ## Measure, beside Apache Kafka where it can be had; writes benchmarks/RESULTS-*.md.
 	$(BIN)/python -m benchmarks

@@ -80,8 +80,8 @@ async def main():
     class Urls(logging.Handler):
         def emit(self, record):
             urls.extend(word for word in record.getMessage().split() if word.startswith("http"))
-    logging.getLogger("ottla.node.metrics_server").addHandler(Urls())
-    logging.getLogger("ottla.node.metrics_server").setLevel("INFO")
+    logging.getLogger("ottla.node.metrics.server").addHandler(Urls())
+    logging.getLogger("ottla.node.metrics.server").setLevel("INFO")
     with tempfile.TemporaryDirectory() as directory:
         settings = ServeSettings(
             host="127.0.0.1", port=0, data=(Path(directory),), overrides={"metrics.port": "0"}

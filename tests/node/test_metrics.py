@@ -3,12 +3,12 @@
 import asyncio
 import dataclasses
 import socket
-import urllib.request
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
+from tests.node import metrics_pages
+from tests.node.metrics_pages import Samples
 from tests.node.wire_client import WireClient
 from tests.ports import ReservedPort
 
@@ -17,8 +17,6 @@ from ottla.node.environment import Environment
 from ottla.node.node import Node, StartError
 from ottla.node.settings import ServeSettings
 from ottla.storage.faulty_filesystem import FaultyFilesystem
-
-Samples = dict[tuple[str, ...], float]  # By name and the values of the labels, by their names.
 
 
 @asynccontextmanager
@@ -38,16 +36,7 @@ async def started(**settings: str) -> AsyncIterator[tuple[WireClient, str]]:
 
 
 async def scrape(url: str) -> Samples:
-    def get() -> str:
-        with urllib.request.urlopen(url, timeout=60) as response:
-            return str(response.read().decode())
-
-    text = await asyncio.get_running_loop().run_in_executor(None, get)
-    return {
-        (sample.name, *(value for _, value in sorted(sample.labels.items()))): sample.value
-        for family in text_string_to_metric_families(text)
-        for sample in family.samples
-    }
+    return await asyncio.get_running_loop().run_in_executor(None, metrics_pages.scrape, url)
 
 
 def test_counts_what_was_asked_and_what_was_written() -> None:
@@ -89,9 +78,12 @@ def test_tells_of_the_cluster() -> None:
     asyncio.run(run())
 
 
-def test_partitions_can_be_left_out() -> None:
+def test_topics_and_partitions_can_be_left_out() -> None:
     async def run() -> None:
-        async with started(**{"metrics.partitions": "false"}) as (client, url):
+        async with started(**{"metrics.partitions": "false", "metrics.topics": "false"}) as (
+            client,
+            url,
+        ):
             await client.create_topic("orders")
             found = await scrape(url)
         assert found["ottla_partitions",] == 1

@@ -8,6 +8,7 @@ from tests.storage.batches import NOW_MS, open_log, produced
 
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.hot_fetch import FetchedPartition, PartitionData
+from ottla.replication.counters import ReplicaCounters
 from ottla.replication.delayed_fetch import DelayedFetch, Fetched, FetchTerms
 from ottla.replication.fetch_sessions import WantedPartition
 from ottla.replication.partition import FlushPolicy, Partition
@@ -45,9 +46,8 @@ class Fetcher:
             for index in indexes
         ]
         chosen = {"min_bytes": 1, "max_bytes": 1 << 20, "max_wait_ms": FOREVER_MS, **terms}
-        DelayedFetch(
-            self.find, wanted, FetchTerms(committed_only=False, **chosen), self.loop, on_complete
-        ).start()
+        wished = FetchTerms(committed_only=False, **chosen)
+        DelayedFetch(self.find, wanted, wished, self.loop, on_complete, ReplicaCounters()).start()
         return answer
 
 
@@ -169,7 +169,9 @@ def test_a_cancelled_fetch_is_forgotten_and_never_answered() -> None:
         answers: list[list[Fetched]] = []
         wanted = [WantedPartition("orders", FetchedPartition(0, -1, 0, -1, -1, 1 << 20))]
         terms = FetchTerms(1, 1 << 20, FOREVER_MS, committed_only=False)
-        fetch = DelayedFetch(fetcher.find, wanted, terms, fetcher.loop, answers.append)
+        fetch = DelayedFetch(
+            fetcher.find, wanted, terms, fetcher.loop, answers.append, ReplicaCounters()
+        )
         fetch.start()
         assert not fetch.done
         fetch.cancel()

@@ -14,6 +14,7 @@ from typing import Final
 from kio.static.primitive import i8, i16, i64
 
 from ottla.coordination.dead_letter_office import DeadLetterOffice
+from ottla.coordination.share_counters import ShareCounters
 from ottla.coordination.share_persister import SharePersister
 from ottla.groups.partitions import TopicIdPartition
 from ottla.groups.share.config import ShareConfig, reset_duration_ms
@@ -59,14 +60,15 @@ class LedSharePartition:
         self._state_epoch = persisted.state_epoch
         self._leader_epoch = partition.leader_epoch
         rules = self._rules(owner.config(key.group_id))
-        self._state = SharePartition(start_offset, persisted.batches, rules, parked)
+        self.state = SharePartition(start_offset, persisted.batches, rules, parked)
+        self._counters = owner.counters.setdefault(key.group_id, ShareCounters())
         self._waiters: dict[Callable[[], None], None] = {}  # In the order of their coming.
         self._timer: TimerHandle | None = None
         self._timer_ms = 0  # What it was set for.
         self._dropped = False
         if persisted.start_offset == NO_OFFSET:
             self._apply(Change(start_offset))
-        if self._state.archiving():
+        if self.state.archiving():
             self._send()
         self._schedule()
 
@@ -78,17 +80,17 @@ class LedSharePartition:
     def refresh(self, config: ShareConfig) -> None:
         """Take up the group's configuration, and what retention has left of the log."""
         self._validate()
-        self._state.rules = self._rules(config)
-        self._apply(self._state.on_log_start(self.partition.log.log_start_offset))
+        self.state.rules = self._rules(config)
+        self._apply(self.state.on_log_start(self.partition.log.log_start_offset))
 
     def fetch_offset(self) -> int | None:
         self._validate()
-        return self._state.fetch_offset()
+        return self.state.fetch_offset()
 
     def due_offsets(self, count: int) -> list[int]:
         """Of parked records that can be acquired, ascending."""
         self._validate()
-        return self._state.due_offsets(count, self._owner.clock.now_ms())
+        return self.state.due_offsets(count, self._owner.clock.now_ms())
 
     def acquire(
         self,
@@ -105,7 +107,7 @@ class LedSharePartition:
         Delivery counts need not be waited for, since the locks are ours alone. Holds must be.
         """
         self._validate()
-        acquired, change = self._state.acquire(
+        acquired, change = self.state.acquire(
             member_id,
             fetch_offset,
             batches,
@@ -114,6 +116,7 @@ class LedSharePartition:
             now_ms=self._owner.clock.now_ms(),
             hold_ms=hold_ms,
         )
+        self._counters.on_acquired(acquired)
         return acquired, self._apply(change)
 
     def acquire_parked(
@@ -126,13 +129,14 @@ class LedSharePartition:
     ) -> tuple[tuple[AcquiredRange, ...], "Future[None]"]:
         """As `acquire`; `found` has offsets, and whether the log has records there."""
         self._validate()
-        acquired, change = self._state.acquire_parked(
+        acquired, change = self.state.acquire_parked(
             member_id,
             found,
             records_max=records_max,
             now_ms=self._owner.clock.now_ms(),
             hold_ms=hold_ms,
         )
+        self._counters.on_acquired(acquired)
         return acquired, self._apply(change)
 
     async def acknowledge_deliveries(self, deliveries: Sequence[Delivery]) -> list[ApiError | None]:
@@ -143,7 +147,7 @@ class LedSharePartition:
         written = []
         for delivery in deliveries:
             try:
-                change = self._state.acknowledge_delivery(delivery, now_ms)
+                change = self.state.acknowledge_delivery(delivery, now_ms)
             except ApiError as error:
                 refused.append(error.with_traceback(None))
                 continue
@@ -165,7 +169,7 @@ class LedSharePartition:
         """Returns when it is written down."""
         self._validate()
         now_ms = self._owner.clock.now_ms()
-        written = self._apply(self._state.acknowledge(member_id, acknowledgements, now_ms))
+        written = self._apply(self.state.acknowledge(member_id, acknowledgements, now_ms))
         self._wake()
         try:
             await written
@@ -180,7 +184,7 @@ class LedSharePartition:
             self._validate()
             for first, last, count in acquired:
                 self._apply(
-                    self._state.acknowledge_delivery(
+                    self.state.acknowledge_delivery(
                         Delivery(
                             first_offset=i64(first),
                             last_offset=i64(last),
@@ -197,7 +201,7 @@ class LedSharePartition:
 
     def release(self, member_id: str) -> None:
         if not self._dropped:
-            self._apply(self._state.release_member(member_id, self._owner.clock.now_ms()))
+            self._apply(self.state.release_member(member_id, self._owner.clock.now_ms()))
             self._wake()
 
     def wait(self, waiter: Callable[[], None]) -> None:
@@ -242,7 +246,7 @@ class LedSharePartition:
             self._leader_epoch,
             change.start_offset,
             change.batches,
-            self._state.delivery_complete_count,
+            self.state.delivery_complete_count,
             change.parked,
         )
         try:
@@ -271,7 +275,7 @@ class LedSharePartition:
     def _schedule(self) -> None:
         """One timer for what comes first; it is set again when it fires too early."""
         now_ms = self._owner.clock.now_ms()
-        timeout_ms = self._state.next_timeout_ms(now_ms)
+        timeout_ms = self.state.next_timeout_ms(now_ms)
         if timeout_ms is None or self._dropped:
             return
         if self._timer is not None:
@@ -286,7 +290,7 @@ class LedSharePartition:
         self._timer = None
         if not self._dropped:
             try:
-                self._apply(self._state.expire(self._owner.clock.now_ms()))
+                self._apply(self.state.expire(self._owner.clock.now_ms()))
             except ApiError:
                 return  # Dropped.
             self._wake()
@@ -298,17 +302,18 @@ class LedSharePartition:
 
     @property
     def waits_for_dead_letters(self) -> bool:
-        return not self._dropped and self._state.waits_for_dead_letters
+        return not self._dropped and self.state.waits_for_dead_letters
 
     def dead_letters(self) -> Sequence[DeadLetter]:
         """None if this share-partition was dropped: its next leader sends them then."""
-        return () if self._dropped else self._state.archiving()
+        return () if self._dropped else self.state.archiving()
 
     def on_dead_letters_written(self, letters: Sequence[DeadLetter]) -> None:
         if self._dropped:
             return  # They will be written once more.
+        self._counters.dead_letters += sum(each.records_count for each in letters)
         try:
-            self._apply(self._state.on_dead_letters_written(letters))
+            self._apply(self.state.on_dead_letters_written(letters))
         except ApiError:
             return  # Dropped.
         self._wake()
@@ -341,6 +346,7 @@ class SharePartitions:
         self.clock = clock
         self.loop = loop
         self._replicas = replicas
+        self.counters: dict[str, ShareCounters] = {}  # Of the groups that have one here.
         self._led: dict[SharePartitionKey, LedSharePartition] = {}
         self._loading: dict[SharePartitionKey, Future[LedSharePartition]] = {}
 
@@ -361,6 +367,10 @@ class SharePartitions:
             loading.add_done_callback(lambda _: self._loading.pop(key, None))
         return await asyncio.shield(loading)
 
+    def led(self) -> Iterable[LedSharePartition]:
+        """To look at."""
+        return self._led.values()
+
     def release(self, group_id: str, member_id: str) -> None:
         """The member is gone."""
         for led in [led for key, led in self._led.items() if key.group_id == group_id]:
@@ -373,6 +383,8 @@ class SharePartitions:
         led = self._led.pop(key, None)
         if led is not None:
             led.drop()
+            if not any(other.group_id == key.group_id for other in self._led):
+                self.counters.pop(key.group_id, None)
 
     async def _load(self, key: SharePartitionKey, partition: Partition) -> LedSharePartition:
         try:

@@ -6,7 +6,7 @@ ApiError when a request is refused as a whole; what concerns a part of a request
 A reply may be a Deferred: JoinGroup and SyncGroup wait for other members.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
@@ -59,6 +59,8 @@ from ottla.groups.offsets import removal
 from ottla.groups.offsets.commit import OffsetCommits
 from ottla.groups.offsets.fetch import fetch_offsets
 from ottla.groups.offsets.records import OffsetCommitRecord
+from ottla.groups.offsets.store import Committed
+from ottla.groups.overview import GroupOverview, overview
 from ottla.groups.partitions import Assignment
 from ottla.groups.record import Record, UnknownRecord
 from ottla.groups.share import describe as share_describe
@@ -75,6 +77,7 @@ from ottla.machine.transactional import Transactional, TransactionMarker
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.hot_offset_commit import OffsetCommitRequest, TopicResult
 from ottla.protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
+from ottla.protocol.topics import TopicPartition
 
 G = TypeVar("G", bound=ModernGroup[Any])
 
@@ -338,6 +341,16 @@ class GroupMachine:
         other = self._state.group(group_id)
         problem = "not found" if other is None else f"is not a {kind} group"
         return ApiError(ErrorCode.group_id_not_found, f"Group {group_id} {problem}.")
+
+    def overview(self) -> Iterator[GroupOverview]:
+        return overview(self._state)
+
+    def groups_with_offsets(self) -> tuple[str, ...]:
+        return tuple(self._state.offsets.group_ids())
+
+    def committed_offsets(self, group_id: str) -> Mapping[TopicPartition, Committed]:
+        """To look at."""
+        return self._state.offsets.of_group(group_id)
 
     def delete_groups(self, group_ids: Iterable[str]) -> Result[tuple[DeletableGroupResult, ...]]:
         return removal.delete_groups(self._state, group_ids)

@@ -14,7 +14,12 @@ from ottla.protocol.frames import RequestHeader
 HotHandler = Callable[[Broker, Session, RequestHeader, memoryview], None]
 
 # What only brokers ask for; together with the fetches of followers and of the quorum's replicas.
-BETWEEN_BROKERS: Final = INTERNAL_KEYS | {27, 52, 53, 54, 58, 59, 82, 83, 84, 85, 86, 87}
+BETWEEN_BROKERS: Final = INTERNAL_KEYS | {27, 52, 53, 54, 58, 59, 82, 83, 84, 85, 86, 87, 10_001}
+
+
+# A fetch of another broker is Kafka's Fetch, but counted apart from those of consumers.
+FOLLOWER_FETCH_KEY: Final = -1
+FOLLOWER_FETCH_NAME: Final = "FetchFollower"
 
 
 class HandlerModule(Protocol):

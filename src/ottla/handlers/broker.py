@@ -4,7 +4,6 @@ Handlers hold no state; everything that lasts is in one of these drivers.
 """
 
 from asyncio import AbstractEventLoop
-from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from ottla.coordination.serving_coordinators import ServingCoordinators
 from ottla.coordination.share_groups import ShareGroups
 from ottla.coordination.transaction_completion import TransactionCompletion
 from ottla.coordination.transaction_markers import TransactionMarkers
+from ottla.network.durations import ApiCounters
 from ottla.network.session import Session
 from ottla.replication.follower_sessions import FollowerSessions
 from ottla.replication.manager import ReplicaManager
@@ -67,7 +67,7 @@ class Broker:
     fetch_bytes_max: int
     reads_from_nearest: bool  # Consumers are sent to the replica in their rack.
     api_versions: Mapping[int, tuple[int, int]]  # Lowest and highest version by API key.
-    request_counts: Counter[int] = field(default_factory=Counter)  # By API key.
+    apis: dict[int, ApiCounters] = field(default_factory=dict)  # By API key.
 
 
 class RequestContext(NamedTuple):

@@ -14,8 +14,10 @@ from collections.abc import Callable, Coroutine, Mapping
 from types import CoroutineType
 from typing import Any, NamedTuple
 
-from ottla.handlers.api import BETWEEN_BROKERS, Api, ColdApi, HotApi
+from ottla.handlers.api import BETWEEN_BROKERS, FOLLOWER_FETCH_KEY, Api, ColdApi, HotApi
 from ottla.handlers.broker import Broker, RequestContext
+from ottla.handlers.response_errors import count_errors
+from ottla.network.durations import ApiCounters
 from ottla.network.session import Reply, Session
 from ottla.protocol.codec import read_request, write_response
 from ottla.protocol.errors import ApiError, ErrorCode, ProtocolError
@@ -29,7 +31,9 @@ Dispatch = Callable[[Session, memoryview], None]
 
 
 def make_dispatch(broker: Broker, table: Mapping[int, Api]) -> Dispatch:
-    counts = broker.request_counts
+    counters = broker.apis
+    for key in (*table, FOLLOWER_FETCH_KEY):
+        counters.setdefault(key, ApiCounters())
 
     def dispatch(session: Session, frame: memoryview) -> None:
         header = parse_request_header(frame)
@@ -37,11 +41,12 @@ def make_dispatch(broker: Broker, table: Mapping[int, Api]) -> Dispatch:
         if api is None or not api.low <= header.api_version <= api.high:
             _refuse(session, header, api)
             return
-        counts[header.api_key] += 1
+        session.api = counters[header.api_key]
         if isinstance(api, HotApi):
             api.handle(broker, session, header, frame)
         else:
-            _handle(broker, _Call(api, header, session, read_request(header, frame)))
+            request = read_request(header, frame)
+            _handle(broker, _Call(api, header, session, request, session.api))
 
     return dispatch
 
@@ -74,6 +79,7 @@ class _Call(NamedTuple):
     header: RequestHeader
     session: Session
     request: Any
+    counted: ApiCounters
 
     def frame_of(self, outcome: object) -> bytes:
         """Of a response, or of the error that there is instead."""
@@ -88,6 +94,7 @@ class _Call(NamedTuple):
             return self._write(self.api.module.error_response(self.request, _BROKER_FAILED))
 
     def _write(self, response: object) -> bytes:
+        count_errors(response, self.counted)
         header = self.header
         return write_response(header.api_key, header.api_version, header.correlation_id, response)
 

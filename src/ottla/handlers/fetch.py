@@ -14,7 +14,7 @@ v16  the addresses of the current leaders (KIP-951)
 """
 
 from collections.abc import Iterator
-from typing import cast
+from typing import Final, cast
 from uuid import UUID
 
 from ottla.handlers.broker import Broker
@@ -40,7 +40,9 @@ from ottla.replication.delayed_fetch import ChooseReplica, DelayedFetch, Fetched
 from ottla.replication.fetch_sessions import INITIAL_EPOCH, FetchSession, WantedPartition
 from ottla.replication.partition import Partition
 from ottla.replication.replica_selection import LEADER, nearest_replica
+from ottla.storage.reading import LogSlice
 
+FETCH_KEY: Final = 1
 READ_COMMITTED = 1
 
 
@@ -62,6 +64,7 @@ def handle_fetch(
             request, by_id=version >= TOPIC_ID_FROM
         )
     except ApiError as error:
+        broker.apis[FETCH_KEY].refuse(error.code)
         _send(reply, encode_fetch_response(version, header.correlation_id, 0, error.code, 0, ()))
         return
 
@@ -78,7 +81,7 @@ def handle_fetch(
 
     terms = _terms(broker, request)
     find = replicas.find_readable if version >= RACK_FROM else replicas.find
-    fetch = DelayedFetch(find, wanted, terms, broker.loop, answer)
+    fetch = DelayedFetch(find, wanted, terms, broker.loop, answer, replicas.counters)
     fetch.start()
     if not fetch.done:
         session.call_on_close(fetch.cancel)
@@ -104,10 +107,17 @@ def _terms(broker: Broker, request: FetchRequest) -> FetchTerms:
 def _with_leaders(
     broker: Broker, session: Session, fetched: list[Fetched]
 ) -> tuple[Iterator[tuple[str | UUID, PartitionData]], list[NodeEndpoint]]:
-    """What was fetched by topic; where another broker leads, that one is named (KIP-951)."""
+    """What was fetched by topic; where another broker leads, that one is named (KIP-951).
+
+    Counts it as well.
+    """
     leaders: dict[int, Leader] = {}
     for index, (wanted, data) in enumerate(fetched):
+        if data.records is not None:
+            records = cast("LogSlice", data.records)
+            broker.replicas.on_fetched(wanted.topic, wanted.partition, records)
         if data.error_code:
+            broker.apis[FETCH_KEY].refuse(data.error_code)
             leader = current_leader(broker.image, wanted.topic, wanted.partition, data.error_code)
             if leader is not None:
                 leaders[leader.leader_id] = leader

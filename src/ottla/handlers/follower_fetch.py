@@ -7,6 +7,7 @@ log leaves the leader's (KIP-595).
 
 from typing import cast
 
+from ottla.handlers.api import FOLLOWER_FETCH_KEY
 from ottla.handlers.broker import Broker
 from ottla.handlers.metadata_fetch import REPLICA_OVERTAKERS
 from ottla.network.file_part import Part
@@ -27,6 +28,7 @@ def handle_follower_fetch(
 ) -> None:
     if session.may_act_as_node:
         session.become_peer()
+    session.api = broker.apis[FOLLOWER_FETCH_KEY]
     reply = session.reply(REPLICA_OVERTAKERS)
 
     def respond(answer: FollowerAnswer) -> None:

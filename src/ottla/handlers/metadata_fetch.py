@@ -11,6 +11,7 @@ v18  the high watermark that the replica knows (KIP-1166)
 
 from typing import Final
 
+from ottla.handlers.api import FOLLOWER_FETCH_KEY
 from ottla.handlers.broker import Broker
 from ottla.network.session import Reply, Session
 from ottla.protocol.codec import newest_response_type, read_request, write_response
@@ -31,6 +32,7 @@ def is_of_metadata(request: FetchRequest) -> bool:
 def handle_metadata_fetch(
     broker: Broker, session: Session, header: RequestHeader, frame: memoryview
 ) -> None:
+    session.api = broker.apis[FOLLOWER_FETCH_KEY]
     request = read_request(header, frame)
     reply = session.reply(REPLICA_OVERTAKERS)
     if not session.may_act_as_node:

@@ -26,8 +26,10 @@ from ottla.protocol.hot_offset_commit import (
     parse_offset_commit,
 )
 
+OFFSET_COMMIT_KEY: Final = 8
+
 # The coordinator has it when the handler returns: one commit behind another finds it there.
-_OVERTAKERS: Final = frozenset({8})
+_OVERTAKERS: Final = frozenset({OFFSET_COMMIT_KEY})
 
 
 def handle_offset_commit(
@@ -46,6 +48,7 @@ def handle_offset_commit(
         reply = session.reply(_OVERTAKERS)
         results.add_done_callback(lambda done: _answer(broker, reply, header, request, done))
     else:
+        _count_errors(broker, results)
         session.send_now(encode_offset_commit_response(version, header.correlation_id, results))
 
 
@@ -60,8 +63,16 @@ def _answer(
         results = committed.result()
     except ApiError as error:
         results = _refusal(broker, request, error)
+    _count_errors(broker, results)
     frame = encode_offset_commit_response(header.api_version, header.correlation_id, results)
     reply.send((frame,))
+
+
+def _count_errors(broker: Broker, results: list[TopicResult]) -> None:
+    for topic in results:
+        for _, code in topic.partitions:
+            if code:
+                broker.apis[OFFSET_COMMIT_KEY].refuse(code)
 
 
 def _refusal(broker: Broker, request: OffsetCommitRequest, error: ApiError) -> list[TopicResult]:

@@ -48,6 +48,8 @@ from ottla.replication.partition import ACKS_ALL, Partition
 from ottla.replication.unsynced_writes import Unsynced, UnsyncedWrites
 from ottla.storage.log import Appended
 
+PRODUCE_KEY: Final = 0
+
 # On a compacted topic: what one request may cost those that wait behind it.
 DECOMPRESSED_RATIO_MAX = 10
 
@@ -82,7 +84,9 @@ def handle_produce(
         _produce_in_transaction(broker, session, header, request, request.transactional_id)
         return
     if acks == 0:
-        if unsynced is not None:
+        if unsynced is None:
+            session.api.unanswered += 1
+        else:
             _writes_without_answer(session).add_all(unsynced)
         _close_on_failure(session, topics)
     elif delayed is not None:
@@ -285,15 +289,18 @@ def _failure(
         if error.code is ErrorCode.out_of_order_sequence_number and not broker.is_in_touch():
             error = _PERHAPS_FOLLOWER
         leader = current_leader(broker.image, topic, partition, error.code)
+        broker.apis[PRODUCE_KEY].refuse(error.code)
         return PartitionResult(
             partition, error.code, error_message=error.message, current_leader=leader
         )
     record_errors = [
         RecordErrorResult(index, str(error)) for index in getattr(error, "record_indexes", ())
     ]
+    code = _RECORD_ERROR_CODES[type(error)]
+    broker.apis[PRODUCE_KEY].refuse(code)
     return PartitionResult(
         partition,
-        _RECORD_ERROR_CODES[type(error)],
+        code,
         error_message=str(error),
         record_errors=record_errors,
     )

@@ -48,6 +48,7 @@ with lazy_imports_of("ottla.handlers"):
         describe_configs,
         describe_groups,
         describe_log_dirs,
+        describe_offset_times,
         describe_producers,
         describe_quorum,
         describe_share_group_offsets,
@@ -181,6 +182,7 @@ _APIS: Final[tuple[Api, ...]] = (
     ColdApi(91, "AlterShareGroupOffsets", 0, 0, alter_share_group_offsets),
     ColdApi(92, "DeleteShareGroupOffsets", 0, 0, delete_share_group_offsets),
     ColdApi(10_000, "DeliveryAcknowledge", 0, 0, delivery_acknowledge, _DELIVERY_KEYS),
+    ColdApi(10_001, "DescribeOffsetTimes", 0, 0, describe_offset_times),
 )
 
 API_TABLE: Final[dict[int, Api]] = {api.key: api for api in _APIS}

@@ -8,8 +8,10 @@ import asyncio
 import socket
 from collections import deque
 from collections.abc import Callable, Container, Sequence
+from time import monotonic_ns
 from typing import Final
 
+from ottla.network.durations import ApiCounters
 from ottla.network.file_part import FILE_PART_MEMORY_BYTES, Part, memory_size
 from ottla.network.hub import Hub
 from ottla.network.outbox import Outbox
@@ -25,10 +27,14 @@ NOBODY: Final[Overtakers] = frozenset()
 class Reply:
     """The place of one answer in the order of answers."""
 
-    __slots__ = ("_answers", "parts", "request_size")
+    __slots__ = ("_answers", "_api", "_received_ns", "parts", "request_size")
 
-    def __init__(self, answers: "Answers", request_size: int) -> None:
+    def __init__(
+        self, answers: "Answers", request_size: int, api: ApiCounters, received_ns: int
+    ) -> None:
         self._answers = answers
+        self._api = api
+        self._received_ns = received_ns
         self.request_size = request_size
         self.parts: Sequence[Part] | None = None
 
@@ -39,6 +45,10 @@ class Reply:
             return
         assert self.parts is None, "a request was answered twice"
         self.parts = parts
+        api = self._api
+        duration_ns = monotonic_ns() - self._received_ns
+        api.counts[duration_ns.bit_length()] += 1
+        api.total_ns += duration_ns
         if answers.pending[0] is self:
             answers.release()
         else:
@@ -122,8 +132,8 @@ class Answers:
         """Every answer has been handed to the transport."""
         return not (self.pending or self._gathered or self.outbox.parts)
 
-    def reply(self, request_size: int, overtakers: Overtakers) -> Reply:
-        reply = Reply(self, request_size)
+    def reply(self, request_size: int, overtakers: Overtakers, api: ApiCounters) -> Reply:
+        reply = Reply(self, request_size, api, self._hub.received_ns)
         pending = self.pending
         if not pending:
             self.overtakers = overtakers
@@ -139,8 +149,11 @@ class Answers:
         self.overtakers = overtakers
         self._on_change()
 
-    def send_now(self, data: bytes) -> None:
+    def send_now(self, data: bytes, api: ApiCounters) -> None:
         """An answer that takes the next place and is complete. Only when nothing is pending."""
+        duration_ns = monotonic_ns() - self._hub.received_ns
+        api.counts[duration_ns.bit_length()] += 1
+        api.total_ns += duration_ns
         self._gathered.append(data)
         self._gathered_size += len(data)
         if self._gathered_size > GATHERED_BYTES_MAX or not self.gathering:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from ottla.network.budget import SMALL_BYTES, MemoryBudget
 from ottla.network.config import NetworkConfig
 from ottla.network.counters import NetworkCounters
+from ottla.network.durations import ApiCounters
 from ottla.network.limits import ConnectionLimits
 from ottla.network.partial import KEY_BYTES
 from ottla.network.quiet_log import QuietLog
@@ -50,6 +51,8 @@ class Hub:
         self.monotonic_ms = monotonic_ms
         self.executor = executor  # For reads that wait for the disk; None for the loop's own.
         self.counters = counters or NetworkCounters()
+        self.unnamed_api = ApiCounters()  # Of requests whose dispatch names no other.
+        self.received_ns = 0  # When the bytes came that are being dispatched.
         self.limits = ConnectionLimits(
             config.connections_max,
             config.connections_per_ip_max,

@@ -24,6 +24,7 @@ memory and does not go on is closed (stalls.py).
 import asyncio
 import socket
 from collections.abc import Callable
+from time import monotonic_ns
 from typing import cast
 
 from ottla.network.answers import NOBODY, Answers, Overtakers, Reply
@@ -74,6 +75,7 @@ class Session(asyncio.BufferedProtocol):
         "_socket",
         "_tls",
         "_transport",
+        "api",
         "attachment",
         "client_id",
         "client_software_name",
@@ -111,6 +113,7 @@ class Session(asyncio.BufferedProtocol):
         self.may_act_as_node = True  # Until a listener that authenticates says otherwise.
         self.attachment: object | None = None
 
+        self.api = hub.unnamed_api  # Of the frame that is being dispatched.
         self._hub = hub
         self._socket = accepted
         self._tls = tls
@@ -141,15 +144,15 @@ class Session(asyncio.BufferedProtocol):
 
         Until the answer is sent, only frames of the APIs in `overtakers` are dispatched.
         """
-        return self._answers.reply(self._frame_size, overtakers)
+        return self._answers.reply(self._frame_size, overtakers, self.api)
 
     def send_now(self, data: bytes) -> None:
         """Answer the frame that is being dispatched: the same as `reply().send([data])`."""
         answers = self._answers
         if answers.pending:
-            answers.reply(self._frame_size, answers.overtakers).send((data,))
+            answers.reply(self._frame_size, answers.overtakers, self.api).send((data,))
         else:
-            answers.send_now(data)
+            answers.send_now(data, self.api)
 
     def become_peer(self) -> None:
         """It has sent what only brokers send."""
@@ -257,6 +260,7 @@ class Session(asyncio.BufferedProtocol):
     def buffer_updated(self, size: int) -> None:
         hub = self._hub
         hub.counters.bytes_in += size
+        hub.received_ns = monotonic_ns()
         partial = self._partial
         answers = self._answers
         answers.gathering = True
@@ -545,6 +549,7 @@ class Session(asyncio.BufferedProtocol):
         partial = self._partial
         if isinstance(partial, bytes) or (partial is not None and partial.is_complete):
             self._answers.gathering = True
+            self._hub.received_ns = monotonic_ns()
             if isinstance(partial, bytes):
                 self._hub.space_after(partial)
                 self._take_frames(len(partial))

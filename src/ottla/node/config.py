@@ -124,14 +124,38 @@ METRICS_PARTITIONS = ConfigKey(
     "Whether there are metrics of every partition, or only their sums.",
 )
 
+METRICS_TOPICS = ConfigKey(
+    "metrics.topics",
+    ConfigType.BOOLEAN,
+    True,
+    "Whether there are metrics of every topic.",
+)
+METRICS_GROUPS_MAX = ConfigKey(
+    "metrics.groups.max",
+    ConfigType.INT,
+    1_000,
+    "How many groups of a coordinator have metrics of their own; 0 leaves them out, and their lag.",
+    at_least(0),
+)
+METRICS_LAG_INTERVAL_MS = ConfigKey(
+    "metrics.lag.interval.ms",
+    ConfigType.INT,
+    10_000,
+    "How often a coordinator that has metrics finds out how far its groups are behind.",
+    at_least(100),
+)
+
 NODE_KEYS: tuple[ConfigKey[Any], ...] = (
     NODE_ID,
     BROKER_RACK,
     CONTROLLED_SHUTDOWN_ENABLE,
     CONTROLLED_SHUTDOWN_TIMEOUT_MS,
+    METRICS_GROUPS_MAX,
     METRICS_HOST,
+    METRICS_LAG_INTERVAL_MS,
     METRICS_PARTITIONS,
     METRICS_PORT,
+    METRICS_TOPICS,
     QUORUM_BOOTSTRAP_SERVERS,
     QUORUM_JOIN_TIMEOUT_MS,
     OTTLA_VERSION,

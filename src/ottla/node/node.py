@@ -12,7 +12,8 @@ import asyncio
 import dataclasses
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from ottla.controller.config import BROKER_HEARTBEAT_INTERVAL_MS, BROKER_SESSION_TIMEOUT_MS
 from ottla.controller.directories import names_directories
@@ -53,7 +54,12 @@ from ottla.node.metadata_repair import MetadataRepair
 from ottla.node.parts import make_parts
 from ottla.node.quorum import MetadataQuorum, QuorumSettings, StoredReplica, open_replica
 from ottla.node.registration import SESSIONS_WAITED, BrokerIdentity, Registration
-from ottla.node.replication import broker_address, expect_brokers, start_replication
+from ottla.node.replication import (
+    ask_broker,
+    broker_address,
+    expect_brokers,
+    start_replication,
+)
 from ottla.node.serving import make_broker
 from ottla.node.start_errors import StartError, start_error
 from ottla.node.stopping import Stopping
@@ -71,6 +77,9 @@ from ottla.runtime.controller import Controller
 from ottla.storage.broker_config import FLUSH_POLICY
 from ottla.storage.directory_identity import WrongDirectory
 from ottla.storage.errors import CorruptLog, DamagedMetadata, StorageError
+
+if TYPE_CHECKING:
+    from ottla.node.metrics.server import MetricsServer
 
 logger = logging.getLogger(__name__)
 
@@ -125,7 +134,7 @@ class Node:
         self._quorum: MetadataQuorum | None = None
         self._registration: Registration | None = None
         self.coordination: Coordination | None = None  # To look at; None before it is started.
-        self._stop_metrics: Callable[[], object] | None = None
+        self._metrics: MetricsServer | None = None
         self._claims: set[Claim] = set()  # Those that were told of.
 
     @property
@@ -162,6 +171,11 @@ class Node:
     def quorum(self) -> MetadataQuorum | None:
         """To look at; None before it is opened."""
         return self._quorum
+
+    @property
+    def metrics_port(self) -> int | None:
+        """Where /metrics is served; None where it is not."""
+        return None if self._metrics is None else self._metrics.port
 
     async def start(self) -> None:
         """Returns when clients can be served. Raises StartError.
@@ -291,9 +305,10 @@ class Node:
         )
         housekeeping.start(self._supervisor)
         if self._values[METRICS_PORT] >= 0:
-            from ottla.node.metrics_server import start_metrics
+            from ottla.node.metrics.start import start_metrics
 
-            self._stop_metrics = start_metrics(self._parts, quorum, broker, server.counters)
+            ask = partial(ask_broker, self._peers, self._address_of, "metrics")
+            self._metrics = start_metrics(self._parts, quorum, broker, server, ask)
         warn_of_other_minimum(self._parts.rules.static, self._feed.image)
         logger.info(
             "node %d of cluster %s serves %s with data in %s",
@@ -316,8 +331,8 @@ class Node:
             self._hang_up()
         elif self._values[CONTROLLED_SHUTDOWN_ENABLE]:
             await stopping.wait("other nodes to take over", self._leave(stopping.left_s))
-        if self._stop_metrics is not None:
-            await self._loop.run_in_executor(self._executor, self._stop_metrics)
+        if self._metrics is not None:
+            await self._loop.run_in_executor(self._executor, self._metrics.stop)
         if self._server is not None:
             await self._server.stop_accepting()
         self._replicas.fail(ApiError(ErrorCode.not_leader_or_follower, "the broker stops"))

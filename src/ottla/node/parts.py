@@ -12,6 +12,7 @@ from pathlib import Path
 from ottla.controller.effective_configs import ConfigRules, EffectiveConfigs
 from ottla.groups.group_config import validate_group
 from ottla.network.config import NetworkConfig
+from ottla.network.durations import Durations
 from ottla.network.peers import Peers
 from ottla.network.security_config import SecurityConfig
 from ottla.node.config import BROKER_SCHEMA, GROUP_SCHEMA, NODE_ID, TOPIC_SCHEMA
@@ -55,6 +56,7 @@ class Parts:
     logs: LogManager
     replicas: ReplicaManager
     peers: Peers
+    flushes: Durations  # Of syncs that somebody waited for.
 
 
 def make_parts(
@@ -100,6 +102,7 @@ def make_parts(
         new_id=environment.new_uuid,
         new_threads=environment.new_threads,
     )
+    flushes = Durations()
     return Parts(
         values=values,
         node_id=node_id,
@@ -116,8 +119,9 @@ def make_parts(
         locks=locks,
         shares=shares,
         logs=logs,
-        replicas=_make_replicas(values, logs, log_config, environment, loop),
+        replicas=_make_replicas(values, logs, log_config, environment, loop, flushes),
         peers=Peers(loop, f"node-{node_id}", environment.random.random, locks.peer_tls),
+        flushes=flushes,
     )
 
 
@@ -127,6 +131,7 @@ def _make_replicas(
     log_config: Callable[[str], LogConfig],
     environment: Environment,
     loop: AbstractEventLoop,
+    flushes: Durations,
 ) -> ReplicaManager:
     def on_flush_failure(log: Flushable, error: BaseException) -> None:
         assert isinstance(log, PartitionLog)
@@ -142,7 +147,7 @@ def _make_replicas(
         settings,
         logs,
         log_config,
-        Flusher(loop, environment.executor, on_flush_failure),
+        Flusher(loop, environment.executor, on_flush_failure, flushes),
         sessions,
         environment.clock,
     )

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from ottla.protocol.errors import ApiError
 from ottla.protocol.hot_fetch import AbortedTransaction, PartitionData
+from ottla.replication.counters import ReplicaCounters
 from ottla.replication.fetch_sessions import WantedPartition
 from ottla.replication.partition import Partition
 from ottla.replication.replica_selection import LEADER
@@ -37,6 +38,7 @@ class DelayedFetch:
     """
 
     __slots__ = (
+        "_counters",
         "_failed",
         "_find",
         "_loop",
@@ -57,7 +59,9 @@ class DelayedFetch:
         terms: FetchTerms,
         loop: asyncio.AbstractEventLoop,
         on_complete: Callable[[list[Fetched]], None],
+        counters: ReplicaCounters,
     ) -> None:
+        self._counters = counters
         self._find = find
         self._wanted = wanted
         self._terms = terms
@@ -83,6 +87,7 @@ class DelayedFetch:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+            self._counters.fetches_waiting -= 1
         for partition in self._waiting_on:
             partition.stop_waiting(self._on_data)
 
@@ -93,6 +98,7 @@ class DelayedFetch:
             self._complete(fetched)
             return
         self._timer = self._loop.call_later(self._terms.max_wait_ms / 1000, self._on_time_up)
+        self._counters.fetches_waiting += 1
         for wanted in self._wanted:
             try:
                 partition = self._find(wanted.topic, wanted.partition)
@@ -110,6 +116,7 @@ class DelayedFetch:
         try:
             fetched = self._locate(cached_only=True)
         except NotCached:
+            self._counters.fetches_from_disk += 1
             reading = self._loop.run_in_executor(None, self._locate)
             reading.add_done_callback(lambda done: then(done.result()))
         else:

@@ -24,6 +24,7 @@ from ottla.controller.records import (
 )
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.topics import TopicPartition
+from ottla.replication.counters import ReplicaCounters, TopicTraffic
 from ottla.replication.delayed_produce import DelayedProduces
 from ottla.replication.fetch_sessions import FetchSessions
 from ottla.replication.followers import Followers
@@ -34,6 +35,7 @@ from ottla.storage.config import LONG_MAX, LogConfig
 from ottla.storage.errors import StorageError
 from ottla.storage.log import PartitionLog
 from ottla.storage.manager import LogManager
+from ottla.storage.reading import LogSlice
 
 logger = logging.getLogger(__name__)
 
@@ -85,6 +87,7 @@ class ReplicaManager:
     ) -> None:
         """`log_config` gives the configuration in force for a topic."""
         self.fetch_sessions = fetch_sessions
+        self.counters = ReplicaCounters()
         self.delayed_produces = DelayedProduces()
         self.throttle = ReplicationThrottle(settings.node_id, clock)
         self._settings = settings
@@ -131,6 +134,15 @@ class ReplicaManager:
             raise self._absence(topic, index)
         return partition
 
+    def on_fetched(self, topic: str | UUID, index: int, records: LogSlice) -> None:
+        """A consumer is sent these."""
+        partition = self._topics.get(topic, {}).get(index)
+        if partition is not None:
+            traffic = partition.traffic
+            traffic.fetches_out += 1
+            traffic.bytes_out += records.size
+            traffic.records_out += records.next_offset - records.first_offset
+
     def _absence(self, topic: str | UUID, index: int) -> ApiError:
         """Why a partition is not here: its log cannot be had, others have it, or there is none."""
         refused = self._refused.get((topic, index))
@@ -154,6 +166,10 @@ class ReplicaManager:
         """Take up the partitions whose logs could not be had: there may be room by now."""
         for refused in [self._refused[key] for key in self._refused if isinstance(key[0], UUID)]:
             self._apply_partition(refused.topic, refused.state)
+
+    def partition_count(self, topic: str) -> int:
+        """Of a topic of the cluster; 0 if there is none."""
+        return self._image.partition_count(topic) or 0
 
     def partitions(self) -> Iterator[Partition]:
         for topic_id in self._names:
@@ -274,6 +290,7 @@ class ReplicaManager:
         else:
             self._follow(partition, state)
         if is_new:
+            self.counters.leader_elections += 1
             for listener in self._role_listeners:
                 listener.on_new_leader(partition, state.leader)
 
@@ -315,6 +332,8 @@ class ReplicaManager:
             adding=state.adding_replicas,
         )
         if is_new and before and before != followers.isr:
+            self.counters.isr_shrinks += len(followers.isr) < len(before)
+            self.counters.isr_expands += len(followers.isr) > len(before)
             for listener in self._role_listeners:
                 listener.on_new_isr(partition, before, followers.isr, reason)
         return followers
@@ -386,7 +405,8 @@ class ReplicaManager:
         beside = next(iter(partitions.values()), None)  # Partitions of a topic share their config.
         config = self._log_config(topic.name) if beside is None else beside.log.config
         log = self._logs.create(place, topic.topic_id, config)
-        partition = Partition(log, self._settings.flush_policy, self._flusher)
+        traffic = TopicTraffic() if beside is None else beside.traffic
+        partition = Partition(log, self._settings.flush_policy, self._flusher, traffic)
         self._topics[topic.topic_id] = self._topics[topic.name] = partitions
         self._names[topic.topic_id] = topic.name
         partitions[index] = partition

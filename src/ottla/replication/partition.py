@@ -19,6 +19,7 @@ from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.hot_fetch import EpochEndOffset
 from ottla.protocol.topics import INTERNAL_TOPICS
 from ottla.records.batch import BatchHeader, read_header
+from ottla.replication.counters import TopicTraffic
 from ottla.replication.followers import FollowerFetch, Followers
 from ottla.replication.refused_writes import RefusedWrites
 from ottla.replication.transaction_guards import TransactionGuards
@@ -69,11 +70,19 @@ class Partition:
         "log",
         "refused_writes",
         "sent_offsets",
+        "traffic",
         "transaction_guards",
     )
 
-    def __init__(self, log: PartitionLog, flush_policy: FlushPolicy, flusher: LogFlusher) -> None:
+    def __init__(
+        self,
+        log: PartitionLog,
+        flush_policy: FlushPolicy,
+        flusher: LogFlusher,
+        traffic: TopicTraffic | None = None,
+    ) -> None:
         self.log = log
+        self.traffic = traffic or TopicTraffic()  # Shared by the partitions of a topic.
         self.is_internal = log.topic_partition.topic in INTERNAL_TOPICS
         self.is_leader = False
         self.is_being_cut = False  # Invariant: while a thread truncates the log its role stays.
@@ -174,6 +183,10 @@ class Partition:
             appended = self.log.append_as_leader(records, header, self.leader_epoch, now_ms)
         except StorageError as error:
             raise ApiError(ErrorCode.kafka_storage_error, str(error)) from error
+        traffic = self.traffic
+        traffic.batches_in += 1
+        traffic.bytes_in += len(records)
+        traffic.records_in += header.records_count
         self._on_appended()
         return appended
 
@@ -202,6 +215,7 @@ class Partition:
             self.log.append_as_follower(records)
         except StorageError as error:
             raise ApiError(ErrorCode.kafka_storage_error, str(error)) from error
+        self.traffic.copied_bytes_in += len(records)
         log = self.log
         if log.log_end_offset - log.flushed_offset >= log.config.flush_messages > 1:
             self._request_flush()

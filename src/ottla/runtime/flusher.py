@@ -8,7 +8,10 @@ Requests that come while it runs wait for the next one; there is at most one per
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
+from time import monotonic_ns
 from typing import Protocol
+
+from ottla.network.durations import Durations
 
 
 class Flushable(Protocol):
@@ -27,9 +30,17 @@ class Flusher:
     sync left on the disk is unknown, so nothing of it may be acknowledged. `on_error` learns of it.
     """
 
-    __slots__ = ("_executor", "_loop", "_on_error", "_waiting")
+    __slots__ = ("_durations", "_executor", "_loop", "_on_error", "_waiting")
 
-    def __init__(self, loop: AbstractEventLoop, executor: Executor, on_error: OnError) -> None:
+    def __init__(
+        self,
+        loop: AbstractEventLoop,
+        executor: Executor,
+        on_error: OnError,
+        durations: Durations | None = None,
+    ) -> None:
+        """`durations` hears how long flushes take, with the wait for a thread."""
+        self._durations = durations or Durations()
         self._loop = loop
         self._executor = executor
         self._on_error = on_error
@@ -48,12 +59,18 @@ class Flusher:
     def _start(self, log: Flushable) -> None:
         covered = self._waiting[log]
         self._waiting[log] = []
-        flush = self._executor.submit(log.flush)
-        flush.add_done_callback(
-            lambda done: self._loop.call_soon_threadsafe(self._on_flushed, log, covered, done)
-        )
+        begun_ns = monotonic_ns()
 
-    def _on_flushed(self, log: Flushable, covered: list[Callback], flush: "Future[int]") -> None:
+        def on_done(done: "Future[int]") -> None:
+            duration_ns = monotonic_ns() - begun_ns
+            self._loop.call_soon_threadsafe(self._on_flushed, log, covered, done, duration_ns)
+
+        self._executor.submit(log.flush).add_done_callback(on_done)
+
+    def _on_flushed(
+        self, log: Flushable, covered: list[Callback], flush: "Future[int]", duration_ns: int
+    ) -> None:
+        self._durations.add(duration_ns)
         error = flush.exception()
         if error is not None:
             del self._waiting[log]

@@ -92,6 +92,10 @@ class LogCleaner:
         self._checkpoints: dict[str, dict[TopicPartition, int]] = {}  # By log directory.
         self._uncleanable: set[str] = set()  # Directories of partitions with damaged batches.
 
+    @property
+    def uncleanable_count(self) -> int:
+        return len(self._uncleanable)
+
     def clean_filthiest(self, logs: Iterable[CompactableLog]) -> Cleaned | None:
         """Compact the log with the largest dirty ratio; None if none is due or it changed.
 

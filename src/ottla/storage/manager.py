@@ -38,6 +38,7 @@ from ottla.storage.checkpoints import (
 from ottla.storage.cleaner import LogCleaner
 from ottla.storage.config import LogConfig
 from ottla.storage.corrupt_logs import CorruptLogs
+from ottla.storage.counters import StorageCounters
 from ottla.storage.directory_identity import (
     identify_directory,
     is_in_place,
@@ -90,6 +91,7 @@ class LogManager:
         self.cluster_id = ""  # Known after `start`.
         self.directory_ids: dict[str, UUID | None] = {}  # By path; known after `start`.
         self._previous_epochs: set[int] = set()
+        self.counters = StorageCounters()
         self.broker_epoch = -1  # Of this life, for the next one; -1 before it is registered.
         self._filesystem = filesystem
         self._clock_ms = clock_ms
@@ -308,6 +310,15 @@ class LogManager:
         """The logs that are not served because their bytes are damaged."""
         return self._corrupt.all
 
+    @property
+    def uncleanable_count(self) -> int:
+        """Logs that are not compacted, because they are damaged."""
+        return self._cleaner.uncleanable_count
+
+    @property
+    def open_files_count(self) -> int:
+        return sum(len(home.open_files) for home in self._homes)
+
     def flush(self) -> None:
         """Sync every log that has something to sync."""
         for log in self.logs():
@@ -318,7 +329,7 @@ class LogManager:
         """Take out of the logs what is expired: segments and producers."""
         now_ms = self._clock_ms()
         for log in self.logs():
-            self._guarded(log, lambda log: log.delete_expired(now_ms))
+            self._guarded(log, lambda log: self.counters.delete_expired(log, now_ms))
             self._guarded(log, lambda log: log.expire_producers(now_ms))
 
     def look_for_room(self) -> None:
@@ -333,8 +344,10 @@ class LogManager:
         count = 0
         try:
             while count < len(self._logs) and not self._stopping.is_set():
-                if self._cleaner.clean_filthiest(self.logs()) is None:
+                cleaned = self._cleaner.clean_filthiest(self.logs())
+                if cleaned is None:
                     break
+                self.counters.on_cleaned(cleaned)
                 count += 1
         except (StorageError, ApiError) as error:
             _logger.warning("compaction stopped: %s", error)

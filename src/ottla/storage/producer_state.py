@@ -103,6 +103,10 @@ class ProducerStateManager:
         entry = self._producers.get(producer_id)
         return entry is not None and entry.transaction_first_offset >= 0
 
+    def with_open_transactions(self) -> Iterator[ProducerEntry]:
+        for producer_id in self._ongoing.values():
+            yield self._producers[producer_id]
+
     @property
     def first_undecided_offset(self) -> int | None:
         """Where the oldest transaction without a marker begins."""

@@ -10,7 +10,7 @@ finds decided. Whoever performs it submits `markers_of`, writes the markers, and
 until that is committed; all of it may be repeated.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from kio.schema.describe_transactions.v0.response import TransactionState as DescribedTransaction
 from kio.schema.end_txn.v5.request import EndTxnRequest
@@ -54,6 +54,10 @@ class TransactionMachine:
         self._loaded = False
 
     # The machine.
+
+    def states(self) -> Iterator[str]:
+        """Of all transactional ids, as ListTransactions names them."""
+        return (transaction.state.kafka_name for _, transaction in self._store)
 
     def replay(self, record: object, _: int) -> None:
         if isinstance(record, UnknownRecord):

@@ -95,3 +95,7 @@ class DeadLetter(NamedTuple):
     last_offset: int
     delivery_count: int
     reason: DeadLetterReason
+
+    @property
+    def records_count(self) -> int:
+        return self.last_offset - self.first_offset + 1

@@ -75,6 +75,10 @@ class ParkingLot:
         return len(self._taken)
 
     @property
+    def archiving_count(self) -> int:
+        return len(self._archiving)
+
+    @property
     def locked_count(self) -> int:
         return self._locked_count
 

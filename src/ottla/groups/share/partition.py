@@ -106,6 +106,29 @@ class SharePartition:
     def parked_count(self) -> int:
         return len(self._lot)
 
+    @property
+    def acquired_count(self) -> int:
+        """Records that consumers have."""
+        return self._count(DeliveryState.ACQUIRED) + self._lot.taken_count
+
+    @property
+    def available_count(self) -> int:
+        """Of the window: what can be acquired at once."""
+        return self._count(DeliveryState.AVAILABLE)
+
+    @property
+    def waiting_count(self) -> int:
+        """Parked records that nobody has."""
+        return len(self._lot.waiting)
+
+    @property
+    def archiving_count(self) -> int:
+        """Dead letters that are not written yet."""
+        return self._count(DeliveryState.ARCHIVING) + self._lot.archiving_count
+
+    def _count(self, state: DeliveryState) -> int:
+        return sum(run.count for run in self._runs if run.state is state)
+
     def due_offsets(self, count: int, now_ms: int) -> list[int]:
         """So many parked records that can be acquired, ascending."""
         if not self._lot.waiting:

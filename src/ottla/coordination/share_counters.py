@@ -1,0 +1,22 @@
+"""What became of the records of a share group, in plain integers that the node exports."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ottla.groups.share.taking import AcquiredRange
+
+
+@dataclass(slots=True)
+class ShareCounters:
+    """Of one share group, in the partitions that this broker leads."""
+
+    deliveries: int = 0
+    redeliveries: int = 0  # Part of the deliveries.
+    dead_letters: int = 0
+
+    def on_acquired(self, ranges: Iterable[AcquiredRange]) -> None:
+        for first_offset, last_offset, delivery_count in ranges:
+            count = last_offset - first_offset + 1
+            self.deliveries += count
+            if delivery_count > 1:
+                self.redeliveries += count

@@ -1,0 +1,64 @@
+"""The page that Prometheus reads, a section after the other.
+
+Making it takes the interpreter for some milliseconds, and whoever waits for that would wait for up
+to five: so it pauses after every few lines, and the event loop goes on at once.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+from ottla.node.metrics import cluster, groups, requests, shares, storage, topics, transactions
+from ottla.node.metrics.family import Section
+
+SECTIONS: Final[tuple[Section, ...]] = (
+    requests.SECTION,
+    cluster.SECTION,
+    topics.SECTION,
+    storage.SECTION,
+    groups.SECTION,
+    shares.SECTION,
+    transactions.SECTION,
+)
+
+_LINES_AT_A_TIME: Final = 500  # A fraction of a millisecond.
+_PAUSE_S: Final = 0.000_05
+
+
+class Sources(NamedTuple):
+    requests: requests.RequestSources
+    cluster: cluster.ClusterSources
+    topics: topics.TopicSources
+    storage: storage.StorageSources
+    groups: groups.GroupSources
+    shares: shares.ShareSources
+    transactions: transactions.TransactionSources
+
+
+class Page:
+    def __init__(self, sources: Sources, process: Callable[[], bytes]) -> None:
+        """`process` tells of the process, its memory and files."""
+        self._sources = sources
+        self._process = process
+        self._lock = threading.Lock()  # One page at a time.
+
+    def render(self) -> bytes:
+        """In a thread of its own."""
+        with self._lock:
+            lines: list[str] = []
+            for count, line in enumerate(self._lines()):
+                lines.append(line)
+                if count % _LINES_AT_A_TIME == 0:
+                    time.sleep(_PAUSE_S)
+            return "".join(lines).encode() + self._process()
+
+    def _lines(self) -> Iterator[str]:
+        sources = self._sources
+        yield from requests.collect(sources.requests)
+        yield from cluster.collect(sources.cluster)
+        yield from topics.collect(sources.topics)
+        yield from storage.collect(sources.storage)
+        yield from groups.collect(sources.groups)
+        yield from shares.collect(sources.shares)
+        yield from transactions.collect(sources.transactions)

@@ -1,0 +1,45 @@
+"""Writes docs/metrics.md from the declarations: `python -m ottla.node.metrics.reference`."""
+
+import sys
+from collections.abc import Iterator
+
+from ottla.node.metrics.family import Family, Section
+from ottla.node.metrics.page import SECTIONS
+
+_HEADER = """\
+# Metrics
+
+Made from the declarations in the code by `make docs`; do not edit it by hand.
+
+A node with `metrics.port` serves these to Prometheus at `/metrics`; see
+[operations](OPERATIONS.md#metrics) for how to turn them on and what to look at first. Every node
+tells its own part, so add up what the nodes say, unless the text says otherwise. Names that begin
+with `kafka_` are those of the exporter that most dashboards for Kafka expect.
+
+Beside these are those of the process (`process_resident_memory_bytes`, `process_open_fds`,
+`process_cpu_seconds_total` and the like) and of Python's garbage collector.
+
+Durations are histograms with bounds from 0.26 ms to 17 s, each four times the one before.
+"""
+
+
+def reference() -> str:
+    return _HEADER + "".join(line for section in SECTIONS for line in _section(section))
+
+
+def _section(section: Section) -> Iterator[str]:
+    yield f"\n## {section.title}\n\n| metric | type | labels | |\n| --- | --- | --- | --- |\n"
+    for family in section.families:
+        labels = ", ".join(f"`{label}`" for label in family.labels)
+        yield f"| `{family.name}` | {family.kind} | {labels} | {_text(family)} |\n"
+
+
+def _text(family: Family) -> str:
+    """With the setting that leaves it out."""
+    if not family.setting:
+        return family.text
+    return f"{family.text} See [`{family.setting}`](config.md)."
+
+
+if __name__ == "__main__":
+    sys.stdout.write(reference())

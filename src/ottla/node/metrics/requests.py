@@ -1,0 +1,154 @@
+"""Connections, requests, and the event loop that serves them."""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from ottla.handlers.api import FOLLOWER_FETCH_KEY, FOLLOWER_FETCH_NAME
+from ottla.handlers.table import API_TABLE
+from ottla.network.counters import NetworkCounters
+from ottla.network.durations import ApiCounters
+from ottla.network.server import Server
+from ottla.node.metrics.family import Section, labelled
+from ottla.node.metrics.loop_lag import LoopLag
+from ottla.protocol.errors import ErrorCode
+from ottla.replication.manager import ReplicaManager
+
+SECTION = Section("Connections and requests")
+
+_LOOP_LAG = SECTION.gauge(
+    "ottla_event_loop_lag_seconds", "How late the event loop was at worst in the last 30 seconds."
+)
+_CONNECTIONS = SECTION.gauge("ottla_connections", "Open connections.")
+_PAUSED = SECTION.gauge(
+    "ottla_connections_paused",
+    "Connections that are not read from, because one of their bounds is passed.",
+)
+_ACCEPTED = SECTION.counter("ottla_connections_accepted_total", "Accepted connections.")
+_REFUSED = SECTION.counter(
+    "ottla_connections_refused_total",
+    "Connections that were refused or failed to be made.",
+    ("reason",),
+)
+_CLOSED = SECTION.counter(
+    "ottla_connections_closed_total",
+    "Connections that the node closed: idle, or stalled in the middle of a request or an answer.",
+    ("reason",),
+)
+_RECEIVED = SECTION.counter("ottla_received_bytes_total", "Bytes received.")
+_SENT = SECTION.counter("ottla_sent_bytes_total", "Bytes sent.")
+_SENDFILE = SECTION.counter(
+    "ottla_sendfile_bytes_total",
+    "Those of the bytes sent that went from file to socket in the kernel.",
+)
+_REQUESTS = SECTION.counter(
+    "ottla_requests_total",
+    "Requests that are done with. Fetches of other brokers are FetchFollower.",
+    ("api",),
+)
+_DURATION = SECTION.histogram(
+    "ottla_request_duration_seconds",
+    "From the receipt of a request to its answer, with all that it waited for: a produce for"
+    " replicas and the disk, a fetch for records, a join for other members.",
+    ("api",),
+)
+_ERRORS = SECTION.counter(
+    "ottla_request_errors_total",
+    "Errors in answers, by API and error code; one for each topic, partition or group refused.",
+    ("api", "error"),
+)
+_MALFORMED = SECTION.counter(
+    "ottla_requests_malformed_total",
+    "Requests that broke the protocol; their connections were closed.",
+)
+_FAILED = SECTION.counter(
+    "ottla_requests_failed_total",
+    "Requests that met a fault of the broker, which its log tells of.",
+)
+_WAITING = SECTION.gauge(
+    "ottla_requests_waiting",
+    "Produces that wait for replicas or the disk, and fetches of consumers that wait for records.",
+    ("api",),
+)
+_MEMORY_USED = SECTION.gauge(
+    "ottla_request_memory_bytes", "Memory that requests and unsent answers take."
+)
+_MEMORY_LIMIT = SECTION.gauge(
+    "ottla_request_memory_limit_bytes", "What they may take: queued.max.request.bytes."
+)
+_MEMORY_WAITS = SECTION.counter(
+    "ottla_memory_waits_total",
+    "Times that a connection waited, because the memory for requests was short.",
+)
+_MISSES = SECTION.counter(
+    "ottla_page_cache_misses_total",
+    "Reads for consumers that waited for the disk in a thread: to find the records, or to send"
+    " them.",
+    ("step",),
+)
+
+
+class RequestSources(NamedTuple):
+    server: Server
+    memory_limit: int
+    apis: Mapping[int, ApiCounters]
+    replicas: ReplicaManager
+    loop_lag: LoopLag
+
+
+def collect(sources: RequestSources) -> Iterator[str]:
+    network, replicas = sources.server.counters, sources.replicas
+    yield from _LOOP_LAG.line(sources.loop_lag.worst_s)
+    yield from _connections(network)
+    yield from _requests(sources.apis)
+    yield from _MALFORMED.line(network.frames_malformed)
+    yield from _FAILED.line(network.dispatch_failures)
+    waiting = (
+        ("Produce", len(replicas.delayed_produces)),
+        ("Fetch", replicas.counters.fetches_waiting),
+    )
+    yield from _WAITING.by(waiting)
+    yield from _MEMORY_USED.line(sources.server.queued_bytes)
+    yield from _MEMORY_LIMIT.line(sources.memory_limit)
+    yield from _MEMORY_WAITS.line(network.memory_waits)
+    misses = (
+        ("find", replicas.counters.fetches_from_disk),
+        ("send", network.file_reads_in_thread),
+    )
+    yield from _MISSES.by(misses)
+
+
+def _connections(network: NetworkCounters) -> Iterator[str]:
+    yield from _CONNECTIONS.line(network.connections_open)
+    yield from _PAUSED.line(network.sessions_paused)
+    yield from _ACCEPTED.line(network.connections_accepted)
+    yield from _REFUSED.by(list(network.connections_refused.items()))
+    closed = (
+        ("idle", network.connections_closed_idle),
+        ("stalled", network.connections_closed_stalled),
+    )
+    yield from _CLOSED.by(closed)
+    yield from _RECEIVED.line(network.bytes_in)
+    yield from _SENT.line(network.bytes_out)
+    yield from _SENDFILE.line(network.bytes_sent_by_sendfile)
+
+
+def _requests(apis: Mapping[int, ApiCounters]) -> Iterator[str]:
+    named = [(_api_name(key), api) for key, api in sorted(apis.items()) if api.requests]
+    yield from _REQUESTS.by((name, api.requests) for name, api in named)
+    yield from _DURATION.histogram(((name,), api) for name, api in named)
+    yield from _ERRORS.lines(
+        (labelled(_ERRORS.labels, (name, _error_name(code))), count)
+        for name, api in named
+        for code, count in list(api.errors.items())
+    )
+
+
+def _api_name(key: int) -> str:
+    return FOLLOWER_FETCH_NAME if key == FOLLOWER_FETCH_KEY else API_TABLE[key].name
+
+
+def _error_name(code: int) -> str:
+    try:
+        return ErrorCode(code).name.upper()
+    except ValueError:
+        return str(code)

@@ -1,0 +1,71 @@
+"""Share groups: the share-partitions that this node leads and that consumers have asked for."""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from ottla.coordination.share_counters import ShareCounters
+from ottla.coordination.share_partitions import LedSharePartition, SharePartitions
+from ottla.node.config import METRICS_GROUPS_MAX
+from ottla.node.metrics.family import Family, Section, copied, labelled
+
+SECTION = Section("Share groups")
+
+
+def _by_partition(name: str, text: str) -> Family:
+    labels = ("group", "topic", "partition")
+    return SECTION.gauge(f"ottla_share_group_{name}", text, labels, METRICS_GROUPS_MAX.name)
+
+
+def _by_group(name: str, text: str) -> Family:
+    return SECTION.counter(f"ottla_share_group_{name}", text, ("group",), METRICS_GROUPS_MAX.name)
+
+
+_GAUGES: Final = (
+    _by_partition("in_flight_records", "Records that consumers have and did not acknowledge yet."),
+    _by_partition("delayed_records", "Records that wait for their time: delayed or backing off."),
+    _by_partition("dead_letters_waiting", "Dead letters that are not written yet."),
+    _by_partition("lag_records", "Records that are not done with: waiting, in flight or unread."),
+)
+_DELIVERED = _by_group("deliveries_total", "Records handed to consumers.")
+_REDELIVERED = _by_group("redeliveries_total", "Those that had been handed out before.")
+_DEAD = _by_group("dead_letters_total", "Records given up as dead letters.")
+
+
+class ShareSources(NamedTuple):
+    partitions: SharePartitions
+    groups_max: int
+
+
+def collect(sources: ShareSources) -> Iterator[str]:
+    if not sources.groups_max:
+        return
+    counters = copied(sources.partitions.counters.items)[: sources.groups_max]
+    shown = {group_id for group_id, _ in counters}
+    led = [each for each in copied(sources.partitions.led) if each.key.group_id in shown]
+    rows = [(_labels(each), _values(each)) for each in led]
+    for index, family in enumerate(_GAUGES):
+        yield from family.lines((labels, values[index]) for labels, values in rows)
+    yield from _counters(counters)
+
+
+def _counters(counters: list[tuple[str, ShareCounters]]) -> Iterator[str]:
+    yield from _DELIVERED.by((group, each.deliveries) for group, each in counters)
+    yield from _REDELIVERED.by((group, each.redeliveries) for group, each in counters)
+    yield from _DEAD.by((group, each.dead_letters) for group, each in counters)
+
+
+def _labels(led: LedSharePartition) -> str:
+    topic, index = led.partition.log.topic_partition
+    return labelled(_GAUGES[0].labels, (led.key.group_id, topic, index))
+
+
+def _values(led: LedSharePartition) -> tuple[int, ...]:
+    state = led.state
+    unread = max(0, led.partition.log.high_watermark - state.end_offset)
+    waiting = state.waiting_count + state.archiving_count
+    return (
+        state.acquired_count,
+        state.waiting_count,
+        state.archiving_count,
+        unread + state.available_count + state.acquired_count + waiting,
+    )

@@ -1,0 +1,72 @@
+"""Puts together what the metrics of a node are read from, and serves them."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from ottla.handlers.broker import Broker
+from ottla.network.server import Server
+from ottla.node.config import (
+    METRICS_GROUPS_MAX,
+    METRICS_HOST,
+    METRICS_LAG_INTERVAL_MS,
+    METRICS_PARTITIONS,
+    METRICS_PORT,
+    METRICS_TOPICS,
+)
+from ottla.node.metrics.cluster import ClusterSources
+from ottla.node.metrics.groups import GroupSources, Rebalances
+from ottla.node.metrics.lag import LagWatch
+from ottla.node.metrics.loop_lag import LoopLag
+from ottla.node.metrics.page import Page, Sources
+from ottla.node.metrics.requests import RequestSources
+from ottla.node.metrics.server import MetricsServer, process_page, serve
+from ottla.node.metrics.shares import ShareSources
+from ottla.node.metrics.storage import StorageSources
+from ottla.node.metrics.topics import TopicSources
+from ottla.node.metrics.transactions import TransactionSources
+from ottla.node.parts import Parts
+from ottla.node.quorum import MetadataQuorum
+from ottla.transactions.config import TRANSACTION_MAX_TIMEOUT_MS
+
+Ask = Callable[[int, Any], Awaitable[Any]]  # Called with a broker's id and a request.
+
+
+def start_metrics(
+    parts: Parts, quorum: MetadataQuorum, broker: Broker, server: Server, ask: Ask
+) -> MetricsServer:
+    """ValueError without the library, OSError without a port."""
+    process = process_page()
+    loop_lag = LoopLag(parts.loop.time)
+    groups_max = parts.values[METRICS_GROUPS_MAX]
+    interval_s = parts.values[METRICS_LAG_INTERVAL_MS] / 1000
+    watch = LagWatch(parts, broker.groups, ask, interval_s=interval_s, groups_max=groups_max)
+    page = Page(_sources(parts, quorum, broker, server, loop_lag, watch), process)
+    served = serve(parts.values[METRICS_HOST], parts.values[METRICS_PORT], page)
+    parts.supervisor.start("event loop lag", loop_lag.watch())
+    if groups_max:
+        parts.supervisor.start("lag of groups", watch.watch())
+    return served
+
+
+def _sources(
+    parts: Parts,
+    quorum: MetadataQuorum,
+    broker: Broker,
+    server: Server,
+    loop_lag: LoopLag,
+    watch: LagWatch,
+) -> Sources:
+    values, replicas, clock = parts.values, parts.replicas, parts.environment.clock
+    groups_max = values[METRICS_GROUPS_MAX]
+    memory_limit = parts.network.queued_bytes_max
+    return Sources(
+        RequestSources(server, memory_limit, broker.apis, replicas, loop_lag),
+        ClusterSources(parts.node_id, parts.feed.image, quorum),
+        TopicSources(parts.node_id, replicas, values[METRICS_TOPICS], values[METRICS_PARTITIONS]),
+        StorageSources(parts.logs, parts.flushes),
+        GroupSources(broker.groups, watch, Rebalances(), clock, groups_max),
+        ShareSources(broker.share.partitions, groups_max),
+        TransactionSources(
+            broker.transactions, replicas, clock, values[TRANSACTION_MAX_TIMEOUT_MS]
+        ),
+    )

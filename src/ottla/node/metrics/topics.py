@@ -1,0 +1,218 @@
+"""Topics and partitions: traffic, offsets, sizes, replicas."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from ottla.node.config import METRICS_PARTITIONS, METRICS_TOPICS
+from ottla.node.metrics.family import Family, Number, Section, copied, labelled
+from ottla.replication.counters import TopicTraffic
+from ottla.replication.manager import ReplicaManager
+from ottla.replication.partition import Partition
+
+SECTION = Section("Topics and partitions")
+
+_REPLICAS = SECTION.gauge("ottla_partitions", "Replicas on this node.")
+_LED = SECTION.gauge("ottla_leader_partitions", "Partitions that this node leads.")
+_UNDER_REPLICATED = SECTION.gauge(
+    "ottla_under_replicated_partitions", "Partitions led here with replicas that are not in sync."
+)
+_UNDER_MIN_ISR = SECTION.gauge(
+    "ottla_under_min_isr_partitions",
+    "Partitions led here with fewer in-sync replicas than min.insync.replicas.",
+)
+_NOT_PREFERRED = SECTION.gauge(
+    "ottla_not_preferred_leader_partitions",
+    "Partitions led here whose preferred leader is another node.",
+)
+_ELECTIONS = SECTION.counter(
+    "ottla_leader_elections_total",
+    "New leaders of partitions that have a replica here, this node among them or not.",
+)
+_ISR_CHANGES = SECTION.counter(
+    "ottla_isr_changes_total",
+    "Changes of the in-sync sets of partitions led here: shrink or expand.",
+    ("change",),
+)
+
+
+class _Topic(NamedTuple):
+    family: Family
+    attribute: str  # Of TopicTraffic.
+
+
+def _topic(attribute: str, name: str, text: str) -> _Topic:
+    labels, setting = ("topic",), METRICS_TOPICS.name
+    return _Topic(SECTION.counter(f"ottla_topic_{name}", text, labels, setting), attribute)
+
+
+_TOPIC_FAMILIES: Final = (
+    _topic("bytes_in", "bytes_in_total", "Bytes of batches that producers wrote here."),
+    _topic("records_in", "records_in_total", "Records that producers wrote here."),
+    _topic(
+        "batches_in",
+        "produce_requests_total",
+        "Produce requests that wrote here, one for each partition.",
+    ),
+    _topic("bytes_out", "bytes_out_total", "Bytes of batches that consumers were sent."),
+    _topic(
+        "records_out",
+        "records_out_total",
+        "Offsets in the batches that consumers were sent; compaction leaves fewer records.",
+    ),
+    _topic(
+        "fetches_out",
+        "fetch_requests_total",
+        "Fetches of consumers that were answered with records, one for each partition.",
+    ),
+    _topic("copied_bytes_in", "replication_bytes_in_total", "Bytes copied from leaders."),
+)
+
+
+def _partition(name: str, text: str) -> Family:
+    return SECTION.gauge(name, text, ("topic", "partition"), METRICS_PARTITIONS.name)
+
+
+_PARTITION_FAMILIES: Final = (
+    _partition("ottla_partition_start_offset", "The first offset that is kept."),
+    _partition(
+        "ottla_partition_end_offset",
+        "The offset of the next record; its rate on the leader is records in a second.",
+    ),
+    _partition("ottla_partition_high_watermark", "Consumers see the records before this offset."),
+    _partition("ottla_partition_size_bytes", "The size of the log."),
+    _partition("ottla_partition_segments", "The segments of the log."),
+    _partition("ottla_partition_is_leader", "1 on the leader."),
+    _partition(
+        "ottla_partition_in_sync_replicas",
+        "Of the leader: how many replicas are in sync. 0 on followers.",
+    ),
+)
+_LEADER_FAMILIES: Final = (
+    _partition("kafka_topic_partition_current_offset", "The high watermark. From the leader."),
+    _partition("kafka_topic_partition_oldest_offset", "The first offset. From the leader."),
+    _partition("kafka_topic_partition_in_sync_replica", "In-sync replicas. From the leader."),
+    _partition("kafka_topic_partition_replicas", "Replicas. From the leader."),
+    _partition(
+        "kafka_topic_partition_under_replicated_partition",
+        "1 if a replica is not in sync. From the leader.",
+    ),
+    _partition("kafka_topic_partition_leader", "The leader's node id. From the leader."),
+    _partition(
+        "kafka_topic_partition_leader_is_preferred",
+        "1 if the leader is the preferred one. From the leader.",
+    ),
+)
+_KAFKA_PARTITIONS = SECTION.gauge(
+    "kafka_topic_partitions",
+    "Partitions of the topic. From the leader of partition 0.",
+    ("topic",),
+    METRICS_TOPICS.name,
+)
+
+
+class TopicSources(NamedTuple):
+    node_id: int
+    replicas: ReplicaManager
+    by_topic: bool
+    by_partition: bool
+
+
+def collect(sources: TopicSources) -> Iterator[str]:
+    replicas = sources.replicas
+    partitions = copied(replicas.partitions)
+    led = [partition for partition in partitions if partition.is_leader]
+    yield from _REPLICAS.line(len(partitions))
+    yield from _LED.line(len(led))
+    yield from _UNDER_REPLICATED.line(sum(map(_is_under_replicated, led)))
+    yield from _UNDER_MIN_ISR.line(sum(map(_is_under_minimum, led)))
+    elsewhere = sum(preferred_leader(replicas, each) != sources.node_id for each in led)
+    yield from _NOT_PREFERRED.line(elsewhere)
+    counters = replicas.counters
+    yield from _ELECTIONS.line(counters.leader_elections)
+    yield from _ISR_CHANGES.by((("shrink", counters.isr_shrinks), ("expand", counters.isr_expands)))
+    if sources.by_topic:
+        yield from _by_topic(replicas, partitions)
+    if sources.by_partition:
+        yield from _table(_PARTITION_FAMILIES, map(_partition_values, partitions))
+        of_leader = (_leader_values(sources, partition) for partition in led)
+        yield from _table(_LEADER_FAMILIES, of_leader)
+
+
+def _by_topic(replicas: ReplicaManager, partitions: Iterable[Partition]) -> Iterator[str]:
+    traffic: dict[str, TopicTraffic] = {}
+    first_led: list[str] = []
+    for partition in partitions:
+        topic, index = partition.log.topic_partition
+        traffic.setdefault(topic, partition.traffic)
+        if index == 0 and partition.is_leader:
+            first_led.append(topic)
+    rows = [(labelled(("topic",), (topic,)), each) for topic, each in traffic.items()]
+    for family, attribute in _TOPIC_FAMILIES:
+        yield from family.lines((labels, getattr(each, attribute)) for labels, each in rows)
+    counts = ((topic, replicas.partition_count(topic)) for topic in first_led)
+    yield from _KAFKA_PARTITIONS.by(counts)
+
+
+_Row = tuple[str, tuple[Number, ...]]
+
+
+def _table(families: tuple[Family, ...], rows: Iterable[_Row]) -> Iterator[str]:
+    table: list[_Row] = []
+    for row in rows:
+        table.append(row)
+        yield ""  # It takes a while, and whoever reads this lets others go on.
+    for index, family in enumerate(families):
+        yield from family.lines((labels, values[index]) for labels, values in table)
+
+
+def _labels(partition: Partition) -> str:
+    topic, index = partition.log.topic_partition
+    return f'{{topic="{topic}",partition="{index}"}}'
+
+
+def _partition_values(partition: Partition) -> _Row:
+    log = partition.log
+    values = (
+        log.log_start_offset,
+        log.log_end_offset,
+        log.high_watermark,
+        log.size,
+        len(log.segments),
+        int(partition.is_leader),
+        len(partition.in_sync_replicas) if partition.is_leader else 0,
+    )
+    return _labels(partition), values
+
+
+def _leader_values(sources: TopicSources, partition: Partition) -> _Row:
+    log, node_id = partition.log, sources.node_id
+    preferred = preferred_leader(sources.replicas, partition)
+    values = (
+        log.high_watermark,
+        log.log_start_offset,
+        len(partition.in_sync_replicas),
+        _replicas_count(partition),
+        int(_is_under_replicated(partition)),
+        node_id,
+        int(preferred == node_id),
+    )
+    return _labels(partition), values
+
+
+def preferred_leader(replicas: ReplicaManager, partition: Partition) -> int:
+    state = replicas.state_of(partition)
+    return -1 if state is None else state.replicas[0]
+
+
+def _is_under_replicated(partition: Partition) -> bool:
+    return _replicas_count(partition) > len(partition.in_sync_replicas)
+
+
+def _replicas_count(partition: Partition) -> int:
+    followers = partition.followers
+    return 1 if followers is None else followers.established_count
+
+
+def _is_under_minimum(partition: Partition) -> bool:
+    required = min(partition.log.config.min_insync_replicas, _replicas_count(partition))
+    return len(partition.in_sync_replicas) < required
