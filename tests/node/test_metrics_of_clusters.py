@@ -17,7 +17,12 @@ HOUR_S = 3600
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[EmbeddedCluster]:
-    config = {"metrics.port": "0", "metrics.host": "127.0.0.1", "metrics.lag.interval.ms": "100"}
+    config = {
+        "metrics.port": "0",
+        "metrics.host": "127.0.0.1",
+        "metrics.lag.interval.ms": "100",
+        "probe.interval.ms": "200",
+    }
     with EmbeddedCluster(3, config=config) as cluster:
         yield cluster
 
@@ -186,6 +191,21 @@ def test_what_is_there_is_declared_and_understood(cluster: EmbeddedCluster) -> N
                 ["promtool", "check", "metrics"], input=text, text=True, capture_output=True
             )
             assert checked.returncode in (0, 3), checked.stderr  # 3 is advice about style.
+
+
+def test_the_probe_goes_through_every_broker(cluster: EmbeddedCluster) -> None:
+    (active,) = [each for each in urls(cluster) if scrape(each)["ottla_controller",] == 1]
+    found = scrape_until(
+        active,
+        lambda found: all(
+            found.get(("ottla_probe_records_total", str(broker), "back"), 0) >= 2
+            for broker in cluster.node_ids
+        ),
+    )
+    assert found["ottla_probe_duration_seconds_count", "1"] >= 2
+    for other in urls(cluster):
+        if other != active:
+            assert ("ottla_probe_records_total", "1", "back") not in scrape(other)
 
 
 def test_there_is_only_one_page(cluster: EmbeddedCluster) -> None:

@@ -8,6 +8,7 @@ EXAMPLES: Final = {
     "produce": 'ottla produce orders \'{"item": "lamp"}\' --key anna',
     "consume": "ottla consume orders --from-beginning --no-follow",
     "dump": "ottla dump data/orders-0 --deep",
+    "probe": "ottla probe --count 10 || echo 'the cluster needs attention'",
     "rebalance": "ottla rebalance --throttle 50MB",
     "cluster up": "ottla cluster up --nodes 3",
     "cluster status": "ottla cluster status || echo 'the cluster needs attention'",

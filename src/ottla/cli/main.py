@@ -42,6 +42,12 @@ _command(app, "ottla.cli.consume:consume", help="Read records of a topic.")
 _command(app, "ottla.cli.dump:dump", help="Print what is in log segments and indexes, offline.")
 
 _command(
+    app,
+    "ottla.cli.probe:probe",
+    help="Send records through every broker and back, and tell how they fare.",
+)
+
+_command(
     app, "ottla.cli.rebalance:rebalance", help="Spread replicas and leaders evenly over the nodes."
 )
 

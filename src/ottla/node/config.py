@@ -145,6 +145,16 @@ METRICS_LAG_INTERVAL_MS = ConfigKey(
     at_least(100),
 )
 
+PROBE_INTERVAL_MS = ConfigKey(
+    "probe.interval.ms",
+    ConfigType.INT,
+    0,
+    "How often the node whose controller is at work sends a record through every broker and back,"
+    " to tell in its metrics how long that takes and what is lost; 0 never. Needs metrics.port. The"
+    " records are in the topics ottla-probe-ID.",
+    at_least(0),
+)
+
 NODE_KEYS: tuple[ConfigKey[Any], ...] = (
     NODE_ID,
     BROKER_RACK,
@@ -156,6 +166,7 @@ NODE_KEYS: tuple[ConfigKey[Any], ...] = (
     METRICS_PARTITIONS,
     METRICS_PORT,
     METRICS_TOPICS,
+    PROBE_INTERVAL_MS,
     QUORUM_BOOTSTRAP_SERVERS,
     QUORUM_JOIN_TIMEOUT_MS,
     OTTLA_VERSION,

@@ -6,11 +6,21 @@ to five: so it pauses after every few lines, and the event loop goes on at once.
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from ottla.node.metrics import cluster, groups, requests, shares, storage, topics, transactions
+from ottla.node.metrics import (
+    cluster,
+    groups,
+    probes,
+    requests,
+    shares,
+    storage,
+    topics,
+    transactions,
+)
 from ottla.node.metrics.family import Section
+from ottla.node.probe import ProbeCounters
 
 SECTIONS: Final[tuple[Section, ...]] = (
     requests.SECTION,
@@ -20,6 +30,7 @@ SECTIONS: Final[tuple[Section, ...]] = (
     groups.SECTION,
     shares.SECTION,
     transactions.SECTION,
+    probes.SECTION,
 )
 
 _LINES_AT_A_TIME: Final = 500  # A fraction of a millisecond.
@@ -34,6 +45,7 @@ class Sources(NamedTuple):
     groups: groups.GroupSources
     shares: shares.ShareSources
     transactions: transactions.TransactionSources
+    probed: Mapping[int, ProbeCounters]
 
 
 class Page:
@@ -62,3 +74,4 @@ class Page:
         yield from groups.collect(sources.groups)
         yield from shares.collect(sources.shares)
         yield from transactions.collect(sources.transactions)
+        yield from probes.collect(sources.probed)

@@ -12,6 +12,7 @@ from ottla.node.config import (
     METRICS_PARTITIONS,
     METRICS_PORT,
     METRICS_TOPICS,
+    PROBE_INTERVAL_MS,
 )
 from ottla.node.metrics.cluster import ClusterSources
 from ottla.node.metrics.groups import GroupSources, Rebalances
@@ -25,6 +26,7 @@ from ottla.node.metrics.storage import StorageSources
 from ottla.node.metrics.topics import TopicSources
 from ottla.node.metrics.transactions import TransactionSources
 from ottla.node.parts import Parts
+from ottla.node.probe import Probe, ProbeCounters
 from ottla.node.quorum import MetadataQuorum
 from ottla.transactions.config import TRANSACTION_MAX_TIMEOUT_MS
 
@@ -40,11 +42,15 @@ def start_metrics(
     groups_max = parts.values[METRICS_GROUPS_MAX]
     interval_s = parts.values[METRICS_LAG_INTERVAL_MS] / 1000
     watch = LagWatch(parts, broker.groups, ask, interval_s=interval_s, groups_max=groups_max)
-    page = Page(_sources(parts, quorum, broker, server, loop_lag, watch), process)
+    probed: dict[int, ProbeCounters] = {}
+    page = Page(_sources(parts, quorum, broker, server, loop_lag, watch, probed), process)
     served = serve(parts.values[METRICS_HOST], parts.values[METRICS_PORT], page)
     parts.supervisor.start("event loop lag", loop_lag.watch())
     if groups_max:
         parts.supervisor.start("lag of groups", watch.watch())
+    if parts.values[PROBE_INTERVAL_MS]:
+        probe = _probe(parts, quorum, broker, ask, probed)
+        parts.supervisor.start("probe", probe.watch())
     return served
 
 
@@ -55,6 +61,7 @@ def _sources(
     server: Server,
     loop_lag: LoopLag,
     watch: LagWatch,
+    probed: dict[int, ProbeCounters],
 ) -> Sources:
     values, replicas, clock = parts.values, parts.replicas, parts.environment.clock
     groups_max = values[METRICS_GROUPS_MAX]
@@ -69,4 +76,23 @@ def _sources(
         TransactionSources(
             broker.transactions, replicas, clock, values[TRANSACTION_MAX_TIMEOUT_MS]
         ),
+        probed,
+    )
+
+
+def _probe(
+    parts: Parts,
+    quorum: MetadataQuorum,
+    broker: Broker,
+    ask: Ask,
+    probed: dict[int, ProbeCounters],
+) -> Probe:
+    return Probe(
+        image=parts.feed.image,
+        is_active=lambda: quorum.leadership.is_here,
+        create_topics=broker.controller.call,
+        ask=ask,
+        clock=parts.environment.clock,
+        interval_s=parts.values[PROBE_INTERVAL_MS] / 1000,
+        counters=probed,
     )
