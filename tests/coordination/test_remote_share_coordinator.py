@@ -121,6 +121,21 @@ def test_writes_take_effect_in_the_order_of_the_calls(run: Run[None]) -> None:
     run(use)
 
 
+def test_writes_are_counted_from_the_read_on(run: Run[None]) -> None:
+    async def use(remote: Remote) -> None:
+        key = await remote.prepare()
+        await remote.persister.initialize(key, 0, 0)
+        await remote.persister.read(key, 0, 5)
+        await remote.persister.write(key, StateWrite(0, 0, 1, (), writer=5, sequence=0))
+
+        with pytest.raises(ApiError, match="a write before this one") as refused:
+            await remote.persister.write(key, StateWrite(0, 0, 3, (), writer=5, sequence=2))
+        assert refused.value.code is ErrorCode.fenced_leader_epoch
+        assert (await remote.persister.read(key, 0)).start_offset == 1
+
+    run(use)
+
+
 def test_a_broker_that_is_gone_is_a_coordinator_that_is_not_available() -> None:
     async def main() -> None:
         peers = Peers(asyncio.get_running_loop(), "node-2", lambda: 0.5)

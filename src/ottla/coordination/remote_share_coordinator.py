@@ -15,11 +15,17 @@ from kio.static.primitive import i8, i16, i32, i64
 
 from ottla.groups.share.delivery import DeliveryState, StateBatch
 from ottla.groups.share.parked import NO_CHANGE, ParkedChange
-from ottla.groups.share.state_coordinator import SharePartitionKey, ShareState, StateWrite
+from ottla.groups.share.state_coordinator import (
+    NO_WRITER,
+    SharePartitionKey,
+    ShareState,
+    StateWrite,
+)
 from ottla.network.peers import Address, Peers, PeerUnreachable
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.messages import read_share_group_state as read
 from ottla.protocol.messages import write_share_group_state as write
+from ottla.protocol.messages.read_share_group_state import NO_PAGE
 
 PURPOSE: Final = "share state"
 TIMEOUT_MS: Final = 10_000
@@ -61,8 +67,10 @@ class RemoteShareCoordinator:
             initialize.InitializeShareGroupStateRequest(group_id=key.group_id, topics=(topic,))
         )
 
-    async def read(self, key: SharePartitionKey, leader_epoch: int) -> ShareState:
-        answer = await self._read(key, leader_epoch, read.NO_PAGE)
+    async def read(
+        self, key: SharePartitionKey, leader_epoch: int, writer: int = NO_WRITER
+    ) -> ShareState:
+        answer = await self._read(key, leader_epoch, writer=writer)
         return ShareState(
             state_epoch=answer.state_epoch,
             leader_epoch=leader_epoch,
@@ -82,14 +90,22 @@ class RemoteShareCoordinator:
     async def read_parked(
         self, key: SharePartitionKey, leader_epoch: int, first_offset: int
     ) -> ParkedChange:
-        answer = await self._read(key, leader_epoch, first_offset)
+        answer = await self._read(key, leader_epoch, parked_from=first_offset)
         return ParkedChange.decode(answer.parked) if answer.parked else NO_CHANGE
 
-    async def _read(self, key: SharePartitionKey, leader_epoch: int, parked_from: int) -> Any:
+    async def _read(
+        self,
+        key: SharePartitionKey,
+        leader_epoch: int,
+        *,
+        parked_from: int = NO_PAGE,
+        writer: int = NO_WRITER,
+    ) -> Any:
         data = read.RequestedPartition(
             partition=i32(key.partition),
             leader_epoch=i32(leader_epoch),
             parked_from=i64(parked_from),
+            writer=i64(writer),
         )
         topic = read.ReadStateData(topic_id=key.topic_id, partitions=(data,))
         return await self._ask(
@@ -130,6 +146,8 @@ class RemoteShareCoordinator:
                 for batch in change.batches
             ),
             parked=b"" if change.parked == NO_CHANGE else change.parked.encode(),
+            writer=i64(change.writer),
+            sequence=i64(change.sequence),
         )
         topic = write.WriteStateData(topic_id=key.topic_id, partitions=(data,))
         await self._ask(write.WriteShareGroupStateRequest(group_id=key.group_id, topics=(topic,)))

@@ -1,8 +1,8 @@
 """One attempt to have the share coordinator of a share-partition do something.
 
 The coordinator is in this process or on another broker; its methods answer as its APIs of these
-names do, and raise ApiError. Writes of a share-partition take effect in the order in which they
-were called.
+names do, and raise ApiError. Writes of a writer take effect in the order in which they were called,
+and none after one that did not.
 """
 
 from asyncio import Future
@@ -12,6 +12,7 @@ from typing import Protocol
 from ottla.coordination.coordinators import Coordinators
 from ottla.groups.share.parked import ParkedChange
 from ottla.groups.share.state_coordinator import (
+    NO_WRITER,
     SharePartitionKey,
     ShareState,
     ShareStateMachine,
@@ -24,7 +25,9 @@ class ShareCoordinator(Protocol):
         self, key: SharePartitionKey, state_epoch: int, start_offset: int
     ) -> Awaitable[None]: ...
 
-    def read(self, key: SharePartitionKey, leader_epoch: int) -> Awaitable[ShareState]: ...
+    def read(
+        self, key: SharePartitionKey, leader_epoch: int, writer: int = NO_WRITER
+    ) -> Awaitable[ShareState]: ...
 
     def read_parked(
         self, key: SharePartitionKey, leader_epoch: int, first_offset: int
@@ -48,9 +51,11 @@ class LocalShareCoordinator:
             lambda machine, now_ms: machine.initialize(key, state_epoch, start_offset, now_ms)
         )
 
-    def read(self, key: SharePartitionKey, leader_epoch: int) -> "Future[ShareState]":
+    def read(
+        self, key: SharePartitionKey, leader_epoch: int, writer: int = NO_WRITER
+    ) -> "Future[ShareState]":
         return self._coordinators.find(key.coordinator_key).submit(
-            lambda machine, now_ms: machine.read(key, leader_epoch, now_ms)
+            lambda machine, now_ms: machine.read(key, leader_epoch, now_ms, writer)
         )
 
     def read_parked(

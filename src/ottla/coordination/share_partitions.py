@@ -9,6 +9,7 @@ import asyncio
 import logging
 from asyncio import AbstractEventLoop, Future, TimerHandle
 from collections.abc import Callable, Iterable, Sequence
+from random import Random
 from typing import Final
 
 from kio.static.primitive import i8, i16, i64
@@ -51,14 +52,20 @@ class LedSharePartition:
         persisted: ShareState,
         parked: Sequence[ParkedChange],
         start_offset: int,
+        writer: int,
         owner: "SharePartitions",
     ) -> None:
-        """`start_offset` is the persisted one, or where a group begins that has none yet."""
+        """`start_offset` is the persisted one, or where a group begins that has none yet.
+
+        `writer` is the number by which the persisted state was read.
+        """
         self.key = key
         self.partition = partition
         self._owner = owner
         self._state_epoch = persisted.state_epoch
         self._leader_epoch = partition.leader_epoch
+        self._writer = writer
+        self._writes_count = 0
         rules = self._rules(owner.config(key.group_id))
         self.state = SharePartition(start_offset, persisted.batches, rules, parked)
         self._counters = owner.counters.setdefault(key.group_id, ShareCounters())
@@ -248,7 +255,10 @@ class LedSharePartition:
             change.batches,
             self.state.delivery_complete_count,
             change.parked,
+            self._writer,
+            self._writes_count,
         )
+        self._writes_count += 1
         try:
             written = self._owner.persister.write(self.key, write)
         except ApiError as error:
@@ -337,6 +347,7 @@ class SharePartitions:
         office: DeadLetterOffice,
         config: Callable[[str], ShareConfig],
         clock: Clock,
+        random: Random,
         loop: AbstractEventLoop,
     ) -> None:
         """`config` gives the configuration in force for a share group."""
@@ -345,6 +356,7 @@ class SharePartitions:
         self.config = config
         self.clock = clock
         self.loop = loop
+        self._random = random
         self._replicas = replicas
         self.counters: dict[str, ShareCounters] = {}  # Of the groups that have one here.
         self._led: dict[SharePartitionKey, LedSharePartition] = {}
@@ -389,7 +401,8 @@ class SharePartitions:
     async def _load(self, key: SharePartitionKey, partition: Partition) -> LedSharePartition:
         try:
             leader_epoch = partition.leader_epoch
-            persisted = await self.persister.read(key, leader_epoch)
+            writer = self._random.randrange(1, 1 << 63)
+            persisted = await self.persister.read(key, leader_epoch, writer)
             parked: Sequence[ParkedChange] = ()
             if persisted.parked_count:
                 parked = await self.persister.read_parked(key, leader_epoch)
@@ -401,7 +414,7 @@ class SharePartitions:
         if not partition.is_leader or partition.leader_epoch != leader_epoch:
             raise ApiError(ErrorCode.not_leader_or_follower)
         led = self._led[key] = LedSharePartition(
-            key, partition, persisted, parked, start_offset, self
+            key, partition, persisted, parked, start_offset, writer, self
         )
         return led
 

@@ -12,7 +12,12 @@ from typing import Final, TypeVar
 
 from ottla.coordination.share_coordinator import ShareCoordinator
 from ottla.groups.share.parked import ParkedChange
-from ottla.groups.share.state_coordinator import SharePartitionKey, ShareState, StateWrite
+from ottla.groups.share.state_coordinator import (
+    NO_WRITER,
+    SharePartitionKey,
+    ShareState,
+    StateWrite,
+)
 from ottla.protocol.errors import ApiError, ErrorCode
 
 R = TypeVar("R")
@@ -35,8 +40,11 @@ class SharePersister:
     async def initialize(self, key: SharePartitionKey, state_epoch: int, start_offset: int) -> None:
         await self._patiently(lambda: self._find(key).initialize(key, state_epoch, start_offset))
 
-    async def read(self, key: SharePartitionKey, leader_epoch: int) -> ShareState:
-        return await self._patiently(lambda: self._find(key).read(key, leader_epoch))
+    async def read(
+        self, key: SharePartitionKey, leader_epoch: int, writer: int = NO_WRITER
+    ) -> ShareState:
+        """With the number of a writer: for a leader, whose writes are counted from then on."""
+        return await self._patiently(lambda: self._find(key).read(key, leader_epoch, writer))
 
     async def read_parked(self, key: SharePartitionKey, leader_epoch: int) -> list[ParkedChange]:
         """All pages of what is parked."""

@@ -34,7 +34,7 @@ def handle(
     ) -> Awaitable[ShareState | ParkedChange]:
         if data.parked_from != NO_PAGE:
             return broker.share.coordinator.read_parked(key, data.leader_epoch, data.parked_from)
-        return broker.share.coordinator.read(key, data.leader_epoch)
+        return broker.share.coordinator.read(key, data.leader_epoch, data.writer)
 
     return _ANSWERS.answer(request, begin)
 

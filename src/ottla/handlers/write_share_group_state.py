@@ -4,7 +4,8 @@ The leader of a share-partition has changes of its state written down. Batches t
 request count where they overlap earlier ones.
 
 v1  how many records after the start offset are done (KIP-1226);
-    what changed of parked records, in a tagged field of Ottla's own
+    what changed of parked records, and which of its leader's writes this is, in tagged fields of
+    Ottla's own
 """
 
 from collections.abc import Awaitable
@@ -56,6 +57,8 @@ def _write(data: PartitionData) -> StateWrite:
         combined(map(_batch, data.state_batches)),
         data.delivery_complete_count,
         _parked(data.parked),
+        data.writer,
+        data.sequence,
     )
 
 

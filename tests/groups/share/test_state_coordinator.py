@@ -8,6 +8,7 @@ from tests.groups.share.kit import CODEC, PLACE, ShareCoordinator
 
 from ottla.groups.record import Record
 from ottla.groups.share.delivery import DeliveryState, StateBatch
+from ottla.groups.share.parked import ARCHIVING_DUE_MS, ParkedChange, ParkedRecord
 from ottla.groups.share.state_batches import combined
 from ottla.groups.share.state_coordinator import (
     NO_OFFSET,
@@ -180,6 +181,59 @@ def test_a_new_leader_fences_the_old_one() -> None:
     with pytest.raises(ApiError) as refused:
         coordinator.machine.read(PLACE, 2, NOW_MS)
     assert refused.value.code is ErrorCode.fenced_leader_epoch
+
+
+def counted(sequence: int, writer: int = 7) -> StateWrite:
+    return StateWrite(5, 2, 10 + sequence, (), writer=writer, sequence=sequence)
+
+
+def refused_write(coordinator: ShareCoordinator, request: StateWrite) -> ErrorCode:
+    with pytest.raises(ApiError) as refused:
+        coordinator.machine.write(PLACE, request, NOW_MS)
+    return refused.value.code
+
+
+def test_a_write_is_refused_when_one_before_it_is_missing() -> None:
+    coordinator = initialized()
+    machine = coordinator.machine
+    coordinator.run(machine.read(PLACE, 2, NOW_MS, 7))
+    coordinator.run(machine.write(PLACE, counted(0), NOW_MS))
+
+    assert refused_write(coordinator, counted(2)) is ErrorCode.fenced_leader_epoch
+    assert refused_write(coordinator, counted(0)) is ErrorCode.fenced_leader_epoch
+    coordinator.run(machine.write(PLACE, counted(1), NOW_MS))
+    assert state(coordinator).start_offset == 11
+
+
+def test_a_write_that_comes_after_its_leader_has_read_anew_is_refused() -> None:
+    coordinator = initialized()
+    machine = coordinator.machine
+    coordinator.run(machine.read(PLACE, 2, NOW_MS, 7))
+    coordinator.run(machine.read(PLACE, 2, NOW_MS, 8))
+
+    assert refused_write(coordinator, counted(0)) is ErrorCode.fenced_leader_epoch
+    coordinator.run(machine.write(PLACE, counted(0, writer=8), NOW_MS))
+    coordinator.run(machine.read(PLACE, 2, NOW_MS))  # Of one that only looks.
+    coordinator.run(machine.write(PLACE, counted(1, writer=8), NOW_MS))
+
+
+def test_the_next_coordinator_takes_no_writes_before_it_was_read() -> None:
+    coordinator = initialized()
+    coordinator.run(coordinator.machine.read(PLACE, 2, NOW_MS, 7))
+    coordinator.run(coordinator.machine.write(PLACE, counted(0), NOW_MS))
+    coordinator.reload()
+
+    assert refused_write(coordinator, counted(1)) is ErrorCode.fenced_leader_epoch
+
+
+def test_dead_letters_that_wait_in_the_parking_lot_are_known() -> None:
+    coordinator = initialized()
+    assert list(coordinator.machine.with_waiting_letters()) == []
+    for due_ms, waiting in ((NOW_MS, []), (ARCHIVING_DUE_MS, [PLACE])):
+        parked = ParkedChange.of([ParkedRecord(10, due_ms, 1)])
+        request = StateWrite(5, 2, 11, (), parked=parked)
+        coordinator.run(coordinator.machine.write(PLACE, request, NOW_MS))
+        assert list(coordinator.machine.with_waiting_letters()) == waiting
 
 
 def test_deleted_state_is_gone() -> None:

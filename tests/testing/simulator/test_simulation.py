@@ -30,6 +30,7 @@ LONG_SEEDS_THAT_FAILED = (
 )
 QUEUE_SEEDS_THAT_FAILED = (
     777012,  # A checker did not wait for a record that was held by a clock 43 s ahead.
+    5100026,  # A change of a share-partition was taken though the one before it was lost.
 )
 PLANT_SEEDS_COUNT_MAX = 100
 
@@ -42,6 +43,7 @@ SEEDS_OF_PLANTS = {
     "commit-offsets-before-replication": 2,
     "repair-in-sync": 0,
     "forget-parked": 0,
+    "write-after-a-lost-write": 0,
     "hold-failures": 0,
     "log-every-attempt": 0,
 }

@@ -128,6 +128,9 @@ class Parked:
             return None
         return ParkedRecord(offset, chunk.dues[index], chunk.counts[index])
 
+    def has_archiving(self) -> bool:
+        return any(ARCHIVING_DUE_MS in chunk.dues for chunk in self._chunks)
+
     def records(self) -> Iterator[ParkedRecord]:
         for chunk in self._chunks:
             yield from map(ParkedRecord, chunk.offsets, chunk.dues, chunk.counts)

@@ -8,6 +8,12 @@ epochs fence writers that were overtaken:
                   on the old state is refused and has to read it again
 
 A start offset of -1 means that the group has not begun to read the partition.
+
+Writes are changes, so each is worth only what those before it are: a write whose predecessor was
+lost, with a coordinator that was overtaken, must not be taken. A leader that reads the state says
+by which number it will write, and counts its writes. Who writes is remembered by this coordinator
+alone: the next one refuses the leader, which then reads what was kept. So do writes that are still
+on their way when their leader has read the state anew.
 """
 
 import base64
@@ -36,6 +42,7 @@ from ottla.protocol.errors import ApiError, ErrorCode
 
 NO_OFFSET = -1
 NO_EPOCH = -1
+NO_WRITER = 0  # Of leaders that do not count their writes, and of readers that do not write.
 
 
 class SharePartitionKey(NamedTuple):
@@ -70,6 +77,8 @@ class StateWrite(NamedTuple):
     batches: tuple[StateBatch, ...]
     delivery_complete_count: int = DELIVERY_COMPLETE_COUNT_UNKNOWN
     parked: ParkedChange = NO_CHANGE
+    writer: int = NO_WRITER
+    sequence: int = 0  # How many writes of this writer came before.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +104,8 @@ class ShareStateMachine:
         self._updates_per_snapshot = updates_per_snapshot
         self._states: dict[SharePartitionKey, ShareState] = {}
         self._parked: dict[SharePartitionKey, Parked] = {}  # Not of those that have none.
+        # Writer and sequence of the next write; not written down, see above.
+        self._expected: dict[SharePartitionKey, tuple[int, int]] = {}
 
     # The machine.
 
@@ -106,6 +117,7 @@ class ShareStateMachine:
             case Record(key=ShareSnapshotKey() as key, value=None):
                 self._states.pop(_place(key), None)
                 self._parked.pop(_place(key), None)
+                self._expected.pop(_place(key), None)
             case Record(key=ShareUpdateKey() as key, value=ShareUpdateValue() as value):
                 self._replay_update(_place(key), value)
             case Record(key=ShareParkedKey() as key, value=ShareParkedValue() as value):
@@ -171,11 +183,15 @@ class ShareStateMachine:
             records.append(_parked_record(place, _NONE_LEFT))
         return Result(None, tuple(records))
 
-    def read(self, place: SharePartitionKey, leader_epoch: int, now_ms: int) -> Result[ShareState]:
-        """For a leader that begins; from now on older leaders are refused."""
+    def read(
+        self, place: SharePartitionKey, leader_epoch: int, now_ms: int, writer: int = NO_WRITER
+    ) -> Result[ShareState]:
+        """For a leader that begins; from now on older leaders are refused, and older writers."""
         state = self._known(place)
         self._validate_leader_epoch(state, leader_epoch)
         self._validate_place(place)
+        if writer != NO_WRITER:
+            self._expected[place] = (writer, 0)
         state = replace(state, parked_count=len(self._parked.get(place, ())))
         if leader_epoch <= state.leader_epoch:
             return Result(state)
@@ -203,6 +219,7 @@ class ShareStateMachine:
         self._validate_leader_epoch(state, write.leader_epoch)
         self._validate_state_epoch(state, write.state_epoch)
         self._validate_place(place)
+        self._validate_writer(place, write)
         record = self._record(place, state, write, now_ms)
         if write.parked == NO_CHANGE:
             return Result(None, (record,))
@@ -223,7 +240,10 @@ class ShareStateMachine:
     def with_waiting_letters(self) -> Iterator[SharePartitionKey]:
         """The share-partitions that have dead letters which are not known to be written."""
         for place, state in self._states.items():
-            if any(batch.state is DeliveryState.ARCHIVING for batch in state.batches):
+            parked = self._parked.get(place)
+            if any(batch.state is DeliveryState.ARCHIVING for batch in state.batches) or (
+                parked is not None and parked.has_archiving()
+            ):
                 yield place
 
     def rewrite(self, now_ms: int, places: Iterable[SharePartitionKey]) -> Result[None]:
@@ -275,6 +295,16 @@ class ShareStateMachine:
             raise ApiError(
                 ErrorCode.unknown_topic_or_partition, f"there is no partition {place[1:]}"
             )
+
+    def _validate_writer(self, place: SharePartitionKey, write: StateWrite) -> None:
+        if write.writer == NO_WRITER:
+            return
+        if self._expected.get(place) != (write.writer, write.sequence):
+            raise ApiError(
+                ErrorCode.fenced_leader_epoch,
+                f"a write before this one (its number is {write.sequence}) is not known here",
+            )
+        self._expected[place] = (write.writer, write.sequence + 1)
 
     def _validate_leader_epoch(self, state: ShareState, leader_epoch: int) -> None:
         if leader_epoch < state.leader_epoch:

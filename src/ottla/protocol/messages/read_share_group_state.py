@@ -1,4 +1,4 @@
-"""ReadShareGroupState: also gives the records that are parked, a page at a time."""
+"""ReadShareGroupState: also gives the records that are parked, and names who writes from then."""
 
 from dataclasses import dataclass, field
 
@@ -7,6 +7,7 @@ from kio.schema.read_share_group_state.v0 import response as read_response
 from kio.static.primitive import i64
 
 _PARKED_FROM_TAG = 10_000  # Kafka counts its own from 0.
+_WRITER_TAG = 10_001
 _PARKED_COUNT_TAG = 10_000
 _PARKED_TAG = 10_001
 
@@ -19,6 +20,9 @@ class RequestedPartition(read_request.PartitionData):
     parked_from: i64 = field(
         metadata={"kafka_type": "int64", "tag": _PARKED_FROM_TAG}, default=i64(NO_PAGE)
     )
+
+    # The number by which the reader is going to write; 0 if it is not.
+    writer: i64 = field(metadata={"kafka_type": "int64", "tag": _WRITER_TAG}, default=i64(0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

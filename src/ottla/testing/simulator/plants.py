@@ -16,6 +16,7 @@ from ottla.controller.records import PartitionRecord
 from ottla.coordination.partition_commit_log import PartitionCommitLog
 from ottla.groups.share.parked import ParkedChange
 from ottla.groups.share.parking_lot import ParkingLot
+from ottla.groups.share.state_coordinator import ShareStateMachine
 from ottla.network import peers
 from ottla.network.peers import BuildFrame, Peers, PeerUnreachable, _Connection
 from ottla.protocol.hot_copy import CopyPosition
@@ -159,6 +160,11 @@ def _forget_parked(stack: ExitStack) -> None:
     _replace(stack, ParkingLot, "_load", load_as_due)
 
 
+def _write_after_a_lost_write(stack: ExitStack) -> None:
+    """A share coordinator takes a change though the one before it went with its predecessor."""
+    _replace(stack, ShareStateMachine, "_validate_writer", lambda *_: None)
+
+
 _THREE_NODES: Final = Profile(
     nodes_count=3, plain_producers_count=0, duration_s=40.0, fault_interval_s=1.0
 )
@@ -196,6 +202,16 @@ PLANTS: Final = {
     "forget-parked": Plant(
         _forget_parked,
         replace(_THREE_NODES, faults=("kill", "isolate", "kill_client"), queue_workers_count=2),
+    ),
+    "write-after-a-lost-write": Plant(
+        _write_after_a_lost_write,
+        replace(
+            _THREE_NODES,
+            faults=("isolate", "cut", "kill_client"),
+            queue_workers_count=2,
+            round_interval_s=0.5,
+            duration_s=60.0,
+        ),
     ),
     "hold-failures": Plant(_hold_failures, replace(absence(2), duration_s=600.0)),
     "log-every-attempt": Plant(_log_every_attempt, replace(absence(1), duration_s=120.0)),
