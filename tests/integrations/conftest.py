@@ -41,11 +41,13 @@ def journal(directory: Path) -> Journal:
 
 
 @pytest.fixture(scope="module")
-def tasks(request: pytest.FixtureRequest, environment: None) -> ModuleType:
+def tasks(request: pytest.FixtureRequest, environment: None) -> Iterator[ModuleType]:
     """The program as those who send tasks import it: test_NAME.py has NAME_tasks.py."""
     for name in ("tests.integrations.journaled", program_of(request)):
         sys.modules.pop(name, None)
-    return importlib.import_module(program_of(request))
+    program = importlib.import_module(program_of(request))
+    yield program
+    getattr(program, "close", lambda: None)()
 
 
 @pytest.fixture(scope="module")

@@ -36,6 +36,10 @@ REJECT: Final = Verdict(DeliveryAcknowledgeType.REJECT)
 PUT_BACK: Final = Verdict(DeliveryAcknowledgeType.PUT_BACK)
 
 
+def release_verdict(delay_s: float = 0.0) -> Verdict:
+    return Verdict(DeliveryAcknowledgeType.RELEASE, delay_ms=round(delay_s * 1000))
+
+
 class Delivery:
     """A task that this process has. Compared by identity: one that comes again is another."""
 
@@ -137,8 +141,7 @@ class TaskQueue:
 
     async def release(self, delivery: Delivery, delay_s: float = 0.0) -> None:
         """Somebody is to try again. Counts as a delivery."""
-        delay_ms = round(delay_s * 1000)
-        await self.settle(delivery, Verdict(DeliveryAcknowledgeType.RELEASE, delay_ms=delay_ms))
+        await self.settle(delivery, release_verdict(delay_s))
 
     async def reject(self, delivery: Delivery) -> None:
         """Nobody can do it: it becomes a dead letter."""

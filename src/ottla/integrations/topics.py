@@ -1,14 +1,22 @@
 """Topics of tasks: made with delivery at a later time, and of a name that brokers accept."""
 
 import re
+from collections.abc import Mapping
 from typing import Final
+
+from kio.schema.delete_topics.v6.request import DeleteTopicsRequest, DeleteTopicState
+from kio.schema.types import TopicName
 
 from ottla.client.async_wire.cluster import Cluster
 from ottla.client.async_wire.topics import ensure_topic
+from ottla.client.wire.errors import validate_answer
 from ottla.client.wire.topics import BROKER_DEFAULT
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.times import milliseconds
 
 TASK_CONFIG: Final = {"delivery.delay.enable": "true"}
 
+_TIMEOUT_MS: Final = 30_000
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9._-]")
 
 
@@ -17,7 +25,24 @@ def topic_name(queue: str) -> str:
 
 
 async def ensure_task_topic(
-    cluster: Cluster, topic: str, *, partitions: int = BROKER_DEFAULT
+    cluster: Cluster,
+    topic: str,
+    *,
+    partitions: int = BROKER_DEFAULT,
+    config: Mapping[str, str] = TASK_CONFIG,
 ) -> None:
     """One that exists stays as it is."""
-    await ensure_topic(cluster, topic, partitions=partitions, config=TASK_CONFIG)
+    await ensure_topic(cluster, topic, partitions=partitions, config=config)
+
+
+async def delete_topic(cluster: Cluster, topic: str) -> None:
+    """One that does not exist is no error."""
+    wanted = DeleteTopicState(name=TopicName(topic), topic_id=None)
+    request = DeleteTopicsRequest(topics=(wanted,), timeout=milliseconds(_TIMEOUT_MS))
+
+    async def delete() -> None:
+        for result in (await (await cluster.controller()).call(request)).responses:
+            if result.error_code is not ErrorCode.unknown_topic_or_partition:
+                validate_answer(result.error_code, f"the deletion of topic {topic}")
+
+    await cluster.retry(delete)

@@ -1,0 +1,138 @@
+"""The transport as programs of kombu use it, without Celery."""
+
+from collections.abc import Iterator
+from queue import Empty
+from typing import Any
+
+import pytest
+from kombu import Connection, Consumer, Exchange, Producer, Queue
+
+import ottla.integrations.kombu  # noqa: F401
+from ottla.testing import EmbeddedBroker
+
+PATIENCE_S = 60
+
+
+@pytest.fixture
+def url(ottla_broker: EmbeddedBroker) -> str:
+    return f"ottla://{ottla_broker.bootstrap_servers}"
+
+
+@pytest.fixture
+def connection(url: str, ottla_topic_prefix: str) -> Iterator[Connection]:
+    options = {"group": ottla_topic_prefix, "priority_steps": [0, 5]}
+    with Connection(url, transport_options=options) as connection:
+        yield connection
+
+
+@pytest.fixture
+def name(ottla_topic_prefix: str) -> str:
+    return f"{ottla_topic_prefix}queue"
+
+
+def test_messages_are_acknowledged_one_by_one(connection: Connection, name: str) -> None:
+    with connection.channel() as channel, connection.SimpleQueue(name, channel=channel) as queue:
+        for number in range(3):
+            queue.put({"number": number})
+        taken = [queue.get(timeout=PATIENCE_S) for _ in range(3)]
+        taken[1].ack()
+        assert [message.payload["number"] for message in taken] == [0, 1, 2]
+    with connection.SimpleQueue(name) as queue:
+        left = [queue.get(timeout=PATIENCE_S) for _ in range(2)]
+        assert sorted(message.payload["number"] for message in left) == [0, 2]
+        # They were given back by a channel that was closed, which does not count.
+        assert not any(message.delivery_info["redelivered"] for message in left)
+        for message in left:
+            message.ack()
+        with pytest.raises(Empty):
+            queue.get(block=False)
+
+
+def test_a_requeued_message_comes_again_and_a_rejected_one_is_a_dead_letter(
+    connection: Connection, name: str, ottla_broker: EmbeddedBroker
+) -> None:
+    with connection.SimpleQueue(name) as queue:
+        queue.put("lamp")
+        queue.get(timeout=PATIENCE_S).requeue()
+        again = queue.get(timeout=PATIENCE_S)
+        assert again.delivery_info["redelivered"]
+        again.reject()
+        ottla_broker.wait_for(f"dlq.{name}", 1)
+
+
+def test_higher_priorities_come_first(connection: Connection, name: str) -> None:
+    queue = Queue(name, Exchange(name), name)
+    with connection.Producer() as producer:
+        for priority in (0, 9, 4, 5):
+            producer.publish(
+                priority, exchange=name, routing_key=name, declare=[queue], priority=priority
+            )
+    got: list[int] = []
+    with connection.channel() as channel:
+        channel.basic_qos(prefetch_count=1)
+        with Consumer(channel, [queue], callbacks=[_note(got)]):
+            while len(got) < 4:
+                connection.drain_events(timeout=PATIENCE_S)
+    assert sorted(got[:2]) == [5, 9]
+    assert sorted(got[2:]) == [0, 4]
+
+
+def test_every_queue_of_a_fanout_exchange_has_every_message(
+    connection: Connection, url: str, name: str
+) -> None:
+    exchange = Exchange(name, type="fanout")
+    kept = Queue(f"{name}-kept", exchange)
+    alone = Queue(f"{name}-alone", exchange, durable=False, auto_delete=True)
+    by_queue: dict[str, list[str]] = {kept.name: [], alone.name: []}
+    with connection.channel() as channel, Connection(url) as other:
+        for queue in (kept, alone):
+            Consumer(channel, [queue], callbacks=[_note(by_queue[queue.name])]).consume()
+        # Another process has not declared the queues.
+        with other.Producer(exchange=exchange) as producer:
+            for word in ("one", "two"):
+                producer.publish(word)
+        while any(len(got) < 2 for got in by_queue.values()):
+            connection.drain_events(timeout=PATIENCE_S)
+    assert by_queue == {kept.name: ["one", "two"], alone.name: ["one", "two"]}
+
+
+def test_a_topic_exchange_routes_by_pattern(connection: Connection, name: str) -> None:
+    exchange = Exchange(name, type="topic")
+    queue = Queue(f"{name}-alone", exchange, "order.*", durable=False, auto_delete=True)
+    got: list[str] = []
+    with connection.channel() as channel:
+        Consumer(channel, [queue], callbacks=[_note(got)]).consume()
+        producer = Producer(channel, exchange=exchange)
+        for key in ("bill.paid", "order.placed", "order.sent"):
+            producer.publish(key, routing_key=key)
+        while len(got) < 2:
+            connection.drain_events(timeout=PATIENCE_S)
+    assert got == ["order.placed", "order.sent"]
+
+
+def test_an_unacknowledged_message_stops_a_channel_with_a_prefetch_count_of_one(
+    connection: Connection, name: str
+) -> None:
+    got: list[Any] = []
+    queue = Queue(name, Exchange(name), name)
+    with connection.channel() as channel:
+        channel.basic_qos(prefetch_count=1)
+        Consumer(channel, [queue], callbacks=[lambda _, message: got.append(message)]).consume()
+        producer = Producer(channel, exchange=Exchange(name))
+        for word in ("one", "two"):
+            producer.publish(word, routing_key=name)
+        connection.drain_events(timeout=PATIENCE_S)
+        with pytest.raises(TimeoutError):
+            connection.drain_events(timeout=0.2)
+        got[0].ack()
+        connection.drain_events(timeout=PATIENCE_S)
+        got[1].ack()
+    assert [message.payload for message in got] == ["one", "two"]
+
+
+def _note(got: list[Any]) -> Any:
+    def note(body: Any, message: Any) -> None:
+        got.append(body)
+        message.ack()
+
+    return note
