@@ -188,7 +188,11 @@ class ConsumerConfig(ClientConfig):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareConsumerConfig(ClientConfig):
+    """A consumer takes `max_poll_records` from the queue at a time, or one batch as it was produced
+    if that has more. Nobody else gets them meanwhile: few suit long tasks, many short ones."""
+
     group_id: str
+    max_poll_records: int = 500
     max_poll_interval_ms: int = 300_000
     key_deserializer: Deserializer = raw
     value_deserializer: Deserializer = raw
@@ -196,6 +200,7 @@ class ShareConsumerConfig(ClientConfig):
     def _own(self) -> dict[str, Any]:
         return {
             "group.id": self.group_id,
+            "max.poll.records": self.max_poll_records,
             "max.poll.interval.ms": self.max_poll_interval_ms,
             "share.acknowledgement.mode": "explicit",
         }

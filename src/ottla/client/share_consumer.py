@@ -5,6 +5,7 @@ import contextlib
 import logging
 import signal
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
@@ -43,6 +44,23 @@ class ShareMessage(Message):
     def reject(self) -> None:
         """Nobody can do it: it goes to the dead letters, if the group has any."""
         self._consumer.reject(self)
+
+
+class Renewal:
+    """When the locks of messages that are worked on are to be renewed."""
+
+    def __init__(self) -> None:
+        self._due_s = time.monotonic() + RENEW_INTERVAL_S
+
+    def left_s(self) -> float:
+        return max(0.0, self._due_s - time.monotonic())
+
+    def is_due(self) -> bool:
+        """If so, the next time is an interval from now."""
+        if self.left_s():
+            return False
+        self._due_s = time.monotonic() + RENEW_INTERVAL_S
+        return True
 
 
 class ShareConsumer:
@@ -167,20 +185,21 @@ class ShareConsumer:
             return True
 
         running = {workers.submit(handle, message): message for message in messages}
+        renewal = Renewal()
         while running:
-            done, _ = wait(running, RENEW_INTERVAL_S, return_when=FIRST_COMPLETED)
-            if not done:
-                self._renew(list(running.values()))
+            done, _ = wait(running, renewal.left_s(), return_when=FIRST_COMPLETED)
             for future in done:
                 message, error = running.pop(future), future.exception()
                 if error is not None or future.result():
                     self.on_handled(message, error)
+            if renewal.is_due():
+                self.renew(list(running.values()))
 
-    def _renew(self, messages: Sequence[ShareMessage]) -> None:
-        """Nobody else gets them while their handlers run, or wait for a thread."""
+    def renew(self, messages: Sequence[ShareMessage]) -> None:
+        """Nobody else gets them for some time; a broker that cannot do that is asked once."""
         from ottla.client.wire.errors import WireError
 
-        if not self._renews:
+        if not self._renews or not messages:
             return
         try:
             self._own_deliveries().renew(messages, RENEWED_LOCK_S)

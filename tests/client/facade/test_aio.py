@@ -1,4 +1,6 @@
 import asyncio
+import os
+import signal
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -8,6 +10,7 @@ from confluent_kafka import KafkaException
 from ottla.client import Admin, BufferFull, OffsetResetPolicy, WhenFull
 from ottla.client.aio import Consumer, Producer, ShareConsumer
 from ottla.client.errors import NotFlushed
+from ottla.client.messages import Message
 from ottla.testing import EmbeddedBroker
 
 Program = Callable[..., Coroutine[Any, Any, None]]
@@ -139,3 +142,32 @@ async def test_queues(broker: EmbeddedBroker) -> None:
     await workers.subscribe(topic)
     await workers.run(handle, stop=stop)
     assert {value for value, _ in done} == {1, 2}
+
+
+def test_tasks_run_at_once_and_finish_after_a_signal(broker: EmbeddedBroker, servers: str) -> None:
+    topic = broker.topic("tasks")
+    earliest = {"share.auto.offset.reset": "earliest"}
+    Admin(bootstrap_servers=servers).set_configs(earliest, group=topic)
+    done: list[bytes] = []
+
+    async def work() -> None:
+        async with Producer(bootstrap_servers=servers) as producer:
+            for number in range(3):
+                await producer.send(topic, str(number))
+        together = asyncio.Barrier(3)
+
+        async def handle(message: Message) -> None:
+            await together.wait()  # Three are at work at once, or nobody gets on.
+            if message.value == b"0":
+                os.kill(os.getpid(), signal.SIGTERM)
+            await asyncio.sleep(0.1)
+            done.append(message.value)
+
+        consumer = ShareConsumer(bootstrap_servers=servers, group_id=topic)
+        await consumer.subscribe(topic)
+        await consumer.run(handle, concurrency=3)
+
+    before = signal.getsignal(signal.SIGTERM)
+    asyncio.run(work())
+    assert sorted(done) == [b"0", b"1", b"2"]
+    assert signal.getsignal(signal.SIGTERM) is before

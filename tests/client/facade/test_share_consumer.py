@@ -115,26 +115,39 @@ def test_a_message_comes_again_after_a_delay(servers: str, queue: str) -> None:
 
 
 def test_locks_are_renewed_while_a_handler_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also while other handlers, which are quick, keep the consumer busy."""
     monkeypatch.setattr(share_consumer, "RENEW_INTERVAL_S", 0.3)
     limits = {
         "group.share.record.lock.duration.ms": 2000,
         "group.share.min.record.lock.duration.ms": 1000,
     }
     stop = threading.Event()
-    seen: list[int] = []
+    seen: list[tuple[int, int]] = []
 
     def handle(message: Any) -> None:
-        seen.append(message.delivery_count)
-        time.sleep(5.0)  # More than two locks.
-        stop.set()
+        seen.append((message.value, message.delivery_count))
+        if message.value == 0:
+            time.sleep(5.0)  # More than two locks.
+            stop.set()
+        else:
+            time.sleep(0.1)  # Less than the interval between renewals.
 
     with EmbeddedBroker(config=limits) as broker:
         topic, servers = broker.topic("tasks"), broker.bootstrap_servers
         earliest = {"share.auto.offset.reset": "earliest"}
         Admin(bootstrap_servers=servers).set_configs(earliest, group=topic)
-        fill(servers, topic, 1)
-        consumer_of(servers, topic).run(handle, stop=stop)
-        Admin(bootstrap_servers=servers).end_offsets(topic)
+        fill(servers, topic, 40)
+        consumer_of(servers, topic).run(handle, concurrency=2, stop=stop)
         with consumer_of(servers, topic) as other:
-            assert other.poll(3.0) == []
-    assert seen == [1]
+            assert all(message.value != 0 for message in other.poll(3.0))
+    assert seen.count((0, 1)) == 1
+    assert not any(count > 1 for _, count in seen)
+
+
+def test_a_consumer_takes_as_many_batches_as_it_is_told_records(servers: str, queue: str) -> None:
+    for _ in range(6):
+        fill(servers, queue, 1)
+    with consumer_of(servers, queue, max_poll_records=2) as consumer:
+        while not (messages := consumer.poll()):
+            pass
+        assert len(messages) == 2

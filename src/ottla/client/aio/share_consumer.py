@@ -1,7 +1,10 @@
 """Takes records from a queue, from asyncio."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+import contextlib
+import signal
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from typing import Any, Self
 
 from ottla.client import share_consumer
@@ -40,23 +43,76 @@ class ShareConsumer(InThread):
                 await self.call(_Blocking.settle, message)
 
     async def run(
-        self, handler: Callable[[Message], Awaitable[object]], *, stop: asyncio.Event | None = None
+        self,
+        handler: Callable[[share_consumer.ShareMessage], Awaitable[object]],
+        *,
+        concurrency: int = 1,
+        stop: asyncio.Event | None = None,
     ) -> None:
-        """Await the handler with every message, until `stop`; see `ottla.client.ShareConsumer`."""
-        while stop is None or not stop.is_set():
-            for message in await self.poll():
-                if stop is not None and stop.is_set():
-                    break
-                try:
-                    await handler(message)
-                except Exception as error:
-                    await self.call(_Blocking.on_handled, message, error)
-                else:
-                    await self.call(_Blocking.on_handled, message, None)
-        await self.close()
+        """Await the handler with every message, until SIGTERM, SIGINT or `stop`; then close.
+
+        As `ottla.client.ShareConsumer.run`, with tasks in place of threads.
+        """
+        stop = stop or asyncio.Event()
+        free = asyncio.Semaphore(concurrency)
+
+        async def handle(message: share_consumer.ShareMessage) -> bool:
+            async with free:
+                if stop.is_set():
+                    return False
+                await handler(message)
+                return True
+
+        try:
+            with _stopping_on_signals(stop):
+                while not stop.is_set():
+                    await self._handle_all(handle, await self.poll())
+        finally:
+            await self.close()
+
+    async def _handle_all(
+        self,
+        handle: Callable[[share_consumer.ShareMessage], Awaitable[bool]],
+        messages: Sequence[share_consumer.ShareMessage],
+    ) -> None:
+        running = {asyncio.ensure_future(handle(message)): message for message in messages}
+        renewal = share_consumer.Renewal()
+        try:
+            while running:
+                done, _ = await asyncio.wait(
+                    running, timeout=renewal.left_s(), return_when=asyncio.FIRST_COMPLETED
+                )
+                for task in done:
+                    message, error = running.pop(task), task.exception()
+                    if error is not None or task.result():
+                        await self.call(_Blocking.on_handled, message, error)
+                if renewal.is_due():
+                    await self.call(_Blocking.renew, list(running.values()))
+        finally:
+            for task in running:
+                task.cancel()
 
     async def close(self) -> None:
         if not self._closed:
             self._closed = True
             await self.call(_Blocking.close)
             self.end()
+
+
+@contextlib.contextmanager
+def _stopping_on_signals(stop: asyncio.Event) -> Iterator[None]:
+    """In the main thread, the only one that may; elsewhere nothing changes."""
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    previous = {number: signal.getsignal(number) for number in numbers}
+    for number in numbers:
+        loop.add_signal_handler(number, stop.set)
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            loop.remove_signal_handler(number)
+            signal.signal(number, handler)
