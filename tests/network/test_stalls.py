@@ -173,6 +173,7 @@ def test_unread_answers_are_given_up_only_when_memory_is_short(run: Run, short: 
 
     async def main() -> None:
         limits = {"queued_bytes_max": 1_000_000 if short else 100 * MB, "send_buffer_bytes": 10_000}
+        limits["unsent_bytes_max"] = MB
         async with (
             serving(answer, monotonic_ms=clock, **limits) as server,
             peer_of(server, receive_buffer=10_000) as peer,

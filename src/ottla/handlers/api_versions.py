@@ -10,6 +10,7 @@ A version that is not served gets a v0 body with UNSUPPORTED_VERSION and the ran
 that the client can ask again.
 """
 
+import functools
 import re
 
 from kio.schema.api_versions.v4.request import ApiVersionsRequest
@@ -46,16 +47,11 @@ def handle(
         context.session.client_software_version = request.client_software_version
     return ApiVersionsResponse(
         error_code=ErrorCode.none,
-        api_keys=tuple(
-            _api_version(key, low, high) for key, (low, high) in broker.api_versions.items()
-        ),
+        api_keys=_api_keys(tuple(broker.api_versions.items())),
         throttle_time=NO_THROTTLE,
         supported_features=SUPPORTED_FEATURES,
         finalized_features_epoch=i64(broker.metadata_end_offset()),
-        finalized_features=tuple(
-            FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-            for name, level in finalized_levels(broker.image).items()
-        ),
+        finalized_features=_finalized(tuple(finalized_levels(broker.image).items())),
     )
 
 
@@ -70,6 +66,20 @@ def unsupported_version_response(low: int, high: int) -> ApiVersionsResponse:
 
 def error_response(_: ApiVersionsRequest, error: ApiError) -> ApiVersionsResponse:
     return ApiVersionsResponse(error_code=error.code, api_keys=(), throttle_time=NO_THROTTLE)
+
+
+# Every connection begins with this request, and what it is told hardly ever changes.
+@functools.lru_cache(maxsize=8)
+def _api_keys(versions: tuple[tuple[int, tuple[int, int]], ...]) -> tuple[ApiVersion, ...]:
+    return tuple(_api_version(key, low, high) for key, (low, high) in versions)
+
+
+@functools.lru_cache(maxsize=8)
+def _finalized(levels: tuple[tuple[str, i16], ...]) -> tuple[FinalizedFeatureKey, ...]:
+    return tuple(
+        FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+        for name, level in levels
+    )
 
 
 def _api_version(key: int, low: int, high: int) -> ApiVersion:

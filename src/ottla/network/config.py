@@ -179,9 +179,9 @@ CONNECTION_PENDING_REQUEST_BYTES_MAX = ConfigKey(
 CONNECTION_UNSENT_BYTES_MAX = ConfigKey(
     "connection.unsent.bytes.max",
     ConfigType.INT,
-    1_048_576,
+    65_536,
     "How many bytes of answers may wait for a client that reads slowly before its connection is "
-    "read no further.",
+    "read no further. Records that are sent from files do not count.",
     at_least(1),
 )
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ottla.network.session import Session
 
 RECEIVE_BUFFER_BYTES = 262_144
+CROWDED_BYTES = 16_384  # Is received at a time while many wait for their turn.
 SPARE_BYTES_MAX = 2_097_152
 SPARE_FACTOR_MAX = 4  # A frame does not take a spare buffer that is larger by more than this.
 MEMORY_LINES_MS = 10_000.0  # Between log lines that say that memory is short.
@@ -66,13 +67,14 @@ class Hub:
             config.queued_bytes_max, config.request_bytes_max, self._on_scarce, self._on_wait
         )
         self.sweep_clock = SweepClock(config)
-        self.turns = Turns(loop, monotonic_ms)
+        self.turns = Turns(loop, monotonic_ms, self._on_crowd)
         self._short_since_ms: float | None = None  # Invariant: set while a shortage was logged.
         # A frame that ends with the view may be too short for a key, which is looked for anyway.
         self.buffer = bytearray(RECEIVE_BUFFER_BYTES + KEY_BYTES)
         self.view = memoryview(self.buffer)[:RECEIVE_BUFFER_BYTES]
         self._spare: bytearray | None = None  # Of a large frame that has been dispatched.
         self.offered = self.view  # What a session that holds nothing receives into.
+        self._scarce = self._crowded = False
 
     def add(self, session: "Session") -> None:
         self.sessions[session] = None
@@ -87,7 +89,20 @@ class Hub:
             self.empty.set()
 
     def _on_scarce(self, scarce: bool) -> None:
-        self.offered = self.view[:SMALL_BYTES] if scarce else self.view
+        self._scarce = scarce
+        self._offer()
+
+    def _on_crowd(self, crowded: bool) -> None:
+        self._crowded = crowded
+        self._offer()
+
+    def _offer(self) -> None:
+        if self._scarce:
+            self.offered = self.view[:SMALL_BYTES]
+        elif self._crowded:
+            self.offered = self.view[:CROWDED_BYTES]
+        else:
+            self.offered = self.view
 
     def _on_wait(self) -> None:
         self.counters.memory_waits += 1

@@ -43,7 +43,7 @@ from ottla.network.partial import (
     unpack_size,
 )
 from ottla.network.stalls import Patience, Transfer
-from ottla.network.turns import FRAMES_BETWEEN_LOOKS
+from ottla.network.turns import FRAMES_BETWEEN_LOOKS, LITTLE_FRAMES
 from ottla.protocol.errors import ProtocolError
 from ottla.security.principal import ANONYMOUS
 
@@ -305,9 +305,13 @@ class Session(asyncio.BufferedProtocol):
         buffer, view, size_max = hub.buffer, hub.view, self._size_max
         answers = self._answers
         pending = answers.pending
-        look_at_count, turn_end_ms = hub.turns.begin()
+        look_at_count, turn_end_ms = hub.turns.begin(is_peer=self.is_peer)
         position = count = 0
         self._partial = None
+        if look_at_count < LITTLE_FRAMES and end <= SMALL_BYTES:
+            look_at_count = LITTLE_FRAMES
+        elif not look_at_count and end > SIZE_BYTES + unpack_size(buffer)[0]:
+            self._halt()
         try:
             while not self._halted and end - position >= SIZE_BYTES:
                 (size,) = unpack_size(buffer, position)
