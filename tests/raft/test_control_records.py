@@ -1,7 +1,7 @@
 from uuid import UUID
 
 import pytest
-from kio.schema.leader_change_message.v1.data import LeaderChangeMessage
+from kio.schema.leader_change_message.v0.data import LeaderChangeMessage
 
 from ottla.protocol.reader import read_entity
 from ottla.raft.control_records import (

@@ -28,6 +28,24 @@ clients skip: how long ShareFetch holds what it acquires, and how many records o
 held or wait (DescribeShareGroupOffsets). [Queues](internals/queues.md) tells of both.
 """
 
+_FILES = """
+## Files
+
+The files of a node are Kafka's. Apache Kafka 4.3.1 reads those of a node that was stopped: its
+`DumpLogSegments` decodes segments, indexes, producer snapshots, committed offsets, transactions and
+the metadata log, and a broker of its own that is started on a copy serves the same records and
+committed offsets. Two things it needs to be given:
+
+- The metadata log has no level of `metadata.version`, and Kafka's controller does not start without
+  one.
+- Kafka wants a listener for controllers alone; Ottla has one for everyone
+  (`controller.listener.names=PLAINTEXT`, and another listener for clients).
+
+What Ottla adds, Kafka passes over: checksums in `meta.properties`, `quorum-state`,
+`partition.metadata` and the checkpoints, and records of type 1000 in `__consumer_offsets` (members
+that no coordinator has heard from), for which it logs a warning.
+"""
+
 _NOT_SERVED = """
 ## Not served
 
@@ -39,7 +57,7 @@ Clients that need one of these are told that it is not there.
 def reference() -> str:
     served = "".join(f"{_row(API_TABLE[key])}\n" for key in sorted(API_TABLE))
     others = (_camel(api_key_map[key]) for key in sorted(api_key_map) if key not in API_TABLE)
-    return _HEAD + served + _EXTENSIONS + _NOT_SERVED + ", ".join(others) + ".\n"
+    return _HEAD + served + _EXTENSIONS + _FILES + _NOT_SERVED + ", ".join(others) + ".\n"
 
 
 def _row(api: Api) -> str:

@@ -1,7 +1,8 @@
 """The control records of the metadata log: who leads, and who votes.
 
 Written as Kafka does: a control batch whose keys have the type and whose values have the layouts
-LeaderChangeMessage v1, KRaftVersionRecord v0 and VotersRecord v0.
+LeaderChangeMessage v0, KRaftVersionRecord v0 and VotersRecord v0. Kafka reads no other version of
+them, whatever the bodies say of theirs.
 """
 
 import struct
@@ -9,8 +10,8 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from kio.schema.k_raft_version_record.v0.data import KRaftVersionRecord
-from kio.schema.leader_change_message.v1.data import LeaderChangeMessage
-from kio.schema.leader_change_message.v1.data import Voter as LeaderChangeVoter
+from kio.schema.leader_change_message.v0.data import LeaderChangeMessage
+from kio.schema.leader_change_message.v0.data import Voter as LeaderChangeVoter
 from kio.schema.types import BrokerId
 from kio.schema.voters_record.v0.data import Endpoint as VoterEndpoint
 from kio.schema.voters_record.v0.data import KRaftVersionFeature, VotersRecord
@@ -35,12 +36,9 @@ _KEY: Final = struct.Struct(">hh")  # Version, type.
 
 def leader_change(leader_id: int, voters: VoterSet, granting: Iterable[int]) -> tuple[int, bytes]:
     granting_ids = frozenset(granting)
-    entries = [
-        LeaderChangeVoter(voter_id=i32(voter.key.id), voter_directory_id=voter.key.directory_id)
-        for voter in voters
-    ]
+    entries = [LeaderChangeVoter(voter_id=i32(voter.key.id)) for voter in voters]
     message = LeaderChangeMessage(
-        version=i16(1),
+        version=i16(0),
         leader_id=BrokerId(leader_id),
         voters=tuple(entries),
         granting_voters=tuple(entry for entry in entries if entry.voter_id in granting_ids),
