@@ -39,6 +39,7 @@ _LOOKS = (8, 128, None)
 
 class DeltaTableAt(Table):
     data_prefix = ""
+    comes_before_files = False
 
     def __init__(self, address: TableAddress) -> None:
         self.address = address

@@ -47,6 +47,7 @@ _LOCK_TIMEOUT_S = 60  # For others who write to the catalog beside a table.
 
 class IcebergTableAt(Table):
     data_prefix = "data/"
+    comes_before_files = True
 
     def __init__(self, address: TableAddress) -> None:
         self.address = address

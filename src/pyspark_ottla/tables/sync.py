@@ -24,10 +24,10 @@ from pyspark_ottla.range_reader import read_range
 from pyspark_ottla.source_options import Use, parse_source_options
 from pyspark_ottla.tables import committing
 from pyspark_ottla.tables.batch import Batch, Ends, Offsets
-from pyspark_ottla.tables.columns import prepare_table
+from pyspark_ottla.tables.columns import new_columns, prepare_table
 from pyspark_ottla.tables.data_files import DataFile, TaskFiles
 from pyspark_ottla.tables.json_inference import complete, infer_fields, merge_fields
-from pyspark_ottla.tables.table import Claim, Merge, Table, TableChanged, open_table
+from pyspark_ottla.tables.table import Claim, Merge, Table, TableChanged, Version, open_table
 from pyspark_ottla.tables.topic_ranges import ranges_of
 from pyspark_ottla.tables.topic_rows import DELETED, KEY, OFFSET, RowBuilder, TopicRows
 
@@ -39,10 +39,15 @@ _MESSAGE_SCHEMA = pa.schema([("message", pa.string())])
 
 @dataclass(frozen=True)
 class TopicSync:
-    """Goes to Spark as `foreachBatch(sync.write)`, over a stream of `ottla_ranges`."""
+    """Goes to Spark as `foreachBatch(sync.write)`, over a stream of `ottla_ranges`.
+
+    A table that is not there is made just before the first commit, so that a batch that fails
+    leaves none.
+    """
 
     table: str
     sink_id: str
+    columns: StructType  # Of a table that is not there yet.
     rows: TopicRows
     source: Mapping[str, str]  # Options of the source `ottla`.
     allow_gaps: bool = False  # Where records were lost before they were read.
@@ -53,38 +58,48 @@ class TopicSync:
         """The number of the batch is the table's: Spark's begins at 0 with a new checkpoint."""
         table = open_table(self.table)
         offsets = offsets_of(ranges_of(frame.collect()))
-        claim = table.claim(self.sink_id)
+        claim = self._claim(table)
+        columns = _columns_of(table, self.columns)
         if self.new_fields and not self._has(claim, offsets):
-            self._add_new_fields(table, frame)
-            claim = table.claim(self.sink_id)
+            columns = self._add_new_fields(table, columns, frame)
+            claim = self._claim(table)
         if self._has(claim, offsets):
-            committing.clean_up(table, claim.last)
+            committing.clean_up(table, _last(claim))
         else:
-            self._write(table, claim, self._next_batch(claim, offsets), frame)
+            self._write(table, claim, columns, offsets, frame)
 
-    def _has(self, claim: Claim, offsets: Offsets) -> bool:
+    def _claim(self, table: Table) -> Claim | None:
+        """None: there is no table."""
+        return None if table.schema() is None else table.claim(self.sink_id)
+
+    def _has(self, claim: Claim | None, offsets: Offsets) -> bool:
         """Also of a batch without ranges, which Spark may have too."""
         return not offsets or committing.is_contained(
-            claim.last, offsets, allow_gaps=self.allow_gaps
+            _last(claim), offsets, allow_gaps=self.allow_gaps
         )
 
-    def _next_batch(self, claim: Claim, offsets: Offsets) -> Batch:
-        last = None if claim.last is None else claim.last.batch
-        number = 0 if last is None else last.batch_id + 1
-        ends: Ends = {} if last is None else last.ends
-        return Batch(self.sink_id, number, offsets=offsets, ends=committing.extend(ends, offsets))
-
-    def _add_new_fields(self, table: Table, frame: Any) -> None:
-        before = table.schema()
-        assert before is not None, "the table is made before the first batch"
-        task = _FindFields(self.source, self.rows, tuple(before.fieldNames()))
+    def _add_new_fields(self, table: Table, columns: StructType, frame: Any) -> StructType:
+        """The columns then; only a table that is there is changed."""
+        task = _FindFields(self.source, self.rows, tuple(columns.fieldNames()))
         found = StructType()
         for row in frame.mapInArrow(task, _MESSAGE).collect():
             found = merge_fields(found, StructType.fromJson(json.loads(row.message)))
-        prepare_table(table, complete(found), add_columns=True)
+        if table.schema() is not None:
+            return prepare_table(table, complete(found), add_columns=True)
+        return StructType([*columns, *new_columns(columns, complete(found))])
 
-    def _write(self, table: Table, claim: Claim, batch: Batch, frame: Any) -> None:
-        schema = self._schema(table)
+    def _next_batch(self, claim: Claim | None, offsets: Offsets) -> Batch:
+        last = _last(claim)
+        before = None if last is None else last.batch
+        number = 0 if before is None else before.batch_id + 1
+        ends: Ends = {} if before is None else before.ends
+        return Batch(self.sink_id, number, offsets=offsets, ends=committing.extend(ends, offsets))
+
+    def _write(
+        self, table: Table, claim: Claim | None, columns: StructType, offsets: Offsets, frame: Any
+    ) -> None:
+        batch = self._next_batch(claim, offsets)
+        schema = self._schema(columns)
         prefix = f"{committing.CHANGES}/" if self.rows.is_changes else table.data_prefix
         directory = f"{prefix}{batch.directory}"
         files = TaskFiles(table.location, directory, schema, uuid.uuid4().hex)
@@ -92,6 +107,8 @@ class TopicSync:
         messages = [json.loads(row.message) for row in frame.mapInArrow(task, _MESSAGE).collect()]
         batch = replace(batch, bad_rows=sum(message["bad"] for message in messages))
         written = [DataFile(**file) for message in messages for file in message["files"]]
+        if claim is None:
+            claim = self._make(table, columns)
         if self.rows.is_changes:
             merge = Merge((KEY,), DELETED)
             committing.merge_files(table, claim, batch, written, schema, merge, OFFSET)
@@ -100,12 +117,17 @@ class TopicSync:
         if self.compact_every and (batch.batch_id + 1) % self.compact_every == 0:
             _compact(table)
 
-    def _schema(self, table: Table) -> pa.Schema:
-        schema = table.schema()
-        assert schema is not None, "the table is made before the first batch"
+    def _make(self, table: Table, columns: StructType) -> Claim:
+        table.create(columns)
+        claim = table.claim(self.sink_id)
+        if claim.last is not None or table.schema() != columns:
+            raise TableChanged(f"{table.address} was made by another writer meanwhile")
+        return claim
+
+    def _schema(self, columns: StructType) -> pa.Schema:
         if self.rows.is_changes:
-            schema = StructType([*schema, StructField(DELETED, BooleanType())])
-        return to_arrow_schema(schema, timezone="UTC")
+            columns = StructType([*columns, StructField(DELETED, BooleanType())])
+        return to_arrow_schema(columns, timezone="UTC")
 
 
 @dataclass(frozen=True)
@@ -152,6 +174,15 @@ class _FindFields(_RangeTask):
     def run(self, records: Iterator[pa.RecordBatch]) -> str:
         values = (value for batch in records for value in batch.column("value").to_pylist())
         return infer_fields(values, self.known).json()
+
+
+def _last(claim: Claim | None) -> Version | None:
+    return None if claim is None else claim.last
+
+
+def _columns_of(table: Table, otherwise: StructType) -> StructType:
+    found = table.schema()
+    return otherwise if found is None else found
 
 
 def _compact(table: Table) -> None:

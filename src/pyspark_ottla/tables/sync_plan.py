@@ -18,7 +18,7 @@ from pyspark_ottla.source_options import SERVERS, SourceOptions, Use, parse_sour
 from pyspark_ottla.tables import locations
 from pyspark_ottla.tables.address import TableError
 from pyspark_ottla.tables.batch import Ends, validate_sink_id
-from pyspark_ottla.tables.columns import prepare_table
+from pyspark_ottla.tables.columns import nullable, prepare_table, validate_types
 from pyspark_ottla.tables.json_inference import complete, infer_fields
 from pyspark_ottla.tables.sync import TopicSync
 from pyspark_ottla.tables.table import Table, TableNotFound, open_table, validate_tasks
@@ -46,10 +46,12 @@ class SyncPlan:
     def __post_init__(self) -> None:
         validate_sink_id(self.sink_id)
 
-    def sync(self) -> TopicSync:
+    def sync(self, columns: StructType) -> TopicSync:
+        """With what `prepare_table` found."""
         return TopicSync(
             self.table,
             self.sink_id,
+            columns,
             self.rows,
             self.source_options(),
             allow_gaps=not self.fail_on_data_loss,
@@ -87,12 +89,16 @@ class SyncPlan:
             return self.checkpoint
         return locations.join(open_table(self.table).location, "_ottla", "checkpoint", self.sink_id)
 
-    def prepare_table(self) -> None:
-        """Made, or given the columns that it does not have."""
+    def prepare_table(self) -> StructType:
+        """Its columns. It is given those that it does not have, or is made if it must be there
+        before files are."""
         validate_tasks(self.table)
         table = open_table(self.table)
         columns = self.rows.table_columns(self._fields(table))
-        prepare_table(table, columns, add_columns=True)
+        if table.schema() is None and not table.comes_before_files:
+            validate_types(columns)
+            return nullable(columns)
+        return prepare_table(table, columns, add_columns=True)
 
     def _fields(self, table: Table) -> StructType:
         fixed = self.rows.fixed_fields()

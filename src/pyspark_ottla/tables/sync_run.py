@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
 
 from pyspark_ottla.tables.sync_plan import SyncPlan
 from pyspark_ottla.tables.table import Version, open_table
@@ -32,16 +33,17 @@ class SyncRun:
         self._stopping = threading.Event()
         self._query: Any = None
         self._seen: set[int] = set()
+        self._columns = StructType()  # As the table has them when it starts, or is made.
 
     def start(self) -> None:
-        self._plan.prepare_table()
+        self._columns = self._plan.prepare_table()
         self._seen = {version.id for version in self._versions()}
         self._spark.dataSource.register(RangesSource)
         stream = self._spark.readStream.format(RangesSource.name())
         writer = (
             stream.options(**self._plan.stream_options())
             .load()
-            .writeStream.foreachBatch(self._plan.sync().write)
+            .writeStream.foreachBatch(self._plan.sync(self._columns).write)
             .queryName(f"{self._plan.topic} to {self._plan.table}")
             .option("checkpointLocation", self._plan.checkpoint_location())
         )
@@ -66,6 +68,7 @@ class SyncRun:
         error = self._query.exception()
         if error is not None:
             raise error
+        open_table(self._plan.table).create(self._columns)  # Of a topic without records.
 
     def _let_batch_end(self) -> None:
         """What is cut off would be written again by the next run."""
@@ -83,8 +86,11 @@ class SyncRun:
 
     def _versions(self) -> list[Version]:
         """Of this sync, the newest first."""
+        table = open_table(self._plan.table)
+        if table.schema() is None:
+            return []
         return [
             version
-            for version in open_table(self._plan.table).versions(_VERSIONS)
+            for version in table.versions(_VERSIONS)
             if version.batch is not None and version.batch.sink_id == self._plan.sink_id
         ]

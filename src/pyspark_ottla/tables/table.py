@@ -66,6 +66,7 @@ class Claim(ABC):
 
 class Table(ABC):
     address: TableAddress
+    comes_before_files: bool  # Only a table that is there has a location.
 
     @property
     @abstractmethod

@@ -162,7 +162,7 @@ def test_bad_values_stop_the_sync_or_are_kept_and_counted(sync: Sync) -> None:
     sync.write(0, {"price": 1}, b"nonsense")
     with pytest.raises(PySparkException, match=r"-0: offset 1: the value is not json that fits"):
         sync.run(schema="price int")
-    assert sync.rows("price") == []
+    assert sync.table.schema() is None  # Another schema can be tried.
     sync.run(rows=replace(JSON, bad_rows=BadRows.COLUMN))
     assert sync.rows("_offset", "price", "_corrupt") == [(0, 1, None), (1, None, "nonsense")]
     assert [version.batch.bad_rows for version in sync.versions if version.batch] == [1]
