@@ -49,6 +49,7 @@ class LedSharePartition:
         self,
         key: SharePartitionKey,
         partition: Partition,
+        *,
         persisted: ShareState,
         parked: Sequence[ParkedChange],
         start_offset: int,
@@ -346,6 +347,7 @@ class SharePartitions:
         persister: SharePersister,
         office: DeadLetterOffice,
         config: Callable[[str], ShareConfig],
+        *,
         clock: Clock,
         random: Random,
         loop: AbstractEventLoop,
@@ -414,7 +416,13 @@ class SharePartitions:
         if not partition.is_leader or partition.leader_epoch != leader_epoch:
             raise ApiError(ErrorCode.not_leader_or_follower)
         led = self._led[key] = LedSharePartition(
-            key, partition, persisted, parked, start_offset, writer, self
+            key,
+            partition,
+            persisted=persisted,
+            parked=parked,
+            start_offset=start_offset,
+            writer=writer,
+            owner=self,
         )
         return led
 

@@ -82,7 +82,9 @@ def make_share_groups(
         node_id, replicas, image, controller, ask_to_produce, clock, loop, executor
     )
     office = DeadLetterOffice(routes, config, clock, random, supervisor)
-    partitions = SharePartitions(replicas, persister, office, config, clock, random, loop)
+    partitions = SharePartitions(
+        replicas, persister, office, config, clock=clock, random=random, loop=loop
+    )
     replicas.listen(coordinators.leadership_listener)
     replicas.listen(partitions.leadership_listener)
     sessions = ShareSessions(values[GROUP_SHARE_MAX_SHARE_SESSIONS])

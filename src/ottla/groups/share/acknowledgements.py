@@ -1,10 +1,19 @@
 """What consumers may say about records, checked for its form."""
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ottla.groups.share.delivery import Acknowledgement, AcknowledgeType
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.messages.delivery_acknowledge import (
+    DELAY_MS_MAX,
+    LOCK_MS_MAX,
+    POLICY_DELAY,
+    Delivery,
+    DeliveryAcknowledgeType,
+)
+
+DELIVERY_RECORDS_MAX: Final = 10_000  # Of one acknowledgement in a holder's name.
 
 
 class TypedRange(NamedTuple):
@@ -51,3 +60,20 @@ def _type(number: int) -> AcknowledgeType:
 
 def _malformed(problem: str) -> ApiError:
     return ApiError(ErrorCode.invalid_request, problem)
+
+
+def validated_type(delivery: Delivery) -> DeliveryAcknowledgeType:
+    """ApiError(invalid_request) if the delivery makes no sense."""
+    try:
+        kind = DeliveryAcknowledgeType(delivery.type)
+    except ValueError:
+        raise _malformed(f"{delivery.type} is not a type of acknowledgement") from None
+    if not 0 <= delivery.last_offset - delivery.first_offset < DELIVERY_RECORDS_MAX:
+        raise _malformed(f"offsets {delivery.first_offset} to {delivery.last_offset}")
+    if delivery.first_offset < 0 or delivery.delivery_count < 1 or not delivery.holder:
+        raise _malformed("a delivery has an offset, a holder and a count from 1 on")
+    if kind is DeliveryAcknowledgeType.RENEW and not 0 < delivery.lock_ms <= LOCK_MS_MAX:
+        raise _malformed(f"a lock of {delivery.lock_ms} ms; the longest has {LOCK_MS_MAX}")
+    if not POLICY_DELAY <= delivery.delay_ms <= DELAY_MS_MAX:
+        raise _malformed(f"a delay of {delivery.delay_ms} ms; the longest has {DELAY_MS_MAX}")
+    return kind

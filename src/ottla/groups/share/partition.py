@@ -11,9 +11,9 @@ fails, the share-partition is dropped and made again from what is written. Time 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from ottla.groups.share.acknowledgements import TypedRange, typed_ranges
+from ottla.groups.share.acknowledgements import TypedRange, typed_ranges, validated_type
 from ottla.groups.share.delivery import (
     Acknowledgement,
     AcknowledgeType,
@@ -29,14 +29,10 @@ from ottla.groups.share.settling import Delivered, InLot, InWindow, Settling
 from ottla.groups.share.taking import AcquiredRange, DeliveryRules, LogBatch, Taking
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.messages.delivery_acknowledge import (
-    DELAY_MS_MAX,
-    LOCK_MS_MAX,
     POLICY_DELAY,
     Delivery,
     DeliveryAcknowledgeType,
 )
-
-DELIVERY_RECORDS_MAX: Final = 10_000  # Of one acknowledgement in a holder's name.
 
 
 class Change(NamedTuple):
@@ -352,7 +348,7 @@ class SharePartition:
         It counts while that holder has the records with that delivery count, or nobody has them
         and the delivery count is still the same.
         """
-        kind = _validated_type(delivery)
+        kind = validated_type(delivery)
         parked, ranges = self._find_delivery(delivery)
         records: list[Delivered] = [
             InLot(offset, delivery.delivery_count, self._lot) for offset in parked
@@ -496,24 +492,3 @@ def _not_acquired(offset: int, member_id: str) -> ApiError:
         ErrorCode.invalid_record_state,
         f"offset {offset} is not acquired by {member_id}; its lock may have timed out",
     )
-
-
-def _validated_type(delivery: Delivery) -> DeliveryAcknowledgeType:
-    """ApiError(invalid_request) if the delivery makes no sense."""
-    try:
-        kind = DeliveryAcknowledgeType(delivery.type)
-    except ValueError:
-        raise _malformed(f"{delivery.type} is not a type of acknowledgement") from None
-    if not 0 <= delivery.last_offset - delivery.first_offset < DELIVERY_RECORDS_MAX:
-        raise _malformed(f"offsets {delivery.first_offset} to {delivery.last_offset}")
-    if delivery.first_offset < 0 or delivery.delivery_count < 1 or not delivery.holder:
-        raise _malformed("a delivery has an offset, a holder and a count from 1 on")
-    if kind is DeliveryAcknowledgeType.RENEW and not 0 < delivery.lock_ms <= LOCK_MS_MAX:
-        raise _malformed(f"a lock of {delivery.lock_ms} ms; the longest has {LOCK_MS_MAX}")
-    if not POLICY_DELAY <= delivery.delay_ms <= DELAY_MS_MAX:
-        raise _malformed(f"a delay of {delivery.delay_ms} ms; the longest has {DELAY_MS_MAX}")
-    return kind
-
-
-def _malformed(problem: str) -> ApiError:
-    return ApiError(ErrorCode.invalid_request, problem)

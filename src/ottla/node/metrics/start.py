@@ -43,7 +43,8 @@ def start_metrics(
     interval_s = parts.values[METRICS_LAG_INTERVAL_MS] / 1000
     watch = LagWatch(parts, broker.groups, ask, interval_s=interval_s, groups_max=groups_max)
     probed: dict[int, ProbeCounters] = {}
-    page = Page(_sources(parts, quorum, broker, server, loop_lag, watch, probed), process)
+    sources = _sources(parts, quorum, broker, server, loop_lag=loop_lag, watch=watch, probed=probed)
+    page = Page(sources, process)
     served = serve(parts.values[METRICS_HOST], parts.values[METRICS_PORT], page)
     parts.supervisor.start("event loop lag", loop_lag.watch())
     if groups_max:
@@ -59,6 +60,7 @@ def _sources(
     quorum: MetadataQuorum,
     broker: Broker,
     server: Server,
+    *,
     loop_lag: LoopLag,
     watch: LagWatch,
     probed: dict[int, ProbeCounters],
