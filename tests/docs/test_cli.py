@@ -12,7 +12,14 @@ from ottla.cli.examples import EXAMPLES
 from ottla.cli.main import app
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "cli.md"
-COMMON_OPTIONS = {"--bootstrap-server", "--connect-timeout", "--json", "--help", "--version"}
+COMMON_OPTIONS = {
+    "--bootstrap-server",
+    "--command-config",
+    "--connect-timeout",
+    "--json",
+    "--help",
+    "--version",
+}
 
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 

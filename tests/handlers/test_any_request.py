@@ -2,6 +2,7 @@
 
 import dataclasses
 import logging
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -10,7 +11,7 @@ from tests.clients.versions import request_type
 from tests.controller.test_topics import creation, topic
 from tests.handlers.brokers import FakeSession, Node
 
-from ottla.handlers.api import ColdApi
+from ottla.handlers.api import BETWEEN_BROKERS, ColdApi
 from ottla.handlers.create_topics import handle as handle_create_topics
 from ottla.handlers.dispatch import make_dispatch
 from ottla.handlers.table import API_TABLE
@@ -30,12 +31,18 @@ def node():
     node.close()
 
 
-def answer(node, table, frame):
+def answer(node, table, frame, *, may_act_as_node=True):
     session = FakeSession()
+    session.may_act_as_node = may_act_as_node
     make_dispatch(node.broker, table)(session, memoryview(bytearray(frame[4:])))
     node.run(session.answered.wait())
     (answered,) = session.sent
     return memoryview(answered)[4:]
+
+
+def handled_by(api, handle):
+    module = SimpleNamespace(handle=handle, error_response=api.module.error_response)
+    return dataclasses.replace(api, module=module)
 
 
 @pytest.mark.parametrize("api", [*COLD_APIS, OFFSET_COMMIT], ids=lambda api: api.name)
@@ -70,7 +77,25 @@ def test_any_request_can_be_refused(node, api):
         def refuse(broker, context, request):
             raise ApiError(ErrorCode.not_controller, "ask another")
 
-        refusing = {api.key: dataclasses.replace(api, handle=refuse)}
+        refusing = {api.key: handled_by(api, refuse)}
         assert read_response(api.key, version, answer(node, refusing, frame))[0] == 7
 
     run()
+
+
+@pytest.mark.parametrize("key", sorted(BETWEEN_BROKERS))
+def test_what_only_nodes_ask_is_refused_from_others(node, key):
+    """On a listener that authenticates, from somebody who is not one of super.users."""
+    api = API_TABLE[key]
+    handled = []
+    table = {key: handled_by(api, lambda *call: handled.append(call))}
+
+    @settings(max_examples=3, suppress_health_check=[HealthCheck.too_slow])
+    @given(st.from_type(request_type(key, api.high)))
+    def run(request):
+        frame = write_request(key, api.high, 7, "client", request)
+        response = answer(node, table, frame, may_act_as_node=False)
+        assert read_response(key, api.high, response)[0] == 7
+
+    run()
+    assert handled == []

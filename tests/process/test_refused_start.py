@@ -40,9 +40,23 @@ def test_a_port_in_use(running: BrokerProcess, tmp_path: Path) -> None:
     assert f"port {running.port} is in use" in line
 
 
+@pytest.mark.parametrize("arguments", [("--host", "0.0.0.0"), ("--listener", "PLAINTEXT://:0")])
+@pytest.mark.parametrize("more", [(), ("--shards", "2")])
+def test_a_listener_without_a_lock_beyond_this_machine(
+    tmp_path: Path, arguments: tuple[str, ...], more: tuple[str, ...]
+) -> None:
+    code, line = refusal("--data", tmp_path / "data", *arguments, "--new-cluster", *more)
+    assert code == USAGE
+    assert "is open beyond this machine" in line
+    assert "ottla secure init" in line
+    assert "--insecure" in line
+    assert not (tmp_path / "data").exists()
+
+
 def test_an_address_of_another_machine(tmp_path: Path) -> None:
     code, line = refusal(
-        "--data", tmp_path / "data", "--host", "192.0.2.1", "--port", "0", "--new-cluster"
+        *("--data", tmp_path / "data", "--host", "192.0.2.1", "--port", "0"),
+        *("--new-cluster", "--insecure"),
     )
     assert code == FAILED
     assert "192.0.2.1 is not an address of this machine" in line

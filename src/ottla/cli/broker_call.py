@@ -10,8 +10,10 @@ from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
 from kio.static.primitive import i8
 
 from ottla.cli.connection import LOOK_AFTER_S, TIMEOUT_S, Connection, nodes_unreachable
-from ottla.cli.errors import CommandError
+from ottla.cli.errors import CommandError, ExitCode
 from ottla.cli.reach import Address, describe_problem, no_answer
+from ottla.client.wire.errors import NotAuthenticated
+from ottla.client.wire.security import authentication
 from ottla.protocol.codec import read_response, write_request
 from ottla.protocol.errors import ErrorCode
 
@@ -19,6 +21,7 @@ _SIZE = struct.Struct(">i")
 _GROUP_KEY = i8(0)
 _TRANSACTION_KEY = i8(1)
 _FIND_COORDINATOR_VERSION = 4
+_AUTHENTICATION_VERSION = 1
 
 UNKNOWN_NODE = -1
 
@@ -35,14 +38,31 @@ class BrokerCall:
         self._connection = connection
         self._address = Address(host, port)
         try:
-            self._socket = socket.create_connection(
-                self._address, timeout=connection.connect_timeout
-            )
+            plain = socket.create_connection(self._address, timeout=connection.connect_timeout)
+            self._socket = self._locked(plain)
         except OSError as error:
             if looks and node_id != UNKNOWN_NODE:
                 connection.check_nodes()
             raise self._unreachable(error, connection.connect_timeout) from None
         self._socket.settimeout(TIMEOUT_S)
+
+    def _locked(self, plain: socket.socket) -> socket.socket:
+        """With TLS, and known to the broker, where the settings say so."""
+        security = self._connection.security()
+        try:
+            self._socket = security.wrap(plain, self._address.host)
+            if security.sasl is not None:
+                conversation = authentication(security.sasl, str(self._address))
+                request = next(conversation)
+                while True:
+                    version = min(request.__version__, _AUTHENTICATION_VERSION)
+                    request = conversation.send(self.call(request, version))
+        except StopIteration:
+            pass
+        except NotAuthenticated as error:
+            plain.close()
+            raise CommandError(str(error), ExitCode.UNREACHABLE) from None
+        return self._socket
 
     def __enter__(self) -> Self:
         return self

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
@@ -15,6 +16,8 @@ from cyclopts import Parameter
 from ottla.cli.errors import CommandError, ExitCode, UsageError
 from ottla.cli.reach import Address, ask
 from ottla.client.profiles import Profile, ProfileError, current_profile
+from ottla.client.wire.librdkafka_settings import security_of
+from ottla.client.wire.security import Security
 
 T = TypeVar("T")
 
@@ -76,20 +79,47 @@ class Connection:
             help="Seconds to wait for a broker to answer.",
         ),
     ] = 4.0
+    command_config: Annotated[
+        Path | None,
+        Parameter(
+            name="--command-config",
+            env_var="OTTLA_COMMAND_CONFIG",
+            help="File with settings of clients, such as security.protocol and how to log in.",
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
         """Where nothing is said, the profile in use says it. One that cannot be read is reported by
         `ottla profile list`, not by commands that may not need it."""
         if not self.bootstrap_server:
-            server = str(_profile().get("bootstrap.servers", DEFAULT_SERVER))
+            given = self.command_settings() or _profile()
+            server = str(given.get("bootstrap.servers", DEFAULT_SERVER))
             object.__setattr__(self, "bootstrap_server", server)
+
+    def command_settings(self) -> Mapping[str, Any]:
+        """Those of --command-config, as librdkafka spells them."""
+        if self.command_config is None:
+            return {}
+        from ottla.cli.command_config import read_command_config
+
+        return read_command_config(self.command_config)
+
+    def login(self) -> Mapping[str, Any]:
+        """How to connect and log in, of --command-config or the profile."""
+        if self.command_config is not None:
+            return self.command_settings()
+        profile = _profile()
+        return profile if profile.get("bootstrap.servers") == self.bootstrap_server else {}
+
+    def security(self) -> Security:
+        """The same for connections of our own."""
+        return security_of(self.login())
 
     def client_config(self, **more: object) -> dict[str, Any]:
         """The configuration of a librdkafka client, once a broker has answered."""
         self.reach()
-        profile = _profile()
         return {
-            **(profile if profile.get("bootstrap.servers") == self.bootstrap_server else {}),
+            **self.login(),
             "bootstrap.servers": self.bootstrap_server,
             "client.id": "ottla-cli",
             "log_level": 0,
@@ -108,7 +138,7 @@ class Connection:
             raise UsageError(f"--connect-timeout {self.connect_timeout:g} is not more than 0")
         addresses = [parse_address(text) for text in self.bootstrap_server.split(",")]
         problems = {}
-        for answer in ask(addresses, self.connect_timeout):
+        for answer in ask(addresses, self.connect_timeout, self.security()):
             if answer.problem is None:
                 return answer.address
             problems[answer.address] = answer.problem
@@ -147,7 +177,7 @@ class Connection:
         ids = {Address(node.host, node.port): node.node_id for node in nodes}
         problems = {
             ids[address]: f"{address} ({problem})"
-            for address, problem in ask(list(ids), self.connect_timeout / 2)
+            for address, problem in ask(list(ids), self.connect_timeout / 2, self.security())
             if problem is not None
         }
         if problems and not (tolerates_few and 2 * len(problems) < len(nodes)):

@@ -77,6 +77,16 @@ _command(profile, "ottla.cli.profiles.list:list_profiles", name="list", help="Li
 _command(profile, "ottla.cli.profiles.remove:remove", help="Forget a profile.")
 app.command(profile)
 
+secure = _group("secure", "Make certificates and the configuration of a locked cluster.")
+_command(secure, "ottla.cli.secure.init:init", help="Lock a cluster, or add nodes to one.")
+app.command(secure)
+
+users = _group("users", "List, add and remove the users of a cluster.")
+_command(users, "ottla.cli.users.list:list_users", name="list", help="List the users.")
+_command(users, "ottla.cli.users.add:add", help="Add a user, or change a password.")
+_command(users, "ottla.cli.users.remove:remove", help="Remove a user.")
+app.command(users)
+
 node = _group("node", "List, drain, undrain and remove the nodes of a cluster.")
 _command(
     node, "ottla.cli.nodes.list:list_nodes", name="list", help="List the nodes of the cluster."

@@ -12,6 +12,9 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+from ottla.client.wire.errors import NotAuthenticated
+from ottla.client.wire.security import PLAINTEXT, Security
+
 
 class Address(NamedTuple):
     host: str
@@ -32,11 +35,13 @@ _HEAD: Final = struct.Struct(">ii")  # Size and correlation id.
 _ANSWER_BYTES_MAX: Final = 1 << 20
 
 
-def ask(addresses: Sequence[Address], timeout_s: float) -> Iterator[Answer]:
+def ask(
+    addresses: Sequence[Address], timeout_s: float, security: Security = PLAINTEXT
+) -> Iterator[Answer]:
     """One answer for each address, the fastest first."""
     answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
     for address in addresses:
-        arguments = (address, timeout_s, answers)
+        arguments = (address, timeout_s, security, answers)
         threading.Thread(target=_ask, args=arguments, daemon=True).start()
     deadline = time.monotonic() + timeout_s
     waiting = set(addresses)
@@ -60,11 +65,21 @@ def describe_problem(error: OSError, timeout_s: float) -> str:
     return (error.strerror or str(error)).lower()
 
 
-def _ask(address: Address, timeout_s: float, answers: "queue.SimpleQueue[Answer]") -> None:
+def _ask(
+    address: Address,
+    timeout_s: float,
+    security: Security,
+    answers: "queue.SimpleQueue[Answer]",
+) -> None:
     try:
-        with socket.create_connection(address, timeout=timeout_s) as connection:
+        with (
+            socket.create_connection(address, timeout=timeout_s) as plain,
+            security.wrap(plain, address.host) as connection,
+        ):
             connection.sendall(_REQUEST)
             problem = _problem_of(connection)
+    except NotAuthenticated as error:
+        problem = str(error)
     except OSError as error:
         problem = describe_problem(error, timeout_s)
     answers.put(Answer(address, problem))

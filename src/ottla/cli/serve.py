@@ -21,6 +21,7 @@ def serve(
     set_: Annotated[list[str] | None, Parameter(name="--set")] = None,
     join: list[str] | None = None,
     new_cluster: Flag = False,
+    insecure: Flag = False,
     shards: int = 1,
     advertised: str | None = None,
     listener: list[str] | None = None,
@@ -39,6 +40,7 @@ def serve(
         set_: One configuration key as KEY=VALUE; overrides the file; may be repeated.
         join: HOST:PORT of a node of the cluster to join; may be repeated.
         new_cluster: Start a new cluster in a new directory. Needed once; never on loopback.
+        insecure: Listen beyond loopback without TLS and logins: everyone may do everything.
         shards: Number of nodes to start, one process each, with consecutive ids and ports.
         advertised: HOST:PORT that clients are told to connect to.
         listener: NAME://HOST:PORT to listen on, instead of --host and --port; may be repeated.
@@ -72,6 +74,7 @@ def serve(
         overrides=parse_assignments("--set", set_ or []),
         join=tuple(address for text in join or () for address in text.split(",")),
         new_cluster=new_cluster,
+        insecure=insecure,
         advertised=advertised,
         listeners=tuple(listener or ()),
         log_format=log_format,

@@ -21,6 +21,7 @@ from ottla.node.config import (
     ConfigError,
     load_config,
 )
+from ottla.node.exposure import validate_locked
 from ottla.node.settings import ServeSettings
 from ottla.protocol.config import ConfigValues
 from ottla.storage.broker_config import LOG_DIRS
@@ -32,7 +33,10 @@ def serve_shards(settings: ServeSettings, count: int) -> int:
     if not 1 <= count <= SHARDS_MAX:
         raise UsageError(f"--shards {count} is not from 1 to {SHARDS_MAX}")
     try:
-        values = ConfigValues(load_config(settings, os.environ))
+        loaded = load_config(settings, os.environ)
+        if not settings.insecure:
+            validate_locked(loaded)
+        values = ConfigValues(loaded)
     except ConfigError as error:
         raise UsageError(str(error)) from None
     nodes = [_shard(settings, values, index) for index in range(count)]
@@ -56,6 +60,8 @@ def _shard(settings: ServeSettings, values: ConfigValues, index: int) -> ChildNo
         arguments += ["--listener", str(listener)]
     for directory in values[LOG_DIRS]:
         arguments += ["--data", f"{directory}/shard-{index}"]
+    if settings.insecure:
+        arguments.append("--insecure")
     if settings.new_cluster and not index:
         arguments.append("--new-cluster")
     for address in values[QUORUM_BOOTSTRAP_SERVERS] or ((_address(first),) if index else ()):

@@ -11,7 +11,7 @@ takes to import everything.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from ottla.controller.topics import TopicControl
     from ottla.controller.users import UserControl
     from ottla.protocol.config import ConfigKey
+    from ottla.security.scram import ScramCredential
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +55,8 @@ class ControllerSettings:
     new_topic_id: Callable[[], UUID]
     placement_start: Callable[[int], int]  # Of n brokers, which one a new topic starts at.
     internal_factors: Mapping[str, ConfigKey[int]]  # Replication factors of internal topics.
+    # Of a cluster that has no user yet, by name and mechanism.
+    initial_users: Mapping[tuple[str, int], ScramCredential] = field(default_factory=dict)
 
 
 class ControllerMachine:
@@ -63,6 +66,7 @@ class ControllerMachine:
         static = ConfigValues(settings.config_rules.static)
         self.image = MetadataImage()
         self._settings = settings
+        self._timers = timers
         self._index = PartitionIndex(self.image)
         self._leadership = Leadership(self.image, settings.config_rules)
         self._elections = ElectionControl(
@@ -107,6 +111,8 @@ class ControllerMachine:
         self.brokers.on_loaded(now_ms)
         self._internal_topics.on_loaded(now_ms)
         self._elections.on_loaded(now_ms)
+        if self._settings.initial_users:
+            self.users.on_loaded(now_ms)
 
     @cached_property
     def topics(self) -> TopicControl:
@@ -157,7 +163,7 @@ class ControllerMachine:
     def users(self) -> UserControl:
         from ottla.controller.users import UserControl
 
-        return UserControl(self.image)
+        return UserControl(self.image, self._settings.initial_users, self._timers)
 
     @cached_property
     def producer_ids(self) -> ProducerIdControl:

@@ -1,6 +1,7 @@
 """AlterUserScramCredentials (KIP-554): the passwords of users, as what SCRAM keeps of them."""
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Final
 
 from kio.schema.alter_user_scram_credentials.v0.request import (
@@ -16,12 +17,14 @@ from kio.static.primitive import i8
 
 from ottla.controller.image import MetadataImage, scram_record
 from ottla.controller.records import RemoveUserScramCredentialRecord
+from ottla.machine.contract import Timers
 from ottla.machine.result import Result
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 from ottla.security.scram import (
     ITERATIONS_MAX,
     ITERATIONS_MIN,
+    ScramCredential,
     ScramMechanism,
     credential_of,
     digest,
@@ -29,13 +32,34 @@ from ottla.security.scram import (
 
 USERNAME_CHARACTERS_MAX: Final = 255
 SALT_BYTES_MAX: Final = 1_024
+_TIMER: Final = "initial users"
 
 Change = ScramCredentialDeletion | ScramCredentialUpsertion
 
 
 class UserControl:
-    def __init__(self, image: MetadataImage) -> None:
+    def __init__(
+        self,
+        image: MetadataImage,
+        initial: Mapping[tuple[str, int], ScramCredential],
+        timers: Timers,
+    ) -> None:
+        """`initial` are the users of a cluster that has none: somebody has to make the first."""
         self._image = image
+        self._initial = initial
+        self._timers = timers
+
+    def on_loaded(self, now_ms: int) -> None:
+        self._timers.schedule(_TIMER, now_ms, self._maybe_begin)
+
+    def _maybe_begin(self, _now_ms: int) -> Result[None]:
+        if self._image.scram_credentials:
+            return Result(None)
+        records = tuple(
+            scram_record(name, ScramMechanism(mechanism), credential)
+            for (name, mechanism), credential in self._initial.items()
+        )
+        return Result(None, records, cause="the cluster had no users")
 
     def alter_user_scram_credentials(
         self, request: AlterUserScramCredentialsRequest

@@ -5,6 +5,7 @@ The environment variable of a key is its name in capitals with `_` for `.`, behi
 """
 
 import difflib
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,12 @@ from ottla.network.config import ADVERTISED_LISTENERS, LISTENERS
 from ottla.network.config import BROKER_KEYS as NETWORK_KEYS
 from ottla.network.endpoints import parse_listeners
 from ottla.network.security_config import BROKER_KEYS as SECURITY_KEYS
-from ottla.network.security_config import SecurityConfig, validate_listener_keys
+from ottla.network.security_config import (
+    SSL_KEYSTORE_LOCATION,
+    SSL_TRUSTSTORE_LOCATION,
+    SecurityConfig,
+    validate_listener_keys,
+)
 from ottla.node.joining import addresses_problem
 from ottla.node.settings import ServeSettings
 from ottla.protocol.config import (
@@ -43,6 +49,7 @@ ENVIRONMENT_PREFIX = "OTTLA_"
 # Read by the command line and the tests, not by the broker.
 ENVIRONMENT_RESERVED = (
     "OTTLA_BOOTSTRAP_SERVER",
+    "OTTLA_COMMAND_CONFIG",
     "OTTLA_CONNECT_TIMEOUT",
     "OTTLA_PROFILE",
     "OTTLA_TEST_",
@@ -93,6 +100,14 @@ QUORUM_JOIN_TIMEOUT_MS = ConfigKey(
     "How long a node with a new directory waits for one of controller.quorum.bootstrap.servers to "
     "answer before it gives up. Raise it where all nodes are started at once.",
     at_least(0),
+)
+
+INITIAL_USERS_FILE = ConfigKey(
+    "initial.users.file",
+    ConfigType.STRING,
+    "",
+    "A file with the SCRAM credentials of the first users, which `ottla secure init` makes. The "
+    "controller adds them to a cluster that has no user.",
 )
 
 OTTLA_VERSION = ConfigKey(
@@ -155,11 +170,18 @@ PROBE_INTERVAL_MS = ConfigKey(
     at_least(0),
 )
 
+_FILE_KEYS = (
+    SSL_KEYSTORE_LOCATION.name,
+    SSL_TRUSTSTORE_LOCATION.name,
+    INITIAL_USERS_FILE.name,
+)
+
 NODE_KEYS: tuple[ConfigKey[Any], ...] = (
     NODE_ID,
     BROKER_RACK,
     CONTROLLED_SHUTDOWN_ENABLE,
     CONTROLLED_SHUTDOWN_TIMEOUT_MS,
+    INITIAL_USERS_FILE,
     METRICS_GROUPS_MAX,
     METRICS_HOST,
     METRICS_LAG_INTERVAL_MS,
@@ -233,6 +255,7 @@ def _read_file(path: Path) -> dict[str, object]:
 
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        _validate_private(path, content)
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError as error:
@@ -247,7 +270,30 @@ def _read_file(path: Path) -> dict[str, object]:
         if isinstance(value, dict):
             nested = f"{name}.{next(iter(value), '')}"
             raise ConfigError(f"{path}: write `{nested}: ...` on one line instead of nesting")
-    return {str(name): "" if value is None else value for name, value in content.items()}
+    values = {str(name): "" if value is None else value for name, value in content.items()}
+    return {name: _located(path, name, value) for name, value in values.items()}
+
+
+def _validate_private(path: Path, content: object) -> None:
+    """ConfigError if others can read a file that has a secret."""
+    if not isinstance(content, dict) or not path.stat().st_mode & stat.S_IROTH:
+        return
+    for name in map(str, content):
+        try:
+            is_secret = BROKER_SCHEMA[name].sensitive
+        except ApiError:
+            continue
+        if is_secret:
+            raise ConfigError(
+                f"{path} has the secret {name} and others can read it; run `chmod o-rwx {path}`"
+            )
+
+
+def _located(path: Path, name: str, value: object) -> object:
+    """Files that go with the configuration are found beside it."""
+    if name.endswith(_FILE_KEYS) and isinstance(value, str) and value:
+        return str(path.absolute().parent / value)
+    return value
 
 
 def _first_problem(error: Exception) -> str:

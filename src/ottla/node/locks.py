@@ -13,6 +13,7 @@ from ottla.network.listener_security import ListenerSecurity
 from ottla.network.security_config import SecurityConfig, SecurityProtocol
 from ottla.network.tls import TlsContexts, TlsError
 from ottla.node.users import ImageCredentials
+from ottla.node.users_file import Users, read_users
 from ottla.security.exchange import Credentials
 
 logger = logging.getLogger(__name__)
@@ -21,8 +22,10 @@ RELOAD_INTERVAL_S: Final = 5.0
 
 
 class Locks:
-    def __init__(self, config: SecurityConfig, image: MetadataImage) -> None:
+    def __init__(self, config: SecurityConfig, image: MetadataImage, users_file: str) -> None:
         self._config = config
+        self._users_file = users_file
+        self.initial_users: Users = {}
         self._contexts = {
             name: TlsContexts(listener.tls)
             for name, listener in config.listeners.items()
@@ -53,7 +56,7 @@ class Locks:
 
     @property
     def has_files(self) -> bool:
-        return bool(self._contexts)
+        return bool(self._contexts or self._users_file)
 
     def open(self) -> None:
         """The image is there, and with it the users."""
@@ -63,7 +66,9 @@ class Locks:
         return self._credentials if self._is_open else None
 
     def load(self) -> None:
-        """For a thread. Raises TlsError."""
+        """For a thread. Raises TlsError and UsersFileError."""
+        if self._users_file:
+            self.initial_users = read_users(self._users_file)
         for contexts in self._contexts.values():
             contexts.load()
 

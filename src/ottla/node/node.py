@@ -63,6 +63,7 @@ from ottla.node.replication import (
 from ottla.node.serving import make_broker
 from ottla.node.start_errors import StartError, start_error
 from ottla.node.stopping import Stopping
+from ottla.node.users_file import UsersFileError
 from ottla.node.voting import Voting
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.raft.quorum import Identity
@@ -196,7 +197,14 @@ class Node:
                 self._executor, self._logs.start, self._node_id, cluster_id
             )
             await asyncio.shield(loading)
-        except (StorageError, WrongDirectory, CannotJoin, TlsError, OSError) as error:
+        except (
+            StorageError,
+            WrongDirectory,
+            CannotJoin,
+            TlsError,
+            UsersFileError,
+            OSError,
+        ) as error:
             await self._stop_server()
             raise start_error(error, self.directories) from error
         except asyncio.CancelledError:
@@ -458,6 +466,7 @@ class Node:
                 listener_name=advertised[0].listener_name,
                 bootstrap=bootstrap,
                 rules=self._parts.rules,
+                initial_users=self._parts.locks.initial_users,
             ),
             replica,
             self._feed,

@@ -15,7 +15,13 @@ from ottla.network.config import NetworkConfig
 from ottla.network.durations import Durations
 from ottla.network.peers import Peers
 from ottla.network.security_config import SecurityConfig
-from ottla.node.config import BROKER_SCHEMA, GROUP_SCHEMA, NODE_ID, TOPIC_SCHEMA
+from ottla.node.config import (
+    BROKER_SCHEMA,
+    GROUP_SCHEMA,
+    INITIAL_USERS_FILE,
+    NODE_ID,
+    TOPIC_SCHEMA,
+)
 from ottla.node.descriptors import DescriptorShares, descriptor_limit, share_descriptors
 from ottla.node.environment import Environment
 from ottla.node.group_configs import GroupConfigs
@@ -81,7 +87,8 @@ def make_parts(
     feed = MetadataFeed()
     configs = EffectiveConfigs(feed.image, rules, node_id)
     network = NetworkConfig.of(values)
-    locks = Locks(SecurityConfig.of(values, network.listeners), feed.image)
+    security = SecurityConfig.of(values, network.listeners)
+    locks = Locks(security, feed.image, values[INITIAL_USERS_FILE])
     shares = share_descriptors(
         descriptor_limit(),
         log_files=values[LOG_OPEN_FILES_MAX],

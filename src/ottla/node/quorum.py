@@ -22,6 +22,7 @@ from ottla.network.peers import Address, Peers
 from ottla.node.environment import Environment
 from ottla.node.metadata_feed import MetadataFeed
 from ottla.node.replication import broker_address
+from ottla.node.users_file import Users
 from ottla.protocol.config import ConfigValues
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.topics import (
@@ -107,6 +108,7 @@ class QuorumSettings:
     listener_name: str  # Over which the replicas talk.
     bootstrap: Mapping[int, Address]  # By the ids of `identity.bootstrap`.
     rules: ConfigRules
+    initial_users: Users = dataclasses.field(default_factory=dict)  # Of a cluster that has none.
 
 
 class MetadataQuorum:
@@ -274,6 +276,7 @@ class MetadataQuorum:
             new_topic_id=environment.new_uuid,
             placement_start=environment.random.randrange,
             internal_factors=_INTERNAL_FACTORS,
+            initial_users=self._settings.initial_users,
         )
 
         def create(timers: Timers) -> ControllerMachine:

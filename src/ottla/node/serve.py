@@ -12,6 +12,7 @@ import uvloop
 
 from ottla.node.config import ConfigError, load_config
 from ottla.node.descriptors import raise_descriptor_limit
+from ottla.node.exposure import validate_locked, validate_open_first
 from ottla.node.log_lines import configure_logging
 from ottla.node.node import Node
 from ottla.node.settings import LogFormat, ServeSettings
@@ -41,6 +42,10 @@ def serve(settings: ServeSettings, beside: Beside | None = None) -> int:
     configure_logging(settings.log_format)
     try:
         values = load_config(settings, os.environ)
+        if not settings.insecure:
+            validate_locked(values)
+        if beside is not None:
+            validate_open_first(values)
     except ConfigError as error:
         sys.stderr.write(f"ottla: {error}\n")
         return EXIT_USAGE

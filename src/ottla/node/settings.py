@@ -25,6 +25,7 @@ class ServeSettings:
     )  # From --set; stronger than the file.
     join: tuple[str, ...] = ()  # HOST:PORT of nodes; becomes controller.quorum.bootstrap.servers.
     new_cluster: bool = False  # Whether a new directory may begin one beyond loopback.
+    insecure: bool = False  # Whether listeners beyond loopback may be without a lock.
     advertised: str | None = None  # HOST:PORT that clients are told to connect to.
     listeners: tuple[str, ...] = ()  # NAME://host:port, instead of host and port.
     log_format: LogFormat = LogFormat.TEXT

@@ -1,0 +1,70 @@
+"""`ottla users add`: a user and its password."""
+
+import getpass
+import secrets
+import sys
+from pathlib import Path
+
+from confluent_kafka.admin import (
+    ScramCredentialInfo,
+    UserScramCredentialAlteration,
+    UserScramCredentialUpsertion,
+)
+from confluent_kafka.admin import ScramMechanism as ClientMechanism
+
+from ottla.cli.connection import DEFAULT_CONNECTION, Connection
+from ottla.cli.errors import UsageError
+from ottla.cli.output import print_line
+from ottla.security.scram import ITERATIONS_MAX, ITERATIONS_MIN, SALT_BYTES
+
+MECHANISMS = (ClientMechanism.SCRAM_SHA_256, ClientMechanism.SCRAM_SHA_512)
+ITERATIONS = 8_192
+
+
+def add(
+    name: str,
+    /,
+    *,
+    password_file: Path | None = None,
+    iterations: int = ITERATIONS,
+    connection: Connection = DEFAULT_CONNECTION,
+) -> None:
+    """Add a user, or change the password of one; the password is asked for.
+
+    Args:
+        name: Name of the user.
+        password_file: File with the password, instead of asking or reading standard input.
+        iterations: How many hashes one guess of the password costs.
+    """
+    if not ITERATIONS_MIN <= iterations <= ITERATIONS_MAX:
+        raise UsageError(
+            f"--iterations {iterations} is not from {ITERATIONS_MIN} to {ITERATIONS_MAX}"
+        )
+    password = _password(name, password_file)
+    admin = connection.admin()
+    changes: list[UserScramCredentialAlteration] = [
+        UserScramCredentialUpsertion(
+            name,
+            ScramCredentialInfo(mechanism, iterations),
+            password.encode(),
+            secrets.token_bytes(SALT_BYTES),
+        )
+        for mechanism in MECHANISMS
+    ]
+    for future in admin.alter_user_scram_credentials(changes).values():
+        connection.result(future, name)
+    print_line(f"user {name} can log in with SCRAM-SHA-256, SCRAM-SHA-512, and PLAIN inside TLS")
+
+
+def _password(name: str, file: Path | None) -> str:
+    if file is None and sys.stdin.isatty():
+        password = getpass.getpass(f"Password of {name}: ")
+        if password != getpass.getpass("Again: "):
+            raise UsageError("the two passwords differ")
+    elif file is None:
+        password = sys.stdin.readline().rstrip("\r\n")
+    else:
+        password = file.read_text(encoding="utf-8").rstrip("\r\n")
+    if not password:
+        raise UsageError("the password is empty")
+    return password

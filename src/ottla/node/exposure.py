@@ -1,0 +1,39 @@
+"""Keeps a node from listening beyond this machine without a lock, unless somebody says so."""
+
+from collections.abc import Mapping
+
+from ottla.network.config import LISTENERS
+from ottla.network.endpoints import parse_listeners
+from ottla.network.security_config import SecurityConfig, SecurityProtocol
+from ottla.node.beginning import is_loopback
+from ottla.node.config import ConfigError
+from ottla.protocol.config import ConfigValues
+
+
+def validate_locked(given: Mapping[str, object]) -> None:
+    """ConfigError if a listener that others can reach has no TLS, or lets in who has no name."""
+    values = ConfigValues(given)
+    texts: tuple[str, ...] = values[LISTENERS]
+    endpoints = parse_listeners(texts)
+    listeners = SecurityConfig.of(values, endpoints).listeners
+    for endpoint in endpoints:
+        if is_loopback([endpoint]) or listeners[endpoint.listener_name].is_locked:
+            continue
+        raise ConfigError(
+            f"{endpoint} is open beyond this machine: it needs TLS, and either logins (SASL_SSL) "
+            "or client certificates (SSL with ssl.client.auth=required). `ottla secure init` makes "
+            "a configuration that has them; --insecure starts the node as it is"
+        )
+
+
+def validate_open_first(given: Mapping[str, object]) -> None:
+    """ConfigError if a gateway beside the node could not come in: it does not log in yet."""
+    values = ConfigValues(given)
+    texts: tuple[str, ...] = values[LISTENERS]
+    endpoints = parse_listeners(texts)
+    first = SecurityConfig.of(values, endpoints).listeners[endpoints[0].listener_name]
+    if first.protocol is not SecurityProtocol.PLAINTEXT:
+        raise ConfigError(
+            f"--http runs a gateway, which cannot log in yet, and {endpoints[0]} wants that; put a "
+            "listener PLAINTEXT://localhost:PORT first"
+        )

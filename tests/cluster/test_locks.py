@@ -1,0 +1,189 @@
+"""A cluster that `ottla secure init` has locked: nodes show certificates, clients log in."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from tests.broker_process import REPOSITORY, START_TIMEOUT_S
+from tests.ports import ReservedPort, reserve_row
+
+HOSTS = ("127.0.0.1", "127.0.0.2", "127.0.0.3")  # All of this machine, and names of their own.
+
+pytestmark = pytest.mark.process
+
+
+class LockedCluster:
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.ports: list[ReservedPort] = reserve_row(2)
+        self.port = self.ports[0].number
+        self.secure = directory / "secure"
+        self._nodes: dict[str, subprocess.Popen[bytes]] = {}
+
+    @property
+    def command_config(self) -> str:
+        return str(self.secure / "clients" / "admin.properties")
+
+    def ottla(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [sys.executable, "-m", "ottla", *arguments],
+            cwd=self.directory,
+            env=self._environment(),
+            capture_output=True,
+            text=True,
+            timeout=START_TIMEOUT_S,
+            check=False,
+        )
+
+    def admin(self, *arguments: str) -> str:
+        done = self.ottla(*arguments, "--command-config", self.command_config)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def start(self, host: str, *arguments: str, config: Path | None = None) -> None:
+        node = config or self.secure / "nodes" / host / "broker.yaml"
+        data = self.directory / f"data-{node.parent.name}"
+        command = [sys.executable, "-m", "ottla", "serve", "--config", str(node), "--data", data]
+        for name, port in zip(("SASL_SSL", "NODES"), self.ports, strict=True):
+            command += ["--listener", f"{name}://{host}:{port}"]
+        log = self.log(node.parent.name).open("ab")
+        with log:
+            self._nodes[node.parent.name] = subprocess.Popen(
+                [*command, *arguments], stdout=log, stderr=log, env=self._environment()
+            )
+
+    def log(self, name: str) -> Path:
+        return self.directory / f"{name}.log"
+
+    def wait(self, name: str) -> int:
+        """Until it ends by itself."""
+        return self._nodes.pop(name).wait(START_TIMEOUT_S)
+
+    def kill(self, name: str) -> None:
+        process = self._nodes.pop(name)
+        process.kill()
+        process.wait()
+
+    def stop(self) -> None:
+        for process in self._nodes.values():
+            process.kill()
+        for process in self._nodes.values():
+            process.wait()
+
+    def _environment(self) -> dict[str, str]:
+        own = {"PYTHONPATH": f"{REPOSITORY / 'src'}:{REPOSITORY}"}
+        own["XDG_CONFIG_HOME"] = str(self.directory)
+        own["OTTLA_CONNECT_TIMEOUT"] = "60"
+        own["OTTLA_QUORUM_JOIN_TIMEOUT_MS"] = "240000"
+        return {**os.environ, **own}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LockedCluster]:
+    cluster = LockedCluster(tmp_path_factory.mktemp("locked"))
+    done = cluster.ottla("secure", "init", "--hosts", ",".join(HOSTS), "--port", str(cluster.port))
+    assert done.returncode == 0, done.stderr
+    try:
+        cluster.start(HOSTS[0], "--new-cluster")
+        for host in HOSTS[1:]:
+            cluster.start(host)
+        for node_id in ("1", "2", "3"):
+            wait = ("node", "wait", node_id, "--timeout", str(START_TIMEOUT_S))
+            done = cluster.ottla(*wait, "--command-config", cluster.command_config)
+            assert done.returncode == 0, done.stderr + cluster.log(HOSTS[0]).read_text()
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+def test_records_are_replicated_and_the_administrator_is_served(cluster: LockedCluster) -> None:
+    cluster.admin("topics", "create", "orders", "--replication-factor", "3", "--partitions", "3")
+    password = (cluster.secure / "clients" / "admin.password").read_text().strip()
+    errors: list[object] = []
+    producer = Producer(
+        {
+            "bootstrap.servers": f"{HOSTS[0]}:{cluster.port}",
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "SCRAM-SHA-512",
+            "sasl.username": "admin",
+            "sasl.password": password,
+            "ssl.ca.location": str(cluster.secure / "clients" / "ca.pem"),
+            "acks": "all",
+        }
+    )
+    for number in range(100):
+        producer.produce("orders", str(number), on_delivery=lambda error, _: errors.append(error))
+    assert producer.flush(START_TIMEOUT_S) == 0
+    assert errors == [None] * 100
+    read = cluster.admin("consume", "orders", "--from-beginning", "--no-follow")
+    assert sorted(map(int, read.split())) == list(range(100))
+    assert cluster.admin("node", "list").count("active") == 3
+
+
+def test_a_node_with_a_certificate_of_another_authority_cannot_join(
+    cluster: LockedCluster, tmp_path: Path
+) -> None:
+    other = "127.0.0.4"
+    for directory, hosts in ((tmp_path / "theirs", other), (cluster.secure, other)):
+        done = cluster.ottla(
+            *("secure", "init", "--hosts", hosts, "--port", str(cluster.port)),
+            *("--directory", str(directory)),
+        )
+        assert done.returncode == 0, done.stderr
+    config = cluster.secure / "nodes" / other / "broker.yaml"
+    stranger = tmp_path / "stranger" / "broker.yaml"
+    stranger.parent.mkdir()
+    stranger.write_text(config.read_text())
+    theirs = tmp_path / "theirs" / "nodes" / other
+    for name in ("node.pem", "users.json"):
+        (stranger.parent / name).touch(0o600)
+        (stranger.parent / name).write_bytes((theirs / name).read_bytes())
+    (stranger.parent / "ca.pem").write_bytes((config.parent / "ca.pem").read_bytes())
+    cluster.start(other, "--set", "quorum.join.timeout.ms=2000", config=stranger)
+    assert cluster.wait("stranger") != 0
+    assert "cannot join a cluster" in cluster.log("stranger").read_text()
+
+
+def test_a_second_run_changes_nothing(cluster: LockedCluster) -> None:
+    def contents() -> dict[Path, bytes]:
+        return {path: path.read_bytes() for path in cluster.secure.rglob("*") if path.is_file()}
+
+    before = contents()
+    hosts = ",".join(HOSTS)
+    done = cluster.ottla("secure", "init", "--hosts", hosts, "--port", str(cluster.port))
+    assert "nothing was changed" in done.stdout
+    assert contents() == before
+    assert all(path.stat().st_mode & 0o077 == 0 for path in before)
+
+
+def test_users_are_added_and_removed(cluster: LockedCluster, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("hush\n")
+    cluster.admin("users", "add", "alice", "--password-file", str(secret))
+    assert "alice" in cluster.admin("users", "list")
+    mine = tmp_path / "alice.properties"
+    mine.touch(0o600)
+    text = Path(cluster.command_config).read_text()
+    password = (cluster.secure / "clients" / "admin.password").read_text().strip()
+    text = text.replace('"admin"', '"alice"').replace(password, "hush")
+    mine.write_text(text.replace("=ca.pem", f"={cluster.secure}/clients/ca.pem"))
+    done = cluster.ottla("node", "list", "--command-config", str(mine))
+    assert done.returncode == 0, done.stderr
+    cluster.admin("users", "remove", "alice")
+    done = cluster.ottla("node", "list", "--command-config", str(mine))
+    assert done.returncode != 0
+    assert "invalid credentials" in done.stderr
+    assert "hush" not in done.stderr
+    mine.chmod(0o644)
+    done = cluster.ottla("node", "list", "--command-config", str(mine))
+    assert "others can read it" in done.stderr
+
+
+def test_a_node_that_was_killed_comes_back(cluster: LockedCluster) -> None:
+    cluster.kill(HOSTS[1])
+    cluster.start(HOSTS[1])
+    cluster.admin("node", "wait", "2", "--timeout", str(START_TIMEOUT_S))
