@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
-from aiokafka.errors import AuthenticationFailedError
+from aiokafka.errors import KafkaConnectionError
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import (
     AdminClient,
@@ -187,7 +187,9 @@ def test_a_client_writes_and_reads(locked: LockedBroker, client: str, lock: str)
     assert ROUND_TRIPS[client](locked, lock, f"{client}-{lock}") == b"x" * 100_000
 
 
-def test_a_wrong_password_is_told_to_the_client(locked: LockedBroker) -> None:
+def test_a_wrong_password_is_told_to_the_client(
+    locked: LockedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
     errors: list[KafkaError] = []
     settings = librdkafka(locked, "SCRAM-SHA-512", "wrong")
     admin = AdminClient({**settings, "error_cb": errors.append, "log_level": 0})
@@ -203,8 +205,9 @@ def test_a_wrong_password_is_told_to_the_client(locked: LockedBroker) -> None:
         finally:
             await producer.stop()
 
-    with pytest.raises(AuthenticationFailedError):
+    with caplog.at_level("ERROR", "aiokafka"), pytest.raises(KafkaConnectionError):
         asyncio.run(start())
+    assert "due to invalid credentials with SASL mechanism PLAIN" in caplog.text
 
 
 def test_metadata_has_the_address_of_the_listener_that_was_asked(locked: LockedBroker) -> None:
