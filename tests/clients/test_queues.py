@@ -322,6 +322,24 @@ def test_records_say_when_they_are_delivered(
     assert (lag, parked_count) == (4, 2)
 
 
+def test_parked_records_of_many_large_batches_all_come(bootstrap: str, open_gateway: Open) -> None:
+    gateway = open_gateway()
+    _enable_delays(bootstrap, gateway.topic)
+    receive_all(gateway, 5)
+    assert gateway.settle(0, 4, 1, ACCEPT) is ErrorCode.none
+    due_ms = now_ms() + 5_000
+    for _ in range(6):
+        times: list[int | None] = [due_ms, *[due_ms + 100 * HOUR_MS] * 999]
+        _produce_with_times(bootstrap, gateway.topic, "none", times)
+    taken: Acquired = []
+    while gateway.offsets()[2] + len(taken) < 6_000:
+        taken += gateway.receive(wait_ms=0)
+
+    while len(taken) < 6:
+        taken += gateway.receive()
+    assert sorted(taken) == [(first, first, 1) for first in range(5, 6_005, 1_000)]
+
+
 def _enable_delays(bootstrap: str, topic: str) -> None:
     entry = ConfigEntry(
         "delivery.delay.enable", "true", incremental_operation=AlterConfigOpType.SET

@@ -202,7 +202,7 @@ class DelayedShareFetch:
             if found and len(content) > room:
                 continue
             room -= len(content)
-            batches, positions = self._batches(led.partition, content)
+            batches, positions = self._batches(led.partition, content, were_parked=bool(parked))
             found.append(_Found(place, led, offset, content, batches, positions, parked))
         return found
 
@@ -247,11 +247,14 @@ class DelayedShareFetch:
         except (OSError, StorageError) as error:
             raise ApiError(ErrorCode.kafka_storage_error, str(error)) from error
 
-    def _batches(self, partition: Partition, content: bytes) -> tuple[list[LogBatch], list[int]]:
+    def _batches(
+        self, partition: Partition, content: bytes, *, were_parked: bool
+    ) -> tuple[list[LogBatch], list[int]]:
+        """All batches of parked records: one that is left out counts as gone from the log."""
         batches: list[LogBatch] = []
         positions: list[int] = []
         aborted = _Aborted(partition, content) if self._terms.committed_only else None
-        looks_at_times = partition.log.config.delivery_delay_enable
+        looks_at_times = partition.log.config.delivery_delay_enable and not were_parked
         delayed_count = 0
         for position, header in iterate_headers(content):
             if delayed_count >= _DELAYED_MAX:
