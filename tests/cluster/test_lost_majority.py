@@ -26,11 +26,16 @@ OTHERS = (
     "table",
     "demo",
     "profile",
+    "secure",
 )
 COMMANDS = sorted(name for name in EXAMPLES if not name.startswith(OTHERS))
 # The node that is left knows the answer.
-ANSWERED = {"features list", "features upgrade", "topics list", "configs describe"}
-OTHER_CAUSES = {"node drain": "there is no other active node to take orders-0"}
+ANSWERED = {"features list", "features upgrade", "topics list", "configs describe", "users list"}
+OTHER_CAUSES = {
+    "node drain": "there is no other active node to take orders-0",
+    "users add": "alice.secret: no such file or directory",
+    "users remove": "there is no user 'alice'\n",
+}
 NO_MAJORITY = "2 of 3 nodes are down or unreachable"
 
 

@@ -280,7 +280,8 @@ DEFAULT_CONNECTION = Connection()
 
 def describe_error(error: KafkaError, of: str = "") -> str:
     """One line: what the broker or librdkafka said, and what to do next if we know."""
-    text = error.str().removeprefix("Broker: ").rstrip(".")
+    # librdkafka shows bytes of the answer behind some messages.
+    text = "".join(filter(str.isprintable, error.str())).removeprefix("Broker: ").rstrip(".")
     if of and of not in text:
         text = f"{of}: {text}"
     hint = _HINTS.get(error.code())
