@@ -5,6 +5,7 @@ decided as the controller decides them, by epochs alone.
 """
 
 import asyncio
+from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import count
@@ -28,6 +29,7 @@ from ottla.controller.records import (
     TopicRecord,
 )
 from ottla.handlers.follower_fetch import handle_follower_fetch
+from ottla.network.durations import ApiCounters
 from ottla.network.peers import Address, PeerUnreachable
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.frames import parse_request_header
@@ -158,6 +160,7 @@ class ClusterBroker:
                 self.replicas, count(1).__next__, clock, loop, self.executor
             ),
             fetch_bytes_max=1 << 20,
+            apis=defaultdict(ApiCounters),
         )
 
     async def _shrink_in_sync_sets(self):
@@ -366,7 +369,7 @@ class Cluster:
     async def close(self):
         for broker in list(self.brokers.values()):
             await broker.stop()
-        assert self.failures == []
+        assert self.failures == [], self.failures
 
 
 def run(test, **options):
