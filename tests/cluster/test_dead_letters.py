@@ -39,15 +39,18 @@ def produce(cluster: ClusterProcesses, numbers: range) -> None:
 
 
 def reject(consumer: ShareConsumer, count: int) -> None:
-    """Until so many different records were delivered."""
+    """Until the brokers have it of so many different records; what they refuse comes again."""
     rejected: set[bytes] = set()
 
     def progress() -> bool:
+        delivered: dict[int, set[bytes]] = {}
         for message in consumer.poll(0.2):
             assert message.error() is None
-            rejected.add(message.value())
+            delivered.setdefault(message.partition(), set()).add(message.value())
             consumer.acknowledge(message, AcknowledgeType.REJECT)
-        consumer.commit_sync(TIMEOUT_S)
+        for place, failure in consumer.commit_sync(TIMEOUT_S).items():
+            if failure is None:
+                rejected.update(delivered.get(place.partition, ()))
         return len(rejected) >= count
 
     wait_until(progress, f"{count} records delivered")

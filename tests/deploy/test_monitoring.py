@@ -1,5 +1,6 @@
 """Alerts and dashboards: made from their source, and understood by Prometheus itself."""
 
+import contextlib
 import json
 import re
 import shutil
@@ -178,11 +179,22 @@ def prometheus(
         stderr=subprocess.DEVNULL,
     )
     try:
+        _wait_until_ready(f"http://{address}")
         yield f"http://{address}"
     finally:
         process.terminate()
         process.wait(60)
         pipeline.close()
+
+
+def _wait_until_ready(address: str) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        with contextlib.suppress(OSError):  # It starts; HTTPError is one.
+            urllib.request.urlopen(f"{address}/-/ready", timeout=60).close()
+            return
+        assert time.monotonic() < deadline, "prometheus does not start"
+        time.sleep(0.1)
 
 
 def ask(prometheus: str, path: str, **parameters: str) -> Any:
