@@ -93,5 +93,17 @@ metadata_records = st.one_of(
         in_controlled_shutdown=st.integers(0, 1),
         log_dirs=uuid_lists,
     ),
+    st.builds(
+        records.AccessControlEntryRecord,
+        id=uuids,
+        resource_type=st.integers(-128, 127),
+        resource_name=names,
+        pattern_type=st.integers(-128, 127),
+        principal=names,
+        host=names,
+        operation=st.integers(-128, 127),
+        permission_type=st.integers(-128, 127),
+    ),
+    st.builds(records.RemoveAccessControlEntryRecord, id=uuids),
     st.builds(records.NoOpRecord),
 )

@@ -164,6 +164,7 @@ class FakeSession:
     peer_address = "127.0.0.1"
     may_act_as_node = True
     principal = ANONYMOUS
+    access = None
 
     def __init__(self):
         self.sent = []

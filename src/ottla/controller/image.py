@@ -18,6 +18,7 @@ from ottla.controller.records import (
     IN_CONTROLLED_SHUTDOWN,
     LEADER_UNCHANGED,
     NO_CHANGE,
+    AccessControlEntryRecord,
     BrokerRegistrationChangeRecord,
     ConfigRecord,
     FeatureLevelRecord,
@@ -27,6 +28,7 @@ from ottla.controller.records import (
     PartitionRecord,
     ProducerIdsRecord,
     RegisterBrokerRecord,
+    RemoveAccessControlEntryRecord,
     RemoveTopicRecord,
     RemoveUserScramCredentialRecord,
     TopicRecord,
@@ -34,11 +36,16 @@ from ottla.controller.records import (
     UserScramCredentialRecord,
 )
 from ottla.protocol.topics import collision_key
+from ottla.security.acl_index import AclIndex
+from ottla.security.acls import AclBinding, Operation, PatternType, Permission, ResourceType
+from ottla.security.principal import Principal
 from ottla.security.scram import ScramCredential, ScramMechanism
 
 TOPIC_RESOURCE: Final = i8(2)
 BROKER_RESOURCE: Final = i8(4)
 GROUP_RESOURCE: Final = i8(32)
+
+_NO_ID: Final = UUID(int=0)
 
 ConfigResource = tuple[int, str]  # Type and name; brokers have their id, or "" for all of them.
 
@@ -64,6 +71,7 @@ class MetadataImage:
     producer_ids: ProducerIdsRecord | None = None
     # By user and mechanism, in the order of their coming; a new password keeps its place.
     scram_credentials: dict[tuple[str, int], ScramCredential] = field(default_factory=dict)
+    acls: AclIndex = field(default_factory=AclIndex)
     topics_version: int = field(default=0, compare=False)  # Grows with topics and partitions.
     configs_version: int = field(default=0, compare=False)  # Grows with configs.
 
@@ -119,9 +127,12 @@ class MetadataImage:
     def replace_with(self, other: "MetadataImage") -> None:
         """Become like the other, which is given up; whoever holds this image holds that one."""
         version = self.topics_version + 1
+        acls = self.acls  # The authorizer holds them.
+        acls.replace_with(other.acls)
         for each in fields(self):
             setattr(self, each.name, getattr(other, each.name))
         self.topics_version = version
+        self.acls = acls
 
     def snapshot(self) -> Iterator[MetadataRecord]:
         """Records that, replayed into an empty image, give this one."""
@@ -143,6 +154,8 @@ class MetadataImage:
             yield self.producer_ids
         for (user, mechanism), credential in self.scram_credentials.items():
             yield scram_record(user, ScramMechanism(mechanism), credential)
+        for acl_id, acl in self.acls.items():
+            yield acl_record(acl_id, acl)
 
 
 def scram_record(
@@ -155,6 +168,19 @@ def scram_record(
         stored_key=credential.stored_key,
         server_key=credential.server_key,
         iterations=i32(credential.iterations),
+    )
+
+
+def acl_record(acl_id: UUID, acl: AclBinding) -> AccessControlEntryRecord:
+    return AccessControlEntryRecord(
+        id=acl_id,
+        resource_type=i8(acl.resource_type),
+        resource_name=acl.resource_name,
+        pattern_type=i8(acl.pattern_type),
+        principal=str(acl.principal),
+        host=acl.host,
+        operation=i8(acl.operation),
+        permission_type=i8(acl.permission),
     )
 
 
@@ -268,6 +294,24 @@ def _replay_remove_scram_credential(
     image.scram_credentials.pop((record.name, int(record.mechanism)), None)
 
 
+def _replay_acl(image: MetadataImage, record: AccessControlEntryRecord) -> None:
+    principal_type, _, name = record.principal.partition(":")
+    acl = AclBinding(
+        ResourceType(record.resource_type),
+        record.resource_name,
+        PatternType(record.pattern_type),
+        Principal(principal_type, name),
+        record.host,
+        Operation(record.operation),
+        Permission(record.permission_type),
+    )
+    image.acls.add(record.id or _NO_ID, acl)
+
+
+def _replay_remove_acl(image: MetadataImage, record: RemoveAccessControlEntryRecord) -> None:
+    image.acls.remove(record.id or _NO_ID)
+
+
 def _replay_nothing(image: MetadataImage, record: NoOpRecord) -> None:
     del image, record
 
@@ -285,5 +329,7 @@ _REPLAY: Final[dict[type, Callable[[MetadataImage, Any], None]]] = {
     ProducerIdsRecord: _replay_producer_ids,
     UserScramCredentialRecord: _replay_scram_credential,
     RemoveUserScramCredentialRecord: _replay_remove_scram_credential,
+    AccessControlEntryRecord: _replay_acl,
+    RemoveAccessControlEntryRecord: _replay_remove_acl,
     NoOpRecord: _replay_nothing,
 }

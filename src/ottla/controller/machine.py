@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from uuid import UUID
 
+    from ottla.controller.acls import AclControl
     from ottla.controller.configs import ConfigControl
     from ottla.controller.directory_assignments import DirectoryAssignments
     from ottla.controller.elect_leaders import ElectionRequests
@@ -164,6 +165,12 @@ class ControllerMachine:
         from ottla.controller.users import UserControl
 
         return UserControl(self.image, self._settings.initial_users, self._timers)
+
+    @cached_property
+    def acls(self) -> AclControl:
+        from ottla.controller.acls import AclControl
+
+        return AclControl(self.image, self._settings.new_topic_id)
 
     @cached_property
     def producer_ids(self) -> ProducerIdControl:

@@ -37,6 +37,8 @@ class Operation(NamedTuple, Generic[Request, Response]):
 OPERATIONS: Final[Mapping[int, Operation[Any, Any]]] = {
     19: Operation(lambda machine, _: machine.topics.create_topics),
     20: Operation(lambda machine, _: machine.topics.delete_topics),
+    30: Operation(lambda machine, _: machine.acls.create_acls),
+    31: Operation(lambda machine, _: machine.acls.delete_acls),
     33: Operation(lambda machine, _: machine.configs.alter_configs),
     37: Operation(lambda machine, _: machine.topics.create_partitions),
     43: Operation(lambda machine, _: machine.election_requests.elect_leaders),

@@ -211,6 +211,31 @@ class BrokerRegistrationChangeRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AccessControlEntryRecord:
+    __type__: ClassVar = EntityType.data
+    __api_key__: ClassVar[i16] = i16(18)
+    __version__: ClassVar[i16] = i16(0)
+    __flexible__: ClassVar[bool] = True
+    id: UUID | None = field(metadata=_UUID)
+    resource_type: i8 = field(metadata={"kafka_type": "int8"})
+    resource_name: str = field(metadata=_STRING)
+    pattern_type: i8 = field(metadata={"kafka_type": "int8"})
+    principal: str = field(metadata=_STRING)
+    host: str = field(metadata=_STRING)
+    operation: i8 = field(metadata={"kafka_type": "int8"})
+    permission_type: i8 = field(metadata={"kafka_type": "int8"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveAccessControlEntryRecord:
+    __type__: ClassVar = EntityType.data
+    __api_key__: ClassVar[i16] = i16(19)
+    __version__: ClassVar[i16] = i16(0)
+    __flexible__: ClassVar[bool] = True
+    id: UUID | None = field(metadata=_UUID)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveUserScramCredentialRecord:
     __type__: ClassVar = EntityType.data
     __api_key__: ClassVar[i16] = i16(22)
@@ -243,5 +268,7 @@ MetadataRecord = (
     | FeatureLevelRecord
     | ProducerIdsRecord
     | BrokerRegistrationChangeRecord
+    | AccessControlEntryRecord
+    | RemoveAccessControlEntryRecord
     | NoOpRecord
 )

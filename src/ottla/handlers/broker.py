@@ -29,6 +29,7 @@ from ottla.runtime.fenced_brokers import FencedBrokers
 from ottla.runtime.producer_ids import ProducerIds
 from ottla.runtime.quorum_requests import QuorumRequests
 from ottla.runtime.supervisor import Supervisor
+from ottla.security.authorizer import UNLIMITED, Access, Authorizer
 from ottla.storage.manager import LogManager
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ class Broker:
     fetch_bytes_max: int
     reads_from_nearest: bool  # Consumers are sent to the replica in their rack.
     api_versions: Mapping[int, tuple[int, int]]  # Lowest and highest version by API key.
+    authorizer: Authorizer | None = None  # Without one, everyone may do everything.
     apis: dict[int, ApiCounters] = field(default_factory=dict)  # By API key.
 
 
@@ -75,3 +77,4 @@ class RequestContext(NamedTuple):
     client_id: str | None
     listener_name: str
     session: Session
+    access: Access = UNLIMITED  # What the client may do; see `authorization` for its use.

@@ -15,6 +15,7 @@ from types import CoroutineType
 from typing import Any, NamedTuple
 
 from ottla.handlers.api import BETWEEN_BROKERS, FOLLOWER_FETCH_KEY, Api, ColdApi, HotApi
+from ottla.handlers.authorization import access_of, may_act_as_node, not_a_node
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.response_errors import count_errors
 from ottla.network.durations import ApiCounters
@@ -49,13 +50,6 @@ def make_dispatch(broker: Broker, table: Mapping[int, Api]) -> Dispatch:
             _handle(broker, _Call(api, header, session, request, session.api))
 
     return dispatch
-
-
-def not_a_node(session: Session) -> ApiError:
-    return ApiError(
-        ErrorCode.cluster_authorization_failed,
-        f"{session.principal} may not act as a node; super.users says who may",
-    )
 
 
 _BROKER_FAILED = ApiError(ErrorCode.unknown_server_error, "the broker failed; see its log")
@@ -117,11 +111,17 @@ def _handle(broker: Broker, call: _Call) -> None:
     session, header = call.session, call.header
     session.client_id = header.client_id
     if header.api_key in BETWEEN_BROKERS:
-        if not session.may_act_as_node:
+        if not may_act_as_node(broker, session):
             session.send_now(call.frame_of(not_a_node(session)))
             return
         session.become_peer()
-    context = RequestContext(header.api_version, header.client_id, session.listener_name, session)
+    context = RequestContext(
+        header.api_version,
+        header.client_id,
+        session.listener_name,
+        session,
+        access_of(broker, session),
+    )
     try:
         outcome = call.api.module.handle(broker, context, call.request)
     except ApiError as error:

@@ -8,6 +8,7 @@ log leaves the leader's (KIP-595).
 from typing import cast
 
 from ottla.handlers.api import FOLLOWER_FETCH_KEY
+from ottla.handlers.authorization import may_act_as_node
 from ottla.handlers.broker import Broker
 from ottla.handlers.metadata_fetch import REPLICA_OVERTAKERS
 from ottla.network.file_part import Part
@@ -26,7 +27,8 @@ from ottla.replication.follower_sessions import FollowerAnswer
 def handle_follower_fetch(
     broker: Broker, session: Session, header: RequestHeader, request: FetchRequest
 ) -> None:
-    if session.may_act_as_node:
+    is_node = may_act_as_node(broker, session)
+    if is_node:
         session.become_peer()
     session.api = broker.apis[FOLLOWER_FETCH_KEY]
     reply = session.reply(REPLICA_OVERTAKERS)
@@ -49,7 +51,7 @@ def handle_follower_fetch(
         sessions.end(found)
 
     sessions = broker.follower_sessions
-    if not session.may_act_as_node:
+    if not is_node:
         respond(FollowerAnswer(ErrorCode.cluster_authorization_failed, 0, []))
         return
     try:

@@ -12,6 +12,7 @@ v18  the high watermark that the replica knows (KIP-1166)
 from typing import Final
 
 from ottla.handlers.api import FOLLOWER_FETCH_KEY
+from ottla.handlers.authorization import may_act_as_node
 from ottla.handlers.broker import Broker
 from ottla.network.session import Reply, Session
 from ottla.protocol.codec import newest_response_type, read_request, write_response
@@ -35,7 +36,7 @@ def handle_metadata_fetch(
     session.api = broker.apis[FOLLOWER_FETCH_KEY]
     request = read_request(header, frame)
     reply = session.reply(REPLICA_OVERTAKERS)
-    if not session.may_act_as_node:
+    if not may_act_as_node(broker, session):
         reply.send((_refusal(header, ErrorCode.cluster_authorization_failed),))
         return
     session.become_peer()

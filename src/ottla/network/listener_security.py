@@ -82,4 +82,5 @@ class ListenerSecurity:
 
     def _know(self, session: Session, principal: Principal) -> None:
         session.principal = principal
+        session.access = None
         session.may_act_as_node = principal in self._super_users

@@ -45,6 +45,7 @@ from ottla.network.partial import (
 from ottla.network.stalls import Patience, Transfer
 from ottla.network.turns import FRAMES_BETWEEN_LOOKS, LITTLE_FRAMES
 from ottla.protocol.errors import ProtocolError
+from ottla.security.authorizer import Access
 from ottla.security.principal import ANONYMOUS
 
 __all__ = ["NOBODY", "Overtakers", "Reply", "Session"]
@@ -75,6 +76,7 @@ class Session(asyncio.BufferedProtocol):
         "_socket",
         "_tls",
         "_transport",
+        "access",
         "api",
         "attachment",
         "client_id",
@@ -110,6 +112,7 @@ class Session(asyncio.BufferedProtocol):
         self.client_software_name: str | None = None
         self.client_software_version: str | None = None
         self.principal = ANONYMOUS
+        self.access: Access | None = None  # What the principal may do, once it was asked.
         self.may_act_as_node = True  # Until a listener that authenticates says otherwise.
         self.attachment: object | None = None
 

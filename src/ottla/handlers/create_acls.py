@@ -1,0 +1,32 @@
+"""CreateAcls (30): v1-v3.
+
+Adds access control entries. Each has an answer of its own; one that is there already is no error.
+
+v1  prefixes (KIP-290)
+v2  flexible
+v3  resources of type USER
+"""
+
+from collections.abc import Awaitable
+
+from kio.schema.create_acls.v3.request import CreateAclsRequest
+from kio.schema.create_acls.v3.response import AclCreationResult, CreateAclsResponse
+
+from ottla.handlers.authorization import require_authorizer, require_cluster
+from ottla.handlers.broker import Broker, RequestContext
+from ottla.protocol.errors import ApiError
+from ottla.protocol.times import NO_THROTTLE
+from ottla.security.acls import Operation
+
+
+def handle(
+    broker: Broker, context: RequestContext, request: CreateAclsRequest
+) -> Awaitable[CreateAclsResponse]:
+    require_cluster(context.access, Operation.ALTER)
+    require_authorizer(broker)
+    return broker.controller.call(request)
+
+
+def error_response(request: CreateAclsRequest, error: ApiError) -> CreateAclsResponse:
+    result = AclCreationResult(error_code=error.code, error_message=error.message)
+    return CreateAclsResponse(throttle_time=NO_THROTTLE, results=(result,) * len(request.creations))

@@ -1,0 +1,230 @@
+"""Who may do what: the decisions of Kafka's StandardAuthorizer.
+
+1. Super users may do everything.
+2. An entry that denies wins over every entry that allows.
+3. Without an entry for the resource, `allow.everyone.if.no.acl.found` decides; otherwise what no
+   entry allows is denied.
+
+An entry that allows reading, writing, deleting or altering allows describing as well, and one for
+altering configs allows describing them. An entry that denies implies nothing.
+
+Decisions are kept for each principal and host until some entry changes.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from ottla.security.acl_index import AclIndex
+from ottla.security.acls import (
+    SUPPORTED_OPERATIONS,
+    WILDCARD,
+    WILDCARD_PRINCIPAL,
+    AclBinding,
+    Operation,
+    PatternType,
+    Permission,
+    ResourceType,
+    host_matches,
+)
+from ottla.security.principal import ANONYMOUS, Principal
+
+# A name that clients may ask about is theirs to choose; so many are remembered for each client.
+DECISIONS_MAX: Final = 10_000
+
+_IMPLIED_BY: Final = {
+    Operation.DESCRIBE: frozenset(
+        {
+            Operation.ALL,
+            Operation.DESCRIBE,
+            Operation.READ,
+            Operation.WRITE,
+            Operation.DELETE,
+            Operation.ALTER,
+        }
+    ),
+    Operation.DESCRIBE_CONFIGS: frozenset(
+        {Operation.ALL, Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS}
+    ),
+}
+
+# Kafka asks for this name to find out whether a client may do something to any resource at all.
+_ANY_NAME: Final = "hardcode"
+
+# Called with what was asked for and refused.
+OnRefused = Callable[["Access", Operation, ResourceType, str], None]
+
+
+class Authorizer:
+    def __init__(
+        self,
+        acls: AclIndex,
+        super_users: frozenset[Principal] = frozenset(),
+        *,
+        allow_everyone: bool = False,
+        on_refused: OnRefused | None = None,
+    ) -> None:
+        """`allow_everyone` to do what no entry speaks of."""
+        self.acls = acls
+        self.is_loaded = True  # If not, only super users may do anything.
+        self.on_refused = on_refused
+        self._super_users = super_users
+        self._allow_everyone = allow_everyone
+
+    def access(self, principal: Principal, host: str) -> "Access":
+        return AuthorizedAccess(self, principal, host)
+
+    def is_super_user(self, principal: Principal) -> bool:
+        return principal in self._super_users
+
+    def decide(
+        self,
+        principal: Principal,
+        host: str,
+        operation: Operation,
+        resource_type: ResourceType,
+        name: str,
+    ) -> bool:
+        if principal in self._super_users:
+            return True
+        if not self.is_loaded:
+            return False
+        patterns = self.acls.entries_for(resource_type, name)
+        if not patterns:
+            return self._allow_everyone
+        implied_by = _IMPLIED_BY.get(operation) or (Operation.ALL, operation)
+        allowed = False
+        for entries in patterns:
+            for one in (principal, WILDCARD_PRINCIPAL):
+                for acl in entries.get(one, {}).values():
+                    if acl.permission is Permission.ALLOW:
+                        allowed = allowed or (
+                            acl.operation in implied_by and host_matches(acl.host, host)
+                        )
+                    elif acl.operation in (Operation.ALL, operation) and host_matches(
+                        acl.host, host
+                    ):
+                        return False
+        return allowed
+
+    def decide_any(
+        self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType
+    ) -> bool:
+        """Whether there can be a resource that the operation is allowed on."""
+        if self.decide(principal, host, operation, resource_type, _ANY_NAME):
+            return True
+        if not self.is_loaded:
+            return False
+        entries = [
+            acl
+            for acl in self.acls.entries_of(resource_type, (principal, WILDCARD_PRINCIPAL))
+            if acl.operation in (Operation.ALL, operation) and host_matches(acl.host, host)
+        ]
+        denied = {_pattern(acl) for acl in entries if acl.permission is Permission.DENY}
+        if _EVERYTHING in denied:
+            return False
+        allowed = {_pattern(acl) for acl in entries if acl.permission is Permission.ALLOW}
+        return any(not _is_dominated(pattern, denied) for pattern in allowed)
+
+
+def _pattern(acl: AclBinding) -> tuple[PatternType, str]:
+    return acl.pattern_type, acl.resource_name
+
+
+_EVERYTHING: Final = (PatternType.LITERAL, WILDCARD)
+
+
+def _is_dominated(allowed: tuple[PatternType, str], denied: set[tuple[PatternType, str]]) -> bool:
+    """All that is allowed by a pattern is denied by another."""
+    if allowed == _EVERYTHING or not denied:
+        return False
+    pattern_type, name = allowed
+    return (pattern_type is PatternType.LITERAL and allowed in denied) or any(
+        (PatternType.PREFIXED, name[:length]) in denied for length in range(1, len(name) + 1)
+    )
+
+
+class Access:
+    """What one client may do. Without an authorizer: everything."""
+
+    __slots__ = ("host", "principal")
+
+    def __init__(self, principal: Principal = ANONYMOUS, host: str = "") -> None:
+        self.principal = principal
+        self.host = host
+
+    def may(self, operation: Operation, resource_type: ResourceType, name: str) -> bool:
+        """For what is filtered silently; see `authorize` for what was asked for."""
+        del operation, resource_type, name
+        return True
+
+    def may_any(self, operation: Operation, resource_type: ResourceType) -> bool:
+        """Whether there can be a resource of the type that the operation is allowed on."""
+        del operation, resource_type
+        return True
+
+    def authorize(self, operation: Operation, resource_type: ResourceType, name: str) -> bool:
+        """As `may`; a refusal is told to whoever wants to know."""
+        return self.may(operation, resource_type, name)
+
+    def operations(self, resource_type: ResourceType, name: str) -> int:
+        """The operations that are allowed, as the bits that answers name them by."""
+        bits = 0
+        for operation in SUPPORTED_OPERATIONS[resource_type]:
+            if self.may(operation, resource_type, name):
+                bits |= 1 << operation
+        return bits
+
+
+UNLIMITED: Final = Access()
+
+
+class AuthorizedAccess(Access):
+    __slots__ = ("_acls", "_authorizer", "_decisions", "_version")
+
+    def __init__(self, authorizer: Authorizer, principal: Principal, host: str) -> None:
+        super().__init__(principal, host)
+        self._authorizer = authorizer
+        self._acls = authorizer.acls
+        self._version = -1
+        self._decisions: dict[tuple[Operation, ResourceType, str | None], bool] = {}
+
+    def may(self, operation: Operation, resource_type: ResourceType, name: str) -> bool:
+        if self._version != self._acls.version:
+            self._forget()
+        decision = self._decisions.get((operation, resource_type, name))
+        if decision is None:
+            decision = self._authorizer.decide(
+                self.principal, self.host, operation, resource_type, name
+            )
+            self._keep((operation, resource_type, name), decision=decision)
+        return decision
+
+    def may_any(self, operation: Operation, resource_type: ResourceType) -> bool:
+        if self._version != self._acls.version:
+            self._forget()
+        decision = self._decisions.get((operation, resource_type, None))
+        if decision is None:
+            decision = self._authorizer.decide_any(
+                self.principal, self.host, operation, resource_type
+            )
+            self._keep((operation, resource_type, None), decision=decision)
+        return decision
+
+    def authorize(self, operation: Operation, resource_type: ResourceType, name: str) -> bool:
+        if self.may(operation, resource_type, name):
+            return True
+        on_refused = self._authorizer.on_refused
+        if on_refused is not None:
+            on_refused(self, operation, resource_type, name)
+        return False
+
+    def _keep(self, key: tuple[Operation, ResourceType, str | None], *, decision: bool) -> None:
+        if not self._authorizer.is_loaded:
+            return
+        if len(self._decisions) >= DECISIONS_MAX:
+            self._decisions.clear()
+        self._decisions[key] = decision
+
+    def _forget(self) -> None:
+        self._decisions.clear()
+        self._version = self._acls.version
