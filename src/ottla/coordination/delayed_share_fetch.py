@@ -17,19 +17,19 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from ottla.coordination.share_partitions import LedSharePartition
+from ottla.coordination.share_reading import batches_with, read_batches
 from ottla.groups.partitions import TopicIdPartition
 from ottla.groups.share.taking import AcquiredRange, LogBatch
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.batch import BatchHeader, iterate_headers
 from ottla.records.decoder import ControlType, iterate_records, parse_marker
 from ottla.records.deliver_at import delivery_times
+from ottla.records.record_keys import key_numbers
 from ottla.replication.partition import Partition
-from ottla.storage.errors import StorageError
 
 _PARKED_READ_MAX: Final = 500  # Parked records of one fetch, which lie anywhere in the log.
-_PARKED_READ_BYTES: Final = 64 * 1024  # Read at once if the next one is near; or one batch.
-_NEAR: Final = 100
 _DELAYED_MAX: Final = 4_096  # Records with a time of one fetch, or those of one batch.
+_KEYED_MIN: Final = 500  # Records whose keys are looked at in one fetch, or those of one batch.
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,7 @@ class _Found(NamedTuple):
     batches: list[LogBatch]
     positions: list[int]  # Of the batches in the content, and its end.
     parked: tuple[int, ...] = ()  # Offsets of parked records that were looked for.
+    in_order: bool = False
 
 
 class _Wanted(NamedTuple):
@@ -63,6 +64,7 @@ class _Wanted(NamedTuple):
     led: LedSharePartition
     offset: int
     parked: tuple[int, ...]
+    in_order: bool  # Of keys, which have to be looked at.
 
 
 class DelayedShareFetch:
@@ -130,7 +132,7 @@ class DelayedShareFetch:
             if taken.acquired:
                 fetched[each.place] = taken
                 left -= sum(last - first + 1 for first, last, _ in taken.acquired)
-                if self._terms.hold_ms:
+                if self._terms.hold_ms or each.in_order:
                     holds[each.place] = written
         await self._await_holds(holds, fetched)
         return self._unless_abandoned(fetched) if holds else fetched
@@ -150,7 +152,10 @@ class DelayedShareFetch:
         holds: Mapping[TopicIdPartition, "Future[None]"],
         fetched: dict[TopicIdPartition, ShareFetched],
     ) -> None:
-        """A hold that may not be written is none: who had the record could lose it early."""
+        """A hold that may not be written is none: who had the record could lose it early.
+
+        Nor is it certain before that the record before it of its key is done.
+        """
         for place, written in holds.items():
             try:
                 await written
@@ -165,6 +170,7 @@ class DelayedShareFetch:
         wanted = []
         for place, led in self._partitions.items():
             try:
+                await led.know_keys(self._executor)
                 limit = self._limit(led.partition)
                 due = led.due_offsets(min(self._terms.records_max, _PARKED_READ_MAX))
                 parked = tuple(due[: bisect_left(due, limit)])
@@ -173,7 +179,8 @@ class DelayedShareFetch:
                 self.errors[place] = error.with_traceback(None)
                 continue
             if offset is not None and offset < limit:
-                wanted.append(_Wanted(place, led, offset, parked))
+                in_order = led.state.rules.key_order
+                wanted.append(_Wanted(place, led, offset, parked, in_order))
         if not wanted:
             return []
         return await self._loop.run_in_executor(self._executor, self._read, wanted)
@@ -188,22 +195,27 @@ class DelayedShareFetch:
         """In a thread."""
         found: list[_Found] = []
         room = self._terms.max_bytes
-        for place, led, offset, parked in wanted:
+        for place, led, offset, parked, in_order in wanted:
             if room <= 0:
                 break
             try:
                 if parked:
                     content, parked = self._read_parked(led.partition, parked, room)
                 else:
-                    content = self._read_one(led.partition, offset, room)
+                    only_committed = self._terms.committed_only
+                    content = read_batches(
+                        led.partition, offset, room, committed_only=only_committed
+                    )
             except ApiError as error:
                 self.errors[place] = error.with_traceback(None)
                 continue
             if found and len(content) > room:
                 continue
             room -= len(content)
-            batches, positions = self._batches(led.partition, content, were_parked=bool(parked))
-            found.append(_Found(place, led, offset, content, batches, positions, parked))
+            batches, positions = self._batches(
+                led.partition, content, were_parked=bool(parked), in_order=in_order
+            )
+            found.append(_Found(place, led, offset, content, batches, positions, parked, in_order))
         return found
 
     def _read_parked(
@@ -212,52 +224,27 @@ class DelayedShareFetch:
         """The batches of these records one after the other, and which were looked for."""
         parts: list[bytes] = []
         size = 0
-        read_until = -1  # The last offset of what was read.
-        for index, offset in enumerate(parked):
-            if offset <= read_until:
-                continue
+        only_committed = self._terms.committed_only
+        for first, batch in batches_with(partition, parked, committed_only=only_committed):
             if size >= room:
-                return b"".join(parts), parked[:index]
-            for batch, last_offset in self._batches_with(partition, offset, parked[index:]):
-                parts.append(batch)
-                size += len(batch)
-                read_until = last_offset
+                return b"".join(parts), parked[: bisect_left(parked, first)]
+            parts.append(batch)
+            size += len(batch)
         return b"".join(parts), parked
 
-    def _batches_with(
-        self, partition: Partition, offset: int, wanted: tuple[int, ...]
-    ) -> Iterator[tuple[bytes, int]]:
-        """Some of the batches that have these offsets, from that of `offset` on."""
-        is_dense = len(wanted) > 1 and wanted[1] - offset < _NEAR
-        try:
-            content = self._read_one(partition, offset, _PARKED_READ_BYTES if is_dense else 1)
-        except ApiError as error:
-            if error.code is ErrorCode.offset_out_of_range:
-                return  # Retention was faster.
-            raise
-        for position, header in iterate_headers(content):
-            index = bisect_left(wanted, header.base_offset)
-            if index < len(wanted) and wanted[index] <= header.last_offset:
-                yield content[position : position + header.size], header.last_offset
-
-    def _read_one(self, partition: Partition, offset: int, size_max: int) -> bytes:
-        part = partition.read(offset, size_max, committed_only=self._terms.committed_only)
-        try:
-            return b"" if part is None else part.read()
-        except (OSError, StorageError) as error:
-            raise ApiError(ErrorCode.kafka_storage_error, str(error)) from error
-
     def _batches(
-        self, partition: Partition, content: bytes, *, were_parked: bool
+        self, partition: Partition, content: bytes, *, were_parked: bool, in_order: bool
     ) -> tuple[list[LogBatch], list[int]]:
         """All batches of parked records: one that is left out counts as gone from the log."""
         batches: list[LogBatch] = []
         positions: list[int] = []
         aborted = _Aborted(partition, content) if self._terms.committed_only else None
         looks_at_times = partition.log.config.delivery_delay_enable and not were_parked
-        delayed_count = 0
+        looks_at_keys = in_order and not were_parked
+        keyed_max = max(self._terms.records_max, _KEYED_MIN)
+        delayed_count = keyed_count = 0
         for position, header in iterate_headers(content):
-            if delayed_count >= _DELAYED_MAX:
+            if delayed_count >= _DELAYED_MAX or keyed_count >= keyed_max:
                 positions.append(position)
                 return batches, positions
             deliverable = header.records_count > 0 and not header.is_control
@@ -267,7 +254,13 @@ class DelayedShareFetch:
             if looks_at_times and deliverable:
                 delayed = delivery_times(content, position, header)
                 delayed_count += len(delayed)
-            batches.append(LogBatch(header.base_offset, header.last_offset, deliverable, delayed))
+            keys = None
+            if looks_at_keys and deliverable:
+                keys = key_numbers(content, position)
+                keyed_count += header.records_count
+            batches.append(
+                LogBatch(header.base_offset, header.last_offset, deliverable, delayed, keys)
+            )
             positions.append(position)
         positions.append(len(content))
         return batches, positions

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from asyncio import AbstractEventLoop, Future, TimerHandle
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Executor
 from random import Random
 from typing import Final
 
@@ -17,6 +18,7 @@ from kio.static.primitive import i8, i16, i64
 from ottla.coordination.dead_letter_office import DeadLetterOffice
 from ottla.coordination.share_counters import ShareCounters
 from ottla.coordination.share_persister import SharePersister
+from ottla.coordination.share_reading import key_numbers_at
 from ottla.groups.partitions import TopicIdPartition
 from ottla.groups.share.config import ShareConfig, reset_duration_ms
 from ottla.groups.share.delivery import Acknowledgement, DeadLetter
@@ -73,6 +75,7 @@ class LedSharePartition:
         self._waiters: dict[Callable[[], None], None] = {}  # In the order of their coming.
         self._timer: TimerHandle | None = None
         self._timer_ms = 0  # What it was set for.
+        self._learning = asyncio.Lock()
         self._dropped = False
         if persisted.start_offset == NO_OFFSET:
             self._apply(Change(start_offset))
@@ -90,6 +93,25 @@ class LedSharePartition:
         self._validate()
         self.state.rules = self._rules(config)
         self._apply(self.state.on_log_start(self.partition.log.log_start_offset))
+
+    async def know_keys(self, executor: Executor) -> None:
+        """Where their order matters: of the records that were handed out before this leader began.
+
+        Until the high watermark has come to the last of them, nothing can be acquired.
+        """
+        if not self.state.needs_keys:
+            return
+        async with self._learning:
+            while self.state.needs_keys:
+                offsets, end_offset = self.state.unfinished_offsets(), self.state.end_offset
+                if offsets and offsets[-1] >= self.partition.log.high_watermark:
+                    return
+                keys = await self._owner.loop.run_in_executor(
+                    executor, key_numbers_at, self.partition, offsets
+                )
+                self._validate()
+                if self.state.needs_keys and self.state.end_offset == end_offset:
+                    self.state.learn_keys(keys)
 
     def fetch_offset(self) -> int | None:
         self._validate()

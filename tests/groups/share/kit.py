@@ -87,11 +87,13 @@ class Leader:
         deliverable: bool = True,
         hole: int = 0,
         delayed: Sequence[tuple[int, int]] = (),
+        keys: Sequence[int | None] = (),
     ) -> LogBatch:
         """`delayed` has places in the batch, and times."""
         first = self.end_offset + hole
+        numbers = {first + index: key for index, key in enumerate(keys) if key is not None}
         times = tuple((first + index, due_ms) for index, due_ms in delayed)
-        batch = LogBatch(first, first + count - 1, deliverable, times)
+        batch = LogBatch(first, first + count - 1, deliverable, times, numbers)
         self.batches.append(batch)
         self.end_offset = batch.last_offset + 1
         return batch
@@ -105,6 +107,8 @@ class Leader:
         hold_ms: int = 0,
     ) -> tuple[AcquiredRange, ...]:
         """As a fetch does: what is parked and due comes first."""
+        if self.partition.needs_keys:
+            self.partition.learn_keys(self.keys())
         if due := self.partition.due_offsets(records_max, self.now_ms):
             acquired, change = self.partition.acquire_parked(
                 member_id,
@@ -130,6 +134,9 @@ class Leader:
         )
         self.write(change)
         return acquired
+
+    def keys(self) -> dict[int, int]:
+        return {offset: key for each in self.batches for offset, key in (each.keys or {}).items()}
 
     def _has(self, offset: int) -> bool:
         return any(batch.first_offset <= offset <= batch.last_offset for batch in self.batches)

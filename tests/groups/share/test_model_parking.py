@@ -4,6 +4,7 @@ Whatever happens: nobody gets a record before its time, a record is with one hol
 not come again once it was accepted, and none is lost. A hold outlives its member and its leader.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import pytest
@@ -31,6 +32,8 @@ class Held(NamedTuple):
 
 
 class ParkingModel(RuleBasedStateMachine):
+    key_order = False
+
     @initialize(dead_letters=st.booleans(), backoff_ms=st.sampled_from([0, 300]))
     def start(self, dead_letters: bool, backoff_ms: int) -> None:
         self.leader = Leader(
@@ -41,6 +44,7 @@ class ParkingModel(RuleBasedStateMachine):
             dead_letters_of_rejected=dead_letters,
             backoff_ms=backoff_ms,
             backoff_max_ms=500,
+            key_order=self.key_order,
         )
         self.held: dict[int, Held] = {}
         self.not_before: dict[int, int] = {}
@@ -50,13 +54,22 @@ class ParkingModel(RuleBasedStateMachine):
     @rule(
         count=st.integers(1, 6),
         delays=st.dictionaries(st.integers(0, 5), st.sampled_from([0, 100, 900, 5_000])),
+        data=st.data(),
     )
-    def append(self, count: int, delays: dict[int, int]) -> None:
+    def append(self, count: int, delays: dict[int, int], data: st.DataObject) -> None:
         now_ms = self.leader.now_ms
         delayed = [(index, now_ms + delays[index]) for index in sorted(delays) if index < count]
-        batch = self.leader.append(count, delayed=delayed)
+        keys = self.keys_of(count, data)
+        batch = self.leader.append(count, delayed=delayed, keys=keys)
         for index, due_ms in delayed:
             self.not_before[batch.first_offset + index] = due_ms
+
+    def keys_of(self, count: int, data: st.DataObject) -> list[int | None]:
+        del data
+        return [None] * count
+
+    def check_order(self, acquired: Iterable[int]) -> None:
+        """Called before they count as held."""
 
     @rule(
         member=MEMBERS,
@@ -71,6 +84,7 @@ class ParkingModel(RuleBasedStateMachine):
         acquired = self.leader.acquire(member, records_max, batch_size=batch_size, hold_ms=hold_ms)
         now_ms = self.leader.now_ms
         count = 0
+        self.check_order(each for low, high, _ in acquired for each in range(low, high + 1))
         for first, last, delivery_count in acquired:
             for offset in range(first, last + 1):
                 assert offset not in self.held, "with one holder at a time"

@@ -147,6 +147,16 @@ SHARE_PARTITION_MAX_PARKED_RECORDS = _group_key(
     " beside those in flight. When there are more it gets nothing new from the partition.",
     between(1_000, 10_000_000),
 )
+SHARE_RECORD_ORDER = _group_key(
+    "share.record.order",
+    ConfigType.STRING,
+    "none",
+    "`key`: a share group gets the records of a key one at a time and in their order. While one is"
+    " with a consumer, or waits to be delivered again, no later record of its key in the partition"
+    " is handed out; other keys go on. At most 100,000 records of a partition are then held, wait"
+    " for their time or for their turn.",
+    one_of("none", "key"),
+)
 SHARE_DEAD_LETTER_TOPIC_NAME = _group_key(
     "errors.deadletterqueue.topic.name",
     ConfigType.STRING,
@@ -194,6 +204,7 @@ _UNBOUNDED_KEYS: tuple[ConfigKey[Any], ...] = (
     SHARE_RETRY_BACKOFF_MULTIPLIER,
     SHARE_RETRY_BACKOFF_MAX_MS,
     SHARE_PARTITION_MAX_PARKED_RECORDS,
+    SHARE_RECORD_ORDER,
     SHARE_DEAD_LETTER_TOPIC_NAME,
     SHARE_DEAD_LETTER_REJECTED,
     SHARE_DEAD_LETTER_COPY_RECORD,
@@ -316,6 +327,7 @@ class ShareConfig:
     retry_backoff_multiplier: float = SHARE_RETRY_BACKOFF_MULTIPLIER.default
     retry_backoff_max_ms: int = SHARE_RETRY_BACKOFF_MAX_MS.default
     partition_max_parked: int = SHARE_PARTITION_MAX_PARKED_RECORDS.default
+    key_order: bool = False
     dead_letter_topic: str = SHARE_DEAD_LETTER_TOPIC_NAME.default
     dead_letter_rejected: bool = SHARE_DEAD_LETTER_REJECTED.default
     dead_letter_copy_record: bool = SHARE_DEAD_LETTER_COPY_RECORD.default
@@ -338,6 +350,7 @@ class ShareConfig:
             retry_backoff_multiplier=group[SHARE_RETRY_BACKOFF_MULTIPLIER],
             retry_backoff_max_ms=group[SHARE_RETRY_BACKOFF_MAX_MS],
             partition_max_parked=group[SHARE_PARTITION_MAX_PARKED_RECORDS],
+            key_order=group[SHARE_RECORD_ORDER] == "key",
             dead_letter_topic=group[SHARE_DEAD_LETTER_TOPIC_NAME],
             dead_letter_rejected=group[SHARE_DEAD_LETTER_REJECTED],
             dead_letter_copy_record=group[SHARE_DEAD_LETTER_COPY_RECORD],

@@ -1,5 +1,6 @@
 """The records of a share-partition outside its window: those that wait, and those that are held.
 
+    Blocked    the record before it of the same key is done         -> Waiting
     Waiting    its time comes, acquire                              -> Taken
     Taken      accept, gap                                          -> done
                release, put back, the lock ends, the member is gone -> Waiting
@@ -11,6 +12,7 @@ A record comes here from the window, which counts it as done, and does not go ba
 record is locked by a member of the group, or held: a hold does not end with the member. What is
 written down of a record is the time before which a new leader must not hand it out: that of its
 delay, or the end of its hold. Who holds it is not written, since its delivery count says enough.
+Nor is it written that a record is blocked, which only happens in groups with an order of keys.
 
 Methods change the state at once; `changes` has what is to be written down of that.
 """
@@ -21,6 +23,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from ottla.groups.share.delivery import DeadLetter, DeadLetterReason
+from ottla.groups.share.key_order import KeyOrder
 from ottla.groups.share.parked import (
     ARCHIVING_DUE_MS,
     NO_CHANGE,
@@ -50,6 +53,8 @@ class ParkingLot:
     def __init__(self, records: Iterable[ParkedChange] = ()) -> None:
         """`records` are the pages of what was written."""
         self.waiting = Parked()
+        self._blocked = Parked()
+        self.order: KeyOrder | None = None  # Of all records that are not done, in the window too.
         self._taken: dict[int, Taken] = {}
         self._locked_count = 0  # Of those that are taken and not held.
         self._locks: list[tuple[int, int]] = []  # A heap of ends and offsets; some are outdated.
@@ -68,7 +73,12 @@ class ParkingLot:
                     self._archiving[offset] = _Archived(count, None)
 
     def __len__(self) -> int:
-        return len(self.waiting) + len(self._taken) + len(self._archiving)
+        return self.waiting_count + len(self._taken) + len(self._archiving)
+
+    @property
+    def waiting_count(self) -> int:
+        """Of records that nobody has."""
+        return len(self.waiting) + len(self._blocked)
 
     @property
     def taken_count(self) -> int:
@@ -90,7 +100,7 @@ class ParkingLot:
         taken = self._taken.get(offset)
         if taken is not None:
             return (taken.holder, taken.delivery_count) == (holder, delivery_count)
-        record = self.waiting.get(offset)
+        record = self.waiting.get(offset) or self._blocked.get(offset)
         return record is not None and record.delivery_count == delivery_count
 
     def taken_between(self, first_offset: int, last_offset: int) -> list[int]:
@@ -100,8 +110,8 @@ class ParkingLot:
         return sorted(each for each in self._taken if first_offset <= each <= last_offset)
 
     def waits_between(self, first_offset: int, last_offset: int) -> bool:
-        found = self.waiting.page(first_offset, 1).offsets
-        return bool(found) and found[0] <= last_offset
+        pages = (each.page(first_offset, 1).offsets for each in (self.waiting, self._blocked))
+        return any(found and found[0] <= last_offset for found in pages)
 
     def next_timeout_ms(self, now_ms: int) -> int | None:
         """When a lock ends or a time comes; not a time that has come, which nobody waits for."""
@@ -112,6 +122,12 @@ class ParkingLot:
         if due_ms is not None and due_ms > now_ms:
             times.append(due_ms)
         return min(times, default=None)
+
+    def unfinished(self) -> Iterator[int]:
+        """Offsets of what may be handed out again, in no order."""
+        yield from self._taken
+        for parked in (self.waiting, self._blocked):
+            yield from (record.offset for record in parked.records())
 
     def archiving(self, limit: int) -> Iterator[DeadLetter]:
         """In no order. `limit` is the delivery count limit, which tells the likely reason."""
@@ -128,6 +144,12 @@ class ParkingLot:
         self.waiting.set(offset, due_ms, delivery_count)
         self._changed[offset] = ParkedRecord(offset, due_ms, delivery_count)
 
+    def block(self, offset: int, due_ms: int, delivery_count: int) -> None:
+        """As `wait`, behind an earlier record of its key."""
+        self._forget(offset)
+        self._blocked.set(offset, due_ms, delivery_count)
+        self._changed[offset] = ParkedRecord(offset, due_ms, delivery_count)
+
     def take(self, offset: int, taken: Taken) -> None:
         self._forget(offset)
         self._taken[offset] = taken
@@ -139,11 +161,13 @@ class ParkingLot:
         self._forget(offset)
         self._archiving[offset] = _Archived(delivery_count, reason)
         self._changed[offset] = ParkedRecord(offset, ARCHIVING_DUE_MS, delivery_count)
+        self.on_done(offset, offset)
         return DeadLetter(offset, offset, delivery_count, reason)
 
     def finish(self, offset: int) -> None:
         self._forget(offset)
         self._changed[offset] = None
+        self.on_done(offset, offset)
 
     def finish_archiving(self, first_offset: int, last_offset: int) -> None:
         for offset in range(first_offset, last_offset + 1) if self._archiving else ():
@@ -153,13 +177,46 @@ class ParkingLot:
     def finish_before(self, offset: int) -> int:
         """Of those the log has no more; how many there were."""
         count = self.waiting.remove_range(0, offset - 1)
+        count += self._blocked.remove_range(0, offset - 1)
         for each in [*self._taken, *self._archiving]:
             if each < offset:
                 self._forget(each)
                 count += 1
         if count:
             self._dropped_before = offset
+        for first in () if self.order is None else self.order.finish_before(offset):
+            self._unblock(first)
         return count
+
+    # The order of keys.
+
+    def set_order(self, order: KeyOrder | None) -> None:
+        """From now on; without one nothing is blocked."""
+        self.order = order
+        for record in list(self._blocked.records()):
+            self._unblock(record.offset)
+        if order is None:
+            return
+        for record in list(self.waiting.records()):
+            if not order.is_first(record.offset):
+                self.waiting.remove(record.offset)
+                self._blocked.set(*record)
+
+    def on_done(self, first_offset: int, last_offset: int) -> None:
+        """Records of the lot or the window will not be handed out again."""
+        if self.order is None:
+            return
+        for offset in range(first_offset, last_offset + 1):
+            first = self.order.finish(offset)
+            if first is not None:
+                self._unblock(first)
+
+    def _unblock(self, offset: int) -> None:
+        record = self._blocked.remove(offset)
+        if record is not None:
+            self.waiting.set(*record)
+
+    # Locks.
 
     def expired(self, now_ms: int) -> list[int]:
         """Whose locks have ended; not all of them if there are very many."""
@@ -197,8 +254,8 @@ class ParkingLot:
         taken = self._taken.pop(offset, None)
         if taken is not None:
             self._locked_count -= not taken.is_hold
-        elif self._archiving.pop(offset, None) is None:
-            self.waiting.remove(offset)
+        elif self._archiving.pop(offset, None) is None and self.waiting.remove(offset) is None:
+            self._blocked.remove(offset)
 
     def _next_lock_ms(self) -> int | None:
         if len(self._locks) > 2 * len(self._taken) + _STALE_MAX:

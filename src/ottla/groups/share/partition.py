@@ -10,7 +10,7 @@ the share coordinator) before a consumer is told, and the dead letters that it m
 fails, the share-partition is dropped and made again from what is written. Time is passed in.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ottla.groups.share.acknowledgements import TypedRange, typed_ranges, validated_type
@@ -22,8 +22,10 @@ from ottla.groups.share.delivery import (
     DeliveryState,
     StateBatch,
 )
+from ottla.groups.share.key_order import KeyOrder
 from ottla.groups.share.parked import NO_CHANGE, ParkedChange
-from ottla.groups.share.parking_lot import ParkingLot, Taken
+from ottla.groups.share.parked_taking import ParkedTaking
+from ottla.groups.share.parking_lot import ParkingLot
 from ottla.groups.share.runs import Run, Runs
 from ottla.groups.share.settling import Delivered, InLot, InWindow, Settling
 from ottla.groups.share.taking import AcquiredRange, DeliveryRules, LogBatch, Taking
@@ -53,7 +55,7 @@ class SharePartition:
         parked: Iterable[ParkedChange] = (),
     ) -> None:
         """`batches` is what was written of the records from the start offset on."""
-        self.rules = rules
+        self._rules = rules
         self._lot = ParkingLot(parked)
         self._runs = Runs(start_offset)
         for batch in sorted(batches):
@@ -71,6 +73,30 @@ class SharePartition:
         runs.append(Run(first, batch.last_offset, batch.state.written, batch.delivery_count))
 
     # What it is.
+
+    @property
+    def rules(self) -> DeliveryRules:
+        return self._rules
+
+    @rules.setter
+    def rules(self, rules: DeliveryRules) -> None:
+        self._rules = rules
+        if self._lot.order is not None and not rules.key_order:
+            self._lot.set_order(None)
+
+    @property
+    def needs_keys(self) -> bool:
+        """Nothing can be acquired before `learn_keys`."""
+        return self._rules.key_order and self._lot.order is None
+
+    def unfinished_offsets(self) -> list[int]:
+        """Of records that may be handed out again; ascending."""
+        return sorted([*self._runs.unfinished(), *self._lot.unfinished()])
+
+    def learn_keys(self, keys: Mapping[int, int]) -> None:
+        """Numbers of the keys of unfinished records that have one."""
+        known = ((each, keys[each]) for each in self.unfinished_offsets() if each in keys)
+        self._lot.set_order(KeyOrder(known))
 
     @property
     def start_offset(self) -> int:
@@ -115,7 +141,7 @@ class SharePartition:
     @property
     def waiting_count(self) -> int:
         """Parked records that nobody has."""
-        return len(self._lot.waiting)
+        return self._lot.waiting_count
 
     @property
     def archiving_count(self) -> int:
@@ -127,7 +153,7 @@ class SharePartition:
 
     def due_offsets(self, count: int, now_ms: int) -> list[int]:
         """So many parked records that can be acquired, ascending."""
-        if not self._lot.waiting:
+        if not self._lot.waiting or self.needs_keys:
             return []
         room = self.rules.record_locks_max - self._lot.locked_count
         return sorted(self._lot.waiting.due(now_ms, min(count, room))) if room > 0 else []
@@ -179,7 +205,8 @@ class SharePartition:
 
         Batches are given as a whole, though the last one passes `records_max`, in ranges of about
         `batch_size` records; without that not more than `records_max`, though it cuts a batch.
-        With `hold_ms` the member holds what it gets.
+        With `hold_ms` the member holds what it gets. In the order of keys it gets one record of a
+        key, of batches whose keys were looked at.
         """
         taking = Taking(self._runs, self._lot, self.rules, member_id, batch_size, now_ms)
         offset = max(fetch_offset, self.start_offset)
@@ -190,10 +217,14 @@ class SharePartition:
                 break
             taking.pass_over(offset, batch.first_offset - 1)
             first = max(offset, batch.first_offset)
-            if batch.deliverable:
-                self._take(taking, batch, first, None if batch_size else records_max, now_ms)
-            else:
+            if not batch.deliverable:
                 taking.pass_over(first, batch.last_offset)
+            elif not self._rules.key_order:
+                taking.take_batch(batch, first, None if batch_size else records_max)
+            elif self._lot.order is None or batch.keys is None:
+                break
+            else:
+                taking.take_in_order(batch, first, records_max, self._lot.order)
             offset = batch.last_offset + 1
         settling = Settling(self.rules, now_ms)
         for run in taking.given_up():
@@ -203,19 +234,6 @@ class SharePartition:
         touched = (taking.first_offset, taking.last_offset)
         change = self._changed([touched] if touched[0] <= touched[1] else (), settling)
         return tuple(taking.acquired), change
-
-    def _take(
-        self, taking: Taking, batch: LogBatch, first: int, records_max: int | None, now_ms: int
-    ) -> None:
-        """Of a batch from its first offset on, without what may not be delivered yet."""
-        for low, high, due_ms in batch.pieces(first, now_ms):
-            left = None if records_max is None else records_max - taking.count
-            if left == 0:
-                taking.stopped = True
-            if taking.stopped:
-                return
-            if due_ms is None or not taking.park(low, due_ms):
-                taking.take(low, high, left)
 
     def _hold(
         self,
@@ -238,30 +256,12 @@ class SharePartition:
         hold_ms: int = 0,
     ) -> tuple[tuple[AcquiredRange, ...], Change]:
         """Give the member parked records: ascending offsets, and whether the log has them."""
-        lot, settling = self._lot, Settling(self.rules, now_ms)
-        lock_until_ms = now_ms + (hold_ms or self.rules.lock_duration_ms)
-        acquired: list[AcquiredRange] = []
-        lost_count = 0
-        for offset, is_there in found:
-            record = lot.waiting.get(offset)
-            if record is None or record.due_ms > now_ms:
-                continue
-            if not is_there:
-                lot.finish(offset)
-                lost_count += 1
-            elif record.delivery_count >= self.rules.delivery_count_limit:
-                settling.give_up(InLot(offset, record.delivery_count, lot))
-            elif records_max > 0:
-                records_max -= 1
-                count = record.delivery_count + 1
-                due_ms = lock_until_ms if hold_ms else record.due_ms
-                lot.take(offset, Taken(member_id, count, lock_until_ms, due_ms, bool(hold_ms)))
-                last = acquired[-1] if acquired else None
-                if last is not None and (offset - 1, count) == last[1:]:
-                    acquired[-1] = last._replace(last_offset=offset)
-                else:
-                    acquired.append(AcquiredRange(offset, offset, count))
-        return tuple(acquired), self._changed((), settling)._replace(lost_count=lost_count)
+        settling = Settling(self.rules, now_ms)
+        taking = ParkedTaking(self._lot, self.rules, settling, now_ms)
+        if not self.needs_keys:
+            taking.take(found, member_id, records_max, hold_ms)
+        change = self._changed((), settling)
+        return tuple(taking.acquired), change._replace(lost_count=taking.lost_count)
 
     # What ends a delivery.
 
@@ -328,7 +328,7 @@ class SharePartition:
         if kind is AcknowledgeType.RENEW:
             run.lock_until_ms = now_ms + self.rules.lock_duration_ms
         else:
-            _settle(self._in_window(run), kind, settling)
+            settling.acknowledge(self._in_window(run), kind)
 
     def _acknowledge_parked(
         self, offset: int, kind: AcknowledgeType, settling: Settling, now_ms: int
@@ -340,7 +340,7 @@ class SharePartition:
             due_ms = until_ms if taken.is_hold else taken.due_ms
             self._lot.take(offset, taken._replace(lock_until_ms=until_ms, due_ms=due_ms))
         else:
-            _settle(InLot(offset, taken.delivery_count, self._lot), kind, settling)
+            settling.acknowledge(InLot(offset, taken.delivery_count, self._lot), kind)
 
     def acknowledge_delivery(self, delivery: Delivery, now_ms: int) -> Change:
         """All of it or nothing, whoever says so: `delivery` names the holder.
@@ -439,7 +439,8 @@ class SharePartition:
 
     def on_log_start(self, log_start_offset: int) -> Change:
         """Retention or DeleteRecords took the records before this offset away."""
-        lost_count = self._lot.finish_before(log_start_offset) if self._lot else 0
+        lot = self._lot
+        lost_count = lot.finish_before(log_start_offset) if lot or lot.order else 0
         if log_start_offset <= self.start_offset:
             return self._changed(())._replace(lost_count=lost_count)
         self._runs.drop_before(log_start_offset)
@@ -473,18 +474,6 @@ class SharePartition:
                 run.state.written,
                 run.delivery_count,
             )
-
-
-def _settle(records: Delivered, kind: AcknowledgeType, settling: Settling) -> None:
-    match kind:
-        case AcknowledgeType.ACCEPT:
-            settling.accept(records)
-        case AcknowledgeType.RELEASE:
-            settling.release(records)
-        case AcknowledgeType.REJECT:
-            settling.reject(records)
-        case AcknowledgeType.GAP:
-            settling.drop(records)
 
 
 def _not_acquired(offset: int, member_id: str) -> ApiError:

@@ -1,7 +1,11 @@
 """What the configuration of a share group says about one of its topics."""
 
+from typing import Final
+
 from ottla.groups.share.config import DEAD_LETTER_PREFIX, TOPIC_PLACEHOLDER, ShareConfig
 from ottla.groups.share.taking import DeliveryRules
+
+ORDERED_MAX: Final = 100_000  # Parked records whose keys are known, of some 200 bytes each.
 
 
 def dead_letter_topic(config: ShareConfig, topic: str) -> str:
@@ -22,5 +26,8 @@ def delivery_rules(config: ShareConfig, topic: str) -> DeliveryRules:
         backoff_ms=config.retry_backoff_ms,
         backoff_multiplier=config.retry_backoff_multiplier,
         backoff_max_ms=config.retry_backoff_max_ms,
-        parked_max=config.partition_max_parked,
+        parked_max=min(config.partition_max_parked, ORDERED_MAX)
+        if config.key_order
+        else config.partition_max_parked,
+        key_order=config.key_order,
     )

@@ -104,6 +104,12 @@ class Runs:
             return 0
         return sum(run.count for run in self._runs if run.state is DeliveryState.PARKED)
 
+    def unfinished(self) -> Iterator[int]:
+        """Offsets that may be handed out again."""
+        for run in self._runs:
+            if run.state in (DeliveryState.AVAILABLE, DeliveryState.ACQUIRED):
+                yield from range(run.first_offset, run.last_offset + 1)
+
     def append(self, run: Run) -> None:
         assert run.first_offset == self.end_offset, "runs leave no holes"
         self.end_offset = run.last_offset + 1

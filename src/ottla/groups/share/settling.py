@@ -2,7 +2,12 @@
 
 from typing import Protocol
 
-from ottla.groups.share.delivery import DeadLetter, DeadLetterReason, DeliveryState
+from ottla.groups.share.delivery import (
+    AcknowledgeType,
+    DeadLetter,
+    DeadLetterReason,
+    DeliveryState,
+)
 from ottla.groups.share.parking_lot import ParkingLot, Taken
 from ottla.groups.share.runs import Run, Runs
 from ottla.groups.share.taking import DeliveryRules
@@ -36,6 +41,7 @@ class InWindow:
 
     def finish(self, state: DeliveryState) -> None:
         self._run.leave_to(state)
+        self._lot.on_done(self._run.first_offset, self._run.last_offset)
 
     def wait(self, due_ms: int, now_ms: int, delivery_count: int) -> None:
         run = self._run
@@ -50,6 +56,7 @@ class InWindow:
     def archive(self, reason: DeadLetterReason) -> DeadLetter:
         run = self._run
         run.leave_to(DeliveryState.ARCHIVING, reason)
+        self._lot.on_done(run.first_offset, run.last_offset)
         return DeadLetter(run.first_offset, run.last_offset, run.delivery_count, reason)
 
     def hold(self, holder: str, until_ms: int) -> None:
@@ -88,6 +95,18 @@ class Settling:
         self.dead_letters: list[DeadLetter] = []
         self._rules = rules
         self._now_ms = now_ms
+
+    def acknowledge(self, records: Delivered, kind: AcknowledgeType) -> None:
+        """What a member says, except that it renews its lock."""
+        match kind:
+            case AcknowledgeType.ACCEPT:
+                self.accept(records)
+            case AcknowledgeType.RELEASE:
+                self.release(records)
+            case AcknowledgeType.REJECT:
+                self.reject(records)
+            case AcknowledgeType.GAP:
+                self.drop(records)
 
     def accept(self, records: Delivered) -> None:
         records.finish(DeliveryState.ACKNOWLEDGED)

@@ -1,10 +1,11 @@
 """What one member takes of the batches that a fetch has found."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from ottla.groups.share.delivery import DeliveryState
+from ottla.groups.share.key_order import KeyOrder
 from ottla.groups.share.parking_lot import ParkingLot
 from ottla.groups.share.runs import Run, Runs
 
@@ -23,6 +24,7 @@ class DeliveryRules:
     backoff_multiplier: float = 2.0
     backoff_max_ms: int = 900_000
     parked_max: int = 1_000_000  # Records outside the window: held, or waiting for their time.
+    key_order: bool = False  # Records of one key are handed out one at a time.
 
     def room(self, runs: Runs) -> int:
         """How many more records may be handed out for the first time."""
@@ -47,6 +49,7 @@ class LogBatch(NamedTuple):
     last_offset: int
     deliverable: bool = True  # False for control records and aborted transactions.
     delayed: tuple[tuple[int, int], ...] = ()  # Offsets of records that say when, and that time.
+    keys: Mapping[int, int] | None = None  # Numbers of keys by offset; None if not looked at.
 
     def pieces(self, first_offset: int, now_ms: int) -> Iterator[tuple[int, int, int | None]]:
         """Ranges from an offset on, and when each may be delivered if not yet."""
@@ -90,12 +93,58 @@ class Taking:
         self._rules = rules
         self._member_id = member_id
         self._batch_size = batch_size  # A range that has so many records ends with its batch.
+        self._now_ms = now_ms
         self._lock_until_ms = now_ms + rules.lock_duration_ms
         self._spent: list[Run] = []
 
     def given_up(self) -> list[Run]:
         """Available runs that must not be delivered again: they were often enough."""
         return self._spent
+
+    def take_batch(self, batch: LogBatch, first: int, records_max: int | None) -> None:
+        """Of a batch from its first offset on, without what may not be delivered yet."""
+        for low, high, due_ms in batch.pieces(first, self._now_ms):
+            left = None if records_max is None else records_max - self.count
+            if left == 0:
+                self.stopped = True
+            if self.stopped:
+                return
+            if due_ms is None or not self.park(low, due_ms):
+                self.take(low, high, left)
+
+    def take_in_order(self, batch: LogBatch, first: int, records_max: int, order: KeyOrder) -> None:
+        """As `take_batch`, record by record: those behind another one of their key are parked."""
+        runs, lot = self._runs, self._lot
+        assert batch.keys is not None
+        dues_ms = {offset: due_ms for offset, due_ms in batch.delayed if due_ms > self._now_ms}
+        runs.drop_final()
+        room = self._rules.room(runs)
+        for offset in range(max(first, runs.start_offset), batch.last_offset + 1):
+            is_new = offset == runs.end_offset
+            if self.count >= records_max or (
+                is_new and (room <= 0 or len(lot) >= self._rules.parked_max)
+            ):
+                self.stopped = True
+                return
+            if is_new:
+                runs.append(Run(offset, offset, DeliveryState.AVAILABLE))
+                order.add(offset, batch.keys.get(offset))
+            (run,) = runs.overlapping(offset, offset)
+            if run.state is not DeliveryState.AVAILABLE:
+                continue
+            due_ms = 0 if run.delivery_count else dues_ms.get(offset, 0)
+            if due_ms or not order.is_first(offset):
+                self._park_in_order(offset, due_ms, order)
+            else:
+                room -= is_new
+                self._take_available(offset, offset, 1)
+
+    def _park_in_order(self, offset: int, due_ms: int, order: KeyOrder) -> None:
+        (run,) = self._runs.cut(offset, offset)
+        self._runs.park(run)
+        self._touch(run)
+        put = self._lot.wait if order.is_first(offset) else self._lot.block
+        put(offset, due_ms, run.delivery_count)
 
     def take(self, first_offset: int, last_offset: int, count_max: int | None) -> None:
         """Acquire what is available of these offsets, and those that were never handed out."""
@@ -172,6 +221,7 @@ class Taking:
         for run in runs.cut(first_offset, last_offset):
             if run.state is DeliveryState.AVAILABLE:
                 run.leave_to(DeliveryState.ARCHIVED)
+                self._lot.on_done(run.first_offset, run.last_offset)
                 self._touch(run)
         if max(first_offset, runs.end_offset) <= last_offset:
             run = Run(runs.end_offset, last_offset, DeliveryState.ARCHIVED)

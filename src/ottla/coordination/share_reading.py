@@ -1,0 +1,66 @@
+"""What share-partitions read of the log. It may wait for the disk, so it runs in a thread."""
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.records.batch import iterate_headers
+from ottla.records.record_keys import key_numbers
+from ottla.replication.partition import Partition
+from ottla.storage.errors import StorageError
+
+_SPARSE_READ_BYTES: Final = 64 * 1024  # Read at once if the next one is near; or one batch.
+_NEAR: Final = 100
+
+
+def read_batches(
+    partition: Partition, offset: int, size_max: int, *, committed_only: bool = False
+) -> bytes:
+    part = partition.read(offset, size_max, committed_only=committed_only)
+    try:
+        return b"" if part is None else part.read()
+    except (OSError, StorageError) as error:
+        raise ApiError(ErrorCode.kafka_storage_error, str(error)) from error
+
+
+def batches_with(
+    partition: Partition, offsets: Sequence[int], *, committed_only: bool = False
+) -> Iterator[tuple[int, bytes]]:
+    """The batches that have these offsets, which ascend, each with the first of its offsets."""
+    index = 0
+    while index < len(offsets):
+        found = _some_with(partition, offsets, index, committed_only=committed_only)
+        next_index = index + 1  # Retention may have been faster.
+        for first, batch, last_offset in found:
+            yield first, batch
+            next_index = bisect_left(offsets, last_offset + 1, lo=next_index)
+        index = next_index
+
+
+def _some_with(
+    partition: Partition, offsets: Sequence[int], index: int, *, committed_only: bool
+) -> Iterator[tuple[int, bytes, int]]:
+    """Some of the batches from that of one offset on, and where each ends."""
+    offset = offsets[index]
+    is_dense = index + 1 < len(offsets) and offsets[index + 1] - offset < _NEAR
+    size_max = _SPARSE_READ_BYTES if is_dense else 1
+    try:
+        content = read_batches(partition, offset, size_max, committed_only=committed_only)
+    except ApiError as error:
+        if error.code is ErrorCode.offset_out_of_range:
+            return
+        raise
+    for position, header in iterate_headers(content):
+        index = bisect_left(offsets, header.base_offset)
+        if index < len(offsets) and offsets[index] <= header.last_offset:
+            batch = content[position : position + header.size]
+            yield offsets[index], batch, header.last_offset
+
+
+def key_numbers_at(partition: Partition, offsets: Sequence[int]) -> dict[int, int]:
+    """Of records at ascending offsets, and of others that lie in the same batches."""
+    numbers: dict[int, int] = {}
+    for _, batch in batches_with(partition, offsets):
+        numbers.update(key_numbers(batch, 0))
+    return numbers

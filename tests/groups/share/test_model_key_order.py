@@ -1,0 +1,65 @@
+"""A share-partition that hands out the records of a key one at a time and in order.
+
+All that holds for parked records holds here as well. Beyond it: no record is handed out while an
+earlier one of its key is not done, and other keys go on meanwhile.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import rule
+from tests.groups.share.test_model_parking import LIMIT, ParkingModel
+
+KEYS = st.sampled_from([None, 1, 2, 3])
+
+
+class KeyOrderModel(ParkingModel):
+    key_order = True
+
+    def keys_of(self, count: int, data: st.DataObject) -> list[int | None]:
+        return data.draw(st.lists(KEYS, min_size=count, max_size=count))
+
+    def check_order(self, acquired: Iterable[int]) -> None:
+        if not self.leader.partition.rules.key_order:
+            return
+        keys = self.leader.keys()
+        for offset in acquired:
+            if offset in keys:
+                assert not [each for each in self.unfinished(keys[offset]) if each < offset]
+
+    def unfinished(self, key: int) -> list[int]:
+        return [
+            offset
+            for offset, number in self.leader.keys().items()
+            if number == key and offset not in self.done and not self.is_given_up(offset)
+        ]
+
+    def is_given_up(self, offset: int) -> bool:
+        """A record at the limit may become a dead letter in any fetch that meets it."""
+        return offset not in self.held and self.counts.get(offset, 0) >= LIMIT
+
+    @rule(member=st.sampled_from(["a", "b"]))
+    def every_free_key_is_had(self, member: str) -> None:
+        """Nothing of one key keeps another one waiting, while there is room for locks."""
+        leader = self.leader
+        if not leader.partition.rules.key_order:
+            return
+        while self._fetch(member, 10, None, 0):
+            pass
+        if leader.partition.acquired_count + leader.partition.archiving_count > 10:
+            return
+        for key in set(leader.keys().values()):
+            line = self.unfinished(key)
+            if line and self.not_before.get(line[0], 0) <= leader.now_ms:
+                assert line[0] in self.held
+
+    @rule(key_order=st.booleans())
+    def switch(self, key_order: bool) -> None:
+        leader = self.leader
+        leader.rules = leader.partition.rules = replace(leader.rules, key_order=key_order)
+
+
+TestKeyOrder = KeyOrderModel.TestCase
+TestKeyOrder.settings = settings(max_examples=120, stateful_step_count=50)
