@@ -6,15 +6,10 @@ record, or a subscription that has records sent elsewhere. Browsers name the pag
 everything that it could do harm with; other clients name none.
 """
 
-from starlette.types import Scope
+from collections.abc import Mapping
 
 
-def is_foreign(scope: Scope) -> bool:
+def is_foreign(headers: Mapping[bytes, bytes]) -> bool:
     """Whether a page of another origin than the gateway's own sends the request."""
-    origin = host = None
-    for name, value in scope["headers"]:
-        if name == b"origin":
-            origin = value
-        elif name == b"host":
-            host = value
-    return origin is not None and origin.partition(b"://")[2] != host
+    origin = headers.get(b"origin")
+    return origin is not None and origin.partition(b"://")[2] != headers.get(b"host")

@@ -17,6 +17,7 @@ import uvicorn
 import uvloop
 
 from ottla.gateway.app import build_app
+from ottla.gateway.one_write import OneWriteProtocol
 from ottla.gateway.services import Services
 from ottla.gateway.settings import GatewaySettings
 
@@ -80,7 +81,7 @@ def _config(services: Services) -> uvicorn.Config:
     return uvicorn.Config(
         build_app(services),
         loop="none",
-        http="httptools",
+        http=OneWriteProtocol,
         ws="websockets-sansio",
         lifespan="off",
         log_config=None,

@@ -109,20 +109,27 @@ def _encode_records(
 ) -> tuple[bytes | bytearray, int]:
     """The bytes of all records, and the offset delta of the last one."""
     parts: list[bytes] = []
+    short, count = _SHORT, _SHORT_COUNT
     delta = -1
     for offset, timestamp, key, value, headers in records:
         next_delta = delta + 1 if offset == NO_OFFSET else offset - base_offset
         assert next_delta > delta, "offsets rise, from the base offset on"
         delta = next_delta
         # A zero, for the attributes of a record, of which none is in use.
-        head = b"\0" + varint(timestamp - base_timestamp) + varint(delta) + sized(key)
+        # Numbers that are short are looked up here: a call for each is half of the cost.
+        later = timestamp - base_timestamp
+        head = b"\0" + (short[later] if 0 <= later < count else varint(later))
+        head += short[delta] if delta < count else varint(delta)
+        head += _NULL_LENGTH if key is None else sized(key)
         if value is None:
             head += _NULL_LENGTH
             value = b""
         else:
-            head += varint(len(value))
+            size = len(value)
+            head += short[size] if size < count else varint(size)
         tail = _encode_headers(headers) if headers else _NO_HEADERS
-        parts += (varint(len(head) + len(value) + len(tail)), head, value, tail)
+        size = len(head) + len(value) + len(tail)
+        parts += (short[size] if size < count else varint(size), head, value, tail)
     return b"".join(parts), delta
 
 

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator
 import pytest
 
 from ottla.client.async_wire.cluster import Cluster
+from ottla.client.async_wire.connection import Connection
 from ottla.client.wire.cluster import Topic
 from ottla.client.wire.errors import BrokerError, Unreachable
 from ottla.client.wire.partitioner import partition_of
@@ -77,6 +78,20 @@ def test_a_full_queue_is_told_at_once_and_does_not_grow() -> None:
 
     settings = GatewaySettings(NOBODY, queue_records_max=10, publish_timeout_ms=200)
     run(trial, _NobodyAnswers(NOBODY, retry_timeout_ms=200), settings)
+
+
+class _AnswersNonsense(_NobodyAnswers):
+    async def any_broker(self) -> Connection:
+        raise ValueError("an answer that does not fit")
+
+
+def test_an_answer_that_makes_no_sense_leaves_nobody_waiting() -> None:
+    async def trial(publisher: Publisher) -> None:
+        for _ in range(2):  # The writer goes on.
+            with pytest.raises(Unreachable, match="does not fit"):
+                await publisher.publish("t", V)
+
+    run(trial, _AnswersNonsense(NOBODY), GatewaySettings(NOBODY))
 
 
 def test_callers_of_one_moment_share_batches_and_keep_their_order(

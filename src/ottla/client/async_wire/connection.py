@@ -167,6 +167,8 @@ class Connection:
             self._break("it closed the connection")
         except (OSError, ProtocolError) as error:
             self._break(str(error))
+        finally:  # Whatever went wrong, those who wait are told.
+            self._break("an answer that cannot be read")
 
     def _receive(self, frame: memoryview) -> None:
         """ProtocolError if it is not the answer to the oldest request."""

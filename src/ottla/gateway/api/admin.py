@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from ottla.gateway.api.bodies import Fields, json_object
+from ottla.gateway.api.bodies import Fields, read_object
 from ottla.gateway.core.administration import (
     BROKER_DEFAULT,
     TO_THE_END,
@@ -54,7 +54,7 @@ def _topic_routes(administration: Administration) -> list[BaseRoute]:
         return JSONResponse({"topics": topics})
 
     async def create_topic(request: Request) -> Response:
-        fields = Fields(await json_object(request))
+        fields = Fields(await read_object(request))
         name = fields.text("name")
         options: dict[str, Any] = {
             "partitions": fields.integer("partitions", BROKER_DEFAULT),
@@ -84,14 +84,14 @@ def _topic_routes(administration: Administration) -> list[BaseRoute]:
 
     async def add_partitions(request: Request) -> Response:
         name = request.path_params["topic"]
-        count = Fields(await json_object(request)).integer("count")
+        count = Fields(await read_object(request)).integer("count")
         await administration.set_partition_count(name, count)
         return JSONResponse({"name": name, "partitions": count})
 
     async def delete_records(request: Request) -> Response:
         name = request.path_params["topic"]
         validate_topic(name)
-        before = Fields(await json_object(request)).mapping("before")
+        before = Fields(await read_object(request)).mapping("before")
         offsets = _offsets(before) if before else await _whole(administration, name)
         starts = await administration.delete_records(name, offsets)
         return JSONResponse({"start_offsets": {str(key): starts[key] for key in sorted(starts)}})
@@ -146,7 +146,7 @@ def _config_routes(administration: Administration) -> list[BaseRoute]:
 
         async def alter(request: Request) -> Response:
             name = _resource(request)
-            values = (await json_object(request)).items()
+            values = (await read_object(request)).items()
             if not values:
                 raise Invalid("the body names no configuration")
             wanted = {key: None if value is None else _text(value) for key, value in values}
@@ -279,7 +279,7 @@ def _dead_letter_routes(dead_letters: DeadLetters) -> list[BaseRoute]:
     async def redrive(request: Request) -> Response:
         name = request.path_params["topic"]
         validate_topic(name)
-        fields = Fields(await json_object(request))
+        fields = Fields(await read_object(request))
         if not fields:
             return JSONResponse({"redriven": await dead_letters.redrive_all(name)})
         letter = await dead_letters.redrive_one(

@@ -1,21 +1,54 @@
-"""JSON bodies of requests: objects whose members have names and types."""
+"""Bodies of requests: bytes, JSON, and objects whose members have names and types."""
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from ottla.gateway.core.errors import Invalid
 
+STREAMS: Final = "ottla.streams"
+_BODY: Final = "ottla.body"
 
-async def json_object(request: Request) -> dict[str, Any]:
-    """An empty body is an empty object."""
-    body = await request.body()
+
+def read_stream(request: Request) -> None:
+    """Lift the bound on the body: the route reads it bit by bit, and bounds each bit."""
+    request.scope[STREAMS] = True
+
+
+async def read_body(request: Request) -> bytes:
+    """All of it, also when asked again; as a rule it comes at once."""
+    body: bytes | None = request.scope.get(_BODY)
+    if body is not None:
+        return body
+    message = await request.receive()
+    body = message.get("body", b"")
+    if message.get("more_body"):
+        parts = [body]
+        while message.get("more_body"):
+            message = await request.receive()
+            parts.append(message.get("body", b""))
+        body = b"".join(parts)
+    if message["type"] == "http.disconnect":
+        raise ClientDisconnect
+    request.scope[_BODY] = body
+    return body
+
+
+async def read_json(request: Request) -> Any:
+    """Numbers stay what they are, however large, unlike those of faster parsers."""
     try:
-        value = json.loads(body or b"{}")
-    except (ValueError, RecursionError):
-        raise Invalid("the body is not valid JSON") from None
+        return json.loads(await read_body(request))
+    except (ValueError, RecursionError) as error:
+        raise Invalid(f"the body is not JSON: {error}") from None
+
+
+async def read_object(request: Request) -> dict[str, Any]:
+    """An empty body is an empty object."""
+    if not await read_body(request):
+        return {}
+    value = await read_json(request)
     if not isinstance(value, dict):
         raise Invalid("the body is not a JSON object")
     return value
@@ -63,8 +96,9 @@ class Fields:
             raise Invalid(f"{name} must be an object")
         return value or {}
 
-    def validate_all_known(self) -> None:
-        unknown = self._members.keys() - self._asked
+    def validate_all_known(self, *others: str) -> None:
+        """Beside those that were asked for."""
+        unknown = self._members.keys() - self._asked - set(others)
         if unknown:
             raise Invalid(f"{', '.join(sorted(unknown))} is not known here")
 

@@ -18,9 +18,10 @@ import time
 from datetime import datetime
 from typing import Any, Final
 
+import orjson
 from starlette.requests import Request
 
-from ottla.gateway.api.parameters import number, parse_number, text
+from ottla.gateway.api.parameters import header, number, parameters, parse_number, text
 from ottla.gateway.core.errors import Invalid
 from ottla.gateway.core.partition_writer import Acks
 from ottla.gateway.core.publishing import DELIVER_AT
@@ -35,10 +36,13 @@ _HEADER_PREFIX: Final = b"ottla-header-"
 _FIELDS: Final = {
     *("key", "key_base64", "value", "value_base64", "partition", "headers", "timestamp")
 }
-_TRACE: Final = (b"traceparent", b"tracestate")
+_TRACE_PARENT: Final = b"traceparent"
+_TRACE_STATE: Final = b"tracestate"
 
 
 def record_of(request: Request, value: bytes | None) -> NewRecord:
+    if not parameters(request):
+        return NewRecord(value, headers=_trace(request))
     return NewRecord(
         value,
         _key(request),
@@ -66,6 +70,28 @@ def record_of_json(shown: Any) -> NewRecord:
     return record
 
 
+def records_of_text(body: bytes) -> list[NewRecord] | None:
+    """The records of an array in which each has a text and perhaps a key; None for any other.
+
+    That is the most common batch. The fast parser would read other values not quite as they are.
+    """
+    try:
+        items = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return None
+    found = []
+    for item in items:
+        if type(item) is not dict or type(value := item.get("value")) is not str:
+            return None
+        if len(item) == 1:
+            found.append(NewRecord(value.encode()))
+            continue
+        if len(item) > 2 or type(key := item.get("key")) is not str:
+            return None
+        found.append(NewRecord(value.encode(), key.encode()))
+    return found
+
+
 def utf8(text: str) -> bytes:
     try:
         return text.encode()
@@ -84,13 +110,10 @@ def with_headers(record: NewRecord, more: Headers) -> NewRecord:
 
 def common_headers(request: Request) -> Headers:
     """Which every record of a request gets: its trace, and when it may be delivered."""
-    headers: list[tuple[str, bytes | None]] = [
-        (name.decode(), value) for name, value in request.scope["headers"] if name in _TRACE
-    ]
     deliver_at_ms = _deliver_at_ms(request)
-    if deliver_at_ms is not None:
-        headers.append((DELIVER_AT, b"%d" % deliver_at_ms))
-    return tuple(headers)
+    if deliver_at_ms is None:
+        return _trace(request)
+    return (*_trace(request), (DELIVER_AT, b"%d" % deliver_at_ms))
 
 
 async def validate_delay(request: Request, services: Services, topic: str) -> None:
@@ -107,6 +130,15 @@ def acks_of(request: Request) -> Acks:
         return Acks("all" if value == "-1" else value)
     except ValueError:
         raise Invalid("acks is all, 1 or 0") from None
+
+
+def _trace(request: Request) -> Headers:
+    parent = header(request, _TRACE_PARENT)
+    if parent is None:
+        return ()
+    state = header(request, _TRACE_STATE)
+    named: Headers = ((_TRACE_PARENT.decode(), parent),)
+    return named if state is None else (*named, (_TRACE_STATE.decode(), state))
 
 
 def _key(request: Request) -> bytes | None:

@@ -1,10 +1,7 @@
 """What requests about queues say, read from JSON and checked. Times are in seconds."""
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final
-
-from starlette.requests import ClientDisconnect, Request
 
 from ottla.gateway.core.errors import Invalid
 from ottla.protocol.messages.delivery_acknowledge import DELAY_MS_MAX, LOCK_MS_MAX
@@ -12,31 +9,6 @@ from ottla.protocol.messages.delivery_acknowledge import DELAY_MS_MAX, LOCK_MS_M
 RECEIVE_MAX: Final = 1_000
 WAIT_MS_MAX: Final = 60_000
 HANDLES_MAX: Final = 10_000
-
-
-async def read_object(request: Request) -> dict[str, Any]:
-    """The body, read once; nothing at all is an empty object."""
-    body = await _read(request)
-    if not body:
-        return {}
-    try:
-        found = json.loads(body)
-    except (ValueError, RecursionError):
-        raise Invalid("the body is not JSON") from None
-    if not isinstance(found, dict):
-        raise Invalid("the body is not a JSON object")
-    return found
-
-
-async def _read(request: Request) -> bytes:
-    message = await request.receive()
-    body = message.get("body", b"")
-    while message.get("more_body"):
-        message = await request.receive()
-        body += message.get("body", b"")
-    if message["type"] == "http.disconnect":
-        raise ClientDisconnect
-    return bytes(body)
 
 
 def text_of(body: Mapping[str, Any], name: str, default: str | None = None) -> str:

@@ -11,14 +11,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from ottla.gateway.api.endpoint import Endpoint
+from ottla.gateway.api.bodies import read_object
 from ottla.gateway.api.queue_bodies import (
     RECEIVE_MAX,
     count_of,
     delay_ms_of,
     handles_of,
     lock_ms_of,
-    read_object,
     wait_ms_of,
 )
 from ottla.gateway.api.waiting import CLIENT_CLOSED_REQUEST, ClientGone, DeliveryResponse, Watch
@@ -76,11 +75,11 @@ def routes(services: Services) -> Sequence[BaseRoute]:
 
     path = "/queues/{topic}/{group}"
     return [
-        Route(f"{path}:receive", Endpoint(receive), methods=["POST"]),
-        Route(f"{path}:ack", Endpoint(ack), methods=["POST"]),
-        Route(f"{path}:nack", Endpoint(nack), methods=["POST"]),
-        Route(f"{path}:extend", Endpoint(extend), methods=["POST"]),
-        Route(f"{path}:reject", Endpoint(reject), methods=["POST"]),
+        Route(f"{path}:receive", receive, methods=["POST"]),
+        Route(f"{path}:ack", ack, methods=["POST"]),
+        Route(f"{path}:nack", nack, methods=["POST"]),
+        Route(f"{path}:extend", extend, methods=["POST"]),
+        Route(f"{path}:reject", reject, methods=["POST"]),
     ]
 
 

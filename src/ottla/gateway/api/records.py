@@ -9,6 +9,7 @@ GET  /topics/{topic}/partitions/{partition}/records?offset=|time=&max=&wait=
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -17,6 +18,7 @@ from starlette.routing import BaseRoute, Route
 
 from ottla.client.wire.cluster import Topic, TopicPartition
 from ottla.client.wire.offsets import EARLIEST, LATEST
+from ottla.gateway.api.bodies import read_body, read_json, read_stream
 from ottla.gateway.api.cloudevents import (
     BATCH,
     STRUCTURED,
@@ -29,19 +31,14 @@ from ottla.gateway.api.new_records import (
     common_headers,
     record_of,
     record_of_json,
+    records_of_text,
     validate_delay,
     with_headers,
 )
-from ottla.gateway.api.once import IDEMPOTENCY_KEY, publish_once
-from ottla.gateway.api.parameters import (
-    number,
-    parse_number,
-    read_json,
-    read_stream,
-    topic_name,
-)
+from ottla.gateway.api.once import is_once, publish_once
+from ottla.gateway.api.parameters import header, number, parse_number, topic_name
 from ottla.gateway.api.record_stream import NDJSON, publish_stream
-from ottla.gateway.api.reports import encode_reports, report
+from ottla.gateway.api.reports import encode_report, encode_reports
 from ottla.gateway.core.errors import Invalid
 from ottla.gateway.core.partition_writer import Published
 from ottla.gateway.core.record_json import NewRecord, record_to_json
@@ -49,6 +46,7 @@ from ottla.gateway.core.topic_names import validate_partition
 from ottla.gateway.problems import Problem
 from ottla.gateway.services import Services
 
+_JSON: Final = "application/json"
 _OFFSET_MAX: Final = 2**63 - 1
 _PARTITION_MAX: Final = 2**31 - 1
 _READ_COUNT: Final = 100
@@ -72,9 +70,9 @@ class _Records:
 
     async def publish(self, request: Request) -> Response:
         topic = topic_name(request)
-        media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        media_type = _media_type(header(request, b"content-type") or b"")
         if media_type == NDJSON:
-            if IDEMPOTENCY_KEY in request.headers:
+            if is_once(request):
                 raise Invalid("a stream has no Idempotency-Key; send a batch")
             read_stream(request)
             await validate_delay(request, self._services, topic)
@@ -84,11 +82,9 @@ class _Records:
             return await self._publish_many(
                 request, topic, _events(request, await read_json(request))
             )
-        body = await request.body()
-        if media_type == "application/json" and body.lstrip()[:1] == b"[":
-            return await self._publish_many(
-                request, topic, _batch(request, await read_json(request))
-            )
+        body = await read_body(request)
+        if media_type == _JSON and body.lstrip()[:1] == b"[":
+            return await self._publish_many(request, topic, await _batch(request, body))
         record = record_of(request, body)
         if media_type == STRUCTURED:
             record = structured_event(await read_json(request), record)
@@ -97,11 +93,11 @@ class _Records:
         known = await self._publisher.topic(topic)
         _validate_partitions(topic, known, [record])
         await validate_delay(request, self._services, topic)
-        if IDEMPOTENCY_KEY in request.headers:
+        if is_once(request):
             (outcome,) = await publish_once(request, self._services, topic, known, [record])
         else:
             outcome = await self._publisher.publish(topic, record, acks)
-        return JSONResponse(report(topic, outcome))
+        return Response(encode_report(topic, outcome), media_type=_JSON)
 
     async def _publish_many(
         self, request: Request, topic: str, records: Sequence[NewRecord]
@@ -116,7 +112,7 @@ class _Records:
         _validate_partitions(topic, known, records)
         await validate_delay(request, self._services, topic)
         outcomes: Sequence[Published | Exception]
-        if IDEMPOTENCY_KEY in request.headers:
+        if is_once(request):
             outcomes = await publish_once(request, self._services, topic, known, records)
         else:
             outcomes = await self._publisher.publish_all(topic, records, acks_of(request))
@@ -126,7 +122,7 @@ class _Records:
         return Response(
             encode_reports(topic, outcomes),
             207 if failures else 200,
-            media_type="application/json",
+            media_type=_JSON,
         )
 
     async def read(self, request: Request) -> Response:
@@ -163,10 +159,18 @@ class _Records:
         return parse_number(offset, "offset", maximum=_OFFSET_MAX)
 
 
-def _batch(request: Request, items: Any) -> list[NewRecord]:
+@lru_cache(64)
+def _media_type(content_type: bytes) -> str:
+    return content_type.partition(b";")[0].strip().lower().decode("latin-1")
+
+
+async def _batch(request: Request, body: bytes) -> list[NewRecord]:
     common = common_headers(request)
+    texts = None if common else records_of_text(body)
+    if texts is not None:
+        return texts
     records = []
-    for index, item in enumerate(items):
+    for index, item in enumerate(await read_json(request)):
         try:
             record = record_of_json(item)
             records.append(with_headers(record, common) if common else record)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ottla.gateway.core.partition_writer import Published
+from ottla.gateway.core.record_json import encode
 from ottla.gateway.problems import problem_of
 
 
@@ -20,17 +21,17 @@ def report(topic: str, outcome: Published | Exception) -> dict[str, Any]:
     }
 
 
+def encode_report(topic: str, outcome: Published | Exception) -> bytes:
+    return encode(report(topic, outcome))
+
+
 def encode_reports(topic: str, outcomes: Sequence[Published | Exception]) -> bytes:
     """`{"records": [...]}`, written by hand where nothing failed, as batches are large."""
-    name = json.dumps(topic)
-    reports = []
-    for outcome in outcomes:
-        if isinstance(outcome, Published) and outcome.offset is not None:
-            partition, offset, timestamp_ms = outcome
-            reports.append(
-                f'{{"topic":{name},"partition":{partition},"offset":{offset},'
-                f'"timestamp":{timestamp_ms}}}'
-            )
-        else:
-            reports.append(json.dumps(report(topic, outcome)))
+    begin = f'{{"topic":{json.dumps(topic)},"partition":'
+    reports = [
+        f'{begin}{outcome[0]},"offset":{outcome[1]},"timestamp":{outcome[2]}}}'
+        if type(outcome) is Published and outcome[1] is not None
+        else json.dumps(report(topic, outcome))
+        for outcome in outcomes
+    ]
     return f'{{"records":[{",".join(reports)}]}}'.encode()

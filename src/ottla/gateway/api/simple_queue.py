@@ -7,10 +7,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from ottla.gateway.api.bodies import read_object
 from ottla.gateway.api.queue_bodies import (
     delay_ms_of,
     handles_of,
-    read_object,
     text_of,
     wait_ms_of,
 )

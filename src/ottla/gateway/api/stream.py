@@ -19,7 +19,6 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
 from ottla.client.wire.errors import WireError
-from ottla.gateway.api.endpoint import Endpoint
 from ottla.gateway.api.queue_bodies import lock_ms_of, text_of
 from ottla.gateway.api.queues import delivery_fields
 from ottla.gateway.core.event_ids import format_event_id
@@ -54,7 +53,7 @@ def routes(services: Services) -> Sequence[BaseRoute]:
             return _DeliveryStream(services, request)
         return _RecordStream(services, request)
 
-    return [Route("/topics/{topic}/stream", Endpoint(stream), methods=["GET"])]
+    return [Route("/topics/{topic}/stream", stream, methods=["GET"])]
 
 
 class EventStream(Response):

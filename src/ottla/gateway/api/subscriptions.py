@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from ottla.gateway.api.queue_bodies import read_object
+from ottla.gateway.api.bodies import read_object
 from ottla.gateway.core.subscriptions import Subscription
 from ottla.gateway.problems import Problem
 from ottla.gateway.services import Services

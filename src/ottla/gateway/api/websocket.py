@@ -53,7 +53,7 @@ Message = Mapping[str, Any]
 
 def routes(services: Services) -> Sequence[BaseRoute]:
     async def websocket(connection: WebSocket) -> None:
-        if is_foreign(connection.scope):
+        if is_foreign(dict(connection.scope["headers"])):
             await connection.close(_POLICY_VIOLATION)  # Before it is accepted: 403.
             return
         await connection.accept()

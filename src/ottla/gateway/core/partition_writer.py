@@ -14,6 +14,7 @@ sequence number would be a guess.
 
 import asyncio
 import enum
+import logging
 from collections import deque
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -21,11 +22,13 @@ from typing import Final, NamedTuple
 from ottla.client.async_wire.cluster import Cluster
 from ottla.client.async_wire.producing import Appended, init_producer, produce_batch
 from ottla.client.wire.cluster import TopicPartition
-from ottla.client.wire.errors import BrokerError, WireError
+from ottla.client.wire.errors import BrokerError, Unreachable, WireError
 from ottla.client.wire.producing import Producer
 from ottla.protocol.errors import ErrorCode
 from ottla.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 from ottla.records.builder import Record, build_batch
+
+logger = logging.getLogger(__name__)
 
 LINGER_S: Final = 0.002
 BATCH_BYTES_MAX: Final = 1_000_000  # Topics take a little more, unless they say otherwise.
@@ -141,9 +144,19 @@ class PartitionWriter:
     async def _send_all(self) -> None:
         try:
             while self._waiting:
-                await self._send(self._take())
+                await self._send_and_tell(self._take())
         finally:
             self._sending = None
+
+    async def _send_and_tell(self, submissions: list[Submission]) -> None:
+        """A mistake of ours, or an answer that makes no sense, leaves nobody waiting."""
+        try:
+            await self._send(submissions)
+        except Exception as error:
+            logger.exception("a batch to %s failed", self._place)
+            failure = Unreachable(f"the answer to a batch makes no sense: {error!r}")
+            for submission in submissions:
+                _finish(submission, [failure] * len(submission.records))
 
     def _take(self) -> list[Submission]:
         """As many as fit into a batch."""

@@ -93,7 +93,7 @@ class Publisher:
         for partition, indexes in self._spread(topic, known, records, acks).items():
             writer = self._writer(TopicPartition(topic, partition), acks)
             for chunk, size in _chunks(records, indexes):
-                submission = Submission([_record(records[index], now_ms) for index in chunk], size)
+                submission = Submission(_records(records, chunk, now_ms), size)
                 try:
                     self._admit(submission)
                 except TooBusy as error:
@@ -120,7 +120,8 @@ class Publisher:
     def _submit(
         self, topic: str, known: Topic, record: NewRecord, acks: Acks
     ) -> "asyncio.Future[Published]":
-        submission = Submission([_record(record, time.time_ns() // 1_000_000)], _size(record))
+        now_ms = time.time_ns() // 1_000_000
+        submission = Submission(_records([record], [0], now_ms), _size(record))
         self._admit(submission)
         (partition,) = self._spread(topic, known, [record], acks)
         self._writer(TopicPartition(topic, partition), acks).write(submission)
@@ -205,9 +206,12 @@ class Publisher:
             self._quiet.set()
 
 
-def _record(record: NewRecord, now_ms: int) -> Record:
-    value, key, _, headers, timestamp_ms = record
-    return Record(NO_OFFSET, timestamp_ms or now_ms, key, value, headers)
+def _records(records: Sequence[NewRecord], indexes: Sequence[int], now_ms: int) -> list[Record]:
+    chosen = records if len(indexes) == len(records) else [records[index] for index in indexes]
+    return [
+        Record(NO_OFFSET, timestamp_ms or now_ms, key, value, headers)
+        for value, key, _, headers, timestamp_ms in chosen
+    ]
 
 
 def _size(record: NewRecord) -> int:

@@ -12,7 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from ottla.gateway.api.parameters import read_stream
+from ottla.gateway.api.bodies import read_stream
 from ottla.gateway.api.record_stream import DuplexResponse
 from ottla.gateway.core.administration import (
     BROKER_DEFAULT,
