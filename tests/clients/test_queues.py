@@ -43,7 +43,7 @@ from ottla.records.decoder import iterate_records
 
 pytestmark = pytest.mark.usefixtures("own_broker")
 
-ACCEPT, RELEASE, REJECT, RENEW, PUT_BACK = DeliveryAcknowledgeType
+ACCEPT, RELEASE, REJECT, RENEW, PUT_BACK, SKIP = DeliveryAcknowledgeType
 TIMEOUT_S = 150
 HOUR_MS = 3_600_000
 LONG_WAIT_MS = 60_000
@@ -386,3 +386,27 @@ def test_what_makes_no_sense_is_refused(open_gateway: Open, changes: dict[str, A
     (result,) = gateway.settle_all(Delivery(**fields | changes))
 
     assert result.error_code is ErrorCode.invalid_request
+
+
+def test_a_group_skips_records_whoever_has_them(open_gateway: Open) -> None:
+    gateway, other = open_gateway(), open_gateway("other")
+    receive_all(gateway, 5)
+    assert gateway.settle(0, 0, 1, RENEW, lock_ms=i64(HOUR_MS)) is ErrorCode.none
+    assert gateway.settle(1, 1, 1, RELEASE, delay_ms=i64(HOUR_MS)) is ErrorCode.none
+
+    assert other.settle(0, 5, 0, SKIP) is ErrorCode.offset_not_available
+    assert other.settle(0, 3, 0, SKIP) is ErrorCode.none
+    assert other.offsets() == (4, 1, 0)
+    assert gateway.settle(0, 0, 1, ACCEPT) is ErrorCode.invalid_record_state
+    assert gateway.settle(4, 4, 1, ACCEPT) is ErrorCode.none
+    assert other.offsets() == (5, 0, 0)
+
+
+def test_records_can_be_delivered_more_often_than_kafka_allows(open_gateway: Open) -> None:
+    gateway = open_gateway(**{"share.delivery.attempts.max": "12"})
+    receive_all(gateway, 5)
+    for count in range(1, 12):
+        assert gateway.settle(0, 0, count, RELEASE, delay_ms=i64(0)) is ErrorCode.none
+        assert gateway.receive() == [(0, 0, count + 1)]
+    assert gateway.settle(0, 0, 12, RELEASE, delay_ms=i64(0)) is ErrorCode.none
+    assert gateway.receive(wait_ms=0) == []

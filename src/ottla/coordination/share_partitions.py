@@ -177,6 +177,7 @@ class LedSharePartition:
         written = []
         for delivery in deliveries:
             try:
+                self._validate_skip(delivery)
                 change = self.state.acknowledge_delivery(delivery, now_ms)
             except ApiError as error:
                 refused.append(error.with_traceback(None))
@@ -192,6 +193,13 @@ class LedSharePartition:
         finally:
             del written
         return refused
+
+    def _validate_skip(self, delivery: Delivery) -> None:
+        """A new leader may know less of the log than was told of it before."""
+        end_offset = self.partition.log.high_watermark
+        is_skip = int(delivery.type) == DeliveryAcknowledgeType.SKIP
+        if is_skip and delivery.last_offset >= end_offset:
+            raise ApiError(ErrorCode.offset_not_available, f"the log ends at {end_offset}")
 
     async def acknowledge(
         self, member_id: str, acknowledgements: Sequence[Acknowledgement]

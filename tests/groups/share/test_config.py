@@ -21,6 +21,13 @@ def test_values() -> None:
     )
 
 
+@pytest.mark.parametrize(("attempts", "limit"), [(0, 7), (1, 1), (1_000, 1_000), (-1, 1 << 31)])
+def test_how_often_a_record_is_delivered(attempts: int, limit: int) -> None:
+    group = ConfigValues({"share.delivery.count.limit": 7, "share.delivery.attempts.max": attempts})
+
+    assert ShareConfig.of(group, ConfigValues()).delivery_count_limit == limit
+
+
 @pytest.mark.parametrize(
     ("text", "duration_ms"),
     [

@@ -19,6 +19,7 @@ from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.messages.delivery_acknowledge import DeliveryAcknowledgeType
 
 MEMBERS = st.sampled_from(["a", "b", "c"])
+SKIP = DeliveryAcknowledgeType.SKIP
 LIMIT = 3
 LOCK_MS = 1_000
 LOCKS_MAX = 20
@@ -127,7 +128,7 @@ class ParkingModel(RuleBasedStateMachine):
         self.not_before[offset] = self.leader.now_ms + delay_ms
 
     @rule(
-        kind=st.sampled_from(list(DeliveryAcknowledgeType)),
+        kind=st.sampled_from([each for each in DeliveryAcknowledgeType if each is not SKIP]),
         delay_ms=st.sampled_from([-1, 0, 200, 3_000]),
         lock_ms=st.sampled_from([1, 1_500, 20_000]),
         liar=st.sampled_from([False, False, False, True]),
@@ -195,6 +196,18 @@ class ParkingModel(RuleBasedStateMachine):
         """Its last delivery was lost with a leader: the next fetch that meets it gives it up."""
         is_free = offset not in self.held and offset not in self.done
         return is_free and self.counts[offset] >= LIMIT
+
+    @rule(back=st.integers(0, 10))
+    def skip(self, back: int) -> None:
+        """The group is done with all but the last records."""
+        last = self.leader.end_offset - 1 - back
+        if last < 0:
+            return
+        self.leader.settle(0, last, "", 0, SKIP)
+        for offset in range(last + 1):
+            self.held.pop(offset, None)
+            self.done.add(offset)
+        self.leader.dead_letters = list(self.leader.partition.archiving())
 
     @rule(member=MEMBERS)
     def leave(self, member: str) -> None:

@@ -68,6 +68,8 @@ def validated_type(delivery: Delivery) -> DeliveryAcknowledgeType:
         kind = DeliveryAcknowledgeType(delivery.type)
     except ValueError:
         raise _malformed(f"{delivery.type} is not a type of acknowledgement") from None
+    if kind is DeliveryAcknowledgeType.SKIP:
+        return kind
     if not 0 <= delivery.last_offset - delivery.first_offset < DELIVERY_RECORDS_MAX:
         raise _malformed(f"offsets {delivery.first_offset} to {delivery.last_offset}")
     if delivery.first_offset < 0 or delivery.delivery_count < 1 or not delivery.holder:

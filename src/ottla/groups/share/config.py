@@ -16,6 +16,8 @@ T = TypeVar("T")
 
 TOPIC_PLACEHOLDER = "{topic}"
 DEAD_LETTER_PREFIX = "dlq."
+NO_LIMIT = -1  # Of deliveries.
+_ENDLESS = 1 << 31  # More than deliveries are counted to.
 _MULTIPLIER_MAX = 1_000
 _BY_DURATION = re.compile(
     r"by_duration:P(?=.)(?:(\d+)D)?(?:T(?=.)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?"
@@ -88,6 +90,15 @@ SHARE_DELIVERY_COUNT_LIMIT = bounded_key(
     "How often a share group delivers a record before it gives it up.",
     low=Limit(2, least=2, most=5),
     high=Limit(10, least=5, most=25),
+)
+SHARE_DELIVERY_ATTEMPTS_MAX = _group_key(
+    "share.delivery.attempts.max",
+    ConfigType.INT,
+    0,
+    "How often a share group delivers a record before it gives it up, where what Kafka allows as"
+    " `share.delivery.count.limit` is too little: 1 to 1000, or -1 for no limit. With 0"
+    " `share.delivery.count.limit` counts.",
+    between(NO_LIMIT, 1_000),
 )
 SHARE_PARTITION_MAX_RECORD_LOCKS = bounded_key(
     "share.partition.max.record.locks",
@@ -203,6 +214,7 @@ _UNBOUNDED_KEYS: tuple[ConfigKey[Any], ...] = (
     SHARE_RETRY_BACKOFF_MS,
     SHARE_RETRY_BACKOFF_MULTIPLIER,
     SHARE_RETRY_BACKOFF_MAX_MS,
+    SHARE_DELIVERY_ATTEMPTS_MAX,
     SHARE_PARTITION_MAX_PARKED_RECORDS,
     SHARE_RECORD_ORDER,
     SHARE_DEAD_LETTER_TOPIC_NAME,
@@ -307,6 +319,13 @@ def _pace(group: ConfigValues, broker: ConfigValues) -> Pace:
     )
 
 
+def _delivery_count_limit(group: ConfigValues, broker: ConfigValues) -> int:
+    attempts = group[SHARE_DELIVERY_ATTEMPTS_MAX]
+    if attempts == NO_LIMIT:
+        return _ENDLESS
+    return attempts or SHARE_DELIVERY_COUNT_LIMIT.value(group, broker)
+
+
 DEFAULT_PACE = _pace(ConfigValues(), ConfigValues())
 
 
@@ -341,7 +360,7 @@ class ShareConfig:
             pace=_pace(group, broker),
             max_size=broker[GROUP_SHARE_MAX_SIZE],
             record_lock_duration_ms=SHARE_RECORD_LOCK_DURATION_MS.value(group, broker),
-            delivery_count_limit=SHARE_DELIVERY_COUNT_LIMIT.value(group, broker),
+            delivery_count_limit=_delivery_count_limit(group, broker),
             partition_max_record_locks=SHARE_PARTITION_MAX_RECORD_LOCKS.value(group, broker),
             auto_offset_reset=group[SHARE_AUTO_OFFSET_RESET],
             committed_only=group[SHARE_ISOLATION_LEVEL] == "read_committed",

@@ -27,6 +27,8 @@ written as Archived, beside what is written of the record's time.
 import enum
 from typing import Final, NamedTuple
 
+DELIVERY_COUNT_MAX: Final = 32_767  # As it is sent and written; later deliveries count no further.
+
 
 class DeliveryState(enum.IntEnum):
     """The numbers are those of the records of `__share_group_state`."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from ottla.groups.share.delivery import DELIVERY_COUNT_MAX
 from ottla.groups.share.parking_lot import ParkingLot, Taken
 from ottla.groups.share.settling import InLot, Settling
 from ottla.groups.share.taking import AcquiredRange, DeliveryRules
@@ -35,7 +36,7 @@ class ParkedTaking:
                 self._settling.give_up(InLot(offset, record.delivery_count, lot))
             elif records_max > 0:
                 records_max -= 1
-                count = record.delivery_count + 1
+                count = min(record.delivery_count + 1, DELIVERY_COUNT_MAX)
                 due_ms = lock_until_ms if hold_ms else record.due_ms
                 lot.take(offset, Taken(member_id, count, lock_until_ms, due_ms, bool(hold_ms)))
                 self._add(offset, count)

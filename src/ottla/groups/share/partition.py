@@ -349,6 +349,8 @@ class SharePartition:
         and the delivery count is still the same.
         """
         kind = validated_type(delivery)
+        if kind is DeliveryAcknowledgeType.SKIP:
+            return self.on_log_start(delivery.last_offset + 1)._replace(lost_count=0)
         parked, ranges = self._find_delivery(delivery)
         records: list[Delivered] = [
             InLot(offset, delivery.delivery_count, self._lot) for offset in parked

@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from operator import attrgetter
 
-from ottla.groups.share.delivery import DeadLetterReason, DeliveryState
+from ottla.groups.share.delivery import DELIVERY_COUNT_MAX, DeadLetterReason, DeliveryState
 
 _first_offset = attrgetter("first_offset")
 
@@ -50,7 +50,7 @@ class Run:
     def acquire(self, member_id: str, lock_until_ms: int) -> None:
         assert self.state is DeliveryState.AVAILABLE
         self.state = DeliveryState.ACQUIRED
-        self.delivery_count += 1
+        self.delivery_count = min(self.delivery_count + 1, DELIVERY_COUNT_MAX)
         self.member_id = member_id
         self.lock_until_ms = lock_until_ms
 

@@ -31,6 +31,7 @@ class DeliveryAcknowledgeType(enum.IntEnum):
     REJECT = 3
     RENEW = 4  # Held for `lock_ms` from now, whatever becomes of the member that fetched it.
     PUT_BACK = 5  # No consumer has seen it: available at once, and the delivery does not count.
+    SKIP = 6  # All up to `last_offset` is done, whoever has it; only that offset counts.
 
 
 class _Request:
