@@ -1,5 +1,6 @@
 """What is in a queue, and emptying a topic."""
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from kio.schema.delete_records.v2.request import (
@@ -13,13 +14,24 @@ from kio.schema.describe_share_group_offsets.v1.request import (
     DescribeShareGroupOffsetsRequestTopic,
 )
 from kio.schema.types import GroupId, TopicName
-from kio.static.primitive import i32, i64
+from kio.static.primitive import i8, i16, i32, i64
 
 from ottla.client.async_wire.cluster import Cluster
 from ottla.client.async_wire.connection import Connection
+from ottla.client.async_wire.reading import list_offsets
+from ottla.client.share_wire.share_group_starts import begin_at
 from ottla.client.wire.cluster import CoordinatorType, TopicPartition
 from ottla.client.wire.errors import validate_answer
+from ottla.client.wire.offsets import LATEST
 from ottla.protocol.errors import ErrorCode
+from ottla.protocol.messages.delivery_acknowledge import (
+    AcknowledgedGroup,
+    AcknowledgedPartition,
+    AcknowledgedTopic,
+    Delivery,
+    DeliveryAcknowledgeRequest,
+    DeliveryAcknowledgeType,
+)
 from ottla.protocol.times import milliseconds
 
 HIGH_WATERMARK: Final = -1
@@ -71,6 +83,54 @@ async def _delete_records(leader: Connection, topic: str, partitions: list[int])
             validate_answer(partition.error_code, f"the records of {place}")
             begins[partition.partition_index] = partition.low_watermark
     return begins
+
+
+async def skip(cluster: Cluster, topic: str, group: str) -> None:
+    """The group is done with all records that the topic has now; others still read them."""
+    places = [TopicPartition(topic, each) for each in (await cluster.topic(topic)).leaders]
+    ends = await list_offsets(cluster, dict.fromkeys(places, LATEST))
+    offsets = {place.partition: end for place, end in ends.items() if end}
+    if not offsets:
+        return
+    await begin_at(cluster, group, topic, offsets)
+
+    async def say() -> None:
+        by_leader: dict[Connection, dict[int, int]] = {}
+        for partition, offset in offsets.items():
+            leader = await cluster.leader(TopicPartition(topic, partition))
+            by_leader.setdefault(leader, {})[partition] = offset
+        for leader, led in by_leader.items():
+            await _skip(cluster, leader, topic, group, led)
+
+    await cluster.retry(say)
+
+
+async def _skip(
+    cluster: Cluster, leader: Connection, topic: str, group: str, offsets: Mapping[int, int]
+) -> None:
+    partitions = tuple(
+        AcknowledgedPartition(
+            partition_index=i32(partition),
+            deliveries=(
+                Delivery(
+                    first_offset=i64(0),
+                    last_offset=i64(offset - 1),
+                    holder="",
+                    delivery_count=i16(0),
+                    type=i8(DeliveryAcknowledgeType.SKIP),
+                ),
+            ),
+        )
+        for partition, offset in offsets.items()
+    )
+    asked = AcknowledgedTopic(topic_id=(await cluster.topic(topic)).id, partitions=partitions)
+    groups = (AcknowledgedGroup(group_id=GroupId(group), topics=(asked,)),)
+    response = await leader.call(DeliveryAcknowledgeRequest(groups=groups))
+    for partition in response.groups[0].topics[0].partitions:
+        place = TopicPartition(topic, partition.partition_index)
+        validate_answer(partition.error_code, f"group {group} in {place}")
+        for each in partition.deliveries:
+            validate_answer(each.error_code, f"group {group} in {place}")
 
 
 async def counts(cluster: Cluster, topic: str, group: str) -> QueueCounts:

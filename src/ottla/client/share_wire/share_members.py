@@ -114,11 +114,8 @@ class ShareMember:
     def is_idle(self) -> bool:
         return not len(self._line) and not self.locks
 
-    async def receive(
-        self, count: int, wait_ms: int, lock_ms: int | None, *, ordered: bool = False
-    ) -> list[Taken]:
+    async def receive(self, count: int, wait_ms: int, lock_ms: int | None) -> list[Taken]:
         """Nothing when the time has passed. What was taken for one that is cancelled goes back."""
-        self._line.divides = not ordered
         now_s = self._loop.time()
         waiter: Waiter[Taken] = Waiter(
             count,
@@ -187,9 +184,6 @@ class ShareMember:
 
     def _part(self, fetchers: int) -> int:
         """Of the demand, for each of so many."""
-        first = self._line.first()
-        if first is not None and not self._line.divides:
-            return first.count
         return min(-(-self._line.demand // max(1, fetchers)), RECORDS_MAX)
 
     def terms(self, count: int, *, waits: bool) -> FetchTerms:

@@ -33,7 +33,6 @@ class WaitingLine(Generic[T]):
     def __init__(self) -> None:
         self._waiters: dict[Waiter[T], None] = {}  # In the order of their coming.
         self.demand = 0  # Records that all of them together would take.
-        self.divides = True  # False: what comes together goes to one, for the sake of its order.
         self.last_deadline_s = 0.0  # Nobody has wanted to wait for longer.
 
     def __len__(self) -> int:
@@ -73,8 +72,6 @@ class WaitingLine(Generic[T]):
 
     def _parts(self, available: int) -> list[tuple[Waiter[T], int]]:
         waiting = (waiter for waiter in self._waiters if not waiter.future.done())
-        if not self.divides:
-            return [(waiter, min(waiter.count, available)) for waiter in islice(waiting, 1)]
         served = list(islice(waiting, available))
         if available >= self.demand:
             return [(waiter, waiter.count) for waiter in served]

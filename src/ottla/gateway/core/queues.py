@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from ottla.client.async_wire.cluster import Cluster
-from ottla.client.share_wire.contents import QueueCounts, clear, counts
+from ottla.client.share_wire.contents import QueueCounts, clear, counts, skip
 from ottla.client.share_wire.settling import Claim, Settler, Verdict
 from ottla.client.share_wire.share_members import ShareMember, ShareMembers, Taken, Untaken
 from ottla.client.wire.errors import WireError
@@ -129,12 +129,10 @@ class Queues:
         count: int = 1,
         wait_ms: int = 0,
         lock_ms: int | None = None,
-        ordered: bool = False,
     ) -> list[Delivery]:
         """At most `count`; none when the time has passed.
 
-        Without `lock_ms` the lock is what the group is configured to. With `ordered` what comes
-        in one fetch is not divided among consumers; all of a queue have to say so.
+        Without `lock_ms` the lock is what the group is configured to.
 
         WireError if the topic, the group or the brokers do not allow it. What was taken for a call
         that is cancelled goes back to the group at once.
@@ -142,7 +140,7 @@ class Queues:
         signer = await self._shared_signer.get()
         member = await self.members.get(topic, group)
         wait_ms = wait_ms if self._waits else 0
-        taken = await member.receive(count, wait_ms, lock_ms, ordered=ordered)
+        taken = await member.receive(count, wait_ms, lock_ms)
         if not taken:
             return []
         if lock_ms is not None and taken[0].lock_ms != lock_ms:
@@ -186,6 +184,13 @@ class Queues:
     async def clear(self, topic: str) -> dict[int, int]:
         """Delete all records that the topic has now; where each partition begins then."""
         return await clear(self._cluster, topic)
+
+    async def purge(self, topic: str, group: str) -> None:
+        """The queue is done with what the topic has now; brokers without holds delete it."""
+        if await self.members.hold():
+            await skip(self._cluster, topic, group)
+        else:
+            await self.clear(topic)
 
     async def counts(self, topic: str, group: str) -> QueueCounts:
         return await counts(self._cluster, topic, group)

@@ -2,13 +2,17 @@
 
 import base64
 import hashlib
+import json
 import threading
 import time
+from http.client import HTTPConnection
+from select import select
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer
-from tests.gateway.dialects.sqs.boto import queue_name, receive
+from tests.gateway.dialects.sqs.boto import PATIENCE_S, queue_name, receive
+from tests.gateway.gateway_process import GatewayProcess
 
 ATTRIBUTES = {
     "text": {"StringValue": "größe", "DataType": "String"},
@@ -216,3 +220,30 @@ def test_a_delayed_message_is_not_early(sqs: Any, queue: str, own_broker: Any) -
     sqs.send_message(QueueUrl=queue, MessageBody="later", DelaySeconds=2)
     assert receive(sqs, queue)[0]["Body"] == "later"
     assert time.time() - sent_at >= 2
+
+
+def test_nothing_is_kept_for_a_receiver_that_hung_up(
+    sqs: Any, queue: str, gateway: GatewayProcess
+) -> None:
+    """Its wait ends, though the message would be invisible for an hour."""
+    body = json.dumps({"QueueUrl": queue, "WaitTimeSeconds": 20, "VisibilityTimeout": 3_600})
+    host, port = gateway.url.removeprefix("http://").split(":")
+    gone = [HTTPConnection(host, int(port)) for _ in range(5)]
+    headers = {"X-Amz-Target": "AmazonSQS.ReceiveMessage"}
+    for connection in gone:
+        connection.request("POST", "/", body, headers)
+    sqs.send_message(QueueUrl=queue, MessageBody="first")
+    receive_any(gone)
+    for connection in gone:
+        connection.close()
+    sqs.send_message(QueueUrl=queue, MessageBody="second")
+
+    (message,) = receive(sqs, queue)
+    assert message["Body"] == "second"
+    assert message["Attributes"]["ApproximateReceiveCount"] == "1"
+
+
+def receive_any(connections: list[HTTPConnection]) -> None:
+    """By one of them; so all of them wait or have waited."""
+    answered = select([each.sock for each in connections], [], [], PATIENCE_S)[0]
+    assert answered

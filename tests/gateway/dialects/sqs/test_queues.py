@@ -5,6 +5,7 @@ import time
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer
 from tests.gateway.dialects.sqs.boto import make_client, queue_name, receive
 from tests.gateway.gateway_process import GatewayProcess
 
@@ -78,6 +79,31 @@ def test_counts_are_true_when_nothing_moves(sqs: Any, queue: str) -> None:
     assert "Messages" not in sqs.receive_message(QueueUrl=queue)
 
 
+def test_a_purged_queue_is_empty_and_its_topic_is_not(sqs: Any, queue: str, bootstrap: str) -> None:
+    name = queue.rpartition("/")[2]
+    for round_ in range(2):  # The first one before anybody received.
+        for number in range(3):
+            sqs.send_message(QueueUrl=queue, MessageBody=f"{round_}-{number}")
+        if round_:
+            held = receive(sqs, queue)
+        sqs.purge_queue(QueueUrl=queue)
+        assert "Messages" not in sqs.receive_message(QueueUrl=queue)
+    sqs.delete_message(QueueUrl=queue, ReceiptHandle=held[0]["ReceiptHandle"])
+    sqs.send_message(QueueUrl=queue, MessageBody="new")
+    assert receive(sqs, queue)[0]["Body"] == "new"
+
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": name, "auto.offset.reset": "earliest"}
+    )
+    consumer.subscribe([name])
+    values = set()
+    while len(values) < 7:
+        message = consumer.poll(10)
+        if message is not None and message.error() is None:
+            values.add(message.value())
+    consumer.close()
+
+
 def test_tags_are_put_on_and_taken_off(sqs: Any) -> None:
     url = sqs.create_queue(QueueName=queue_name(), tags={"team": "a"})["QueueUrl"]
     sqs.tag_queue(QueueUrl=url, Tags={"cost": "1", "team": "b"})
@@ -133,6 +159,45 @@ def test_a_message_that_is_never_deleted_goes_to_the_dead_letter_queue_and_back(
         time.sleep(0.1)
     assert (task["Status"], task["ApproximateNumberOfMessagesMoved"]) == ("COMPLETED", 1)
     assert "Messages" not in sqs.receive_message(QueueUrl=dead)
+
+
+@pytest.mark.parametrize("count", [1, 12])
+def test_messages_are_received_as_often_as_the_policy_says(sqs: Any, count: int) -> None:
+    dead = sqs.create_queue(QueueName=queue_name("-dead"))["QueueUrl"]
+    url = sqs.create_queue(QueueName=queue_name(), Attributes=redrive_to(dead, count))["QueueUrl"]
+    sqs.send_message(QueueUrl=url, MessageBody="poison")
+    for expected in range(1, count + 1):
+        give_back(sqs, url, expected)
+    assert receive(sqs, dead)[0]["Body"] == "poison"
+
+
+def test_without_a_policy_a_message_comes_again_and_again(sqs: Any, queue: str) -> None:
+    sqs.send_message(QueueUrl=queue, MessageBody="again")
+    for expected in range(1, 15):
+        give_back(sqs, queue, expected)
+
+
+def give_back(sqs: Any, url: str, expected: int) -> None:
+    (message,) = receive(sqs, url)
+    assert message["Attributes"]["ApproximateReceiveCount"] == str(expected)
+    sqs.change_message_visibility(
+        QueueUrl=url, ReceiptHandle=message["ReceiptHandle"], VisibilityTimeout=0
+    )
+
+
+def test_a_move_that_fails_leaves_its_messages_visible(sqs: Any) -> None:
+    """They do not say where they came from."""
+    dead = sqs.create_queue(QueueName=queue_name("-dead"))["QueueUrl"]
+    sqs.create_queue(QueueName=queue_name(), Attributes=redrive_to(dead, 2))
+    for number in range(3):
+        sqs.send_message(QueueUrl=dead, MessageBody=f"{number}")
+
+    sqs.start_message_move_task(SourceArn=arn_of(dead))
+    while (task := moves(sqs, dead)[0])["Status"] == "RUNNING":
+        time.sleep(0.1)
+    assert task["Status"] == "FAILED"
+    found = receive(sqs, dead, 3)
+    assert [each["Attributes"]["ApproximateReceiveCount"] for each in found] == ["1"] * 3
 
 
 def moves(sqs: Any, url: str) -> list[Any]:

@@ -35,7 +35,9 @@ HIDDEN_PREFIX: Final = "__"  # Topics of the cluster's own are no queues.
 
 _NO_TOPIC: Final = (ErrorCode.unknown_topic_or_partition, ErrorCode.invalid_topic_exception)
 _AGE_S_MAX: Final = 2.0  # How long another gateway's change may go unseen by senders.
-_DELIVERIES_MAX: Final = 32_767
+_DELIVERIES: Final = "share.delivery.attempts.max"
+_NO_LIMIT: Final = -1
+_ORDER: Final = "share.record.order"
 _DELIVERIES_MAX_OF_KAFKA: Final = 10
 _DELIVERIES_MIN_OF_KAFKA: Final = 2
 _TOPIC_CONFIG: Final = {"delivery.delay.enable": "true", "max.message.bytes": "2097152"}
@@ -125,10 +127,7 @@ class Catalogue:
         try:
             return (await self._cluster.topic(name)).id
         except BrokerError as error:
-            if error.code in (
-                ErrorCode.unknown_topic_or_partition,
-                ErrorCode.invalid_topic_exception,
-            ):
+            if error.code in _NO_TOPIC:
                 raise no_queue() from None
             raise
 
@@ -237,13 +236,14 @@ class Catalogue:
             )
 
     async def _configure_group(self, queue: Queue) -> None:
-        """The delivery limit is the broker's as far as it goes; receivers look at it as well."""
+        """Other brokers than Ottla's have a lower limit of deliveries; receivers look at it too."""
         redrive = queue.redrive
-        limit = _DELIVERIES_MAX if redrive is None else redrive.receive_count_max
+        limit = _NO_LIMIT if redrive is None else redrive.receive_count_max
         values: dict[str, str | None] = {
             "share.auto.offset.reset": "earliest",
             "share.isolation.level": "read_committed" if queue.is_fifo else None,
-            "share.delivery.count.limit": str(limit),
+            _DELIVERIES: str(limit),
+            _ORDER: "key" if queue.is_fifo else None,
             "errors.deadletterqueue.topic.name": (
                 None if redrive is None else redrive.dead_letter_queue
             ),
@@ -253,7 +253,14 @@ class Catalogue:
         except BrokerError as error:
             if error.code is not ErrorCode.invalid_config:
                 raise
-            within = max(_DELIVERIES_MIN_OF_KAFKA, min(limit, _DELIVERIES_MAX_OF_KAFKA))
+            if queue.is_fifo:
+                raise SqsError(
+                    "UnsupportedOperation",
+                    "These brokers do not keep the order of message groups.",
+                ) from None
+            del values[_DELIVERIES], values[_ORDER]
+            most, least = _DELIVERIES_MAX_OF_KAFKA, _DELIVERIES_MIN_OF_KAFKA
+            within = most if redrive is None else max(least, min(limit, most))
             values["share.delivery.count.limit"] = str(within)
             await self._administration.alter_configs(ResourceType.GROUP, queue.group, values)
         self._configured[queue.name] = queue

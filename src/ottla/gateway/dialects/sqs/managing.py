@@ -47,7 +47,8 @@ class Managing:
 
     async def purge_queue(self, _call: Call, request: dict[str, Any]) -> None:
         queue = await self._catalogue.get(queue_in(request))
-        await self._queues.clear(queue.name)
+        await self._catalogue.configure(queue)
+        await self._queues.purge(queue.name, queue.group)
 
     async def get_queue_attributes(self, call: Call, request: dict[str, Any]) -> dict[str, Any]:
         wanted = request.get("AttributeNames") or []

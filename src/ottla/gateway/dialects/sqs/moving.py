@@ -184,7 +184,6 @@ class Moving:
                 count=_BATCH,
                 wait_ms=1_000,
                 lock_ms=_LOCK_MS,
-                ordered=source.is_fifo,
             )
             if not deliveries:
                 return replace(task, status=COMPLETED)
@@ -205,24 +204,30 @@ class Moving:
         return content is not None and Task(**json.loads(content)).status == CANCELLING
 
     async def _move_some(self, task: Task, deliveries: Sequence[Delivery]) -> int:
-        """What cannot be written stays, and comes again when its lock ends."""
-        moved = []
-        for delivery in deliveries:
-            origin = origin_of(delivery.headers)
-            target = task.destination or (None if origin is None else origin.topic)
-            if target is None:
-                raise invalid_value(
-                    f"The message at {delivery.topic}-{delivery.partition} {delivery.offset} does"
-                    " not say where it came from; name a destination."
-                )
-            headers = without_marks(delivery.headers)
-            record = NewRecord(delivery.value, delivery.key, headers=headers)
-            (outcome,) = await self._publisher.publish_all(target, [record])
-            if isinstance(outcome, Exception):
-                raise invalid_value(f"{target} does not take messages: {outcome}")
-            moved.append(delivery.handle)
-        await self._queues.acknowledge(moved)
+        """What cannot be written stays, and can be received again at once."""
+        moved: list[str] = []
+        try:
+            for delivery in deliveries:
+                await self._move_one(task, delivery)
+                moved.append(delivery.handle)
+        finally:
+            await self._queues.acknowledge(moved)
+            self._queues.put_back(deliveries[len(moved) :])
         return len(moved)
+
+    async def _move_one(self, task: Task, delivery: Delivery) -> None:
+        origin = origin_of(delivery.headers)
+        target = task.destination or (None if origin is None else origin.topic)
+        if target is None:
+            raise invalid_value(
+                f"The message at {delivery.topic}-{delivery.partition} {delivery.offset} does"
+                " not say where it came from; name a destination."
+            )
+        headers = without_marks(delivery.headers)
+        record = NewRecord(delivery.value, delivery.key, headers=headers)
+        (outcome,) = await self._publisher.publish_all(target, [record])
+        if isinstance(outcome, Exception):
+            raise invalid_value(f"{target} does not take messages: {outcome}")
 
 
 def _handle(call: Call, task: Task) -> str:

@@ -1,5 +1,6 @@
 """ReceiveMessage, and what consumers say about the messages that they received."""
 
+import asyncio
 import base64
 import time
 from collections.abc import Mapping, Sequence
@@ -26,6 +27,8 @@ from ottla.gateway.dialects.sqs.sending import (
     id_of_place,
     sequence_number,
 )
+
+DELIVERIES: Final = "deliveries"  # Beside the messages, for who sends them; not sent itself.
 
 _COUNT_MAX: Final = 10
 _WAIT_S_MAX: Final = 20
@@ -54,7 +57,7 @@ class Receiving:
         await self._catalogue.configure(queue)
         deliveries = await self._receive(queue, count, wait_s, lock_s)
         messages = [_message(call, queue, delivery, request) for delivery in deliveries]
-        return {"Messages": messages} if messages else {}
+        return {"Messages": messages, DELIVERIES: deliveries} if messages else {}
 
     async def _receive(
         self, queue: Queue, count: int, wait_s: int, lock_s: int
@@ -68,12 +71,15 @@ class Receiving:
                 count=count,
                 wait_ms=max(0, int((deadline - time.monotonic()) * 1000)),
                 lock_ms=1000 * lock_s or _AT_ONCE_MS,
-                ordered=queue.is_fifo,
             )
             alive = [each for each in deliveries if not _is_worn(queue, each)]
             worn = [each.handle for each in deliveries if _is_worn(queue, each)]
             if worn:
-                await self._queues.reject(worn)
+                try:
+                    await self._queues.reject(worn)
+                except asyncio.CancelledError:
+                    self._queues.put_back(alive)
+                    raise
             if alive or not deliveries:
                 return alive
 

@@ -1,11 +1,12 @@
 """SQS answers at the root of the HTTP port, and at the URLs of queues."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from ottla.gateway.api.waiting import CLIENT_CLOSED_REQUEST, ClientGone, DeliveryResponse, Watch
 from ottla.gateway.core.administration import Administration
 from ottla.gateway.core.compacted_table import CompactedTable
 from ottla.gateway.core.idempotency import Idempotency
@@ -15,7 +16,7 @@ from ottla.gateway.dialects.sqs.managing import Managing
 from ottla.gateway.dialects.sqs.moving import Moving
 from ottla.gateway.dialects.sqs.receiving import Receiving
 from ottla.gateway.dialects.sqs.sending import Sending
-from ottla.gateway.dialects.sqs.server import SqsServer
+from ottla.gateway.dialects.sqs.server import Answer, SqsServer, is_receive
 from ottla.gateway.services import Services
 
 
@@ -37,14 +38,39 @@ def routes(services: Services) -> Sequence[BaseRoute]:
     )
 
     async def answer(request: Request) -> Response:
-        found = await server.answer(
+        query, body = request.scope["query_string"], await request.body()
+        work = server.answer(
             request.headers,
             f"{request.url.scheme}://{request.headers.get('host', 'localhost')}",
             request.url.path,
-            request.scope["query_string"],
-            await request.body(),
+            query,
+            body,
         )
+        if is_receive(request.headers, query, body):
+            return await receive(request, work)
+        found = await work
         return Response(found.body, found.status, found.headers)
+
+    async def receive(request: Request, work: Awaitable[Answer]) -> Response:
+        watch = Watch(request)
+        try:
+            found = await watch.until_gone(work)
+        except ClientGone:
+            return Response(status_code=CLIENT_CLOSED_REQUEST)
+        except BaseException:
+            watch.end()
+            raise
+        if not found.deliveries:
+            watch.end()
+            return Response(found.body, found.status, found.headers)
+        return DeliveryResponse(
+            found.body,
+            found.deliveries,
+            services.queues,
+            watch,
+            found.headers["content-type"],
+            found.headers,
+        )
 
     return [
         Route("/", answer, methods=["POST"]),

@@ -2,17 +2,18 @@
 
 import json
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from ottla.client.wire.errors import WireError
 from ottla.gateway.core.errors import CoreError
+from ottla.gateway.core.queues import Delivery
 from ottla.gateway.dialects.sqs import query_protocol
 from ottla.gateway.dialects.sqs.call import Call, credential_of
 from ottla.gateway.dialects.sqs.errors import SqsError, error_of
 from ottla.gateway.dialects.sqs.managing import Managing
 from ottla.gateway.dialects.sqs.moving import Moving
-from ottla.gateway.dialects.sqs.receiving import Receiving
+from ottla.gateway.dialects.sqs.receiving import DELIVERIES, Receiving
 from ottla.gateway.dialects.sqs.sending import Sending
 from ottla.gateway.dialects.sqs.shapes import INPUTS, validate
 
@@ -21,6 +22,7 @@ Operation = Callable[[Call, dict[str, Any]], Awaitable[dict[str, Any] | None]]
 _TARGET_PREFIX: Final = "AmazonSQS."
 _JSON: Final = "application/x-amz-json-1.0"
 _XML: Final = "text/xml"
+_RECEIVE_ACTION: Final = b"Action=ReceiveMessage"
 _SHAPE_PREFIX: Final = "com.amazonaws.sqs#"
 
 
@@ -28,6 +30,7 @@ class Answer(NamedTuple):
     status: int
     headers: dict[str, str]
     body: bytes
+    deliveries: Sequence[Delivery] = ()  # Which go back if nobody is there to get them.
 
 
 class SqsServer:
@@ -81,8 +84,9 @@ class SqsServer:
             headers["x-amzn-query-error"] = f"{error.query_code};{fault}"
             document = {"__type": _SHAPE_PREFIX + error.name, "message": error.message}
             return Answer(error.status, headers, json.dumps(document).encode())
+        deliveries = _deliveries(result)
         content = b"" if result is None else json.dumps(result).encode()
-        return Answer(200, headers, content)
+        return Answer(200, headers, content, deliveries)
 
     async def _answer_query(self, call: Call, path: str, query: bytes, body: bytes) -> Answer:
         headers = {"content-type": _XML, "x-amzn-requestid": call.request_id}
@@ -98,7 +102,9 @@ class SqsServer:
         except SqsError as error:
             content = query_protocol.error_answer(error, call.request_id)
             return Answer(error.status, headers, content)
-        return Answer(200, headers, query_protocol.answer(operation, result, call.request_id))
+        deliveries = _deliveries(result)
+        content = query_protocol.answer(operation, result, call.request_id)
+        return Answer(200, headers, content, deliveries)
 
     async def _run(
         self, call: Call, operation: str, request: dict[str, Any]
@@ -111,6 +117,19 @@ class SqsServer:
             return await run(call, request)
         except (WireError, CoreError) as error:
             raise error_of(error) from None
+
+
+def is_receive(headers: Mapping[str, str], query: bytes, body: bytes) -> bool:
+    """Whether the answer may take a while, and has messages that nobody else gets."""
+    target = headers.get("x-amz-target")
+    if target is not None:
+        return target == f"{_TARGET_PREFIX}ReceiveMessage"
+    return _RECEIVE_ACTION in query or _RECEIVE_ACTION in body
+
+
+def _deliveries(result: dict[str, Any] | None) -> Sequence[Delivery]:
+    """Taken out of the result of ReceiveMessage."""
+    return () if result is None else result.pop(DELIVERIES, ())
 
 
 def _unknown(operation: str) -> SqsError:
