@@ -43,6 +43,7 @@ SEEDS_OF_PLANTS = {
     "commit-offsets-before-replication": 2,
     "repair-in-sync": 0,
     "forget-parked": 0,
+    "forget-keys": 0,
     "write-after-a-lost-write": 0,
     "hold-failures": 0,
     "log-every-attempt": 0,

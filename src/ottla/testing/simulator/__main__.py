@@ -30,7 +30,12 @@ def main() -> int:
 
 def _variant(options: argparse.Namespace) -> Variant:
     return Variant(
-        options.plant, options.duration, options.absent, options.fault, options.queue_workers
+        options.plant,
+        options.duration,
+        options.absent,
+        options.fault,
+        options.queue_workers,
+        options.queue_order,
     )
 
 
@@ -64,6 +69,11 @@ def _parse() -> argparse.Namespace:
         default=0,
         metavar="COUNT",
         help="let so many consumers work on a share group in each run",
+    )
+    parser.add_argument(
+        "--queue-order",
+        action="store_true",
+        help="with --queue-workers: give them the records of a key one at a time and in order",
     )
     parser.add_argument(
         "--absent",

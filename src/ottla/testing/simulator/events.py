@@ -107,6 +107,7 @@ class Delivered:
     sent_at: float
     hold_until_ms: int  # At least, by the leader's clock.
     clock_ms: int | None  # What that clock shows now; None if it was set since the consumer asked.
+    key: bytes | None = None  # If the group gets the records of a key in order.
 
 
 @dataclass(frozen=True, slots=True)

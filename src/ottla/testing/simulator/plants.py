@@ -14,6 +14,7 @@ from unittest.mock import patch
 
 from ottla.controller.records import PartitionRecord
 from ottla.coordination.partition_commit_log import PartitionCommitLog
+from ottla.groups.share.key_order import KeyOrder
 from ottla.groups.share.parked import ParkedChange
 from ottla.groups.share.parking_lot import ParkingLot
 from ottla.groups.share.state_coordinator import ShareStateMachine
@@ -160,6 +161,12 @@ def _forget_parked(stack: ExitStack) -> None:
     _replace(stack, ParkingLot, "_load", load_as_due)
 
 
+def _forget_keys(stack: ExitStack) -> None:
+    """A new leader of a share-partition does not know which records have the same key."""
+    set_order = ParkingLot.set_order
+    _replace(stack, ParkingLot, "set_order", lambda self, _: set_order(self, KeyOrder()))
+
+
 def _write_after_a_lost_write(stack: ExitStack) -> None:
     """A share coordinator takes a change though the one before it went with its predecessor."""
     _replace(stack, ShareStateMachine, "_validate_writer", lambda *_: None)
@@ -202,6 +209,15 @@ PLANTS: Final = {
     "forget-parked": Plant(
         _forget_parked,
         replace(_THREE_NODES, faults=("kill", "isolate", "kill_client"), queue_workers_count=2),
+    ),
+    "forget-keys": Plant(
+        _forget_keys,
+        replace(
+            _THREE_NODES,
+            faults=("kill", "isolate", "kill_client"),
+            queue_workers_count=2,
+            queue_order=True,
+        ),
     ),
     "write-after-a-lost-write": Plant(
         _write_after_a_lost_write,

@@ -17,6 +17,7 @@ class Profile:
     classic_members_count: int = 0
     copiers_count: int = 0
     queue_workers_count: int = 0
+    queue_order: bool = False  # Records have keys, and come to the workers in their order.
     round_interval_s: float = 0.2  # Between two rounds of producing, of all producers together.
     duration_s: float = 30.0  # Until faults end.
     faults: tuple[str, ...] = ()  # See `faults`.

@@ -52,6 +52,7 @@ class Variant(NamedTuple):
     absent_count: int | None = None  # So many of three nodes are gone, and that is all that is.
     fault: str | None = None  # A kind that comes beside those that were drawn, to three nodes.
     queue_workers_count: int = 0  # Consumers of a share group, beside what was drawn.
+    queue_order: bool = False  # They get the records of a key in order.
 
     def profile(self, seed: int) -> Profile:
         if self.plant:
@@ -67,7 +68,11 @@ class Variant(NamedTuple):
                 faults=tuple(dict.fromkeys((*drawn.faults, self.fault))),
             )
         if self.queue_workers_count:
-            drawn = replace(drawn, queue_workers_count=self.queue_workers_count)
+            drawn = replace(
+                drawn,
+                queue_workers_count=self.queue_workers_count,
+                queue_order=self.queue_order,
+            )
         return replace(drawn, duration_s=self.duration_s or drawn.duration_s)
 
 

@@ -57,6 +57,8 @@ class Summary:
             command += f" --fault {self.variant.fault}"
         if self.variant.queue_workers_count:
             command += f" --queue-workers {self.variant.queue_workers_count}"
+        if self.variant.queue_order:
+            command += " --queue-order"
         if self.variant.duration_s is not None:
             command += f" --duration {self.variant.duration_s:g}"
         return command

@@ -166,6 +166,7 @@ class Workloads:
             idempotent=idempotent,
             pause_s=self._profile.round_interval_s * self._producers_count * len(self.partitions),
             acks=acks,
+            keyed=self._profile.queue_order,
         )
 
     def _readers(self) -> Iterator[SimulatedClient]:
@@ -204,7 +205,14 @@ class Workloads:
         for number in range(self._profile.queue_workers_count):
             yield self._client(
                 f"worker-{number}",
-                lambda client: [QueueWorker(client, self._history, self.partitions).run()],
+                lambda client: [
+                    QueueWorker(
+                        client,
+                        self._history,
+                        self.partitions,
+                        in_order=self._profile.queue_order,
+                    ).run()
+                ],
                 mortal=True,
             )
 

@@ -1,5 +1,7 @@
 """Records of a queue: never early, never with two at once, never after accept, none lost.
 
+In a group with an order of keys: one of a key at a time, and never after a later one.
+
 Times are those of the clocks of leaders, which may differ: a leader hands out nothing before its
 own clock says so. Where a clock was set meanwhile nothing is said.
 """
@@ -25,6 +27,8 @@ class _Record:
 @dataclass(slots=True)
 class Queues(Checker):
     records: dict[tuple[TopicPartition, int], _Record] = field(default_factory=dict)
+    # Offsets that came of each key.
+    lines: dict[tuple[TopicPartition, bytes], set[int]] = field(default_factory=dict)
     drained: bool = False
     # Whose producers heard of them before a consumer found the queue empty.
     due: set[tuple[TopicPartition, int]] = field(default_factory=set)
@@ -50,8 +54,21 @@ class Queues(Checker):
             return  # An answer that was overtaken.
         if event.clock_ms is not None and event.clock_ms < record.not_before_ms:
             raise Violation(f"{what} came {record.not_before_ms - event.clock_ms} ms early")
+        if event.key is not None:
+            self._check_order(event, event.key, what)
         record.count = event.delivery_count
         record.not_before_ms = event.hold_until_ms
+
+    def _check_order(self, event: Delivered, key: bytes, what: str) -> None:
+        line = self.lines.setdefault((event.partition, key), set())
+        for offset in line:
+            if offset > event.offset:
+                raise Violation(f"{what} came after offset {offset} of the same key")
+            earlier = self.records[event.partition, offset]
+            is_done = earlier.may_be_accepted or earlier.count >= COUNT_SURE
+            if offset < event.offset and not is_done:
+                raise Violation(f"{what} came while {offset} of the same key was not done")
+        line.add(event.offset)
 
     def _on_settled(self, event: Settled) -> None:
         record = self.records[event.partition, event.offset]

@@ -29,6 +29,7 @@ ACKS_ALL = -1
 BATCHES_PER_ROUND_MAX = 5
 RECORDS_PER_BATCH_MAX = 3
 VALUE_BYTES_MAX = 2_000
+KEYS_COUNT = 4
 PRODUCE_TIMEOUT_MS = 2_000
 PAUSE_S_MAX = 30.0  # Less than the time that clients have to finish in.
 
@@ -58,6 +59,7 @@ class Producer:
         pause_s: float,
         acks: int = ACKS_ALL,
         version: int | None = None,
+        keyed: bool = False,
     ) -> None:
         """What is acknowledged by less than all is not told: it may be lost."""
         self._client = client
@@ -66,6 +68,7 @@ class Producer:
         self._idempotent = idempotent
         self._pause_s = pause_s  # Between rounds, on average.
         self._acks = i16(acks)
+        self._keyed = keyed
         self._identity = Identity()
         self._next_number = 0
         self._version = version or client.chance.choice((9, 12, 13))
@@ -191,10 +194,16 @@ class Producer:
             return error.code
         return int(result.base_offset)
 
+    def _key(self, sent: Sent) -> bytes | None:
+        return b"%d" % (sent.number % KEYS_COUNT) if self._keyed else None
+
     def _request(self, batch: _Batch) -> ProduceRequest:
         now_ms = self._client.host.now_ms()
         records = build_batch(
-            [Record(timestamp=now_ms, value=sent.value) for sent in batch.records],
+            [
+                Record(timestamp=now_ms, key=self._key(sent), value=sent.value)
+                for sent in batch.records
+            ],
             producer_id=self._identity.producer_id,
             producer_epoch=self._identity.epoch,
             base_sequence=batch.base_sequence if self._idempotent else NO_SEQUENCE,

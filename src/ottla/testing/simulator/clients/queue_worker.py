@@ -31,6 +31,8 @@ from ottla.protocol.messages.delivery_acknowledge import (
 from ottla.protocol.messages.share_fetch import ShareFetchRequest
 from ottla.protocol.times import milliseconds
 from ottla.protocol.topics import TopicPartition
+from ottla.records.batch import iterate_headers
+from ottla.records.decoder import iterate_records
 from ottla.testing.simulator.checkers.checker import History
 from ottla.testing.simulator.clients.client import Client, RefusedError, Unavailable, check
 from ottla.testing.simulator.events import Delivered, QueueDrained, Settled
@@ -43,6 +45,7 @@ GROUP_RESOURCE, SET = i8(32), i8(0)
 RECORD_LIMIT = i8(1)
 GROUP = "workers"
 GROUP_CONFIG = {"share.auto.offset.reset": "earliest", "share.delivery.count.limit": "10"}
+ORDER = {"share.record.order": "key"}
 WAIT_MS = 300
 HOLDS_MS = (2_000, 6_000)
 DELAYS_MS = (500, 6_000)
@@ -51,8 +54,16 @@ IDLE_S = 15.0
 
 
 class QueueWorker:
-    def __init__(self, client: Client, history: History, partitions: list[TopicPartition]) -> None:
+    def __init__(
+        self,
+        client: Client,
+        history: History,
+        partitions: list[TopicPartition],
+        *,
+        in_order: bool = False,
+    ) -> None:
         """`partitions` may grow."""
+        self._in_order = in_order
         self._client = client
         self._history = history
         self._partitions = partitions
@@ -86,7 +97,7 @@ class QueueWorker:
         count = len(self._partitions)
         configs = tuple(
             AlterableConfig(name=name, config_operation=SET, value=value)
-            for name, value in GROUP_CONFIG.items()
+            for name, value in (GROUP_CONFIG | (ORDER if self._in_order else {})).items()
         )
         resource = AlterConfigsResource(
             resource_type=GROUP_RESOURCE, resource_name=GROUP, configs=configs
@@ -147,6 +158,7 @@ class QueueWorker:
             for acquired in data.acquired_records
             for offset in range(acquired.first_offset, acquired.last_offset + 1)
         ]
+        keys = self._keys(answers)
         for offset, count in found:
             self._history.tell(
                 Delivered(
@@ -156,9 +168,20 @@ class QueueWorker:
                     sent_at=sent_at,
                     hold_until_ms=sent_ms + hold_ms,
                     clock_ms=host.now_ms() if host.wall_offset_ms == moved_ms else None,
+                    key=keys.get(offset),
                 )
             )
         return found
+
+    def _keys(self, answers: list[Any]) -> dict[int, bytes | None]:
+        if not self._in_order:
+            return {}
+        return {
+            record.offset: record.key
+            for data in answers
+            for position, _ in iterate_headers(data.records or b"")
+            for record in iterate_records(data.records, position)
+        }
 
     async def _fetch_request(self, partition: TopicPartition, hold_ms: int) -> ShareFetchRequest:
         topic, index = partition
