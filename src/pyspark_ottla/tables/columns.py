@@ -25,13 +25,17 @@ _WIDENING: Sequence[Sequence[type[DataType]]] = (
 
 
 def prepare_table(table: Table, rows: StructType, *, add_columns: bool) -> StructType:
-    """Make the table, or give it the columns that the rows have and it has not; its schema then.
+    """Give the table the columns that the rows have and it does not; its schema then.
 
-    TableError for rows that do not fit.
+    A table that does not exist is created here only if files need its location; otherwise
+    `committing.create_table` does it with the first commit, so that a batch that fails leaves
+    none. TableError for rows that do not fit.
     """
     validate_types(rows)
     before = table.schema()
     if before is None:
+        if not table.comes_before_files:
+            return nullable(rows)
         table.create(nullable(rows))
     else:
         new = new_columns(before, rows)

@@ -19,12 +19,13 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql.types import StructType
 
 from pyspark_ottla.tables import locations
 from pyspark_ottla.tables.address import TableError
 from pyspark_ottla.tables.batch import Batch, Ends, Offsets
 from pyspark_ottla.tables.data_files import DataFile, read_files
-from pyspark_ottla.tables.table import Claim, Merge, Table, Version
+from pyspark_ottla.tables.table import Claim, Merge, Table, TableChanged, Version
 
 CHANGES = "_ottla/changes"  # In the table's location; readers leave out what begins with _.
 
@@ -86,6 +87,16 @@ def extend(ends: Ends, offsets: Offsets) -> Ends:
     for topic, ranges in offsets.items():
         extended.setdefault(topic, {}).update({name: end for name, (_, end) in ranges.items()})
     return extended
+
+
+def create_table(table: Table, columns: StructType, sink_id: str) -> Claim:
+    """Of files that are written. TableChanged if another writer was faster."""
+    table.create(columns)
+    claim, found = table.claim(sink_id), table.schema()
+    assert found is not None, "the table was just made"
+    if claim.last is not None or found.simpleString() != columns.simpleString():
+        raise TableChanged(f"{table.address} was created by another writer meanwhile")
+    return claim
 
 
 def append_files(table: Table, claim: Claim, batch: Batch, files: Sequence[DataFile]) -> None:

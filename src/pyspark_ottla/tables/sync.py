@@ -108,7 +108,7 @@ class TopicSync:
         batch = replace(batch, bad_rows=sum(message["bad"] for message in messages))
         written = [DataFile(**file) for message in messages for file in message["files"]]
         if claim is None:
-            claim = self._make(table, columns)
+            claim = committing.create_table(table, columns, self.sink_id)
         if self.rows.is_changes:
             merge = Merge((KEY,), DELETED)
             committing.merge_files(table, claim, batch, written, schema, merge, OFFSET)
@@ -116,13 +116,6 @@ class TopicSync:
             committing.append_files(table, claim, batch, written)
         if self.compact_every and (batch.batch_id + 1) % self.compact_every == 0:
             _compact(table)
-
-    def _make(self, table: Table, columns: StructType) -> Claim:
-        table.create(columns)
-        claim = table.claim(self.sink_id)
-        if claim.last is not None or table.schema() != columns:
-            raise TableChanged(f"{table.address} was made by another writer meanwhile")
-        return claim
 
     def _schema(self, columns: StructType) -> pa.Schema:
         if self.rows.is_changes:

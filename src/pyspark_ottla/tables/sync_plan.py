@@ -18,7 +18,7 @@ from pyspark_ottla.source_options import SERVERS, SourceOptions, Use, parse_sour
 from pyspark_ottla.tables import locations
 from pyspark_ottla.tables.address import TableError
 from pyspark_ottla.tables.batch import Ends, validate_sink_id
-from pyspark_ottla.tables.columns import nullable, prepare_table, validate_types
+from pyspark_ottla.tables.columns import prepare_table
 from pyspark_ottla.tables.json_inference import complete, infer_fields
 from pyspark_ottla.tables.sync import TopicSync
 from pyspark_ottla.tables.table import Table, TableNotFound, open_table, validate_tasks
@@ -95,9 +95,6 @@ class SyncPlan:
         validate_tasks(self.table)
         table = open_table(self.table)
         columns = self.rows.table_columns(self._fields(table))
-        if table.schema() is None and not table.comes_before_files:
-            validate_types(columns)
-            return nullable(columns)
         return prepare_table(table, columns, add_columns=True)
 
     def _fields(self, table: Table) -> StructType:

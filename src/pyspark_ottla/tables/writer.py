@@ -36,7 +36,7 @@ class TableWriter:
         frame.writeStream.foreachBatch(writer.write).option("checkpointLocation", ...).start()
 
     Tasks write the files, and the driver makes one commit for a batch, so rows do not go through
-    the driver. The table is made by the first batch. `write` may be called outside of a stream
+    the driver. The first commit creates the table. `write` may be called outside of a stream
     too, with numbers that are the same when a write is repeated and higher for the next one.
 
     With `key` the table is a current state: a row replaces the row of the same key, and one whose
@@ -70,14 +70,15 @@ class TableWriter:
             self.commit(rows, batch_id, query_id, files)
 
     def prepare(self, frame: StructType) -> "PreparedRows":
-        """Make the table as the rows need it."""
+        """Give the table the columns that the rows need."""
         table = open_table(self.table)
-        schema = prepare_table(table, self._table_columns(frame), add_columns=self.add_columns)
+        columns = prepare_table(table, self._table_columns(frame), add_columns=self.add_columns)
+        written = columns
         if self.key:
-            schema = StructType([*schema, StructField(self.deleted, BooleanType())])
+            written = StructType([*columns, StructField(self.deleted, BooleanType())])
         prefix = f"{committing.CHANGES}/" if self.key else table.data_prefix
-        arrow = to_arrow_schema(schema, timezone="UTC")
-        return PreparedRows(table.location, f"{prefix}{self.sink_id}", arrow)
+        arrow = to_arrow_schema(written, timezone="UTC")
+        return PreparedRows(table.location, f"{prefix}{self.sink_id}", columns, arrow)
 
     def commit(
         self, rows: "PreparedRows", batch_id: int, query_id: str, files: Sequence[DataFile]
@@ -85,7 +86,10 @@ class TableWriter:
         """The files become the batch, unless the table has it; then they are removed."""
         table = open_table(self.table)
         batch = Batch(self.sink_id, batch_id, query_id)
-        claim = table.claim(self.sink_id)
+        if table.schema() is None:
+            claim = committing.create_table(table, rows.columns, self.sink_id)
+        else:
+            claim = table.claim(self.sink_id)
         if committing.is_committed(claim.last, batch):
             committing.clean_up(table, claim.last)
         elif self.key:
@@ -97,6 +101,8 @@ class TableWriter:
     def _finish(self, batch: Batch) -> bool:
         """Whether the table has the batch; then what was left of it is removed."""
         table = open_table(self.table)
+        if table.schema() is None:
+            return False
         last = table.claim(self.sink_id).last
         is_committed = committing.is_committed(last, batch)
         if is_committed:
@@ -120,6 +126,7 @@ class PreparedRows:
 
     location: str
     directory: str  # Of the sink, relative to the location.
+    columns: StructType  # Of the table.
     schema: pa.Schema
 
     def files_of(self, batch_id: int, run_id: str) -> TaskFiles:

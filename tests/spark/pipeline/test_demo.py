@@ -1,5 +1,6 @@
 """`ottla demo pipeline` checks its own totals; here it is small."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -22,4 +23,6 @@ def test_the_totals_are_right_and_nothing_is_left(
     assert process.returncode == 0, errors.decode()
     assert "all are right, and none is there twice" in output.decode()
     assert "demo.totals: batch 0 in " in errors.decode()
+    shown = re.findall(r"demo\.totals: batch .* so far (\d+) rows in", errors.decode())
+    assert output.decode().startswith(f"{shown[-1]} rows: ")
     assert not list(tmp_path.glob("ottla-demo-*"))

@@ -2,7 +2,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import PySparkException, StreamingQueryException
 from tests.pyspark_ottla.tables.written import parquet_files, row, rows_of
 from tests.spark.tables.checkpoints import forget_last_commit
 
@@ -35,6 +35,23 @@ def test_a_batch_is_written_once_however_often_it_is_given(
         writer.write(frame(spark, ("desk", 250)), 0)
     assert rows_of(table) == [row("desk", 250), row("lamp", 30), row("sofa", 900)]
     assert len(parquet_files(table)) == len(table.files())
+
+
+@pytest.mark.parametrize("way", ["foreachBatch", "format"])
+def test_a_first_batch_that_fails_leaves_no_table(
+    way: str, spark: Any, writer: TableWriter, table: Table
+) -> None:
+    bad = spark.sql("select string(raise_error('spoilt')) as item, 1L as price")
+    by_format = bad.write.format("ottla_table").mode("append").option("sinkId", writer.sink_id)
+    write = {
+        "foreachBatch": lambda: writer.write(bad, 0),
+        "format": lambda: by_format.option("batchId", "0").save(writer.table),
+    }[way]
+    with pytest.raises(PySparkException, match="spoilt"):
+        write()
+    assert table.schema() is None  # Another schema can be tried.
+    writer.write(frame(spark, ("desk", 2), schema="item string, stock int"), 0)
+    assert rows_of(table) == [{"item": "desk", "stock": 2}]
 
 
 def test_new_columns_are_added_and_wrong_ones_refused(
