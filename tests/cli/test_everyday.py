@@ -7,6 +7,8 @@ import pytest
 from tests.broker_process import BrokerProcess
 from tests.cli.conftest import Ottla
 
+from ottla.cli.topics.elect_leaders import summarise
+
 pytestmark = pytest.mark.process
 
 TOPIC = "cli-everyday"
@@ -50,6 +52,13 @@ def test_a_healthy_cluster(ottla: Ottla, bootstrap: str) -> None:
     assert ottla("topics", "unhealthy", "--json", bootstrap=bootstrap).json == []
     elected = ottla("topics", "elect-leaders", TOPIC, bootstrap=bootstrap)
     assert (elected.exit_code, elected.output) == (0, "0 partitions have a new leader\n")
+
+
+def test_what_many_partitions_have_in_common_is_said_once() -> None:
+    down = {f"orders-{number}": "broker 3 is down" for number in range(7)}
+    said = summarise(down | {"notes-0": "broker 2 is down"})
+    shown = "orders-0, orders-1, orders-2, orders-3, orders-4"
+    assert said == [f"{shown} and 2 more: broker 3 is down", "notes-0: broker 2 is down"]
 
 
 def test_disk_use(ottla: Ottla, bootstrap: str) -> None:

@@ -1,11 +1,13 @@
 import os
 import pty
+import re
 import subprocess
 import sys
 
 import pytest
 from tests.cli.command import environment
 
+from ottla.cli.nodes.list import COLUMNS as NODE_COLUMNS
 from ottla.cli.output import format_cell, print_rows
 
 
@@ -22,27 +24,9 @@ def test_cells(value: object, text: str) -> None:
     assert format_cell(value) == text
 
 
-def test_a_terminal_gets_a_drawn_table() -> None:
-    script = (
-        "from ottla.cli.output import print_rows;"
-        "print_rows(('topic', 'start_offset'), [{'topic': '[b]orders', 'start_offset': 3}])"
-    )
-    leader, follower = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-c", script], stdout=follower, env=environment() | {"TERM": "xterm"}
-    )
-    os.close(follower)
-    drawn = _read_all(leader)
-    assert process.wait() == 0
-    assert "─" in drawn
-    assert "START OFFSET" in drawn
-    assert "[b]orders" in drawn  # A name is not markup.
-
-
-def test_nothing_is_cut_at_80_columns() -> None:
-    row = {"address": "localhost:9092", "state": "active", "out_of_sync": 0, "version": "0.1.0"}
-    names = ("address", "rack", "state", "quorum", "leaders", "replicas", "out_of_sync", "version")
-    script = f"from ottla.cli.output import print_rows; print_rows({names}, [{row}])"
+def draw(columns: tuple[str, ...], row: dict[str, object]) -> str:
+    """As on a terminal of 80 columns, without its colours."""
+    script = f"from ottla.cli.output import print_rows; print_rows({columns}, [{row}])"
     leader, follower = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-c", script],
@@ -52,9 +36,30 @@ def test_nothing_is_cut_at_80_columns() -> None:
     os.close(follower)
     drawn = _read_all(leader)
     assert process.wait() == 0
+    return re.sub(r"\x1b\[\d*m", "", drawn)
+
+
+def test_a_terminal_gets_a_drawn_table() -> None:
+    drawn = draw(("topic", "start_offset"), {"topic": "[b]orders", "start_offset": 3})
+    assert "─" in drawn
+    assert "START OFFSET" in drawn
+    assert "[b]orders" in drawn  # A name is not markup.
+
+
+def test_nothing_is_cut_at_80_columns() -> None:
+    row = dict.fromkeys(NODE_COLUMNS, "active") | {"address": "localhost:9092"}
+    drawn = draw((*NODE_COLUMNS, "damaged"), row)
     assert "…" not in drawn
-    for word in (*" ".join(names).replace("_", " ").upper().split(), "localhost:9092", "0.1.0"):
+    titles = " ".join(NODE_COLUMNS).replace("_", " ").upper().split()
+    for word in (*titles, "localhost:9092"):
         assert word in drawn
+
+
+def test_nodes_fit_into_80_columns() -> None:
+    row: dict[str, object] = dict.fromkeys(NODE_COLUMNS, 1)
+    words = {"address": "127.0.0.1:19192", "state": "active", "version": "0.1.0"}
+    drawn = draw(NODE_COLUMNS, row | words | {"quorum": "leader"})
+    assert max(map(len, drawn.splitlines())) <= 80
 
 
 def _read_all(terminal: int) -> str:

@@ -66,10 +66,11 @@ def _print_on_terminal(titles: Sequence[str], cells: Sequence[Sequence[str]]) ->
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    # The box puts a space between columns, the padding another one.
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, GAP - 1, 0, 0))
     widths = [_width(index, titles, cells) for index in range(len(titles))]
     for title, width in zip(titles, widths, strict=True):
-        table.add_column(title, min_width=width)
+        table.add_column(title, min_width=width, no_wrap=len(title) <= width)
     for line in cells:
         table.add_row(*map(Text, line))
     console = Console()

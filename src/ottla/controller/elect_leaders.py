@@ -107,8 +107,14 @@ class ElectionRequests:
             raise ApiError(ErrorCode.election_not_needed, f"broker {partition.leader} leads it")
         record = self._leadership.change(partition, election).record()
         if record is None or record.leader == LEADER_UNCHANGED:
-            raise ApiError(_NOT_AVAILABLE[election], "no broker that could lead it is active")
+            raise ApiError(_NOT_AVAILABLE[election], _why_nobody(partition, election))
         return record
+
+
+def _why_nobody(partition: PartitionRecord, election: Election) -> str:
+    if election is Election.PREFERRED:
+        return f"broker {partition.replicas[0]}, its preferred leader, is down or out of sync"
+    return "no broker that could lead it is active"
 
 
 def _has_wanted_leader(partition: PartitionRecord, election: Election) -> bool:

@@ -1,5 +1,6 @@
 """`ottla topics elect-leaders`: the preferred replica of each partition leads it again."""
 
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -15,6 +16,8 @@ from ottla.cli.output import print_line
 from ottla.cli.reassignment import ELECT_VERSION, PREFERRED
 from ottla.cli.replica_plan import Place, by_topic
 from ottla.protocol.errors import ErrorCode
+
+SHOWN_MAX = 5  # Partitions of a line.
 
 
 def elect_leaders(
@@ -42,14 +45,14 @@ def elect_leaders(
         ]
         if not wanted:
             connection.check_nodes(tolerates_few=True)  # Or what is known may be old.
-        failures = _elect(broker, wanted) if wanted else []
+        failures = _elect(broker, wanted) if wanted else {}
     print_line(f"{len(wanted) - len(failures)} partitions have a new leader")
     if failures:
-        raise ManyErrors(failures)
+        raise ManyErrors(summarise(failures))
 
 
-def _elect(broker: BrokerCall, places: list[Place]) -> list[str]:
-    """What went wrong."""
+def _elect(broker: BrokerCall, places: list[Place]) -> dict[str, str]:
+    """By partition, what went wrong."""
     request = ElectLeadersRequest(
         election_type=PREFERRED,
         topic_partitions=tuple(
@@ -61,9 +64,23 @@ def _elect(broker: BrokerCall, places: list[Place]) -> list[str]:
     )
     response = broker.call(request, ELECT_VERSION)
     check(response.error_code, "election")
-    return [
-        f"{topic.topic}-{one.partition_id}: {one.error_message or one.error_code.name}"
+    return {
+        f"{topic.topic}-{one.partition_id}": one.error_message or one.error_code.name
         for topic in response.replica_election_results
         for one in topic.partition_result
         if one.error_code not in (ErrorCode.none, ErrorCode.election_not_needed)
-    ]
+    }
+
+
+def summarise(failures: Mapping[str, str]) -> list[str]:
+    """A line for each reason."""
+    by_reason: dict[str, list[str]] = {}
+    for partition, reason in failures.items():
+        by_reason.setdefault(reason, []).append(partition)
+    return [f"{_some(partitions)}: {reason}" for reason, partitions in by_reason.items()]
+
+
+def _some(partitions: Sequence[str]) -> str:
+    rest = len(partitions) - SHOWN_MAX
+    shown = ", ".join(partitions[:SHOWN_MAX])
+    return f"{shown} and {rest} more" if rest > 0 else shown
