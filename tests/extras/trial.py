@@ -15,10 +15,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.request import urlopen
 
-from tests.ports import ReservedPort
+from tests.docs.blocks import FENCE
+from tests.ports import ReservedPort, reserve_row
 
 REPOSITORY = Path(__file__).parents[2]
 START_TIMEOUT_S = 240
+WHO = ("anna", "ben")  # Get mail, in the pages of frameworks.
 
 _COUNT = """
 import os, sys
@@ -61,6 +63,26 @@ class Installed:
         )
         assert done.returncode == code, f"{command}\n{done.stdout}"
         return done.stdout
+
+    @contextmanager
+    def started(self, *command: str) -> Iterator[Path]:
+        """Runs beside what is in the block, which gets its output, and must end in good order."""
+        program = str(self.directory / "venv" / "bin" / command[0])
+        path = self.directory / f"{command[0]}-{command[1]}.log"
+        with path.open("wb") as log:
+            process = subprocess.Popen(
+                [program, *command[1:]],
+                env=environment(self.bootstrap),
+                cwd=self.directory,
+                stdout=log,
+                stderr=log,
+            )
+        try:
+            yield path
+        finally:
+            process.terminate()
+            code = process.wait()
+        assert code == 0, f"{command} ended with {code}\n{path.read_text()}"
 
 
 def environment(bootstrap: str) -> dict[str, str]:
@@ -129,30 +151,57 @@ def java(installed: Installed) -> None:
 def gateway(installed: Installed) -> None:
     """Records of a topic come as events, from the first one on."""
     port = ReservedPort()
-    program = str(installed.directory / "venv" / "bin" / "ottla")
-    process = subprocess.Popen(
-        [program, "gateway", "--port", str(port)], env=environment(installed.bootstrap)
-    )
-    try:
-        wait_for(f"http://127.0.0.1:{port}/ready")
+    with installed.started("ottla", "gateway", "--port", str(port)) as log:
+        wait_until(lambda: answers(f"http://127.0.0.1:{port}/ready"), log)
         with urlopen(f"http://127.0.0.1:{port}/topics/orders/stream?offset=earliest") as stream:
             while "lamp" not in stream.readline().decode():
                 pass
-    finally:
-        process.terminate()
-        assert process.wait() == 0
 
 
-def wait_for(url: str) -> None:
+def answers(url: str) -> bool:
+    try:
+        with urlopen(url):
+            return True
+    except OSError:
+        return False
+
+
+def wait_until(reached: Callable[[], bool], log: Path) -> None:
     deadline = time.monotonic() + START_TIMEOUT_S
-    while True:
-        try:
-            with urlopen(url):
-                return
-        except OSError:
-            if time.monotonic() > deadline:
-                raise
+    while not reached():
+        assert time.monotonic() < deadline, log.read_text()
         time.sleep(0.1)
+
+
+def framework(name: str) -> Callable[[Installed], None]:
+    """The programs of its page: a worker does what the second one sends."""
+
+    def work(installed: Installed) -> None:
+        page = (REPOSITORY / "docs" / "frameworks" / f"{name}.md").read_text()
+        blocks = [(block[1], block[2]) for block in FENCE.finditer(page)]
+        tasks, sender = [text for kind, text in blocks if kind == "python"]
+        command = next(text for kind, text in blocks if kind == "sh").split()
+        at = tasks.replace("localhost:9092", installed.bootstrap)
+        (installed.directory / "tasks.py").write_text(at)
+        with installed.started(*command) as log:
+            installed.run("python", "-c", sender)
+            wait_until(lambda: all(f"a mail to {who}" in log.read_text() for who in WHO), log)
+
+    return work
+
+
+def secure(installed: Installed) -> None:
+    """A locked node of its own; who has no login is not served."""
+    ports = reserve_row(2)
+    server = ["-b", f"127.0.0.1:{ports[0]}"]
+    login = [*server, "--command-config", "secure/clients/admin.properties"]
+    node = "secure/nodes/127.0.0.1/broker.yaml"
+    installed.run("ottla", "secure", "init", "--hosts", "127.0.0.1", "--port", str(ports[0]))
+    with installed.started("ottla", "serve", "--config", node, "--new-cluster", "--data", "locked"):
+        installed.run("ottla", "node", "wait", "--timeout", str(START_TIMEOUT_S), *login)
+        installed.run("ottla", "users", "add", "alice", *login, text="a long secret\n")
+        assert "alice" in installed.run("ottla", "users", "list", *login)
+        installed.run("ottla", "topics", "list", *server, "--connect-timeout", "5", code=1)
 
 
 def metrics(installed: Installed) -> None:
@@ -169,6 +218,9 @@ TRIALS: dict[str, Callable[[Installed], None]] = {
     "java": java,
     "gateway": gateway,
     "metrics": metrics,
+    "secure": secure,
+    "taskiq": framework("taskiq"),
+    "celery": framework("celery"),
 }
 
 
