@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 from pyspark.sql.types import (
     DataType,
@@ -15,7 +17,8 @@ from tests.pyspark_ottla.tables.written import SCHEMA
 
 from pyspark_ottla.tables.address import TableError
 from pyspark_ottla.tables.columns import fits, new_columns, prepare_table
-from pyspark_ottla.tables.table import Table
+from pyspark_ottla.tables.committing import create_table
+from pyspark_ottla.tables.table import Table, open_table
 
 
 @pytest.mark.parametrize(
@@ -39,6 +42,14 @@ def test_new_columns_may_be_null(table: Table) -> None:
     assert (field.name, field.nullable) == ("stock", True)
     after = prepare_table(table, rows, add_columns=True)
     assert after.fieldNames() == ["item", "price", "stock"]
+
+
+def test_a_delta_table_is_created_with_its_first_commit(tmp_path: Path) -> None:
+    table = open_table(f"delta:{tmp_path}/orders")
+    assert prepare_table(table, SCHEMA, add_columns=True) == SCHEMA
+    assert table.schema() is None
+    assert create_table(table, SCHEMA, "orders").last is None
+    assert table.schema() == SCHEMA
 
 
 @pytest.mark.parametrize(
