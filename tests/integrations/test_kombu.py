@@ -60,6 +60,15 @@ def test_a_requeued_message_comes_again_and_a_rejected_one_is_a_dead_letter(
         ottla_broker.wait_for(f"dlq.{name}", 1)
 
 
+def test_a_queue_that_nobody_has_consumed_has_a_size(connection: Connection, name: str) -> None:
+    with connection.SimpleQueue(name) as queue:
+        for number in range(3):
+            queue.put(number)
+    with connection.channel() as channel:
+        bound = Queue(name, channel=channel)
+        assert bound.queue_declare(passive=True).message_count == 3
+
+
 def test_higher_priorities_come_first(connection: Connection, name: str) -> None:
     queue = Queue(name, Exchange(name), name)
     with connection.Producer() as producer:

@@ -11,12 +11,11 @@ from ottla.client.async_wire.reading import list_offsets
 from ottla.client.share_wire.contents import clear, counts
 from ottla.client.share_wire.share_group_starts import begin_at
 from ottla.client.wire.cluster import TopicPartition
-from ottla.client.wire.errors import BrokerError, WireError
-from ottla.client.wire.offsets import EARLIEST, LATEST
+from ottla.client.wire.errors import WireError
+from ottla.client.wire.offsets import LATEST
 from ottla.integrations.engine import Engine
 from ottla.integrations.task_queue import WAIT_S, Delivery, Trouble
 from ottla.integrations.topics import delete_topic, topic_name
-from ottla.protocol.errors import ErrorCode
 
 PREFETCH_MAX: Final = 10  # Taken at once.
 
@@ -59,19 +58,9 @@ class QueueTopics:
         await begin_at(cluster, self.group, topic, {0: end or 0})
 
     def size(self) -> int:
-        return sum(self._engine.call(self._count(topic)) for topic in self._topics)
-
-    async def _count(self, topic: str) -> int:
-        cluster = self._engine.cluster
-        try:
-            return (await counts(cluster, topic, self.group or self._engine.group)).available
-        except BrokerError as error:
-            if error.code is not ErrorCode.group_id_not_found:
-                raise
-        places = [TopicPartition(topic, each) for each in (await cluster.topic(topic)).leaders]
-        ends = await list_offsets(cluster, dict.fromkeys(places, LATEST))
-        begins = await list_offsets(cluster, dict.fromkeys(places, EARLIEST))
-        return sum((ends[place] or 0) - (begins[place] or 0) for place in places)
+        group = self.group or self._engine.group
+        found = (counts(self._engine.cluster, topic, group) for topic in self._topics)
+        return sum(self._engine.call(each).available for each in found)
 
     def purge(self) -> int:
         count = self.size()

@@ -22,8 +22,7 @@ from ottla.client.async_wire.reading import list_offsets
 from ottla.client.share_wire.share_group_starts import begin_at
 from ottla.client.wire.cluster import CoordinatorType, TopicPartition
 from ottla.client.wire.errors import validate_answer
-from ottla.client.wire.offsets import LATEST
-from ottla.protocol.errors import ErrorCode
+from ottla.client.wire.offsets import EARLIEST, LATEST
 from ottla.protocol.messages.delivery_acknowledge import (
     AcknowledgedGroup,
     AcknowledgedPartition,
@@ -134,9 +133,9 @@ async def _skip(
 
 
 async def counts(cluster: Cluster, topic: str, group: str) -> QueueCounts:
-    """As far as the group has met the topic."""
+    """Where the coordinator knows no lag, records that were acknowledged out of order count too."""
 
-    async def describe() -> QueueCounts:
+    async def describe() -> tuple[int, int, dict[TopicPartition, int]]:
         partitions = (await cluster.topic(topic)).leaders
         request = DescribeShareGroupOffsetsRequest(
             groups=(
@@ -153,12 +152,30 @@ async def counts(cluster: Cluster, topic: str, group: str) -> QueueCounts:
         coordinator = await cluster.coordinator(CoordinatorType.GROUP, group)
         (found,) = (await coordinator.call(request)).groups
         validate_answer(found.error_code, f"group {group}")
-        lag = parked = 0
+        available = parked = 0
+        begins: dict[TopicPartition, int] = {}
         for described in found.topics:
             for partition in described.partitions:
-                if partition.error_code is ErrorCode.none:
-                    lag += max(0, partition.lag)
-                    parked += partition.parked_count
-        return QueueCounts(max(0, lag - parked), parked)
+                place = TopicPartition(topic, partition.partition_index)
+                validate_answer(partition.error_code, f"group {group} in {place}")
+                parked += partition.parked_count
+                if partition.lag < 0:
+                    begins[place] = partition.start_offset
+                else:
+                    available += max(0, partition.lag - partition.parked_count)
+        return available, parked, begins
 
-    return await cluster.retry(describe)
+    available, parked, begins = await cluster.retry(describe)
+    return QueueCounts(available + await _count_records(cluster, begins), parked)
+
+
+async def _count_records(cluster: Cluster, begins: Mapping[TopicPartition, int]) -> int:
+    """From these offsets on. A group that has not met a partition begins with its first record."""
+    if not begins:
+        return 0
+    firsts = await list_offsets(cluster, dict.fromkeys(begins, EARLIEST))
+    ends = await list_offsets(cluster, dict.fromkeys(begins, LATEST))
+    return sum(
+        max(0, (ends[place] or 0) - max(begin, firsts[place] or 0))
+        for place, begin in begins.items()
+    )
