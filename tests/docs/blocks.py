@@ -9,7 +9,7 @@ In shown output `...` stands for anything inside its line, and alone on a line f
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -62,6 +62,23 @@ def run(step: Step, directory: Path, environment: dict[str, str]) -> None:
     assert process.returncode == 0, f"{where}\n{process.stdout}{process.stderr}"
     if step.shown is not None:
         assert matches(step.shown, process.stdout), f"{where}\n{process.stdout}"
+
+
+def run_tests(tests: Sequence[str], directory: Path, environment: Mapping[str, str]) -> str:
+    """Each is a file of tests for pytest; what it prints."""
+    (directory / "pytest.ini").write_text("[pytest]\n")
+    for number, text in enumerate(tests):
+        (directory / f"test_{number}.py").write_text(text)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "ottla.testing.plugin"],
+        cwd=directory,
+        env={**environment, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    return done.stdout
 
 
 def matches(shown: str, printed: str) -> bool:

@@ -1,5 +1,5 @@
 """The programs of docs/frameworks run: the first is `tasks.py`, the second sends tasks to a worker
-that is started as the page says."""
+that is started as the page says; the others are tests."""
 
 import os
 import re
@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.docs.blocks import FENCE
+from tests.docs.blocks import FENCE, run_tests
 from tests.fork_server import REPOSITORY
 from tests.integrations.processes import Worker, wait_until
 
@@ -23,16 +23,19 @@ PAGES = sorted(
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_worker_of_the_page_does_its_tasks(page: Path, tmp_path: Path) -> None:
     blocks = [(block[1], block[2]) for block in FENCE.finditer(page.read_text())]
-    tasks, sender = [text for kind, text in blocks if kind == "python"]
+    tasks, sender, *tests = [text for kind, text in blocks if kind == "python"]
     command = next(text for kind, text in blocks if kind == "sh").split()
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{REPOSITORY / 'src'}"}
     with EmbeddedBroker() as broker:
         server = broker.bootstrap_servers
         (tmp_path / "tasks.py").write_text(tasks.replace("localhost:9092", server))
         with Worker(command, tmp_path) as worker:
-            environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{REPOSITORY / 'src'}"}
             subprocess.run([sys.executable, "-c", sender], env=environment, check=True)
             wait_until(
                 lambda: {"anna", "ben"} <= set(re.findall(r"a mail to (\w+)", worker.log_text())),
                 "both mails",
                 worker,
             )
+    if tests:
+        printed = run_tests(tests, tmp_path, environment)
+        assert f"{len(tests)} passed" in printed, printed

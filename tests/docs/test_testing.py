@@ -1,12 +1,10 @@
 """The programs of docs/testing.md run, and its tests pass."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from tests.docs.blocks import FENCE, run, steps_of
+from tests.docs.blocks import FENCE, run, run_tests, steps_of
 from tests.fork_server import REPOSITORY
 
 DOCUMENT = REPOSITORY / "docs/testing.md"
@@ -21,19 +19,8 @@ def test_programs_print_what_is_shown(step, tmp_path: Path) -> None:
 
 def test_tests_pass(tmp_path: Path) -> None:
     assert len(TESTS) == 2
-    (tmp_path / "pytest.ini").write_text("[pytest]\n")
-    for number, text in enumerate(TESTS):
-        (tmp_path / f"test_{number}.py").write_text(text)
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "ottla.testing.plugin"],
-        cwd=tmp_path,
-        env=_environment() | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    assert "3 passed" in done.stdout, done.stdout
+    printed = run_tests(TESTS, tmp_path, _environment())
+    assert "3 passed" in printed, printed
 
 
 def _environment() -> dict[str, str]:

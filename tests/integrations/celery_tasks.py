@@ -50,6 +50,11 @@ def wait_for_note(name: str, other: str) -> None:
     wait_until(lambda: JOURNAL.count("done", [other]), "the other")
 
 
+def send(task: Any, *calls: tuple[Any, ...], delay_s: float | None = None) -> None:
+    for arguments in calls:
+        task.apply_async(arguments, countdown=delay_s)
+
+
 def new_name() -> str:
     return f"job-{uuid.uuid4().hex[:12]}"
 

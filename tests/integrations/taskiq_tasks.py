@@ -2,6 +2,7 @@
 
 import asyncio
 import uuid
+from typing import Any
 
 from taskiq import SmartRetryMiddleware
 from tests.integrations.journaled import JOURNAL, LOCK_S, QUEUE, note_acknowledgements, run
@@ -48,6 +49,21 @@ async def wait_for_note(name: str, other: str) -> None:
     """It ends after the other one."""
     JOURNAL.note("begun", name)
     await asyncio.to_thread(wait_until, lambda: JOURNAL.count("done", [other]), "the other")
+
+
+def send(task: Any, *calls: tuple[Any, ...], delay_s: float | None = None, **labels: str) -> None:
+    if delay_s is not None:
+        labels["delay"] = str(delay_s)
+
+    async def sending() -> None:
+        await broker.startup()
+        try:
+            for arguments in calls:
+                await task.kicker().with_labels(**labels).kiq(*arguments)
+        finally:
+            await broker.shutdown()
+
+    asyncio.run(sending())
 
 
 def new_name() -> str:
