@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ottla.client.messages import Message, RecordMetadata, TopicPartition
     from ottla.client.partitioners import Partition, key_modulo, round_robin
     from ottla.client.producer import Producer
-    from ottla.client.share_consumer import ShareConsumer
+    from ottla.client.share_consumer import ShareConsumer, ShareMessage
 
 _MODULES = {
     "admin": ("Admin",),
@@ -47,7 +47,7 @@ _MODULES = {
     "messages": ("Message", "RecordMetadata", "TopicPartition"),
     "partitioners": ("Partition", "key_modulo", "round_robin"),
     "producer": ("Producer",),
-    "share_consumer": ("ShareConsumer",),
+    "share_consumer": ("ShareConsumer", "ShareMessage"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
@@ -71,6 +71,7 @@ __all__ = [
     "RecordMetadata",
     "ShareConsumer",
     "ShareConsumerConfig",
+    "ShareMessage",
     "TopicPartition",
     "WhenFull",
     "key_modulo",
