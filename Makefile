@@ -5,11 +5,12 @@ BROKER := $(VENV)/.broker
 READY := $(VENV)/.ready
 SEEDS ?= 200
 MINUTES ?= 20
+SPARKS ?= 4.0 4.1 4.2 4.3
 
 NEW_VENV = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Ottla needs Python 3.11 or newer; set PYTHON=...")' && $(PYTHON) -m venv $(VENV)
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: run test test-fast extras kill-matrix faults check sim docs monitoring bench bench-spark clean
+.PHONY: run test test-fast test-spark-versions extras kill-matrix faults check sim docs monitoring bench bench-spark clean
 
 run: $(BROKER)  ## Start a broker on localhost:9092 with its data in ./data, and HTTP on localhost:8080.
 	@$(BIN)/ottla serve --data ./data --http 8080
@@ -20,6 +21,10 @@ test: check  ## Every check and every test; Spark's have the machine for themsel
 
 test-fast: $(READY)  ## The tests that need neither Spark nor other processes; under two minutes.
 	$(BIN)/python -m pytest -n 2 --dist loadgroup --ignore tests/spark -m "not process"
+
+test-spark-versions:  ## The tests of Spark on the newest release of each minor version, or of those in SPARKS.
+	@for version in $(SPARKS); do $(MAKE) .venv-spark-$$version/.ready && \
+	    .venv-spark-$$version/bin/python -m pytest tests/pyspark_ottla tests/spark || exit 1; done
 
 extras: $(READY)  ## Install each extra alone, from the package index, and do what its page says.
 	PYTHONPATH=. $(BIN)/python -m tests.extras.trial
@@ -75,5 +80,12 @@ $(READY): pyproject.toml constraints.txt
 	$(INSTALL) --editable '.[dev]'
 	@touch $(BROKER) $(READY)
 
+.venv-spark-%/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-spark-$*
+	grep -vE '^(pyspark|py4j)==' constraints.txt > .venv-spark-$*/constraints.txt
+	.venv-spark-$*/bin/python -m pip install --quiet --disable-pip-version-check \
+	    --constraint .venv-spark-$*/constraints.txt --editable '.[dev]' 'pyspark==$*.*'
+	@touch $@
+
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-spark-* .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from ottla.client.wire.cluster import Cluster, TopicPartition
@@ -15,10 +15,12 @@ from pyspark_ottla.filters import Narrowing, narrow
 from pyspark_ottla.offset_ranges import OffsetRange, split_ranges
 from pyspark_ottla.positions import AtOffsets, known_offsets, resolve
 from pyspark_ottla.source_options import SourceOptions
+from pyspark_ottla.spark_api import HAS_FILTERS
 from pyspark_ottla.worker_process import settle
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql.datasource import Filter
 
 
 class OttlaReader(DataSourceReader):
@@ -32,7 +34,7 @@ class OttlaReader(DataSourceReader):
     def pushFilters(self) -> "_PushFilters":  # noqa: N802
         return _PushFilters(self)
 
-    def push(self, filters: Sequence[Filter]) -> list[Filter]:
+    def push(self, filters: Sequence["Filter"]) -> list["Filter"]:
         """Those that Spark has to apply itself."""
         self._narrowing, left = narrow(filters)
         return left
@@ -111,10 +113,11 @@ class _PushFilters:
     the method, so this has that of the base class; it calls the method only with the switch on.
     """
 
-    __func__ = staticmethod(DataSourceReader.pushFilters)
+    if HAS_FILTERS:
+        __func__ = staticmethod(DataSourceReader.pushFilters)
 
     def __init__(self, reader: OttlaReader) -> None:
         self._reader = reader
 
-    def __call__(self, filters: list[Filter]) -> list[Filter]:
+    def __call__(self, filters: list["Filter"]) -> list["Filter"]:
         return self._reader.push(filters)

@@ -5,31 +5,22 @@ offset            cuts the range of each partition
 timestamp         a lower bound becomes an offset, by the broker's time index. Spark still looks at
                   every row, and there is no upper bound: times that producers set need not rise,
                   and a record of an earlier time may come later
+
+Spark 4.0 pushes no filters and has no classes for them, so they are looked up when one comes.
 """
 
 import datetime as dt
-from collections.abc import Iterable, Mapping
+import operator
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import (
-    EqualNullSafe,
-    EqualTo,
-    Filter,
-    GreaterThan,
-    GreaterThanOrEqual,
-    In,
-    IsNotNull,
-    IsNull,
-    LessThan,
-    LessThanOrEqual,
-    Not,
-    StringContains,
-    StringEndsWith,
-    StringStartsWith,
-)
+from pyspark.sql import datasource as spark
 
 from ottla.client.wire.cluster import TopicPartition
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import Filter
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICROSECOND = dt.timedelta(microseconds=1)
@@ -41,15 +32,15 @@ _NEVER_NULL = ("topic", "partition", "offset", "timestamp", "timestampType")
 class Narrowing:
     """What is left to read; filters only ever make it less."""
 
-    place_filters: list[Filter] = field(default_factory=list)
+    place_filters: list["Filter"] = field(default_factory=list)
     start: int = 0
     end: int = 2**63 - 1
     timestamp_min: int | None = None  # Milliseconds.
 
-    def take(self, item: Filter) -> bool:
+    def take(self, item: "Filter") -> bool:
         """True if the filter is answered for good, so that Spark need not look at it again."""
         column = _column(item)
-        if isinstance(item, IsNotNull) and column in _NEVER_NULL:
+        if isinstance(item, spark.IsNotNull) and column in _NEVER_NULL:
             return True
         if column in ("topic", "partition"):
             self.place_filters.append(item)
@@ -64,18 +55,18 @@ class Narrowing:
         values = place._asdict()
         return all(holds(item, values[_column(item)]) for item in self.place_filters)
 
-    def _take_offset(self, item: Filter) -> bool:
-        if isinstance(item, EqualTo | EqualNullSafe):
+    def _take_offset(self, item: "Filter") -> bool:
+        if isinstance(item, spark.EqualTo | spark.EqualNullSafe):
             bounds = item.value, item.value + 1
-        elif isinstance(item, GreaterThanOrEqual):
+        elif isinstance(item, spark.GreaterThanOrEqual):
             bounds = item.value, self.end
-        elif isinstance(item, GreaterThan):
+        elif isinstance(item, spark.GreaterThan):
             bounds = item.value + 1, self.end
-        elif isinstance(item, LessThan):
+        elif isinstance(item, spark.LessThan):
             bounds = self.start, item.value
-        elif isinstance(item, LessThanOrEqual):
+        elif isinstance(item, spark.LessThanOrEqual):
             bounds = self.start, item.value + 1
-        elif isinstance(item, In) and None not in item.value:
+        elif isinstance(item, spark.In) and None not in item.value:
             self._cut(min(item.value), max(item.value) + 1)
             return False
         else:
@@ -86,55 +77,57 @@ class Narrowing:
     def _cut(self, start: int, end: int) -> None:
         self.start, self.end = max(self.start, start), min(self.end, end)
 
-    def _take_timestamp(self, item: Filter) -> None:
-        if not isinstance(item, EqualTo | EqualNullSafe | GreaterThan | GreaterThanOrEqual):
+    def _take_timestamp(self, item: "Filter") -> None:
+        if not isinstance(
+            item, spark.EqualTo | spark.EqualNullSafe | spark.GreaterThan | spark.GreaterThanOrEqual
+        ):
             return
         if not isinstance(item.value, dt.datetime) or item.value.tzinfo is None:
             return
         microseconds = (item.value - _EPOCH) // _MICROSECOND
-        if isinstance(item, GreaterThan):
+        if isinstance(item, spark.GreaterThan):
             microseconds += 1
         milliseconds = -(-microseconds // _MICROSECONDS_PER_MILLISECOND)
         if self.timestamp_min is None or milliseconds > self.timestamp_min:
             self.timestamp_min = milliseconds
 
 
-def narrow(filters: Iterable[Filter]) -> tuple[Narrowing, list[Filter]]:
+def narrow(filters: Iterable["Filter"]) -> tuple[Narrowing, list["Filter"]]:
     """What is left to read, and the filters that Spark has to apply to it."""
     narrowing = Narrowing()
     return narrowing, [item for item in filters if not narrowing.take(item)]
 
 
-def _column(item: Filter) -> str:
-    while isinstance(item, Not):
+def _column(item: "Filter") -> str:
+    while isinstance(item, spark.Not):
         item = item.child
     path: tuple[str, ...] = getattr(item, "attribute", ())
     return path[0] if len(path) == 1 else ""
 
 
-def holds(item: Filter, value: Any) -> bool | None:
+def holds(item: "Filter", value: Any) -> bool | None:
     """Whether the filter holds for a value that is not null; None for SQL's "unknown"."""
-    if isinstance(item, Not):
+    if isinstance(item, spark.Not):
         inner = holds(item.child, value)
         return None if inner is None else not inner
-    if isinstance(item, IsNull):
+    if isinstance(item, spark.IsNull):
         return False
-    if isinstance(item, IsNotNull):
+    if isinstance(item, spark.IsNotNull):
         return True
-    if isinstance(item, In):
+    if isinstance(item, spark.In):
         return True if value in item.value else (None if None in item.value else False)
-    compare = _COMPARISONS[type(item)]
+    compare = _COMPARISONS[type(item).__name__]
     return bool(compare(value, item.value))  # type: ignore[attr-defined]
 
 
-_COMPARISONS: Mapping[type[Filter], Any] = {
-    EqualTo: lambda value, other: value == other,
-    EqualNullSafe: lambda value, other: value == other,
-    GreaterThan: lambda value, other: value > other,
-    GreaterThanOrEqual: lambda value, other: value >= other,
-    LessThan: lambda value, other: value < other,
-    LessThanOrEqual: lambda value, other: value <= other,
-    StringStartsWith: str.startswith,
-    StringEndsWith: str.endswith,
-    StringContains: lambda value, other: other in value,
+_COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {  # By the name of the filter's class.
+    "EqualTo": operator.eq,
+    "EqualNullSafe": operator.eq,
+    "GreaterThan": operator.gt,
+    "GreaterThanOrEqual": operator.ge,
+    "LessThan": operator.lt,
+    "LessThanOrEqual": operator.le,
+    "StringStartsWith": str.startswith,
+    "StringEndsWith": str.endswith,
+    "StringContains": operator.contains,
 }

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from ottla.client.wire.cluster import Cluster
@@ -22,6 +21,7 @@ from ottla.records.columnar.columns import Chunk, Column
 from ottla.records.columnar.decoder import ROWS_MAX, decode_batches
 from ottla.records.errors import CorruptBatch
 from ottla.records.isolation import scan_batches
+from pyspark_ottla.arrow_schemas import to_arrow_schema
 from pyspark_ottla.cluster_pool import borrow
 from pyspark_ottla.columns import RAW_VALUE
 from pyspark_ottla.data_loss import report_loss
@@ -45,7 +45,7 @@ class _ArrowBatches:
     """Chunks with the columns that the broker does not send, in the order of the schema."""
 
     def __init__(self, options: SourceOptions, schema: StructType, wanted: OffsetRange) -> None:
-        self._schema = to_arrow_schema(schema, timezone="UTC")
+        self._schema = to_arrow_schema(schema)
         self.columns = frozenset(Column) & frozenset(self._schema.names)
         if RAW_VALUE.name in self._schema.names:
             self.columns |= {Column.VALUE}

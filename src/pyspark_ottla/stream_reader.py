@@ -9,12 +9,6 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxRows,
-    SupportsTriggerAvailableNow,
-)
 from pyspark.sql.types import StructType
 
 from ottla.client.wire.cluster import Cluster, TopicPartition
@@ -26,6 +20,13 @@ from pyspark_ottla.data_loss import logger, report_loss
 from pyspark_ottla.offset_ranges import OffsetRange, limit_offsets, split_ranges
 from pyspark_ottla.positions import known_offsets, resolve
 from pyspark_ottla.source_options import SourceOptions
+from pyspark_ottla.spark_api import (
+    HAS_LIMITS,
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
 from pyspark_ottla.stream_offsets import StreamOffset, parse_stream_offset
 
 if TYPE_CHECKING:
@@ -35,12 +36,15 @@ if TYPE_CHECKING:
 class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         validate_schema(schema, options)
+        if options.max_offsets_per_trigger is not None and not HAS_LIMITS:
+            logger.warning("maxOffsetsPerTrigger has no effect: Spark limits batches from 4.2 on")
         self._options = options
         self._schema = schema
         self._open_cluster: Cluster | None = None
         self._target: StreamOffset | None = None  # Where a query that ends by itself ends.
         self._latest: StreamOffset | None = None  # As last seen.
         self._initial: StreamOffset | None = None  # Spark asks for it more than once.
+        self._reached: dict[str, Any] | None = None  # Where the last micro-batch ends.
 
     def __getstate__(self) -> dict[str, Any]:
         """For tasks, which have no use for the connections of the driver."""
@@ -58,7 +62,16 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         self._target = self._ask_latest()
 
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+    def latestOffset(  # noqa: N802
+        self, start: dict[str, Any] | None = None, limit: ReadLimit | None = None
+    ) -> dict[str, Any]:
+        """Without arguments before Spark 4.2; it plans an empty range to say where it resumes."""
+        if start is None:
+            start = self.initialOffset() if self._reached is None else self._reached
+        self._reached = self._next_end(start, limit)
+        return self._reached
+
+    def _next_end(self, start: dict[str, Any], limit: ReadLimit | None) -> dict[str, Any]:
         before = parse_stream_offset(start)
         latest = self._target or self._ask_latest()
         ends = latest.offsets
@@ -74,6 +87,7 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return None if self._latest is None else self._latest.as_json()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        self._reached = end
         before, after = parse_stream_offset(start), parse_stream_offset(end)
         first_start = after.first_start()
         if before.is_initial and first_start is not None:

@@ -3,7 +3,6 @@ import pickle
 from typing import Any
 
 import pytest
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from tests.client.topics import create_topic, delete_topic
 from tests.pyspark_ottla.rows import (
     add_partitions,
@@ -18,6 +17,7 @@ from ottla.client.wire.cluster import Cluster, TopicPartition
 from ottla.client.wire.groups import committed_offsets
 from pyspark_ottla.data_loss import DataLoss
 from pyspark_ottla.source_options import Use, parse_source_options
+from pyspark_ottla.spark_api import ReadAllAvailable, ReadMaxRows
 from pyspark_ottla.stream_offsets import StreamOffset, parse_stream_offset
 from pyspark_ottla.stream_reader import OttlaStreamReader
 from pyspark_ottla.subscription import UnknownPartition
@@ -60,6 +60,25 @@ def test_a_stream_goes_on_from_one_offset_to_the_next(
     assert read_all(reader, reader.partitions(start, middle)) == [{"value": b"a"}, {"value": b"b"}]
     assert read_all(reader, reader.partitions(middle, end)) == [{"value": b"c"}]
     assert reader.reportLatestOffset() == end
+
+
+def test_a_spark_that_does_not_say_where_the_last_batch_ended(
+    cluster: Cluster, topic: str, open_reader: Any
+) -> None:
+    """Before 4.2. A query that is resumed plans an empty range first."""
+    write(cluster, TopicPartition(topic, 0), b"a", b"b")
+    reader = open_reader(topic)
+    first = reader.latestOffset()
+    assert read_all(reader, reader.partitions(reader.initialOffset(), first)) == [
+        {"value": b"a"},
+        {"value": b"b"},
+    ]
+    assert reader.latestOffset() == first
+    resumed = open_reader(topic)
+    assert resumed.partitions(first, first) == []
+    assert resumed.latestOffset() == first
+    write(cluster, TopicPartition(topic, 0), b"c")
+    assert offsets(resumed.latestOffset()) == {f"{topic}-0": 3}
 
 
 def test_the_reader_of_a_task_is_a_copy(cluster: Cluster, topic: str, open_reader: Any) -> None:

@@ -9,6 +9,7 @@ from tests.pyspark_ottla.rows import HOUR_MS, write
 
 from ottla.client.wire.cluster import Cluster, TopicPartition
 from ottla.records.builder import Record
+from pyspark_ottla.spark_api import HAS_FILTERS
 
 RECORDS = 1_000
 
@@ -73,7 +74,7 @@ def test_rows(read: Any, topic: str) -> None:
 def test_sums_over_every_codec(read: Any) -> None:
     counted = read().groupBy("key").count().collect()
     assert sum(row["count"] for row in counted) == 2 * RECORDS
-    assert {row.key: row["count"] for row in counted}[None] == 2 * RECORDS // 10
+    assert [row["count"] for row in counted if row.key is None] == [2 * RECORDS // 10]
 
 
 def test_a_schema_of_some_columns_in_any_order(read: Any, topic: str) -> None:
@@ -112,6 +113,7 @@ def union(frames: list[Any]) -> Any:
     return functools.reduce(lambda one, other: one.union(other), frames)
 
 
+@pytest.mark.skipif(not HAS_FILTERS, reason="Spark 4.0 pushes no filters")
 def test_a_filter_that_is_answered_by_the_source_leaves_the_plan(read: Any) -> None:
     plan = read().where("partition = 0 and offset < 5")._jdf.queryExecution().executedPlan()
     assert "Filter (" not in plan.toString()

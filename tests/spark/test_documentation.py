@@ -17,9 +17,10 @@ from tests.fork_server import REPOSITORY
 def test_the_blocks_do_what_they_show(
     spark: Any, own_broker: BrokerProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ottla = tmp_path / "ottla"
-    ottla.write_text(f'#!/bin/sh\nexec {sys.executable} -m ottla "$@"\n')
-    ottla.chmod(0o755)
+    for name, arguments in (("ottla", "-m ottla"), ("python", "")):
+        program = tmp_path / name
+        program.write_text(f'#!/bin/sh\nexec {sys.executable} {arguments} "$@"\n')
+        program.chmod(0o755)
     monkeypatch.setenv("OTTLA_BOOTSTRAP_SERVER", own_broker.bootstrap)
     values = environment(own_broker.bootstrap)
     values["PATH"] = f"{tmp_path}{os.pathsep}{values['PATH']}"

@@ -1,6 +1,15 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
-from pyspark_ottla.session import session_settings
+from tests.client.topics import create_topic
+from tests.pyspark_ottla.rows import write
+
+from ottla.client.wire.cluster import Cluster, TopicPartition
+from pyspark_ottla.session import session_settings, spark_session
+from pyspark_ottla.spark_api import HAS_FILTERS
 
 # Names that Spark reads without declaring them, so that it cannot say whether it knows them.
 UNDECLARED = {
@@ -8,12 +17,49 @@ UNDECLARED = {
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled",
 }
 
+SCRIPT = """\
+import sys
+from pyspark_ottla import spark_session
+
+spark = spark_session("counts", master="local[1]", settings={"spark.ui.enabled": False})
+reader = spark.read.format("ottla").option("kafka.bootstrap.servers", sys.argv[1])
+print(reader.option("subscribe", sys.argv[2]).load().count())
+print(spark.conf.get("spark.app.name"), spark.conf.get("spark.sql.python.filterPushdown.enabled"))
+"""
+
 
 def test_spark_knows_every_setting(spark: Any) -> None:
     """A name that it does not know is ignored, and one that was renamed may be too."""
     names = {name for name in session_settings() if name.startswith("spark.sql.")}
-    assert {name for name in names if not spark.conf.isModifiable(name)} == UNDECLARED
+    later = set() if HAS_FILTERS else {"spark.sql.python.filterPushdown.enabled"}
+    assert {name for name in names if not spark.conf.isModifiable(name)} == UNDECLARED | later
 
 
 def test_there_are_as_many_shuffle_partitions_as_cores() -> None:
     assert session_settings(cores=6)["spark.sql.shuffle.partitions"] == "6"
+
+
+def test_a_session_that_is_there_is_returned(spark: Any) -> None:
+    assert spark_session() is spark
+
+
+def test_a_script_runs_outside_of_its_virtual_environment(
+    bootstrap: str, cluster: Cluster, tmp_path: Path
+) -> None:
+    """As somebody starts it who activated nothing: the `python3` on PATH is another one."""
+    topic = create_topic(cluster)
+    write(cluster, TopicPartition(topic, 0), b"a", b"b", b"c")
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    kept = ("HOME", "LANG", "JDK_JAVA_OPTIONS", "PYTHONPATH")
+    done = subprocess.run(
+        [sys.executable, script, bootstrap, topic],
+        env={name: os.environ[name] for name in kept if name in os.environ}
+        | {"PATH": "/usr/bin:/bin", "SPARK_LOCAL_IP": "127.0.0.1"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["3", "counts true"]

@@ -1,5 +1,6 @@
 """What the queries of a pipeline have done, from the reports that Spark makes of each batch."""
 
+import ast
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -96,12 +97,16 @@ def _per_second(rows: int, duration_ms: int) -> float:
 
 
 def _lag(source: Mapping[str, Any]) -> int:
-    latest, end = _as_json(source.get("latestOffset")), _as_json(source.get("endOffset"))
+    latest, end = map(reported_offset, (source.get("latestOffset"), source.get("endOffset")))
     newest, read = parse_stream_offset(latest).offsets, parse_stream_offset(end).offsets
     return sum(max(0, offset - read.get(place, 0)) for place, offset in newest.items())
 
 
-def _as_json(offset: Any) -> dict[str, Any]:
+def reported_offset(offset: Any) -> dict[str, Any]:
     """Empty if it is not known, as in the first report after a restart."""
-    parsed = json.loads(offset) if isinstance(offset, str) else offset
-    return parsed if isinstance(parsed, dict) else {}
+    if isinstance(offset, str):
+        try:
+            offset = json.loads(offset)
+        except ValueError:  # Before Spark 4.2 it is written as Python writes it.
+            offset = ast.literal_eval(offset)
+    return offset if isinstance(offset, dict) else {}

@@ -5,13 +5,10 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import SparkSession
 
-from pyspark_ottla.java import use_java
-from pyspark_ottla.python import use_installed_pyspark
-from pyspark_ottla.session import session_settings
+from pyspark_ottla.session import session_settings, spark_session
 
 LOCAL = "local[*]"
 
@@ -28,20 +25,10 @@ def open_session(
 
     JavaNotFound if there is none.
     """
-    builder: Any = SparkSession.builder.appName(name)
     if remote:
-        session: SparkSession = builder.remote(remote).getOrCreate()
-        return session
-    use_java()
-    if master.startswith("local"):
-        use_installed_pyspark()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = builder.master(master)
-    for key, value in (session_settings() | QUIET | dict(settings)).items():
-        builder = builder.config(key, value)
+        return spark_session(name, remote=remote)
     with stderr_to(log):
-        opened: SparkSession = builder.getOrCreate()
-    return opened
+        return spark_session(name, master=master, settings=QUIET | dict(settings))
 
 
 def is_remote(session: SparkSession) -> bool:

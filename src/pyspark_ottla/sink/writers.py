@@ -12,11 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark import TaskContext
-from pyspark.sql.datasource import (
-    DataSourceArrowWriter,
-    DataSourceStreamArrowWriter,
-    WriterCommitMessage,
-)
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from ottla.client.wire.producing import init_producer
@@ -28,6 +24,7 @@ from pyspark_ottla.sink.options import Delivery, SinkOptions
 from pyspark_ottla.sink.prepare import prepare
 from pyspark_ottla.sink.producer import TaskProducer, portions
 from pyspark_ottla.sink.two_phase import abort_batch, commit_batch
+from pyspark_ottla.spark_api import StreamArrowWriter
 from pyspark_ottla.task_context import current_task, local_property
 from pyspark_ottla.worker_process import settle
 
@@ -49,7 +46,7 @@ class TaskMessage(WriterCommitMessage):
     is_two_phase: bool = True
 
 
-class StreamWriter(DataSourceStreamArrowWriter):
+class StreamWriter(StreamArrowWriter):
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
         validate_columns(schema, has_topic_option=options.topic is not None)
         self._options = options

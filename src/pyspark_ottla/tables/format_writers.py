@@ -11,14 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark import TaskContext
-from pyspark.sql.datasource import (
-    DataSourceArrowWriter,
-    DataSourceStreamArrowWriter,
-    WriterCommitMessage,
-)
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from pyspark_ottla.option_names import OptionError
+from pyspark_ottla.spark_api import StreamArrowWriter
 from pyspark_ottla.tables.data_files import DataFile, TaskFiles
 from pyspark_ottla.tables.source_options import TableOptions
 from pyspark_ottla.tables.writer import TableWriter
@@ -46,7 +43,7 @@ def _table_writer(options: TableOptions) -> TableWriter:
     )
 
 
-class StreamTableWriter(DataSourceStreamArrowWriter):
+class StreamTableWriter(StreamArrowWriter):
     def __init__(self, options: TableOptions, schema: StructType) -> None:
         self._writer = _table_writer(options)
         self._rows = self._writer.prepare(schema)

@@ -21,9 +21,9 @@ from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
 from pyiceberg.io.pyarrow import parquet_files_to_data_files
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table import Transaction
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
+from pyspark_ottla.arrow_schemas import from_arrow_schema, to_arrow_schema
 from pyspark_ottla.tables import locations
 from pyspark_ottla.tables.address import TableAddress, TableError, is_catalog_name
 from pyspark_ottla.tables.batch import Batch
@@ -70,12 +70,12 @@ class IcebergTableAt(Table):
     def create(self, schema: StructType) -> None:
         catalog, name, location = _find(self.address)
         catalog.create_namespace_if_not_exists(name[:-1])
-        arrow = to_arrow_schema(schema, timezone="UTC")
+        arrow = to_arrow_schema(schema)
         catalog.create_table_if_not_exists(name, arrow, location=location)
 
     def add_columns(self, fields: Sequence[StructField]) -> None:
         if fields:
-            added = to_arrow_schema(StructType(list(fields)), timezone="UTC")
+            added = to_arrow_schema(StructType(list(fields)))
             with self.open().update_schema() as update:
                 update.union_by_name(added)
 
@@ -200,7 +200,7 @@ class _Rewriter:
 
     def __init__(self, table: IcebergTable, directory: str) -> None:
         self._table = table
-        schema = to_arrow_schema(from_arrow_schema(table.schema().as_arrow()), timezone="UTC")
+        schema = to_arrow_schema(from_arrow_schema(table.schema().as_arrow()))
         prefix = IcebergTableAt.data_prefix
         run_id = uuid.uuid4().hex
         self._files = TaskFiles(table.location(), f"{prefix}{directory}", schema, run_id)

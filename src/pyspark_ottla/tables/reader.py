@@ -33,12 +33,12 @@ class TableReader(DataSourceReader):
         if not isinstance(partition, FileOfTable):
             return  # Spark has one that is none when there is nothing.
         import pyarrow.parquet as pq
-        from pyspark.sql.pandas.types import to_arrow_schema
 
+        from pyspark_ottla.arrow_schemas import to_arrow_schema
         from pyspark_ottla.tables.data_files import fit
         from pyspark_ottla.tables.locations import open_location
 
-        schema = to_arrow_schema(self._schema, timezone="UTC")
+        schema = to_arrow_schema(self._schema)
         filesystem, path = open_location(partition.path)
         with pq.ParquetFile(path, filesystem=filesystem) as file:
             known = [name for name in schema.names if name in file.schema_arrow.names]

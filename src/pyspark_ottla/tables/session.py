@@ -5,17 +5,13 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from pyspark_ottla.java import use_java
 from pyspark_ottla.pipeline import session
-from pyspark_ottla.session import session_settings
 from pyspark_ottla.tables.sync_plan import SyncPlan
 
 
 def open_session(plan: SyncPlan, master: str, remote: str | None) -> SparkSession:
     """JavaNotFound if Spark cannot run here."""
-    if remote:
-        return session.open_session(plan.topic, remote=remote, settings={}, log=Path())
-    use_java()
-    settings = session_settings() | {"spark.ui.enabled": "false"}
     log = Path(tempfile.gettempdir(), f"ottla-table-{plan.sink_id}.log")
-    return session.open_session(plan.topic, master=master, settings=settings, log=log)
+    return session.open_session(
+        plan.topic, master=master, remote=remote or "", settings={}, log=log
+    )

@@ -15,9 +15,9 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BooleanType, StructField, StructType
 
+from pyspark_ottla.arrow_schemas import to_arrow_schema
 from pyspark_ottla.data_loss import logger
 from pyspark_ottla.offset_ranges import OffsetRange
 from pyspark_ottla.range_reader import read_range
@@ -120,7 +120,7 @@ class TopicSync:
     def _schema(self, columns: StructType) -> pa.Schema:
         if self.rows.is_changes:
             columns = StructType([*columns, StructField(DELETED, BooleanType())])
-        return to_arrow_schema(columns, timezone="UTC")
+        return to_arrow_schema(columns)
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BooleanType, StructField, StructType
 
+from pyspark_ottla.arrow_schemas import to_arrow_schema
 from pyspark_ottla.tables import committing
 from pyspark_ottla.tables.address import TableError, parse_address
 from pyspark_ottla.tables.batch import Batch, validate_sink_id
@@ -77,7 +77,7 @@ class TableWriter:
         if self.key:
             written = StructType([*columns, StructField(self.deleted, BooleanType())])
         prefix = f"{committing.CHANGES}/" if self.key else table.data_prefix
-        arrow = to_arrow_schema(written, timezone="UTC")
+        arrow = to_arrow_schema(written)
         return PreparedRows(table.location, f"{prefix}{self.sink_id}", columns, arrow)
 
     def commit(
