@@ -466,3 +466,32 @@ def test_what_another_thread_syncs_while_a_sync_is_heard_of_is_acknowledged() ->
     while ended:
         ended.pop()()
     assert acknowledged == [None]
+
+
+def test_what_is_written_to_a_leader_is_told_from_what_it_copied() -> None:
+    async def run() -> None:
+        kit = LeaderKit(FlushPolicy.OS, LogConfig(segment_bytes=300))
+        partition = kit.partition
+
+        def write(*values: bytes) -> int:
+            records, header = produced(*values)
+            partition.append(records, header, NOW_MS)
+            return len(records)
+
+        size = sum(write(b"a", b"b") for _ in range(10))  # Segments are rolled meanwhile.
+        assert len(partition.log.segments) > 1
+        assert partition.led_growth() == (20, size)
+        kit.lead(4)
+        assert partition.led_growth() == (20, size)
+
+        partition.resign(ApiError(ErrorCode.not_leader_or_follower))
+        append(partition.log, b"copied")
+        assert partition.led_growth() == (0, 0)
+        kit.lead(6)
+        size += write(b"c")
+        traffic = partition.traffic
+        assert partition.led_growth()[0] + traffic.led_records == 21
+        assert partition.led_growth()[1] + traffic.led_bytes == size
+        assert traffic.batches_in == 11
+
+    asyncio.run(run())

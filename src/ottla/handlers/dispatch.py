@@ -35,14 +35,14 @@ def make_dispatch(broker: Broker, table: Mapping[int, Api]) -> Dispatch:
     counters = broker.apis
     for key in (*table, FOLLOWER_FETCH_KEY):
         counters.setdefault(key, ApiCounters())
+    served = {key: (api, counters[key]) for key, api in table.items()}
 
     def dispatch(session: Session, frame: memoryview) -> None:
         header = parse_request_header(frame)
-        api = table.get(header.api_key)
+        api, session.api = served.get(header.api_key) or (None, session.api)
         if api is None or not api.low <= header.api_version <= api.high:
             _refuse(session, header, api)
             return
-        session.api = counters[header.api_key]
         if isinstance(api, HotApi):
             api.handle(broker, session, header, frame)
         else:

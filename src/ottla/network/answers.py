@@ -2,6 +2,9 @@
 
 A reply keeps its place in `pending` until it and all before it are answered; then its parts are
 gathered, and what was gathered in one turn leaves in one write.
+
+Durations are counted by runs: answers in a row of the same API whose requests came in one receive,
+and which leave together, took the same time. A run costs two looks at the clock, an answer none.
 """
 
 import asyncio
@@ -27,14 +30,14 @@ NOBODY: Final[Overtakers] = frozenset()
 class Reply:
     """The place of one answer in the order of answers."""
 
-    __slots__ = ("_answers", "_api", "_received_ns", "parts", "request_size")
+    __slots__ = ("_answers", "api", "parts", "received_ns", "request_size")
 
     def __init__(
         self, answers: "Answers", request_size: int, api: ApiCounters, received_ns: int
     ) -> None:
         self._answers = answers
-        self._api = api
-        self._received_ns = received_ns
+        self.api = api
+        self.received_ns = received_ns
         self.request_size = request_size
         self.parts: Sequence[Part] | None = None
 
@@ -45,10 +48,6 @@ class Reply:
             return
         assert self.parts is None, "a request was answered twice"
         self.parts = parts
-        api = self._api
-        duration_ns = monotonic_ns() - self._received_ns
-        api.counts[duration_ns.bit_length()] += 1
-        api.total_ns += duration_ns
         if answers.pending[0] is self:
             answers.release()
         else:
@@ -82,6 +81,9 @@ class Answers:
         "_on_change",
         "_pending_max",
         "_pending_size_max",
+        "_run_api",
+        "_run_count",
+        "_run_received_ns",
         "_scheduled",
         "_transport",
         "closed",
@@ -109,6 +111,11 @@ class Answers:
         self._gathered: list[Part] = []
         self._gathered_size = 0  # In memory.
         self._gathered_files = False  # There is a file among them.
+        # The answers that are gathered and not timed yet. Of one receive they all have the same
+        # integer, so that no two need be compared.
+        self._run_api = hub.unnamed_api
+        self._run_received_ns = 0
+        self._run_count = 0
         self._scheduled = False
         self.outbox = Outbox(hub, transport, plain_socket, on_change, on_failure)
         self.closed = False
@@ -151,9 +158,10 @@ class Answers:
 
     def send_now(self, data: bytes, api: ApiCounters) -> None:
         """An answer that takes the next place and is complete. Only when nothing is pending."""
-        duration_ns = monotonic_ns() - self._hub.received_ns
-        api.counts[duration_ns.bit_length()] += 1
-        api.total_ns += duration_ns
+        received_ns = self._hub.received_ns
+        if received_ns is not self._run_received_ns or api is not self._run_api:
+            self._begin_run(api, received_ns)
+        self._run_count += 1
         self._gathered.append(data)
         self._gathered_size += len(data)
         if self._gathered_size > GATHERED_BYTES_MAX or not self.gathering:
@@ -179,8 +187,21 @@ class Answers:
     def _take_next(self) -> Sequence[Part]:
         reply = self.pending.popleft()
         self.pending_size -= reply.request_size
+        if reply.received_ns is not self._run_received_ns or reply.api is not self._run_api:
+            self._begin_run(reply.api, reply.received_ns)
+        self._run_count += 1
         assert reply.parts is not None
         return reply.parts
+
+    def _begin_run(self, api: ApiCounters, received_ns: int) -> None:
+        if self._run_count:
+            self._end_run()
+        self._run_api = api
+        self._run_received_ns = received_ns
+
+    def _end_run(self) -> None:
+        self._run_api.add(monotonic_ns() - self._run_received_ns, self._run_count)
+        self._run_count = 0
 
     def _gather(self, parts: Sequence[Part]) -> int:
         size = 0
@@ -217,6 +238,8 @@ class Answers:
         self._on_change()
 
     def flush(self) -> None:
+        if self._run_count:
+            self._end_run()
         gathered = self._gathered
         if not gathered or self.closed:
             return
@@ -239,6 +262,8 @@ class Answers:
 
     def discard(self) -> None:
         """Drop what has not left. Replies that are sent later have no effect."""
+        if self._run_count:
+            self._end_run()
         self.closed = True
         self.pending.clear()
         self._gathered.clear()

@@ -16,15 +16,15 @@ class Durations:
         self.counts = [0] * _BUCKETS
         self.total_ns = 0
 
-    def add(self, duration_ns: int) -> None:
-        """The hot path does the same in place."""
-        self.counts[duration_ns.bit_length()] += 1
-        self.total_ns += duration_ns
+    def add(self, duration_ns: int, count: int = 1) -> None:
+        """`count` things took this long each."""
+        self.counts[duration_ns.bit_length()] += count
+        self.total_ns += duration_ns * count
 
 
 class ApiCounters(Durations):
     """The requests of one API. Durations are those of answers: from the receipt of the request to
-    the moment when its answer is ready to leave, with everything that it waited for."""
+    the moment when its answer leaves, with everything that it waited for."""
 
     __slots__ = ("errors", "unanswered")
 

@@ -16,11 +16,17 @@ class ReplicaCounters:
 
 @dataclass(slots=True)
 class TopicTraffic:
-    """Of all partitions of a topic that are, or were, on this broker."""
+    """Of all partitions of a topic that are, or were, on this broker.
+
+    Records and bytes in are not counted batch by batch: they are how far the logs of partitions
+    grew while this broker led them.
+    """
 
     batches_in: int = 0  # One for each partition of a produce request.
-    bytes_in: int = 0
-    records_in: int = 0
+    led_records: int = 0  # Of partitions that are led here no longer.
+    led_bytes: int = 0
+    told_records: int = 0  # With those that are led, as they were last told; only grows.
+    told_bytes: int = 0
     fetches_out: int = 0  # One for each partition that consumers were sent records of.
     bytes_out: int = 0
     records_out: int = 0

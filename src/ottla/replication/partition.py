@@ -57,6 +57,7 @@ class Partition:
         "_flush_policy",
         "_flush_requested",
         "_flusher",
+        "_led_since",
         "_read_hints",
         "committed_waiters",
         "deleted_waiters",
@@ -85,6 +86,7 @@ class Partition:
         self.traffic = traffic or TopicTraffic()  # Shared by the partitions of a topic.
         self.is_internal = log.topic_partition.topic in INTERNAL_TOPICS
         self.is_leader = False
+        self._led_since: tuple[int, int] | None = None  # An offset, and bytes that were appended.
         self.is_being_cut = False  # Invariant: while a thread truncates the log its role stays.
         self.leader_epoch = -1
         self.in_sync_replicas: tuple[int, ...] = ()  # What is committed; known to the leader.
@@ -111,6 +113,8 @@ class Partition:
         followers: Followers | None = None,
     ) -> None:
         """Begin to lead, or lead on in a new epoch, or with another in-sync set."""
+        if not self.is_leader:
+            self._led_since = (self.log.log_end_offset, self.log.appended_bytes)
         self.is_leader = True
         self.in_sync_replicas = in_sync_replicas
         self.followers = followers
@@ -134,6 +138,10 @@ class Partition:
 
     def resign(self, error: ApiError) -> None:
         """Stop leading: whoever waits here is sent elsewhere."""
+        records, size = self.led_growth()
+        self._led_since = None
+        self.traffic.led_records += records
+        self.traffic.led_bytes += size
         self.is_leader = False
         self.followers = None
         self.sent_offsets.clear()
@@ -143,6 +151,17 @@ class Partition:
         self.transaction_guards.void_all()
         self._wake_fetchers()
         self._tell_appended_listeners()
+
+    def led_growth(self) -> tuple[int, int]:
+        """The records and bytes that were appended since this broker leads; none if it does not.
+
+        From any thread, which may see one of them a moment later than the other.
+        """
+        since = self._led_since
+        if since is None:
+            return 0, 0
+        log = self.log
+        return log.log_end_offset - since[0], log.appended_bytes - since[1]
 
     def validate_leader_epoch(self, expected: int) -> None:
         """Compare with the epoch that a client believes in; -1 means that it does not know."""
@@ -183,10 +202,7 @@ class Partition:
             appended = self.log.append_as_leader(records, header, self.leader_epoch, now_ms)
         except StorageError as error:
             raise ApiError(ErrorCode.kafka_storage_error, str(error)) from error
-        traffic = self.traffic
-        traffic.batches_in += 1
-        traffic.bytes_in += len(records)
-        traffic.records_in += header.records_count
+        self.traffic.batches_in += 1
         self._on_appended()
         return appended
 

@@ -71,6 +71,7 @@ class LocalLog:
         "_lock",
         "_on_roll",
         "_rolled",
+        "_sealed_bytes",
         "active",
         "closed",
         "directory",
@@ -103,6 +104,7 @@ class LocalLog:
         self._config = config
         self._on_roll = on_roll  # Called with the base offset of the segment that begins.
         self._rolled: tuple[Segment, ...] = ()  # Not synced since they were rolled.
+        self._sealed_bytes = 0  # Of the segments that were rolled since the log was opened.
         self._changes_count = 0  # Files that were made, removed or cut.
         self._changes_synced = 0  # So many of them are on the disk.
         self._flushed = self.end
@@ -113,6 +115,11 @@ class LocalLog:
     @property
     def size(self) -> int:
         return sum(segment.size for segment in self.segments)
+
+    @property
+    def appended_bytes(self) -> int:
+        """From some beginning on; what is deleted does not lower it, what is truncated may."""
+        return self._sealed_bytes + self.active.size
 
     @property
     def has_rolled(self) -> bool:
@@ -262,6 +269,7 @@ class LocalLog:
         self._on_roll(offset)
         self.home.open_files.set_writer(old, None)
         self._rolled = (*self._rolled, old)
+        self._sealed_bytes += old.size
         self._begin(offset, self.segments)
         return self.active
 

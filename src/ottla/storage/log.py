@@ -192,6 +192,11 @@ class PartitionLog:
         return self._local.has_rolled
 
     @property
+    def appended_bytes(self) -> int:
+        """From some beginning on; what is deleted does not lower it, what is truncated may."""
+        return self._local.appended_bytes
+
+    @property
     def size(self) -> int:
         """Bytes of all batches."""
         return self._local.size

@@ -1,5 +1,6 @@
 """Topics and partitions: traffic, offsets, sizes, replicas."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
@@ -45,9 +46,19 @@ def _topic(attribute: str, name: str, text: str) -> _Topic:
     return _Topic(SECTION.counter(f"ottla_topic_{name}", text, labels, setting), attribute)
 
 
+_BYTES_IN = SECTION.counter(
+    "ottla_topic_bytes_in_total",
+    "Bytes of batches that were written here, as by producers.",
+    ("topic",),
+    METRICS_TOPICS.name,
+)
+_RECORDS_IN = SECTION.counter(
+    "ottla_topic_records_in_total",
+    "Records that were written here, as by producers; the marker that ends a transaction is one.",
+    ("topic",),
+    METRICS_TOPICS.name,
+)
 _TOPIC_FAMILIES: Final = (
-    _topic("bytes_in", "bytes_in_total", "Bytes of batches that producers wrote here."),
-    _topic("records_in", "records_in_total", "Records that producers wrote here."),
     _topic(
         "batches_in",
         "produce_requests_total",
@@ -140,13 +151,24 @@ def collect(sources: TopicSources) -> Iterator[str]:
 
 def _by_topic(replicas: ReplicaManager, partitions: Iterable[Partition]) -> Iterator[str]:
     traffic: dict[str, TopicTraffic] = {}
+    grown: Counter[str] = Counter()
+    grown_bytes: Counter[str] = Counter()
     first_led: list[str] = []
     for partition in partitions:
         topic, index = partition.log.topic_partition
         traffic.setdefault(topic, partition.traffic)
+        records, size = partition.led_growth()
+        grown[topic] += records
+        grown_bytes[topic] += size
         if index == 0 and partition.is_leader:
             first_led.append(topic)
     rows = [(labelled(("topic",), (topic,)), each) for topic, each in traffic.items()]
+    for topic, each in traffic.items():
+        # A partition that changes its leader just now may be missed; a counter must not fall.
+        each.told_records = max(each.told_records, each.led_records + grown[topic])
+        each.told_bytes = max(each.told_bytes, each.led_bytes + grown_bytes[topic])
+    yield from _BYTES_IN.lines((labels, each.told_bytes) for labels, each in rows)
+    yield from _RECORDS_IN.lines((labels, each.told_records) for labels, each in rows)
     for family, attribute in _TOPIC_FAMILIES:
         yield from family.lines((labels, getattr(each, attribute)) for labels, each in rows)
     counts = ((topic, replicas.partition_count(topic)) for topic in first_led)
