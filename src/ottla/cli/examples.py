@@ -16,6 +16,7 @@ EXAMPLES: Final = {
     "features list": "ottla features list",
     "features upgrade": "ottla features upgrade transaction.version --level 2",
     "secure init": "ottla secure init --hosts one.example.com,two.example.com,three.example.com",
+    "service install": "ottla service install --config /etc/ottla/broker.yaml",
     "users list": "ottla users list",
     "users add": "ottla users add alice --password-file alice.secret",
     "users remove": "ottla users remove alice",

@@ -81,6 +81,10 @@ secure = _group("secure", "Make certificates and the configuration of a locked c
 _command(secure, "ottla.cli.secure.init:init", help="Lock a cluster, or add nodes to one.")
 app.command(secure)
 
+service = _group("service", "Run a broker as a service of this machine.")
+_command(service, "ottla.cli.service.install:install", help="Write a systemd unit for a broker.")
+app.command(service)
+
 users = _group("users", "List, add and remove the users of a cluster.")
 _command(users, "ottla.cli.users.list:list_users", name="list", help="List the users.")
 _command(users, "ottla.cli.users.add:add", help="Add a user, or change a password.")

@@ -37,6 +37,7 @@ from ottla.node.config import (
     BROKER_RACK,
     CONTROLLED_SHUTDOWN_ENABLE,
     CONTROLLED_SHUTDOWN_TIMEOUT_MS,
+    METRICS_HOST,
     METRICS_PORT,
     QUORUM_BOOTSTRAP_SERVERS,
     QUORUM_JOIN_TIMEOUT_MS,
@@ -53,6 +54,7 @@ from ottla.node.metadata_feed import Listener
 from ottla.node.metadata_repair import MetadataRepair
 from ottla.node.parts import make_parts
 from ottla.node.quorum import MetadataQuorum, QuorumSettings, StoredReplica, open_replica
+from ottla.node.readiness import Phase, Readiness
 from ottla.node.registration import SESSIONS_WAITED, BrokerIdentity, Registration
 from ottla.node.replication import (
     ask_broker,
@@ -135,6 +137,7 @@ class Node:
         self._quorum: MetadataQuorum | None = None
         self._registration: Registration | None = None
         self.coordination: Coordination | None = None  # To look at; None before it is started.
+        self._readiness = Readiness(self._node_id, self._feed.image, self._loop)
         self._metrics: MetricsServer | None = None
         self._claims: set[Claim] = set()  # Those that were told of.
 
@@ -174,6 +177,11 @@ class Node:
         return self._quorum
 
     @property
+    def readiness(self) -> Readiness:
+        """To ask, from any thread."""
+        return self._readiness
+
+    @property
     def metrics_port(self) -> int | None:
         """Where /metrics is served; None where it is not."""
         return None if self._metrics is None else self._metrics.port
@@ -184,6 +192,7 @@ class Node:
         A node that waits for others may wait for long; cancelling this stops it.
         """
         loading = None
+        self._open_metrics()
         try:
             if self._parts.locks.has_files:
                 await self._loop.run_in_executor(self._executor, self._parts.locks.load)
@@ -206,6 +215,7 @@ class Node:
             OSError,
         ) as error:
             await self._stop_server()
+            await self._close_metrics()
             raise start_error(error, self.directories) from error
         except asyncio.CancelledError:
             await self._give_up(loading)
@@ -237,6 +247,21 @@ class Node:
         state = QuorumState(voted=ReplicaKey(self._node_id))
         await self._loop.run_in_executor(self._executor, joining.mark, state)
 
+    def _open_metrics(self) -> None:
+        if self._values[METRICS_PORT] < 0:
+            return
+        try:
+            from ottla.node.metrics.server import MetricsServer
+
+            self._metrics = metrics = MetricsServer(self._readiness)
+            metrics.open(self._values[METRICS_HOST], self._values[METRICS_PORT])
+        except (OSError, ValueError) as error:
+            raise StartError(str(error)) from error
+
+    async def _close_metrics(self) -> None:
+        if self._metrics is not None:
+            await self._loop.run_in_executor(self._executor, self._metrics.close)
+
     async def _bind(self) -> None:
         if self._server is None:
             self._server = self._make_server()
@@ -245,6 +270,7 @@ class Node:
     async def _give_up(self, loading: "asyncio.Future[None] | None") -> None:
         self._peers.close()
         await self._stop_server()
+        await self._close_metrics()
         if loading is not None:
             await asyncio.wait([loading])
             if loading.exception() is None:
@@ -312,11 +338,14 @@ class Node:
             self._executor,
         )
         housekeeping.start(self._supervisor)
-        if self._values[METRICS_PORT] >= 0:
+        if self._metrics is not None:
             from ottla.node.metrics.start import start_metrics
 
             ask = partial(ask_broker, self._peers, self._address_of, "metrics")
-            self._metrics = start_metrics(self._parts, quorum, broker, server, ask)
+            process = self._metrics.process
+            self._metrics.page = start_metrics(self._parts, quorum, broker, server, ask, process)
+        self._readiness.is_in_touch = broker.is_in_touch
+        self._readiness.phase = Phase.SERVING
         warn_of_other_minimum(self._parts.rules.static, self._feed.image)
         logger.info(
             "node %d of cluster %s serves %s with data in %s",
@@ -335,12 +364,12 @@ class Node:
         """
         budget_s = self._values[CONTROLLED_SHUTDOWN_TIMEOUT_MS] / 1000
         stopping = Stopping(budget_s, self._loop.time)
+        self._readiness.phase = Phase.STOPPING
         if silently:
             self._hang_up()
         elif self._values[CONTROLLED_SHUTDOWN_ENABLE]:
             await stopping.wait("other nodes to take over", self._leave(stopping.left_s))
-        if self._metrics is not None:
-            await self._loop.run_in_executor(self._executor, self._metrics.stop)
+        await self._close_metrics()
         if self._server is not None:
             await self._server.stop_accepting()
         self._replicas.fail(ApiError(ErrorCode.not_leader_or_follower, "the broker stops"))

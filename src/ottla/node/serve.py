@@ -15,6 +15,7 @@ from ottla.node.descriptors import raise_descriptor_limit
 from ottla.node.exposure import validate_locked, validate_open_first
 from ottla.node.log_lines import configure_logging
 from ottla.node.node import Node
+from ottla.node.service_manager import notify, tell_when_ready
 from ottla.node.settings import LogFormat, ServeSettings
 from ottla.node.start_errors import StartError, UnusableDirectory
 
@@ -69,7 +70,10 @@ async def _run(values: Mapping[str, object], settings: ServeSettings, beside: Be
             _settle_interpreter()
             if settings.log_format is LogFormat.TEXT and sys.stdout.isatty():
                 _greet(node)
+            told = asyncio.ensure_future(tell_when_ready(node.readiness))
             await _accompanied(node, ended, beside)
+            told.cancel()
+            notify("STOPPING=1")
             await node.stop()
         else:
             starting.cancel()

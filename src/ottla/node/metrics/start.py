@@ -1,4 +1,4 @@
-"""Puts together what the metrics of a node are read from, and serves them."""
+"""Puts together what the metrics of a node are read from."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -7,10 +7,8 @@ from ottla.handlers.broker import Broker
 from ottla.network.server import Server
 from ottla.node.config import (
     METRICS_GROUPS_MAX,
-    METRICS_HOST,
     METRICS_LAG_INTERVAL_MS,
     METRICS_PARTITIONS,
-    METRICS_PORT,
     METRICS_TOPICS,
     PROBE_INTERVAL_MS,
 )
@@ -20,7 +18,6 @@ from ottla.node.metrics.lag import LagWatch
 from ottla.node.metrics.loop_lag import LoopLag
 from ottla.node.metrics.page import Page, Sources
 from ottla.node.metrics.requests import RequestSources
-from ottla.node.metrics.server import MetricsServer, process_page, serve
 from ottla.node.metrics.shares import ShareSources
 from ottla.node.metrics.storage import StorageSources
 from ottla.node.metrics.topics import TopicSources
@@ -34,25 +31,27 @@ Ask = Callable[[int, Any], Awaitable[Any]]  # Called with a broker's id and a re
 
 
 def start_metrics(
-    parts: Parts, quorum: MetadataQuorum, broker: Broker, server: Server, ask: Ask
-) -> MetricsServer:
-    """ValueError without the library, OSError without a port."""
-    process = process_page()
+    parts: Parts,
+    quorum: MetadataQuorum,
+    broker: Broker,
+    server: Server,
+    ask: Ask,
+    process: Callable[[], bytes],
+) -> Page:
+    """`process` tells of the process, its memory and files."""
     loop_lag = LoopLag(parts.loop.time)
     groups_max = parts.values[METRICS_GROUPS_MAX]
     interval_s = parts.values[METRICS_LAG_INTERVAL_MS] / 1000
     watch = LagWatch(parts, broker.groups, ask, interval_s=interval_s, groups_max=groups_max)
     probed: dict[int, ProbeCounters] = {}
     sources = _sources(parts, quorum, broker, server, loop_lag=loop_lag, watch=watch, probed=probed)
-    page = Page(sources, process)
-    served = serve(parts.values[METRICS_HOST], parts.values[METRICS_PORT], page)
     parts.supervisor.start("event loop lag", loop_lag.watch())
     if groups_max:
         parts.supervisor.start("lag of groups", watch.watch())
     if parts.values[PROBE_INTERVAL_MS]:
         probe = _probe(parts, quorum, broker, ask, probed)
         parts.supervisor.start("probe", probe.watch())
-    return served
+    return Page(sources, process)
 
 
 def _sources(

@@ -1,0 +1,39 @@
+"""Tells systemd how the node is, as sd_notify(3) does; nobody hears of it elsewhere."""
+
+import asyncio
+import os
+import socket
+from typing import Final
+
+from ottla.node.readiness import Readiness
+
+_LOOK_S: Final = 0.2
+
+
+def notify(state: str) -> None:
+    """Without effect where no service manager asks for it."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if not address:
+        return
+    if address.startswith("@"):
+        address = "\0" + address[1:]
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as manager:
+            manager.connect(address)
+            manager.send(state.encode())
+    except OSError:
+        pass  # It is not worth a node.
+
+
+async def tell_when_ready(readiness: Readiness) -> None:
+    """Returns when the node was ready once; what it waits for is its status until then."""
+    if "NOTIFY_SOCKET" not in os.environ:
+        return
+    loop = asyncio.get_running_loop()
+    said = ""
+    while problem := await loop.run_in_executor(None, readiness.why_not_ready):
+        if problem != said:
+            notify(f"STATUS={problem}")
+        said = problem
+        await asyncio.sleep(_LOOK_S)
+    notify("READY=1\nSTATUS=serving, all replicas in sync")
