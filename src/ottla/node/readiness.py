@@ -39,7 +39,7 @@ class Readiness:
     def why_not_ready(self) -> str | None:
         """None if it is."""
         if self.phase is not Phase.SERVING:
-            return self.phase.value
+            return str(self.phase.value)
         in_touch = self._ask_loop(self.is_in_touch)
         if in_touch is None:
             return "the event loop is stuck"

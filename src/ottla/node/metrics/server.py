@@ -79,7 +79,7 @@ class MetricsServer:
     def _answer(self, path: str, takes_gzip: bool) -> _Answer:
         if path == "/metrics":
             if self.page is None:
-                return _health(Phase.STARTING.value)
+                return _health(str(Phase.STARTING.value))
             body = self.page.render(packed=takes_gzip)
             return _Answer(HTTPStatus.OK, body, is_packed=takes_gzip)
         if path == "/livez":
