@@ -9,6 +9,8 @@ EXAMPLES: Final = {
     "consume": "ottla consume orders --from-beginning --no-follow",
     "dump": "ottla dump data/orders-0 --deep",
     "probe": "ottla probe --count 10 || echo 'the cluster needs attention'",
+    "doctor": "ottla doctor --config /etc/ottla/broker.yaml --deep",
+    "top": "ottla top --interval 5",
     "rebalance": "ottla rebalance --throttle 50MB",
     "cluster up": "ottla cluster up --nodes 3",
     "cluster status": "ottla cluster status || echo 'the cluster needs attention'",

@@ -48,6 +48,13 @@ _command(
 )
 
 _command(
+    app,
+    "ottla.cli.doctor.doctor:doctor",
+    help="Find what is wrong, how bad it is, and what repairs it.",
+)
+_command(app, "ottla.cli.top:top", help="Watch nodes, topics and groups, live.")
+
+_command(
     app, "ottla.cli.rebalance:rebalance", help="Spread replicas and leaders evenly over the nodes."
 )
 

@@ -29,7 +29,7 @@ def lag(
     if interval <= 0:
         raise UsageError(f"--interval {interval:g} is not more than 0")
     while True:
-        rows = _rows(connection)
+        rows = lag_rows(connection)
         if as_json:
             print_json(rows)
         else:
@@ -40,7 +40,7 @@ def lag(
         print_line("")
 
 
-def _rows(connection: Connection) -> list[dict[str, Any]]:
+def lag_rows(connection: Connection) -> list[dict[str, Any]]:
     """The group that is furthest behind first; one that has gone meanwhile is left out."""
     rows = []
     for group in group_rows(connection):

@@ -25,14 +25,14 @@ COLUMNS = (
 def list_nodes(*, connection: Connection = DEFAULT_CONNECTION, as_json: AsJson = False) -> None:
     """List the nodes of the cluster."""
     with bootstrap_broker(connection) as broker:
-        rows = _rows(ClusterReader(broker))
+        rows = node_rows(ClusterReader(broker))
     if as_json:
         print_json(rows)
     else:
         print_rows(COLUMNS, rows)
 
 
-def _rows(reader: ClusterReader) -> list[dict[str, Any]]:
+def node_rows(reader: ClusterReader) -> list[dict[str, Any]]:
     quorum = reader.quorum()
     leaders: Counter[int] = Counter()
     replicas: Counter[int] = Counter()

@@ -66,7 +66,7 @@ def hanging(
         abort: Abort them.
     """
     until_ms = time.time_ns() // 1_000_000 - longer_than_ms
-    found = _hanging(connection, topic, until_ms)
+    found = find_hanging(connection, topic, until_ms)
     if abort:
         _abort(connection, found)
     rows = [_row(each) for each in found]
@@ -78,7 +78,7 @@ def hanging(
         print_line("they are aborted" if abort else "--abort ends them")
 
 
-def _hanging(
+def find_hanging(
     connection: Connection, topics: list[str] | None, until_ms: int
 ) -> list[OpenTransaction]:
     """What ends while this looks for its coordinator is not open when it is looked at again."""

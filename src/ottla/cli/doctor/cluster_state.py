@@ -1,0 +1,137 @@
+"""What the doctor looks at in a running cluster, read once."""
+
+import time
+from typing import NamedTuple
+
+from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
+from kio.schema.describe_log_dirs.v5.request import DescribeLogDirsRequest
+from kio.schema.describe_quorum.v2 import request as describe_quorum
+from kio.schema.metadata.v13.response import MetadataResponsePartition
+from kio.schema.types import TopicName
+from kio.static.primitive import i8, i32
+
+from ottla.cli.broker_call import BrokerCall, bootstrap_broker
+from ottla.cli.broker_configs import TOPIC
+from ottla.cli.cluster_reader import (
+    DESCRIBE_CONFIGS_VERSION,
+    DESCRIBE_QUORUM_VERSION,
+    ClusterNode,
+    ClusterReader,
+    NodeSettings,
+    Quorum,
+)
+from ottla.cli.connection import Connection
+from ottla.cli.copy_progress import DESCRIBE_LOG_DIRS_VERSION
+from ottla.cli.damaged_replicas import DamagedReplicas, read_damage
+from ottla.cli.errors import CommandError
+from ottla.cli.reach import Address, ask
+from ottla.cli.replica_plan import Place
+from ottla.protocol.topics import CLUSTER_METADATA_TOPIC
+
+_MINIMUM = "min.insync.replicas"
+
+
+class Directory(NamedTuple):
+    node: int
+    path: str
+    is_offline: bool
+    total: int  # Bytes; -1 if it is not known.
+    free: int
+
+
+class ClusterState(NamedTuple):
+    nodes: list[ClusterNode]
+    settings: dict[int, NodeSettings]  # By node.
+    unreachable: dict[int, str]  # Nodes, and what happens at the address that they advertise.
+    quorum: Quorum | None
+    partitions: dict[Place, MetadataResponsePartition]
+    minimums: dict[str, int]  # min.insync.replicas, by topic.
+    damage: DamagedReplicas
+    directories: list[Directory]
+    controller_ahead_s: float  # The controller's clock, compared with this machine's.
+
+
+def read_cluster(connection: Connection) -> ClusterState:
+    with bootstrap_broker(connection, looks=False) as broker:
+        reader = ClusterReader(broker)
+        nodes = reader.nodes()
+        active = [node for node in nodes if not node.fenced]
+        unreachable = _unreachable(connection, active)
+        answering = [node for node in active if node.node_id not in unreachable]
+        partitions = reader.partitions()
+        return ClusterState(
+            nodes,
+            {node.node_id: reader.settings(node) for node in answering},
+            unreachable,
+            reader.quorum(),
+            partitions,
+            _minimums(broker, {place.topic for place in partitions}),
+            read_damage(broker) if not unreachable else {},
+            [each for node in answering for each in _directories(broker, node)],
+            _controller_ahead_s(broker),
+        )
+
+
+def _unreachable(connection: Connection, nodes: list[ClusterNode]) -> dict[int, str]:
+    ids = {Address(node.host, node.port): node.node_id for node in nodes}
+    answers = ask(list(ids), connection.connect_timeout, connection.security())
+    return {
+        ids[address]: f"{address} ({problem})"
+        for address, problem in answers
+        if problem is not None
+    }
+
+
+def _minimums(broker: BrokerCall, topics: set[str]) -> dict[str, int]:
+    resources = tuple(
+        DescribeConfigsResource(
+            resource_type=i8(TOPIC), resource_name=name, configuration_keys=(_MINIMUM,)
+        )
+        for name in sorted(topics)
+    )
+    request = DescribeConfigsRequest(
+        resources=resources, include_synonyms=False, include_documentation=False
+    )
+    return {
+        result.resource_name: int(config.value or 1)
+        for result in broker.call(request, DESCRIBE_CONFIGS_VERSION).results
+        for config in result.configs
+        if config.name == _MINIMUM
+    }
+
+
+def _directories(broker: BrokerCall, node: ClusterNode) -> list[Directory]:
+    """None of a node that has gone meanwhile."""
+    try:
+        with broker.beside(node.node_id, node.host, node.port) as other:
+            response = other.call(DescribeLogDirsRequest(topics=()), DESCRIBE_LOG_DIRS_VERSION)
+    except CommandError:
+        return []
+    return [
+        Directory(
+            node.node_id, each.log_dir, bool(each.error_code), each.total_bytes, each.usable_bytes
+        )
+        for each in response.results
+    ]
+
+
+def _controller_ahead_s(broker: BrokerCall) -> float:
+    """The leader of the quorum has always fetched just now, by its own clock."""
+    request = describe_quorum.DescribeQuorumRequest(
+        topics=(
+            describe_quorum.TopicData(
+                topic_name=TopicName(CLUSTER_METADATA_TOPIC),
+                partitions=(describe_quorum.PartitionData(partition_index=i32(0)),),
+            ),
+        )
+    )
+    began = time.time()
+    response = broker.call(request, DESCRIBE_QUORUM_VERSION)
+    now = time.time()
+    for topic in response.topics:
+        for partition in topic.partitions:
+            for voter in partition.current_voters:
+                if voter.replica_id == partition.leader_id and voter.last_fetch_timestamp > 0:
+                    theirs = voter.last_fetch_timestamp / 1000
+                    return theirs - min(max(theirs, began), now)  # 0 within the time of the call.
+    return 0.0
