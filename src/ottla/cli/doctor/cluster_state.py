@@ -132,6 +132,6 @@ def _controller_ahead_s(broker: BrokerCall) -> float:
         for partition in topic.partitions:
             for voter in partition.current_voters:
                 if voter.replica_id == partition.leader_id and voter.last_fetch_timestamp > 0:
-                    theirs = voter.last_fetch_timestamp / 1000
+                    theirs = float(voter.last_fetch_timestamp) / 1000
                     return theirs - min(max(theirs, began), now)  # 0 within the time of the call.
     return 0.0

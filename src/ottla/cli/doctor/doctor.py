@@ -69,7 +69,7 @@ def _check_files(config: Path | None, data: list[Path], *, deep: bool) -> Iterat
         yield from findings
         if values is not None:
             node_id = values[NODE_ID]
-            directories += map(Path, values[LOG_DIRS])
+            directories.extend(Path(path) for path in values[LOG_DIRS])
     for directory in dict.fromkeys(directories):
         yield from check_data(directory, node_id, deep=deep)
 
