@@ -72,7 +72,7 @@ def test_it_must_be_said_whose_configuration_is_meant(
     ottla: Ottla, bootstrap: str, subject: tuple[str, ...]
 ) -> None:
     outcome = ottla("configs", "describe", *subject, bootstrap=bootstrap)
-    assert "give one of --topic NAME, --broker ID and --all-brokers" in outcome.errors
+    assert "give one of --topic NAME, --group ID, --broker ID and --all-brokers" in outcome.errors
 
 
 def test_the_configuration_of_a_broker(ottla: Ottla, bootstrap: str) -> None:
@@ -85,3 +85,13 @@ def test_the_configuration_of_a_broker(ottla: Ottla, bootstrap: str) -> None:
     )
     values = {row["key"]: row["value"] for row in outcome.json}
     assert values["num.partitions"] == "1"
+
+
+def test_the_configuration_of_a_group(ottla: Ottla, bootstrap: str) -> None:
+    group = ("--group", "cli-configs")
+    altered = ottla(
+        "configs", "alter", *group, "--set", "share.record.order=key", bootstrap=bootstrap
+    )
+    assert altered == (0, "altered share.record.order of group cli-configs\n", "")
+    rows = ottla("configs", "describe", *group, "--json", bootstrap=bootstrap).json
+    assert [(row["key"], row["value"]) for row in rows] == [("share.record.order", "key")]

@@ -33,7 +33,7 @@ def test_version(ottla: Ottla) -> None:
         (("topics", "create", "orders", "--partitions", "0"), "--partitions 0"),
         (("topics", "create", "orders", "--config", "retention"), "key=value"),
         (("topics", "list", "--bootstrap-server", "host:port"), "HOST:PORT"),
-        (("configs", "describe"), "give one of --topic NAME, --broker ID"),
+        (("configs", "describe"), "give one of --topic NAME, --group ID, --broker ID"),
         (("configs", "describe", "--topic", "a", "--broker", "1"), "give one of"),
         (("configs", "alter", "--topic", "orders"), "nothing to change"),
         (("produce", "orders", "a", "--key", "k", "--key-separator", ":"), "either --key or"),

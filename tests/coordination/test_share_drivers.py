@@ -241,3 +241,30 @@ def test_whoever_waits_is_woken_when_a_time_comes(node):
 
     node.run(woken())
     assert led.due_offsets(10) == [1]
+
+
+class SetClock:
+    """A clock that somebody sets."""
+
+    def __init__(self, clock):
+        self._clock = clock
+        self.set_by_ms = 0
+
+    def now_ms(self):
+        return self._clock.now_ms() + self.set_by_ms
+
+    def monotonic_ms(self):
+        return self._clock.monotonic_ms()
+
+
+@pytest.mark.parametrize("set_by_ms", [-86_400_000, 86_400_000])
+def test_locks_last_as_long_when_the_clock_is_set(node, set_by_ms):
+    clock = node.share.partitions.clock = SetClock(node.share.partitions.clock)
+    led = find(node)
+    acquire(led, "a", 0, 1)
+    clock.set_by_ms = set_by_ms
+    acquire(led, "b", 2, 3)
+
+    runs = {run.member_id: run for run in led.state.runs()}
+    assert 0 <= runs["b"].lock_until_ms - runs["a"].lock_until_ms < 60_000
+    assert runs["a"].lock_until_ms > clock.now_ms()

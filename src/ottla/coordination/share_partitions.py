@@ -41,6 +41,7 @@ from ottla.storage.errors import StorageError
 
 logger = logging.getLogger(__name__)
 
+_CLOCK_SET_MS: Final = 1_000  # Two clocks that differ by more than before: one was set.
 _TIMER_MS_MAX: Final = 3_600_000  # Clocks can be set; times of parked records are theirs.
 
 
@@ -75,6 +76,7 @@ class LedSharePartition:
         self._waiters: dict[Callable[[], None], None] = {}  # In the order of their coming.
         self._timer: TimerHandle | None = None
         self._timer_ms = 0  # What it was set for.
+        self._wall_ahead_ms = owner.wall_ahead_ms()
         self._learning = asyncio.Lock()
         self._dropped = False
         if persisted.start_offset == NO_OFFSET:
@@ -120,7 +122,7 @@ class LedSharePartition:
     def due_offsets(self, count: int) -> list[int]:
         """Of parked records that can be acquired, ascending."""
         self._validate()
-        return self.state.due_offsets(count, self._owner.clock.now_ms())
+        return self.state.due_offsets(count, self._now_ms())
 
     def acquire(
         self,
@@ -143,7 +145,7 @@ class LedSharePartition:
             batches,
             records_max=records_max,
             batch_size=batch_size,
-            now_ms=self._owner.clock.now_ms(),
+            now_ms=self._now_ms(),
             hold_ms=hold_ms,
         )
         self._counters.on_acquired(acquired)
@@ -163,7 +165,7 @@ class LedSharePartition:
             member_id,
             found,
             records_max=records_max,
-            now_ms=self._owner.clock.now_ms(),
+            now_ms=self._now_ms(),
             hold_ms=hold_ms,
         )
         self._counters.on_acquired(acquired)
@@ -172,7 +174,7 @@ class LedSharePartition:
     async def acknowledge_deliveries(self, deliveries: Sequence[Delivery]) -> list[ApiError | None]:
         """What was refused, in their order. Returns when the rest is written down."""
         self._validate()
-        now_ms = self._owner.clock.now_ms()
+        now_ms = self._now_ms()
         refused: list[ApiError | None] = []
         written = []
         for delivery in deliveries:
@@ -206,7 +208,7 @@ class LedSharePartition:
     ) -> None:
         """Returns when it is written down."""
         self._validate()
-        now_ms = self._owner.clock.now_ms()
+        now_ms = self._now_ms()
         written = self._apply(self.state.acknowledge(member_id, acknowledgements, now_ms))
         self._wake()
         try:
@@ -230,7 +232,7 @@ class LedSharePartition:
                             delivery_count=i16(count),
                             type=i8(DeliveryAcknowledgeType.PUT_BACK),
                         ),
-                        self._owner.clock.now_ms(),
+                        self._now_ms(),
                     )
                 )
         except ApiError:
@@ -239,7 +241,7 @@ class LedSharePartition:
 
     def release(self, member_id: str) -> None:
         if not self._dropped:
-            self._apply(self.state.release_member(member_id, self._owner.clock.now_ms()))
+            self._apply(self.state.release_member(member_id, self._now_ms()))
             self._wake()
 
     def wait(self, waiter: Callable[[], None]) -> None:
@@ -307,6 +309,16 @@ class LedSharePartition:
             logger.warning("the state of %s was not written: %s", self.key.coordinator_key, error)
             self._owner.drop(self.key)
 
+    def _now_ms(self) -> int:
+        """By the wall clock, which times that are written follow; locks do not, when it is set."""
+        now_ms = self._owner.clock.now_ms()
+        set_by_ms = self._owner.wall_ahead_ms() - self._wall_ahead_ms
+        if abs(set_by_ms) > _CLOCK_SET_MS:
+            self._wall_ahead_ms += set_by_ms
+            self._timer_ms += round(set_by_ms)
+            self.state.on_clock_set(round(set_by_ms))
+        return now_ms
+
     def _wake(self) -> None:
         for waiter in tuple(self._waiters):
             waiter()
@@ -315,7 +327,7 @@ class LedSharePartition:
 
     def _schedule(self) -> None:
         """One timer for what comes first; it is set again when it fires too early."""
-        now_ms = self._owner.clock.now_ms()
+        now_ms = self._now_ms()
         timeout_ms = self.state.next_timeout_ms(now_ms)
         if timeout_ms is None or self._dropped:
             return
@@ -331,7 +343,7 @@ class LedSharePartition:
         self._timer = None
         if not self._dropped:
             try:
-                self._apply(self.state.expire(self._owner.clock.now_ms()))
+                self._apply(self.state.expire(self._now_ms()))
             except ApiError:
                 return  # Dropped.
             self._wake()
@@ -393,6 +405,10 @@ class SharePartitions:
         self.counters: dict[str, ShareCounters] = {}  # Of the groups that have one here.
         self._led: dict[SharePartitionKey, LedSharePartition] = {}
         self._loading: dict[SharePartitionKey, Future[LedSharePartition]] = {}
+
+    def wall_ahead_ms(self) -> float:
+        """By what the wall clock is ahead of the one that nobody sets."""
+        return self.clock.now_ms() - self.clock.monotonic_ms()
 
     @property
     def leadership_listener(self) -> LeadershipListener:

@@ -44,7 +44,7 @@ class KeyOrderModel(ParkingModel):
     def every_free_key_is_had(self, member: str) -> None:
         """Nothing of one key keeps another one waiting, while there is room for locks."""
         leader = self.leader
-        if not leader.partition.rules.key_order:
+        if not leader.partition.rules.key_order or self.was_set_back:
             return
         while self._fetch(member, 10, None, 0):
             pass

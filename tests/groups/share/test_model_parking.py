@@ -30,6 +30,7 @@ class Held(NamedTuple):
     until_ms: int
     is_hold: bool
     delivery_count: int
+    written_ms: int = 0  # Of a hold: when another leader may hand it out.
 
 
 class ParkingModel(RuleBasedStateMachine):
@@ -47,10 +48,12 @@ class ParkingModel(RuleBasedStateMachine):
             backoff_max_ms=500,
             key_order=self.key_order,
         )
+        self.leader.now_ms = 1_000_000  # So that it can be set back.
         self.held: dict[int, Held] = {}
         self.not_before: dict[int, int] = {}
         self.counts: dict[int, int] = {}  # Deliveries, of records that can come again.
         self.done: set[int] = set()
+        self.was_set_back = False  # The clock; then records may wait for their time once more.
 
     @rule(
         count=st.integers(1, 6),
@@ -92,9 +95,11 @@ class ParkingModel(RuleBasedStateMachine):
                 assert offset not in self.done, "not again once it was accepted"
                 assert now_ms >= self.not_before.get(offset, 0), "early"
                 assert delivery_count == self.counts.get(offset, 0) + 1 <= LIMIT
+                self.not_before[offset] = 0  # Whatever the clock is set to.
                 self.counts[offset] = delivery_count
                 until_ms = now_ms + (hold_ms or LOCK_MS)
-                self.held[offset] = Held(member, until_ms, hold_ms > 0, delivery_count)
+                is_hold = hold_ms > 0
+                self.held[offset] = Held(member, until_ms, is_hold, delivery_count, until_ms)
                 count += 1
         return count
 
@@ -110,7 +115,8 @@ class ParkingModel(RuleBasedStateMachine):
         for offset, kind in types.items():
             held = self.held.pop(offset)
             if kind is AcknowledgeType.RENEW:
-                self.held[offset] = held._replace(until_ms=self.leader.now_ms + LOCK_MS)
+                until_ms = self.leader.now_ms + LOCK_MS
+                self.held[offset] = held._replace(until_ms=until_ms, written_ms=until_ms)
             elif kind is AcknowledgeType.RELEASE:
                 self._released(offset, held.delivery_count, None)
             else:
@@ -125,7 +131,7 @@ class ParkingModel(RuleBasedStateMachine):
             self._wait(offset, delay_ms)
 
     def _wait(self, offset: int, delay_ms: int) -> None:
-        self.not_before[offset] = self.leader.now_ms + delay_ms
+        self.not_before[offset] = self.leader.now_ms + delay_ms if delay_ms else 0
 
     @rule(
         kind=st.sampled_from([each for each in DeliveryAcknowledgeType if each is not SKIP]),
@@ -185,7 +191,8 @@ class ParkingModel(RuleBasedStateMachine):
                 self._released(offset, count, None if delay_ms < 0 else delay_ms)
             case DeliveryAcknowledgeType.RENEW:
                 self.not_before[offset] = 0  # It may be for less time than before.
-                self.held[offset] = Held(holder, self.leader.now_ms + lock_ms, True, count)
+                until_ms = self.leader.now_ms + lock_ms
+                self.held[offset] = Held(holder, until_ms, True, count, until_ms)
             case DeliveryAcknowledgeType.PUT_BACK:
                 self.counts[offset] -= 1
                 self._wait(offset, 0)
@@ -225,6 +232,15 @@ class ParkingModel(RuleBasedStateMachine):
                 del self.held[offset]
                 self._released(offset, held.delivery_count, None)
 
+    @rule(milliseconds=st.sampled_from([-5_000, -300, 300, 5_000]))
+    def set_clock(self, milliseconds: int) -> None:
+        """Locks and holds last as long as they did."""
+        self.was_set_back |= milliseconds < 0
+        self.leader.now_ms += milliseconds
+        self.leader.partition.on_clock_set(milliseconds)
+        for offset, held in self.held.items():
+            self.held[offset] = held._replace(until_ms=held.until_ms + milliseconds)
+
     @rule()
     def change_leader(self) -> None:
         """Locks of members end, without a back-off. Holds become times."""
@@ -232,7 +248,7 @@ class ParkingModel(RuleBasedStateMachine):
         self.leader.load()
         for offset, held in list(self.held.items()):
             if held.is_hold:
-                self.not_before[offset] = max(self.not_before.get(offset, 0), held.until_ms)
+                self.not_before[offset] = held.written_ms
             del self.held[offset]
 
     @rule()

@@ -42,7 +42,7 @@ def alter(
     ]
     if not entries:
         raise UsageError("nothing to change; give --set, --delete, --append or --subtract")
-    if subject.topic is None:
+    if subject.topic is None and subject.group is None:
         alter_brokers(connection, subject.broker, entries)
     else:
         _alter(connection, subject.resource(), entries)

@@ -1,4 +1,4 @@
-"""Whose configuration is meant: a topic's, a broker's, or that of all brokers."""
+"""Whose configuration is meant: a topic's, a group's, a broker's, or that of all brokers."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -13,6 +13,7 @@ from ottla.cli.errors import UsageError
 @dataclass(frozen=True, slots=True)
 class Subject:
     topic: Annotated[str | None, Parameter(help="Name of a topic.")] = None
+    group: Annotated[str | None, Parameter(help="Id of a group.")] = None
     broker: Annotated[int | None, Parameter(help="Id of a broker.")] = None
     all_brokers: Annotated[
         bool,
@@ -20,19 +21,24 @@ class Subject:
     ] = False
 
     def validate(self) -> None:
-        if (self.topic is not None) + (self.broker is not None) + self.all_brokers != 1:
-            raise UsageError("give one of --topic NAME, --broker ID and --all-brokers")
+        given = [each for each in (self.topic, self.group, self.broker) if each is not None]
+        if len(given) + self.all_brokers != 1:
+            raise UsageError("give one of --topic NAME, --group ID, --broker ID and --all-brokers")
 
     def resource(self) -> ConfigResource:
         """Not of all brokers: librdkafka has none for them."""
         assert not self.all_brokers
         if self.topic is not None:
             return ConfigResource(ResourceType.TOPIC, self.topic)
+        if self.group is not None:
+            return ConfigResource(ResourceType.GROUP, self.group)
         return ConfigResource(ResourceType.BROKER, str(self.broker))
 
     def __str__(self) -> str:
         if self.all_brokers:
             return "all brokers"
+        if self.group is not None:
+            return f"group {self.group}"
         return f"broker {self.broker}" if self.topic is None else f"topic {self.topic}"
 
 

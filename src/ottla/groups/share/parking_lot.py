@@ -140,14 +140,10 @@ class ParkingLot:
     # Changes.
 
     def wait(self, offset: int, due_ms: int, delivery_count: int) -> None:
+        """Until its time has come; in the order of keys, also for the records before it."""
         self._forget(offset)
-        self.waiting.set(offset, due_ms, delivery_count)
-        self._changed[offset] = ParkedRecord(offset, due_ms, delivery_count)
-
-    def block(self, offset: int, due_ms: int, delivery_count: int) -> None:
-        """As `wait`, behind an earlier record of its key."""
-        self._forget(offset)
-        self._blocked.set(offset, due_ms, delivery_count)
+        is_first = self.order is None or self.order.is_first(offset)
+        (self.waiting if is_first else self._blocked).set(offset, due_ms, delivery_count)
         self._changed[offset] = ParkedRecord(offset, due_ms, delivery_count)
 
     def take(self, offset: int, taken: Taken) -> None:
@@ -227,6 +223,15 @@ class ParkingLot:
                 break
             found[heappop(self._locks)[1]] = None
         return list(found)
+
+    def shift_locks(self, milliseconds: int) -> None:
+        """What is written of holds stays: that is for the clock of another leader."""
+        self._taken = {
+            offset: taken._replace(lock_until_ms=taken.lock_until_ms + milliseconds)
+            for offset, taken in self._taken.items()
+        }
+        self._locks = [(each.lock_until_ms, offset) for offset, each in self._taken.items()]
+        heapify(self._locks)
 
     def locked_by(self, member_id: str) -> list[int]:
         """Without what it holds."""

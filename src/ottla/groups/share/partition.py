@@ -411,6 +411,11 @@ class SharePartition:
         parked = self._lot.expired(now_ms)
         return self._release_where(lambda run: run.lock_until_ms <= now_ms, parked, now_ms)
 
+    def on_clock_set(self, milliseconds: int) -> None:
+        """The clock jumped by so much: locks last as long as they did."""
+        self._runs.shift_locks(milliseconds)
+        self._lot.shift_locks(milliseconds)
+
     def _release_where(
         self, matches: Callable[[Run], bool], parked: Iterable[int], now_ms: int
     ) -> Change:

@@ -141,6 +141,11 @@ class Runs:
                 joined.append(run)
         self._runs[low:high] = joined
 
+    def shift_locks(self, milliseconds: int) -> None:
+        for run in self._runs:
+            if run.state is DeliveryState.ACQUIRED:
+                run.lock_until_ms += milliseconds
+
     def park(self, run: Run) -> None:
         run.leave_to(DeliveryState.PARKED)
         self.has_parked = True

@@ -116,7 +116,7 @@ class Taking:
         """As `take_batch`, record by record: those behind another one of their key are parked."""
         runs, lot = self._runs, self._lot
         assert batch.keys is not None
-        dues_ms = {offset: due_ms for offset, due_ms in batch.delayed if due_ms > self._now_ms}
+        dues_ms = dict(batch.delayed)
         runs.drop_final()
         room = self._rules.room(runs)
         for offset in range(max(first, runs.start_offset), batch.last_offset + 1):
@@ -133,18 +133,14 @@ class Taking:
             if run.state is not DeliveryState.AVAILABLE:
                 continue
             due_ms = 0 if run.delivery_count else dues_ms.get(offset, 0)
-            if due_ms or not order.is_first(offset):
-                self._park_in_order(offset, due_ms, order)
+            if due_ms > self._now_ms or not order.is_first(offset):
+                (run,) = runs.cut(offset, offset)
+                runs.park(run)
+                self._touch(run)
+                lot.wait(offset, due_ms, run.delivery_count)
             else:
                 room -= is_new
                 self._take_available(offset, offset, 1)
-
-    def _park_in_order(self, offset: int, due_ms: int, order: KeyOrder) -> None:
-        (run,) = self._runs.cut(offset, offset)
-        self._runs.park(run)
-        self._touch(run)
-        put = self._lot.wait if order.is_first(offset) else self._lot.block
-        put(offset, due_ms, run.delivery_count)
 
     def take(self, first_offset: int, last_offset: int, count_max: int | None) -> None:
         """Acquire what is available of these offsets, and those that were never handed out."""

@@ -107,6 +107,8 @@ class Delivered:
     sent_at: float
     hold_until_ms: int  # At least, by the leader's clock.
     clock_ms: int | None  # What that clock shows now; None if it was set since the consumer asked.
+    leader: str = ""
+    clock_set_ms: float = 0.0  # How far the leader's clock was set since it started.
     key: bytes | None = None  # If the group gets the records of a key in order.
 
 

@@ -3,7 +3,8 @@
 In a group with an order of keys: one of a key at a time, and never after a later one.
 
 Times are those of the clocks of leaders, which may differ: a leader hands out nothing before its
-own clock says so. Where a clock was set meanwhile nothing is said.
+own clock says so. Where a clock was set meanwhile nothing is said: what a leader holds it holds
+for as long as it was asked to, whatever its clock shows.
 """
 
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ COUNT_SURE = 5  # After more deliveries some may have been lost on the way, and 
 class _Record:
     count: int = 0  # Of the newest delivery.
     not_before_ms: int = 0  # Of the one after it.
+    leader: str = ""  # Of the newest delivery, and how its clock was set then.
+    clock_set_ms: float = 0.0
     accepted_at: float | None = None
     may_be_accepted: bool = False
 
@@ -52,12 +55,15 @@ class Queues(Checker):
             raise Violation(f"{what} came twice")
         if event.delivery_count < record.count:
             return  # An answer that was overtaken.
-        if event.clock_ms is not None and event.clock_ms < record.not_before_ms:
-            raise Violation(f"{what} came {record.not_before_ms - event.clock_ms} ms early")
+        was_set = event.leader == record.leader and event.clock_set_ms != record.clock_set_ms
+        is_early = event.clock_ms is not None and event.clock_ms < record.not_before_ms
+        if is_early and not was_set:
+            raise Violation(f"{what} came before {record.not_before_ms}, at {event.clock_ms}")
         if event.key is not None:
             self._check_order(event, event.key, what)
         record.count = event.delivery_count
         record.not_before_ms = event.hold_until_ms
+        record.leader, record.clock_set_ms = event.leader, event.clock_set_ms
 
     def _check_order(self, event: Delivered, key: bytes, what: str) -> None:
         line = self.lines.setdefault((event.partition, key), set())

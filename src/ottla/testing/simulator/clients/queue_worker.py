@@ -168,6 +168,8 @@ class QueueWorker:
                     sent_at=sent_at,
                     hold_until_ms=sent_ms + hold_ms,
                     clock_ms=host.now_ms() if host.wall_offset_ms == moved_ms else None,
+                    leader=host.name,
+                    clock_set_ms=moved_ms,
                     key=keys.get(offset),
                 )
             )
