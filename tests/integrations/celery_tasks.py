@@ -18,6 +18,7 @@ app.conf.update(
     task_acks_late=True,
     task_default_queue=QUEUE,
     task_ignore_result=True,
+    task_publish_retry=False,  # A message that is published twice is two.
     worker_prefetch_multiplier=1,
 )
 note_acknowledgements()

@@ -15,6 +15,23 @@ PATIENCE_S = 60  # A machine may have other work to do.
 STOP_S = 120
 
 
+# Of workers, by framework; each begins with a module that Python runs.
+WORKERS: dict[str, tuple[str, ...]] = {
+    "celery": (
+        *("celery", "-A", "tests.integrations.celery_tasks", "worker"),
+        *("--loglevel", "info", "--concurrency", "2"),
+    ),
+    "dramatiq": (
+        *("dramatiq", "tests.integrations.dramatiq_tasks"),
+        *("--processes", "1", "--threads", "2"),
+    ),
+    "taskiq": (
+        *("taskiq", "worker", "tests.integrations.taskiq_tasks:broker"),
+        *("--workers", "1", "--max-async-tasks", "4"),
+    ),
+}
+
+
 class Worker:
     """A command in a session of its own, so that its children can be killed with it."""
 

@@ -3,15 +3,12 @@
 from types import ModuleType
 
 import pytest
-from tests.integrations.processes import Worker, wait_until
+from tests.integrations.processes import WORKERS, Worker, wait_until
 from tests.integrations.worker_tests import *  # noqa: F403
 
 pytestmark = pytest.mark.process
 
-WORKER = (
-    *("celery", "-A", "tests.integrations.celery_tasks", "worker"),
-    *("--loglevel", "info", "--concurrency", "2"),
-)
+WORKER = WORKERS["celery"]
 
 
 def test_workers_answer_remote_control(tasks: ModuleType, worker: Worker) -> None:

@@ -4,15 +4,12 @@ from types import ModuleType
 
 import pytest
 from taskiq.exceptions import SendTaskError
-from tests.integrations.processes import Journal, Worker, wait_until
+from tests.integrations.processes import WORKERS, Journal, Worker, wait_until
 from tests.integrations.worker_tests import *  # noqa: F403
 
 pytestmark = pytest.mark.process
 
-WORKER = (
-    *("taskiq", "worker", "tests.integrations.taskiq_tasks:broker"),
-    *("--workers", "1", "--max-async-tasks", "4"),
-)
+WORKER = WORKERS["taskiq"]
 
 
 def test_workers_take_tasks_from_all_queues(
