@@ -1,11 +1,15 @@
 """The transport as programs of kombu use it, without Celery."""
 
+import threading
 from collections.abc import Iterator
 from queue import Empty
 from typing import Any
 
 import pytest
 from kombu import Connection, Consumer, Exchange, Producer, Queue
+from kombu.exceptions import OperationalError
+from tests.integrations.processes import wait_until
+from tests.ports import HOST, ReservedPort
 
 import ottla.integrations.kombu  # noqa: F401
 from ottla.testing import EmbeddedBroker
@@ -28,6 +32,14 @@ def connection(url: str, ottla_topic_prefix: str) -> Iterator[Connection]:
 @pytest.fixture
 def name(ottla_topic_prefix: str) -> str:
     return f"{ottla_topic_prefix}queue"
+
+
+def test_a_connection_that_fails_leaves_no_thread() -> None:
+    before = set(threading.enumerate())
+    connection = Connection(f"ottla://{HOST}:{ReservedPort()}")
+    with pytest.raises(OperationalError):
+        connection.ensure_connection(max_retries=1, interval_start=0)
+    assert set(threading.enumerate()) == before
 
 
 def test_messages_are_acknowledged_one_by_one(connection: Connection, name: str) -> None:
@@ -58,6 +70,18 @@ def test_a_requeued_message_comes_again_and_a_rejected_one_is_a_dead_letter(
         assert again.delivery_info["redelivered"]
         again.reject()
         ottla_broker.wait_for(f"dlq.{name}", 1)
+
+
+def test_a_requeued_message_is_there_at_once(connection: Connection, name: str) -> None:
+    with connection.SimpleQueue(name) as queue:
+        queue.put("lamp")
+        got: list[Any] = []
+        wait_until(lambda: got.append(queue.channel.basic_get(name)) or got[-1], "the message")
+        for _ in range(3):
+            got[-1].requeue()
+            got.append(queue.channel.basic_get(name))
+            assert got[-1] is not None
+        got[-1].ack()
 
 
 def test_a_queue_that_nobody_has_consumed_has_a_size(connection: Connection, name: str) -> None:

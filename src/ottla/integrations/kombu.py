@@ -294,7 +294,11 @@ class Transport(virtual.Transport):
 
     def establish_connection(self) -> "Transport":
         engine = self.engine
-        engine.call(engine.cluster.any_broker())
+        try:
+            engine.call(engine.cluster.any_broker())
+        except WireError:
+            self.close_connection(self)  # Or its producer would try for ever.
+            raise
         super().establish_connection()
         return self
 

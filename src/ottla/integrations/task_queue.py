@@ -154,15 +154,18 @@ class TaskQueue:
 
     async def close(self) -> None:
         """What is not settled goes back at once."""
-        if self._settling:
-            await asyncio.wait(self._settling)
+        await self.settled()
         await self.put_back(self._held)
         self._renewer.cancel()
         await asyncio.gather(self._renewer, return_exceptions=True)
         await self._members.close()
+        await self.settled()
+        await self._settler.close()
+
+    async def settled(self) -> None:
+        """Returns when the broker has been told of everything that was settled soon."""
         if self._settling:
             await asyncio.wait(self._settling)
-        await self._settler.close()
 
     def settle_soon(self, delivery: Delivery, verdict: Verdict) -> None:
         """Does not wait; `close` does."""
