@@ -43,6 +43,7 @@ faults: $(READY)  ## Disturb a cluster of real processes for MINUTES, and check 
 	PYTHONPATH=. $(BIN)/python -m tests.cluster.faults.lost_disk --rounds 2
 	PYTHONPATH=. $(BIN)/python -m tests.cluster.faults.flipped_metadata --flips 3
 	PYTHONPATH=. $(BIN)/python -m tests.cluster.faults.gateway --minutes 10
+	PYTHONPATH=. $(BIN)/python -m tests.cluster.faults.tasks --minutes 5
 	PYTHONPATH=. $(BIN)/python -m tests.cluster.faults.trial --minutes $(MINUTES)
 
 check: $(READY)  ## Style, types, import rules.
