@@ -11,12 +11,14 @@ v4  TRANSACTION_ABORTABLE (KIP-890)
 from kio.schema.add_offsets_to_txn.v4.request import AddOffsetsToTxnRequest
 from kio.schema.add_offsets_to_txn.v4.response import AddOffsetsToTxnResponse
 
+from ottla.handlers.authorization import require
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.internal_topics import create_internal_topic
 from ottla.handlers.transaction_calls import call, fenced_code
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 from ottla.protocol.topics import TopicPartition
+from ottla.security.acls import Operation, ResourceType
 from ottla.transactions.transaction import Producer
 
 _FENCED_SINCE = 2
@@ -25,6 +27,8 @@ _FENCED_SINCE = 2
 async def handle(
     broker: Broker, context: RequestContext, request: AddOffsetsToTxnRequest
 ) -> AddOffsetsToTxnResponse:
+    require(context, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
+    require(context, Operation.READ, ResourceType.GROUP, request.group_id)
     try:
         await _add(broker, request)
     except ApiError as error:

@@ -23,11 +23,13 @@ from kio.schema.add_partitions_to_txn.v5.response import (
     AddPartitionsToTxnTopicResult,
 )
 
+from ottla.handlers.authorization import DENIED, may_act_as_node, not_a_node, require
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.transaction_calls import COMPLETION_WAIT_S, call, fenced_code
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 from ottla.protocol.topics import INTERNAL_TOPICS, TopicPartition
+from ottla.security.acls import Operation, ResourceType
 from ottla.transactions.transaction import EPOCH_PER_TRANSACTION_VERSION, Producer
 
 _FENCED_SINCE = 2
@@ -43,6 +45,8 @@ Codes = Mapping[TopicPartition, ErrorCode]
 async def handle(
     broker: Broker, context: RequestContext, request: AddPartitionsToTxnRequest
 ) -> AddPartitionsToTxnResponse:
+    if context.api_version >= _BY_BROKER_SINCE and not may_act_as_node(broker, context.session):
+        raise not_a_node(context.session)
     results = await asyncio.gather(
         *(_result(broker, context, transaction) for transaction in request.transactions)
     )
@@ -73,7 +77,15 @@ async def _result(
     broker: Broker, context: RequestContext, transaction: AddPartitionsToTxnTransaction
 ) -> AddPartitionsToTxnResult:
     places = _places(transaction)
+    is_client = context.api_version < _BY_BROKER_SINCE
     try:
+        if is_client:
+            require(
+                context,
+                Operation.WRITE,
+                ResourceType.TRANSACTIONAL_ID,
+                transaction.transactional_id,
+            )
         if transaction.verify_only:
             codes = await _verify(broker, transaction, places)
         else:
@@ -100,7 +112,9 @@ async def _add(
     transaction: AddPartitionsToTxnTransaction,
     places: list[TopicPartition],
 ) -> Codes:
-    refused = {place: code for place in places if (code := _refusal(broker, place)) is not None}
+    refused = {
+        place: code for place in places if (code := _refusal(broker, context, place)) is not None
+    }
     if refused:
         return {place: refused.get(place, ErrorCode.operation_not_attempted) for place in places}
     is_broker = context.api_version >= _BY_BROKER_SINCE
@@ -119,7 +133,11 @@ async def _add(
     return dict.fromkeys(places, ErrorCode.none)
 
 
-def _refusal(broker: Broker, place: TopicPartition) -> ErrorCode | None:
+def _refusal(broker: Broker, context: RequestContext, place: TopicPartition) -> ErrorCode | None:
+    if context.api_version < _BY_BROKER_SINCE and not context.access.authorize(
+        Operation.WRITE, ResourceType.TOPIC, place.topic
+    ):
+        return DENIED.code
     if broker.image.partition(*place) is None:
         return ErrorCode.unknown_topic_or_partition
     if place.topic in INTERNAL_TOPICS and place.topic != broker.groups.topic:

@@ -10,12 +10,17 @@ from collections.abc import Awaitable
 from kio.schema.add_raft_voter.v1.request import AddRaftVoterRequest
 from kio.schema.add_raft_voter.v1.response import AddRaftVoterResponse
 
+from ottla.handlers.authorization import require_cluster
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
+from ottla.security.acls import Operation
 
 
-def handle(broker: Broker, _: RequestContext, request: AddRaftVoterRequest) -> Awaitable[object]:
+def handle(
+    broker: Broker, context: RequestContext, request: AddRaftVoterRequest
+) -> Awaitable[object]:
+    require_cluster(context, Operation.ALTER)
     return broker.controller.call(request)
 
 

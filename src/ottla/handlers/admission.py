@@ -16,7 +16,7 @@ from ottla.handlers.transactional_writes import (
     validate_in_transaction,
 )
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.protocol.hot_produce import ProduceRequest
+from ottla.protocol.hot_produce import ProduceRequest, TopicResult
 from ottla.records.batch import HEADER_SIZE, BatchHeader, read_header
 from ottla.replication.partition import Partition
 from ottla.transactions.transaction import Producer
@@ -45,9 +45,18 @@ class Admission:
         "_is_elsewhere",
         "_refusal",
         "_transactional_id",
+        "refused",
     )
 
-    def __init__(self, broker: Broker, transactional_id: str, api_version: int) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        transactional_id: str,
+        api_version: int,
+        refused: list[TopicResult] | None = None,
+    ) -> None:
+        """`refused` are the results of topics that may not be written to."""
+        self.refused = refused or []
         self._broker = broker
         self._transactional_id = transactional_id
         self._abortable = api_version >= _ABORTABLE_SINCE

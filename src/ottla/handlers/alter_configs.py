@@ -5,20 +5,35 @@ Replaces all configs of a resource: what is not named goes back to its default.
 v2  flexible
 """
 
-from collections.abc import Awaitable
+from dataclasses import replace
+from itertools import chain
 
 from kio.schema.alter_configs.v2.request import AlterConfigsRequest
 from kio.schema.alter_configs.v2.response import AlterConfigsResourceResponse, AlterConfigsResponse
 
+from ottla.handlers.authorization import config_refusals
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
+from ottla.security.acls import Operation
 
 
-def handle(
-    broker: Broker, _: RequestContext, request: AlterConfigsRequest
-) -> Awaitable[AlterConfigsResponse]:
-    return broker.controller.call(request)
+async def handle(
+    broker: Broker, context: RequestContext, request: AlterConfigsRequest
+) -> AlterConfigsResponse:
+    refusals = config_refusals(context, Operation.ALTER_CONFIGS, request.resources)
+    resources = [(one.resource_type, one.resource_name) for one in request.resources]
+    pairs = list(zip(request.resources, map(refusals.get, resources), strict=True))
+    allowed = tuple(one for one, refusal in pairs if refusal is None)
+    response: AlterConfigsResponse = await broker.controller.call(
+        replace(request, resources=allowed)
+    )
+    refused = (
+        error_response(replace(request, resources=(one,)), refusal).responses
+        for one, refusal in pairs
+        if refusal is not None
+    )
+    return replace(response, responses=(*response.responses, *chain.from_iterable(refused)))
 
 
 def error_response(request: AlterConfigsRequest, error: ApiError) -> AlterConfigsResponse:

@@ -13,19 +13,27 @@ from kio.schema.alter_share_group_offsets.v0.response import (
 
 from ottla.groups.partitions import TopicIdPartition
 from ottla.groups.share.state_coordinator import NO_OFFSET
+from ottla.handlers.authorization import DENIED, denied_topics, require
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.group_calls import submit
 from ottla.handlers.share_state import set_share_offsets
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
+from ottla.security.acls import Operation, ResourceType
+
+_UNKNOWN = ApiError(ErrorCode.unknown_topic_or_partition, "there is no such partition")
 
 
 async def handle(
-    broker: Broker, _: RequestContext, request: AlterShareGroupOffsetsRequest
+    broker: Broker, context: RequestContext, request: AlterShareGroupOffsetsRequest
 ) -> AlterShareGroupOffsetsResponse:
     group_id = request.group_id
+    require(context, Operation.READ, ResourceType.GROUP, group_id)
+    denied = denied_topics(context, Operation.READ, (one.topic_name for one in request.topics))
     offsets: dict[TopicIdPartition, int] = {}
     for topic in request.topics:
+        if topic.topic_name in denied:
+            continue
         topic_id = broker.image.topic_id(topic.topic_name)
         count = broker.image.partition_count(topic.topic_name) or 0
         for partition in topic.partitions:
@@ -40,7 +48,7 @@ async def handle(
     return AlterShareGroupOffsetsResponse(
         throttle_time=NO_THROTTLE,
         error_code=ErrorCode.none,
-        responses=tuple(_topics(broker, request, offsets)),
+        responses=tuple(_topics(broker, request, offsets, denied)),
     )
 
 
@@ -59,19 +67,21 @@ def _topics(
     broker: Broker,
     request: AlterShareGroupOffsetsRequest,
     altered: dict[TopicIdPartition, int],
+    denied: frozenset[str],
 ) -> "list[AlterShareGroupOffsetsResponseTopic]":
     topics = []
     for topic in request.topics:
-        topic_id = broker.image.topic_id(topic.topic_name)
+        is_denied = topic.topic_name in denied
+        topic_id = None if is_denied else broker.image.topic_id(topic.topic_name)
+        refusal = DENIED if is_denied else _UNKNOWN
         partitions = []
         for partition in topic.partitions:
             known = topic_id is not None and (topic_id, partition.partition_index) in altered
-            code = ErrorCode.none if known else ErrorCode.unknown_topic_or_partition
             partitions.append(
                 AlterShareGroupOffsetsResponsePartition(
                     partition_index=partition.partition_index,
-                    error_code=code,
-                    error_message=None if known else "there is no such partition",
+                    error_code=ErrorCode.none if known else refusal.code,
+                    error_message=None if known else refusal.message,
                 )
             )
         topics.append(

@@ -10,14 +10,17 @@ from kio.schema.alter_user_scram_credentials.v0.request import AlterUserScramCre
 from kio.schema.alter_user_scram_credentials.v0.response import AlterUserScramCredentialsResponse
 
 from ottla.controller.users import result
+from ottla.handlers.authorization import require_cluster
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
+from ottla.security.acls import Operation
 
 
 def handle(
-    broker: Broker, _: RequestContext, request: AlterUserScramCredentialsRequest
+    broker: Broker, context: RequestContext, request: AlterUserScramCredentialsRequest
 ) -> Awaitable[AlterUserScramCredentialsResponse]:
+    require_cluster(context, Operation.ALTER)
     return broker.controller.call(request)
 
 

@@ -1,9 +1,12 @@
 """Who may do what, as handlers ask it: `context.access` for cold APIs, `access_of` for hot ones."""
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, Protocol, TypeVar, cast
 
-from ottla.handlers.broker import Broker
+from kio.static.primitive import i32
+
+from ottla.handlers.broker import Broker, RequestContext
 from ottla.network.session import Session
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.security.acls import CLUSTER_NAME, Operation, ResourceType
@@ -18,6 +21,29 @@ FAILURES: Final[Mapping[ResourceType, ErrorCode]] = {
     ResourceType.USER: ErrorCode.delegation_token_authorization_failed,
 }
 
+NOT_ASKED: Final = i32(-2147483648)  # Authorized operations that nobody wanted to know.
+
+# Of topics, whether they exist or not.
+DENIED: Final = ApiError(ErrorCode.topic_authorization_failed, "Topic authorization failed.")
+
+UNDESCRIBABLE_TOPICS: Final = ApiError(
+    ErrorCode.topic_authorization_failed,
+    "The group has described topic(s) that the client is not authorized to describe.",
+)
+
+# Who the configs of a resource belong to, by the type of config resources.
+_CONFIG_OWNERS: Final[Mapping[int, ResourceType]] = {
+    2: ResourceType.TOPIC,
+    4: ResourceType.CLUSTER,  # A broker.
+    8: ResourceType.CLUSTER,  # The log levels of a broker.
+    16: ResourceType.CLUSTER,  # Metrics of clients.
+    32: ResourceType.GROUP,
+}
+
+_WRITE_TXN_MARKERS_KEY: Final = 27
+
+T = TypeVar("T")
+
 
 def access_of(broker: Broker, session: Session) -> Access:
     authorizer = broker.authorizer
@@ -30,15 +56,111 @@ def access_of(broker: Broker, session: Session) -> Access:
 
 
 def require(
-    access: Access, operation: Operation, resource_type: ResourceType, name: str = CLUSTER_NAME
+    context: RequestContext,
+    operation: Operation,
+    resource_type: ResourceType,
+    name: str = CLUSTER_NAME,
 ) -> None:
     """ApiError if it is not allowed."""
-    if not access.authorize(operation, resource_type, name):
-        raise refusal(access, operation, resource_type, name)
+    if not context.access.authorize(operation, resource_type, name):
+        raise refusal(context.access, operation, resource_type, name)
 
 
-def require_cluster(access: Access, operation: Operation) -> None:
-    require(access, operation, ResourceType.CLUSTER)
+def require_cluster(context: RequestContext, operation: Operation) -> None:
+    require(context, operation, ResourceType.CLUSTER)
+
+
+def denied_topics(
+    context: RequestContext, operation: Operation, names: Iterable[str]
+) -> frozenset[str]:
+    authorize = context.access.authorize
+    return frozenset(
+        name for name in set(names) if not authorize(operation, ResourceType.TOPIC, name)
+    )
+
+
+def split_topics(
+    context: RequestContext,
+    operation: Operation,
+    items: Sequence[T],
+    name_of: Callable[[T], str | None],
+) -> tuple[list[T], list[T]]:
+    """Those whose topic may be used, or is not named, and those whose topic may not."""
+    denied = denied_topics(context, operation, filter(None, map(name_of, items)))
+    return (
+        [item for item in items if name_of(item) not in denied],
+        [item for item in items if name_of(item) in denied],
+    )
+
+
+class ConfigResource(Protocol):
+    @property
+    def resource_type(self) -> int: ...
+
+    @property
+    def resource_name(self) -> str: ...
+
+
+def config_refusals(
+    context: RequestContext, operation: Operation, resources: Iterable[ConfigResource]
+) -> dict[tuple[int, str], ApiError]:
+    """By type and name. Configs of other types than these are refused as such."""
+    refusals = {}
+    for resource in resources:
+        resource_type = _CONFIG_OWNERS.get(resource.resource_type)
+        if resource_type is None:
+            continue
+        is_cluster = resource_type is ResourceType.CLUSTER
+        name = CLUSTER_NAME if is_cluster else resource.resource_name
+        if not context.access.authorize(operation, resource_type, name):
+            refusals[resource.resource_type, resource.resource_name] = refusal(
+                context.access, operation, resource_type, name
+            )
+    return refusals
+
+
+def authorized_operations(context: RequestContext, resource_type: ResourceType, name: str) -> i32:
+    return i32(context.access.operations(resource_type, name))
+
+
+class _Described(Protocol):
+    @property
+    def error_code(self) -> ErrorCode: ...
+
+    @property
+    def group_id(self) -> str: ...
+
+
+G = TypeVar("G", bound=_Described)
+
+
+def with_operations(context: RequestContext, group: G, *, asked: bool) -> G:
+    """The group as it is described, with what may be done to it."""
+    if not asked or group.error_code is not ErrorCode.none:
+        return group
+    operations = authorized_operations(context, ResourceType.GROUP, group.group_id)
+    described: Any = group
+    return cast("G", replace(described, authorized_operations=operations))
+
+
+def may_describe_assignments(context: RequestContext, members: Iterable[Any]) -> bool:
+    """Of a group's members; if not, nothing of the group is told."""
+    topics = {
+        topic.topic_name
+        for member in members
+        for assignment in (member.assignment, getattr(member, "target_assignment", None))
+        if assignment is not None
+        for topic in assignment.topic_partitions
+    }
+    return not denied_topics(context, Operation.DESCRIBE, topics)
+
+
+def cluster_operations(context: RequestContext, *, asked: bool) -> i32:
+    if not asked:
+        return NOT_ASKED
+    if not context.access.authorize(Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
+        return i32(0)
+    return authorized_operations(context, ResourceType.CLUSTER, CLUSTER_NAME)
 
 
 def refusal(
@@ -68,6 +190,17 @@ def may_act_as_node(broker: Broker, session: Session) -> bool:
         return session.may_act_as_node
     return access_of(broker, session).authorize(
         Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME
+    )
+
+
+def may_abort_transactions(broker: Broker, session: Session, api_key: int) -> bool:
+    """An administrator may write transaction markers, to abort what hangs."""
+    return (
+        api_key == _WRITE_TXN_MARKERS_KEY
+        and broker.authorizer is not None
+        and access_of(broker, session).authorize(
+            Operation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME
+        )
     )
 
 

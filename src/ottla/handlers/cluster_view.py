@@ -10,8 +10,6 @@ from ottla.controller.image import MetadataImage
 from ottla.controller.records import NO_LEADER, PartitionRecord, RegisterBrokerRecord
 from ottla.protocol.errors import ErrorCode
 
-UNKNOWN_OPERATIONS = i32(-2147483648)  # There is no authorizer that could know them.
-
 
 class BrokerAddress(NamedTuple):
     broker: RegisterBrokerRecord

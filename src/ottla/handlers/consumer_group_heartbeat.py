@@ -11,15 +11,20 @@ from kio.schema.consumer_group_heartbeat.v1.request import ConsumerGroupHeartbea
 from kio.schema.consumer_group_heartbeat.v1.response import ConsumerGroupHeartbeatResponse
 from kio.static.primitive import i32
 
+from ottla.handlers.authorization import require
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.group_calls import call, caller_of
 from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE, milliseconds
+from ottla.security.acls import Operation, ResourceType
 
 
 def handle(
     broker: Broker, context: RequestContext, request: ConsumerGroupHeartbeatRequest
 ) -> ConsumerGroupHeartbeatResponse | Awaitable[ConsumerGroupHeartbeatResponse]:
+    require(context, Operation.READ, ResourceType.GROUP, request.group_id)
+    for topic in request.subscribed_topic_names or ():
+        require(context, Operation.DESCRIBE, ResourceType.TOPIC, topic)
     caller = caller_of(context)
     return call(
         broker,

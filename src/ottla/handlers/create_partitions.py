@@ -3,7 +3,7 @@
 v2  flexible
 """
 
-from collections.abc import Awaitable
+from dataclasses import replace
 
 from kio.schema.create_partitions.v3.request import CreatePartitionsRequest
 from kio.schema.create_partitions.v3.response import (
@@ -11,15 +11,24 @@ from kio.schema.create_partitions.v3.response import (
     CreatePartitionsTopicResult,
 )
 
+from ottla.handlers.authorization import DENIED, split_topics
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
+from ottla.security.acls import Operation
 
 
-def handle(
-    broker: Broker, _: RequestContext, request: CreatePartitionsRequest
-) -> Awaitable[CreatePartitionsResponse]:
-    return broker.controller.call(request)
+async def handle(
+    broker: Broker, context: RequestContext, request: CreatePartitionsRequest
+) -> CreatePartitionsResponse:
+    allowed, denied = split_topics(
+        context, Operation.ALTER, request.topics, lambda topic: topic.name
+    )
+    response: CreatePartitionsResponse = await broker.controller.call(
+        replace(request, topics=tuple(allowed))
+    )
+    refused = error_response(replace(request, topics=tuple(denied)), DENIED)
+    return replace(response, results=(*response.results, *refused.results))
 
 
 def error_response(request: CreatePartitionsRequest, error: ApiError) -> CreatePartitionsResponse:

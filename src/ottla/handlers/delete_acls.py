@@ -22,7 +22,7 @@ from ottla.security.acls import Operation
 def handle(
     broker: Broker, context: RequestContext, request: DeleteAclsRequest
 ) -> Awaitable[DeleteAclsResponse]:
-    require_cluster(context.access, Operation.ALTER)
+    require_cluster(context, Operation.ALTER)
     require_authorizer(broker)
     return broker.controller.call(request)
 

@@ -13,17 +13,20 @@ from kio.schema.delete_groups.v2.request import DeleteGroupsRequest
 from kio.schema.delete_groups.v2.response import DeletableGroupResult, DeleteGroupsResponse
 from kio.schema.types import GroupId
 
+from ottla.handlers.authorization import require
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.group_calls import call_each, submit
 from ottla.handlers.share_state import remove_share_offsets
 from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
+from ottla.security.acls import Operation, ResourceType
 
 
 async def handle(
-    broker: Broker, _: RequestContext, request: DeleteGroupsRequest
+    broker: Broker, context: RequestContext, request: DeleteGroupsRequest
 ) -> DeleteGroupsResponse:
     def begin(group_id: GroupId) -> "Future[tuple[DeletableGroupResult, ...]]":
+        require(context, Operation.DELETE, ResourceType.GROUP, group_id)
         return asyncio.ensure_future(_delete(broker, group_id))
 
     answers = await call_each(

@@ -18,10 +18,12 @@ from kio.schema.delete_records.v2.response import (
 )
 from kio.static.primitive import i64
 
+from ottla.handlers.authorization import DENIED, denied_topics
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 from ottla.replication.partition import Partition
+from ottla.security.acls import Operation
 from ottla.storage.errors import StorageError
 from ottla.storage.log import PartitionLog
 
@@ -35,12 +37,17 @@ _INTERNAL_TOPIC = (
 
 
 async def handle(
-    broker: Broker, _: RequestContext, request: DeleteRecordsRequest
+    broker: Broker, context: RequestContext, request: DeleteRecordsRequest
 ) -> DeleteRecordsResponse:
     """Segments are removed from the disk, so that is done in a thread."""
+    denied = denied_topics(context, Operation.DELETE, (topic.name for topic in request.topics))
     places = list(_places(request))
     outcomes = await broker.loop.run_in_executor(
-        broker.executor, lambda: [_delete(broker, *place) for place in places]
+        broker.executor,
+        lambda: [
+            DENIED.code if topic in denied else _delete(broker, topic, asked)
+            for topic, asked in places
+        ],
     )
     timeout_s = request.timeout.total_seconds()
     results = await asyncio.gather(

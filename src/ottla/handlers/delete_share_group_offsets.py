@@ -11,19 +11,27 @@ from kio.schema.delete_share_group_offsets.v0.response import (
 from kio.schema.types import TopicName
 
 from ottla.groups.partitions import by_topic
+from ottla.handlers.authorization import DENIED, denied_topics, require
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.share_state import find_share_group, remove_share_offsets
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
+from ottla.security.acls import Operation, ResourceType
 
 
 async def handle(
-    broker: Broker, _: RequestContext, request: DeleteShareGroupOffsetsRequest
+    broker: Broker, context: RequestContext, request: DeleteShareGroupOffsetsRequest
 ) -> DeleteShareGroupOffsetsResponse:
+    require(context, Operation.DELETE, ResourceType.GROUP, request.group_id)
+    denied = denied_topics(context, Operation.READ, (one.topic_name for one in request.topics))
     group = find_share_group(broker, request.group_id)
     group.validate_delete()
     known = by_topic(group.initialized)
-    ids = {topic.topic_name: broker.image.topic_id(topic.topic_name) for topic in request.topics}
+    ids = {
+        topic.topic_name: broker.image.topic_id(topic.topic_name)
+        for topic in request.topics
+        if topic.topic_name not in denied
+    }
     wanted = frozenset(each for each in group.initialized if each.topic_id in ids.values())
     if wanted:
         await remove_share_offsets(broker, request.group_id, wanted)
@@ -35,8 +43,17 @@ async def handle(
         elif topic_id not in known:
             error = f"the group has no offsets of {name}"
         responses.append(_topic(broker, name, error))
+    responses += [
+        _denied(topic.topic_name) for topic in request.topics if topic.topic_name in denied
+    ]
     return DeleteShareGroupOffsetsResponse(
         throttle_time=NO_THROTTLE, error_code=ErrorCode.none, responses=tuple(responses)
+    )
+
+
+def _denied(name: TopicName) -> DeleteShareGroupOffsetsResponseTopic:
+    return DeleteShareGroupOffsetsResponseTopic(
+        topic_name=name, topic_id=None, error_code=DENIED.code, error_message=DENIED.message
     )
 
 

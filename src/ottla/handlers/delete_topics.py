@@ -5,20 +5,63 @@ v5  error messages
 v6  topics by id (KIP-516)
 """
 
-from collections.abc import Awaitable
+from collections import Counter
+from dataclasses import replace
 
-from kio.schema.delete_topics.v6.request import DeleteTopicsRequest
+from kio.schema.delete_topics.v6.request import DeleteTopicsRequest, DeleteTopicState
 from kio.schema.delete_topics.v6.response import DeletableTopicResult, DeleteTopicsResponse
+from kio.schema.types import TopicName
 
+from ottla.handlers.authorization import DENIED
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
+from ottla.security.acls import CLUSTER_NAME, Operation, ResourceType
+from ottla.security.authorizer import Access
 
 
-def handle(
-    broker: Broker, _: RequestContext, request: DeleteTopicsRequest
-) -> Awaitable[DeleteTopicsResponse]:
-    return broker.controller.call(request)
+async def handle(
+    broker: Broker, context: RequestContext, request: DeleteTopicsRequest
+) -> DeleteTopicsResponse:
+    access = context.access
+    if access.may(Operation.DELETE, ResourceType.CLUSTER, CLUSTER_NAME):
+        response: DeleteTopicsResponse = await broker.controller.call(request)
+        return response
+    counts = Counter((topic.name, topic.topic_id) for topic in request.topics)
+    allowed, refused = [], []
+    for topic in request.topics:
+        if counts[topic.name, topic.topic_id] > 1:
+            allowed.append(topic)  # And refused as a duplicate.
+            continue
+        refusal = _refusal(broker, access, topic)
+        if refusal is None:
+            allowed.append(topic)
+        else:
+            refused.append(refusal)
+    response = await broker.controller.call(replace(request, topics=tuple(allowed)))
+    return replace(response, responses=(*response.responses, *refused))
+
+
+def _refusal(
+    broker: Broker, access: Access, topic: DeleteTopicState
+) -> DeletableTopicResult | None:
+    """A topic that may not be described is not told of: neither its name, nor that it is there."""
+    known: str | None = topic.name
+    if known is None and topic.topic_id is not None:
+        known = broker.image.topic_name(topic.topic_id)
+    if known is None or (topic.name is not None and topic.topic_id is not None):
+        return None
+    describable = access.may(Operation.DESCRIBE, ResourceType.TOPIC, known)
+    if describable and known not in broker.image.topics:
+        return None
+    if describable and access.authorize(Operation.DELETE, ResourceType.TOPIC, known):
+        return None
+    return DeletableTopicResult(
+        name=TopicName(known) if describable or topic.name is not None else None,
+        topic_id=topic.topic_id,
+        error_code=DENIED.code,
+        error_message=DENIED.message,
+    )
 
 
 def error_response(request: DeleteTopicsRequest, error: ApiError) -> DeleteTopicsResponse:

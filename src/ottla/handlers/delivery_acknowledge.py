@@ -10,8 +10,9 @@ import asyncio
 from kio.schema.types import GroupId
 
 from ottla.groups.partitions import TopicIdPartition
+from ottla.handlers.authorization import require
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.share_calls import NO_TOPIC
+from ottla.handlers.share_calls import NO_TOPIC, validate_readable
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.messages.delivery_acknowledge import (
     AcknowledgedGroup,
@@ -25,14 +26,15 @@ from ottla.protocol.messages.delivery_acknowledge import (
     TopicResult,
 )
 from ottla.protocol.times import NO_THROTTLE
+from ottla.security.acls import Operation, ResourceType
 
 _DONE = DeliveryResult(error_code=ErrorCode.none)
 
 
 async def handle(
-    broker: Broker, _: RequestContext, request: DeliveryAcknowledgeRequest
+    broker: Broker, context: RequestContext, request: DeliveryAcknowledgeRequest
 ) -> DeliveryAcknowledgeResponse:
-    groups = await asyncio.gather(*(_group(broker, group) for group in request.groups))
+    groups = await asyncio.gather(*(_group(broker, context, group) for group in request.groups))
     return DeliveryAcknowledgeResponse(throttle_time=NO_THROTTLE, groups=tuple(groups))
 
 
@@ -57,15 +59,21 @@ def error_response(
     )
 
 
-async def _group(broker: Broker, group: AcknowledgedGroup) -> GroupResult:
-    topics = await asyncio.gather(*(_topic(broker, group.group_id, each) for each in group.topics))
+async def _group(broker: Broker, context: RequestContext, group: AcknowledgedGroup) -> GroupResult:
+    topics = await asyncio.gather(
+        *(_topic(broker, context, group.group_id, each) for each in group.topics)
+    )
     return GroupResult(group_id=group.group_id, topics=tuple(topics))
 
 
-async def _topic(broker: Broker, group_id: GroupId, topic: AcknowledgedTopic) -> TopicResult:
+async def _topic(
+    broker: Broker, context: RequestContext, group_id: GroupId, topic: AcknowledgedTopic
+) -> TopicResult:
     async def one(asked: AcknowledgedPartition) -> PartitionResult:
         place = TopicIdPartition(topic.topic_id or NO_TOPIC, asked.partition_index)
         try:
+            require(context, Operation.READ, ResourceType.GROUP, group_id)
+            validate_readable(broker, context, place)
             return await _partition(broker, group_id, place, asked)
         except ApiError as error:
             return _failed(asked, error)

@@ -29,7 +29,7 @@ def handle(
     wanted = acl_filter(request)
     if wanted.is_unknown:
         raise ApiError(ErrorCode.invalid_request, "the filter has unknown elements")
-    require_cluster(context.access, Operation.DESCRIBE)
+    require_cluster(context, Operation.DESCRIBE)
     require_authorizer(broker)
     resources: dict[tuple[int, str, int], list[AclBinding]] = {}
     for acl in broker.image.acls:

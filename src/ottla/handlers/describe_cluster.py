@@ -8,8 +8,9 @@ from kio.schema.describe_cluster.v2.request import DescribeClusterRequest
 from kio.schema.describe_cluster.v2.response import DescribeClusterBroker, DescribeClusterResponse
 from kio.schema.types import BrokerId
 
+from ottla.handlers.authorization import cluster_operations
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.cluster_view import UNKNOWN_OPERATIONS, addresses
+from ottla.handlers.cluster_view import addresses
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 
@@ -46,7 +47,9 @@ def handle(
             )
             for one in known
         ),
-        cluster_authorized_operations=UNKNOWN_OPERATIONS,
+        cluster_authorized_operations=cluster_operations(
+            context, asked=request.include_cluster_authorized_operations
+        ),
     )
 
 

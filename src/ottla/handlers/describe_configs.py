@@ -20,18 +20,24 @@ from kio.static.primitive import i8
 
 from ottla.controller.effective_configs import ConfigEntry, ConfigSource
 from ottla.controller.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
+from ottla.handlers.authorization import config_refusals
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 from ottla.protocol.topics import validate_topic_name
+from ottla.security.acls import Operation
 
 
 def handle(
-    broker: Broker, _: RequestContext, request: DescribeConfigsRequest
+    broker: Broker, context: RequestContext, request: DescribeConfigsRequest
 ) -> DescribeConfigsResponse:
+    refusals = config_refusals(context, Operation.DESCRIBE_CONFIGS, request.resources)
     results = []
     for resource in request.resources:
         try:
+            refusal = refusals.get((resource.resource_type, resource.resource_name))
+            if refusal is not None:
+                raise refusal
             configs = tuple(
                 _config(entry, resource, request)
                 for entry in _entries(broker, resource)

@@ -15,10 +15,12 @@ from kio.schema.describe_groups.v6.request import DescribeGroupsRequest
 from kio.schema.describe_groups.v6.response import DescribedGroup, DescribeGroupsResponse
 from kio.schema.types import GroupId
 
+from ottla.handlers.authorization import require, with_operations
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.group_calls import call_each, caller_of, submit
 from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
+from ottla.security.acls import Operation, ResourceType
 
 
 async def handle(
@@ -27,6 +29,7 @@ async def handle(
     caller = caller_of(context)
 
     def begin(group_id: GroupId) -> "Future[tuple[DescribedGroup, ...]]":
+        require(context, Operation.DESCRIBE, ResourceType.GROUP, group_id)
         return submit(
             broker, group_id, lambda machine, _: machine.describe_groups((group_id,), caller)
         )
@@ -35,7 +38,11 @@ async def handle(
         request.groups, begin, lambda group_id, error: (_failed(group_id, error),)
     )
     return DescribeGroupsResponse(
-        throttle_time=NO_THROTTLE, groups=tuple(group for (group,) in answers)
+        throttle_time=NO_THROTTLE,
+        groups=tuple(
+            with_operations(context, group, asked=request.include_authorized_operations)
+            for (group,) in answers
+        ),
     )
 
 

@@ -19,6 +19,7 @@ from kio.schema.describe_log_dirs.v5.response import (
 from kio.schema.types import TopicName
 from kio.static.primitive import i32, i64
 
+from ottla.handlers.authorization import require_cluster
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.messages.describe_log_dirs import (
@@ -28,14 +29,16 @@ from ottla.protocol.messages.describe_log_dirs import (
 )
 from ottla.protocol.times import NO_THROTTLE
 from ottla.protocol.topics import CLUSTER_METADATA_TOPIC, TopicPartition
+from ottla.security.acls import Operation
 from ottla.storage.directory_info import DirectoryInfo
 from ottla.storage.log import PartitionLog
 from ottla.storage.manager import LogManager
 
 
 def handle(
-    broker: Broker, _: RequestContext, request: DescribeLogDirsRequest
+    broker: Broker, context: RequestContext, request: DescribeLogDirsRequest
 ) -> DescribeLogDirsResponse:
+    require_cluster(context, Operation.DESCRIBE)
     wanted = None
     if request.topics is not None:
         wanted = {

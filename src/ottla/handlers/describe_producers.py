@@ -13,22 +13,33 @@ from kio.schema.describe_producers.v0.response import (
 from kio.schema.types import ProducerId
 from kio.static.primitive import i32, i64
 
+from ottla.handlers.authorization import DENIED, denied_topics
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
+from ottla.protocol.topics import is_topic_name
+from ottla.security.acls import Operation
 from ottla.storage.producer_entry import ProducerEntry
 
 
 def handle(
-    broker: Broker, _: RequestContext, request: DescribeProducersRequest
+    broker: Broker, context: RequestContext, request: DescribeProducersRequest
 ) -> DescribeProducersResponse:
+    denied = denied_topics(
+        context,
+        Operation.READ,
+        (topic.name for topic in request.topics if is_topic_name(topic.name)),
+    )
     return DescribeProducersResponse(
         throttle_time=NO_THROTTLE,
         topics=tuple(
             TopicResponse(
                 name=topic.name,
                 partitions=tuple(
-                    _describe(broker, topic.name, index) for index in topic.partition_indexes
+                    _failed(index, DENIED)
+                    if topic.name in denied
+                    else _describe(broker, topic.name, index)
+                    for index in topic.partition_indexes
                 ),
             )
             for topic in request.topics

@@ -11,11 +11,16 @@ from collections.abc import Awaitable
 from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest
 from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
 
+from ottla.handlers.authorization import require_cluster
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.protocol.errors import ApiError
+from ottla.security.acls import Operation
 
 
-def handle(broker: Broker, _: RequestContext, request: DescribeQuorumRequest) -> Awaitable[object]:
+def handle(
+    broker: Broker, context: RequestContext, request: DescribeQuorumRequest
+) -> Awaitable[object]:
+    require_cluster(context, Operation.DESCRIBE)
     return broker.controller.call(request)
 
 

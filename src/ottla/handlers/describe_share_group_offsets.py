@@ -20,6 +20,7 @@ from kio.static.primitive import i32, i64
 from ottla.groups.partitions import TopicIdPartition, by_topic
 from ottla.groups.share.group import ShareGroup
 from ottla.groups.share.state_coordinator import NO_OFFSET, SharePartitionKey, ShareState
+from ottla.handlers.authorization import DENIED, require, split_topics
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.dead_letter_notes import dead_letter_note
 from ottla.handlers.share_state import find_share_group
@@ -31,14 +32,15 @@ from ottla.protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsResponseTopic,
 )
 from ottla.protocol.times import NO_THROTTLE
+from ottla.security.acls import Operation, ResourceType
 
 _UNKNOWN_LAG = -1
 
 
 async def handle(
-    broker: Broker, _: RequestContext, request: DescribeShareGroupOffsetsRequest
+    broker: Broker, context: RequestContext, request: DescribeShareGroupOffsetsRequest
 ) -> DescribeShareGroupOffsetsResponse:
-    groups = await asyncio.gather(*(_group(broker, asked) for asked in request.groups))
+    groups = await asyncio.gather(*(_group(broker, context, asked) for asked in request.groups))
     return DescribeShareGroupOffsetsResponse(throttle_time=NO_THROTTLE, groups=tuple(groups))
 
 
@@ -58,20 +60,31 @@ def _failed(group_id: GroupId, error: ApiError) -> DescribeShareGroupOffsetsResp
 
 
 async def _group(
-    broker: Broker, asked: DescribeShareGroupOffsetsRequestGroup
+    broker: Broker, context: RequestContext, asked: DescribeShareGroupOffsetsRequestGroup
 ) -> DescribeShareGroupOffsetsResponseGroup:
     """A group that does not exist has come nowhere; who lets it begin elsewhere asks first."""
     try:
+        require(context, Operation.DESCRIBE, ResourceType.GROUP, asked.group_id)
         group = find_share_group(broker, asked.group_id)
     except ApiError as error:
         if error.code is not ErrorCode.group_id_not_found:
             return _failed(asked.group_id, error)
         group = ShareGroup(asked.group_id)
-    topics = await asyncio.gather(
-        *(_topic(broker, group, name, found) for name, found in _wanted(broker, group, asked))
+    allowed, denied = split_topics(
+        context, Operation.DESCRIBE, list(_wanted(broker, group, asked)), lambda one: one[0]
     )
+    topics = await asyncio.gather(*(_topic(broker, group, name, found) for name, found in allowed))
+    refused = () if asked.topics is None else (_denied(*one) for one in denied)
     return DescribeShareGroupOffsetsResponseGroup(
-        group_id=asked.group_id, topics=tuple(topics), error_code=ErrorCode.none
+        group_id=asked.group_id, topics=(*topics, *refused), error_code=ErrorCode.none
+    )
+
+
+def _denied(name: str, partitions: Iterable[int]) -> DescribeShareGroupOffsetsResponseTopic:
+    return DescribeShareGroupOffsetsResponseTopic(
+        topic_name=TopicName(name),
+        topic_id=None,
+        partitions=tuple(_partition(index, error=DENIED) for index in partitions),
     )
 
 

@@ -4,6 +4,7 @@ Topics by name, in the order of their names, page by page: a cursor says where t
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from kio.schema.describe_topic_partitions.v0.request import DescribeTopicPartitionsRequest
 from kio.schema.describe_topic_partitions.v0.response import (
@@ -17,11 +18,13 @@ from kio.static.primitive import i32
 
 from ottla.controller.image import MetadataImage, TopicImage, offline_replicas
 from ottla.controller.records import PartitionRecord
+from ottla.handlers.authorization import DENIED, authorized_operations
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.cluster_view import UNKNOWN_OPERATIONS, addresses, partition_error
+from ottla.handlers.cluster_view import addresses, partition_error
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 from ottla.protocol.topics import INTERNAL_TOPICS, validate_topic_name
+from ottla.security.acls import Operation, ResourceType
 
 PARTITIONS_MAX = 2000
 
@@ -38,19 +41,33 @@ def handle(
     reachable = {address.broker.broker_id for address in alive}
     left = min(request.response_partition_limit, PARTITIONS_MAX)
     topics: list[DescribeTopicPartitionsResponseTopic] = []
+    denied: list[DescribeTopicPartitionsResponseTopic] = []
     for name, first_index in _wanted(image, request):
+        if not context.access.may(Operation.DESCRIBE, ResourceType.TOPIC, name):
+            if request.topics:
+                denied.append(_failed_topic(name, DENIED.code))
+            continue
         topic = image.topics.get(name)
         if topic is None:
-            topics.append(_failed_topic(name, _unknown_error(name)))
+            topics.append(
+                replace(
+                    _failed_topic(name, _unknown_error(name)),
+                    topic_authorized_operations=authorized_operations(
+                        context, ResourceType.TOPIC, name
+                    ),
+                )
+            )
             continue
         if not left:
-            return _page(topics, Cursor(topic_name=name, partition_index=i32(first_index)))
+            return _page(topics + denied, Cursor(topic_name=name, partition_index=i32(first_index)))
         indexes = range(first_index, min(first_index + left, len(topic.partitions)))
-        topics.append(_topic(image, topic, indexes, reachable))
+        topics.append(_topic(context, image, topic, indexes, reachable))
         left -= len(indexes)
         if indexes.stop < len(topic.partitions):
-            return _page(topics, Cursor(topic_name=name, partition_index=i32(indexes.stop)))
-    return _page(topics, None)
+            return _page(
+                topics + denied, Cursor(topic_name=name, partition_index=i32(indexes.stop))
+            )
+    return _page(topics + denied, None)
 
 
 def error_response(
@@ -75,7 +92,11 @@ def _wanted(
 
 
 def _topic(
-    image: MetadataImage, topic: TopicImage, indexes: range, reachable: set[BrokerId]
+    context: RequestContext,
+    image: MetadataImage,
+    topic: TopicImage,
+    indexes: range,
+    reachable: set[BrokerId],
 ) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         error_code=ErrorCode.none,
@@ -85,7 +106,7 @@ def _topic(
         partitions=tuple(
             _partition(image, topic.partitions[index], reachable) for index in indexes
         ),
-        topic_authorized_operations=UNKNOWN_OPERATIONS,
+        topic_authorized_operations=authorized_operations(context, ResourceType.TOPIC, topic.name),
     )
 
 
@@ -112,7 +133,6 @@ def _failed_topic(name: TopicName, code: ErrorCode) -> DescribeTopicPartitionsRe
         topic_id=None,
         is_internal=name in INTERNAL_TOPICS,
         partitions=(),
-        topic_authorized_operations=UNKNOWN_OPERATIONS,
     )
 
 

@@ -3,30 +3,44 @@
 The state of transactional ids that this broker coordinates (KIP-664).
 """
 
+from asyncio import Future
+from dataclasses import replace
+
 from kio.schema.describe_transactions.v0.request import DescribeTransactionsRequest
 from kio.schema.describe_transactions.v0.response import (
     DescribeTransactionsResponse,
     TransactionState,
 )
+from kio.schema.types import TransactionalId
 
+from ottla.handlers.authorization import require, split_topics
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.group_calls import call_each
 from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
+from ottla.security.acls import Operation, ResourceType
 from ottla.transactions.views import describe_missing
 
 
 async def handle(
-    broker: Broker, _: RequestContext, request: DescribeTransactionsRequest
+    broker: Broker, context: RequestContext, request: DescribeTransactionsRequest
 ) -> DescribeTransactionsResponse:
-    described = await call_each(
-        request.transactional_ids,
-        lambda transactional_id: broker.transactions.find(transactional_id).submit(
+    def begin(transactional_id: TransactionalId) -> "Future[TransactionState]":
+        require(context, Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id)
+        return broker.transactions.find(transactional_id).submit(
             lambda machine, _: machine.describe(transactional_id)
-        ),
-        _failed,
+        )
+
+    described = await call_each(request.transactional_ids, begin, _failed)
+    return _response(tuple(_shown(context, state) for state in described))
+
+
+def _shown(context: RequestContext, state: TransactionState) -> TransactionState:
+    """Without topics that may not be described."""
+    allowed, denied = split_topics(
+        context, Operation.DESCRIBE, state.topics, lambda topic: topic.topic
     )
-    return _response(tuple(described))
+    return replace(state, topics=tuple(allowed)) if denied else state
 
 
 def error_response(

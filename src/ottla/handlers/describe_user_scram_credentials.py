@@ -15,14 +15,17 @@ from kio.schema.describe_user_scram_credentials.v0.response import (
 )
 from kio.static.primitive import i8, i32
 
+from ottla.handlers.authorization import require_cluster
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
+from ottla.security.acls import Operation
 
 
 def handle(
-    broker: Broker, _: RequestContext, request: DescribeUserScramCredentialsRequest
+    broker: Broker, context: RequestContext, request: DescribeUserScramCredentialsRequest
 ) -> DescribeUserScramCredentialsResponse:
+    require_cluster(context, Operation.DESCRIBE)
     known: dict[str, list[CredentialInfo]] = {}
     for (user, mechanism), credential in sorted(broker.image.scram_credentials.items()):
         info = CredentialInfo(mechanism=i8(mechanism), iterations=i32(credential.iterations))

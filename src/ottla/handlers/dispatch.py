@@ -15,7 +15,12 @@ from types import CoroutineType
 from typing import Any, NamedTuple
 
 from ottla.handlers.api import BETWEEN_BROKERS, FOLLOWER_FETCH_KEY, Api, ColdApi, HotApi
-from ottla.handlers.authorization import access_of, may_act_as_node, not_a_node
+from ottla.handlers.authorization import (
+    access_of,
+    may_abort_transactions,
+    may_act_as_node,
+    not_a_node,
+)
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.response_errors import count_errors
 from ottla.network.durations import ApiCounters
@@ -111,16 +116,14 @@ def _handle(broker: Broker, call: _Call) -> None:
     session, header = call.session, call.header
     session.client_id = header.client_id
     if header.api_key in BETWEEN_BROKERS:
-        if not may_act_as_node(broker, session):
+        if may_act_as_node(broker, session):
+            session.become_peer()
+        elif not may_abort_transactions(broker, session, header.api_key):
             session.send_now(call.frame_of(not_a_node(session)))
             return
-        session.become_peer()
+    access = access_of(broker, session)
     context = RequestContext(
-        header.api_version,
-        header.client_id,
-        session.listener_name,
-        session,
-        access_of(broker, session),
+        header.api_version, header.client_id, session.listener_name, session, access
     )
     try:
         outcome = call.api.module.handle(broker, context, call.request)

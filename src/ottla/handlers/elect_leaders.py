@@ -16,14 +16,17 @@ from kio.schema.elect_leaders.v2.response import (
     ReplicaElectionResult,
 )
 
+from ottla.handlers.authorization import require_cluster
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
+from ottla.security.acls import Operation
 
 
 def handle(
-    broker: Broker, _: RequestContext, request: ElectLeadersRequest
+    broker: Broker, context: RequestContext, request: ElectLeadersRequest
 ) -> Awaitable[ElectLeadersResponse]:
+    require_cluster(context, Operation.ALTER)
     return broker.controller.call(request)
 
 

@@ -11,10 +11,12 @@ v5  every end raises the producer's epoch; the new one is in the response (KIP-8
 from kio.schema.end_txn.v5.request import EndTxnRequest
 from kio.schema.end_txn.v5.response import EndTxnResponse
 
+from ottla.handlers.authorization import require
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.transaction_calls import call_once, fenced_code
 from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
+from ottla.security.acls import Operation, ResourceType
 from ottla.transactions.transaction import EPOCH_PER_TRANSACTION_VERSION
 
 _FENCED_SINCE = 2
@@ -22,6 +24,7 @@ _EPOCH_PER_TRANSACTION_SINCE = 5
 
 
 async def handle(broker: Broker, context: RequestContext, request: EndTxnRequest) -> EndTxnResponse:
+    require(context, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
     raises_epoch = context.api_version >= _EPOCH_PER_TRANSACTION_SINCE
     try:
         return await call_once(

@@ -13,10 +13,11 @@ v13  topic ids for names (KIP-516)
 v16  the addresses of the current leaders (KIP-951)
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, cast
 from uuid import UUID
 
+from ottla.handlers.authorization import DENIED, access_of
 from ottla.handlers.broker import Broker
 from ottla.handlers.current_leaders import current_leader, leader_endpoints
 from ottla.handlers.follower_fetch import handle_follower_fetch
@@ -36,10 +37,17 @@ from ottla.protocol.hot_fetch import (
     parse_fetch,
 )
 from ottla.protocol.leader_hints import Leader, NodeEndpoint
-from ottla.replication.delayed_fetch import ChooseReplica, DelayedFetch, Fetched, FetchTerms
+from ottla.replication.delayed_fetch import (
+    ChooseReplica,
+    DelayedFetch,
+    Fetched,
+    FetchTerms,
+    FindPartition,
+)
 from ottla.replication.fetch_sessions import INITIAL_EPOCH, FetchSession, WantedPartition
 from ottla.replication.partition import Partition
 from ottla.replication.replica_selection import LEADER, nearest_replica
+from ottla.security.acls import Operation, ResourceType
 from ottla.storage.reading import LogSlice
 
 FETCH_KEY: Final = 1
@@ -80,11 +88,34 @@ def handle_fetch(
         _send(reply, parts)
 
     terms = _terms(broker, request)
-    find = replicas.find_readable if version >= RACK_FROM else replicas.find
+    find: FindPartition = replicas.find_readable if version >= RACK_FROM else replicas.find
+    if broker.authorizer is not None:
+        find = _only_readable(broker, session, wanted, find)
     fetch = DelayedFetch(find, wanted, terms, broker.loop, answer, replicas.counters)
     fetch.start()
     if not fetch.done:
         session.call_on_close(fetch.cancel)
+
+
+def _only_readable(
+    broker: Broker, session: Session, wanted: Sequence[WantedPartition], find: FindPartition
+) -> FindPartition:
+    """What may not be read is not found. This is decided now, for the rest may run in a thread."""
+    access = access_of(broker, session)
+    denied = set()
+    for topic in {one.topic for one in wanted}:
+        name = topic if isinstance(topic, str) else broker.image.topic_name(topic)
+        if name is not None and not access.authorize(Operation.READ, ResourceType.TOPIC, name):
+            denied.add(topic)
+    if not denied:
+        return find
+
+    def find_readable(topic: str | UUID, partition: int) -> Partition:
+        if topic in denied:
+            raise ApiError(DENIED.code, DENIED.message)
+        return find(topic, partition)
+
+    return find_readable
 
 
 def _terms(broker: Broker, request: FetchRequest) -> FetchTerms:

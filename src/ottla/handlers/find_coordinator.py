@@ -23,13 +23,18 @@ from ottla.coordination.coordinators import Coordinators
 from ottla.coordination.serving_coordinators import PartitionLeadership
 from ottla.groups.coordinator import GroupMachine
 from ottla.groups.share.state_coordinator import ShareStateMachine, parse_coordinator_key
+from ottla.handlers.authorization import may_act_as_node, not_a_node, refusal
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.cluster_view import addresses
 from ottla.handlers.internal_topics import create_internal_topic
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 from ottla.protocol.topics import TopicPartition
+from ottla.security.acls import Operation, ResourceType
 from ottla.transactions.coordinator import TransactionMachine
+
+_SHARE_KEYS = 2
+_RESOURCE_TYPES = {0: ResourceType.GROUP, 1: ResourceType.TRANSACTIONAL_ID}
 
 AnyCoordinators = (
     Coordinators[GroupMachine] | Coordinators[TransactionMachine] | Coordinators[ShareStateMachine]
@@ -39,10 +44,25 @@ AnyCoordinators = (
 def handle(
     broker: Broker, context: RequestContext, request: FindCoordinatorRequest
 ) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
+    if request.key_type == _SHARE_KEYS and not may_act_as_node(broker, context.session):
+        raise not_a_node(context.session)
     coordinators = _coordinators(broker, request)
-    if all(_is_settled(broker, coordinators, key) for key in request.coordinator_keys):
-        return _answer(broker, context, coordinators, request)
-    return _settle_and_answer(broker, context, coordinators, request)
+    denied = _denied(context, request)
+    keys = [key for key in request.coordinator_keys if key not in denied]
+    if all(_is_settled(broker, coordinators, key) for key in keys):
+        return _answer(broker, context, coordinators, request, denied)
+    return _settle_and_answer(broker, context, coordinators, request, denied)
+
+
+def _denied(context: RequestContext, request: FindCoordinatorRequest) -> dict[str, ApiError]:
+    resource_type = _RESOURCE_TYPES.get(request.key_type)
+    if resource_type is None:
+        return {}
+    return {
+        key: refusal(context.access, Operation.DESCRIBE, resource_type, key)
+        for key in request.coordinator_keys
+        if not context.access.authorize(Operation.DESCRIBE, resource_type, key)
+    }
 
 
 def error_response(request: FindCoordinatorRequest, error: ApiError) -> FindCoordinatorResponse:
@@ -72,14 +92,19 @@ async def _settle_and_answer(
     context: RequestContext,
     coordinators: AnyCoordinators,
     request: FindCoordinatorRequest,
+    denied: dict[str, ApiError],
 ) -> FindCoordinatorResponse:
     if broker.image.partition_count(coordinators.topic) is None:
         await create_internal_topic(broker, coordinators.topic)
-    leaderships = [_leadership(broker, coordinators, key) for key in request.coordinator_keys]
+    leaderships = [
+        _leadership(broker, coordinators, key)
+        for key in request.coordinator_keys
+        if key not in denied
+    ]
     await broker.coordinators_elsewhere.learn(
         one for one in leaderships if one is not None and one.leader != broker.node_id
     )
-    return _answer(broker, context, coordinators, request)
+    return _answer(broker, context, coordinators, request, denied)
 
 
 def _is_settled(broker: Broker, coordinators: AnyCoordinators, key: str) -> bool:
@@ -108,11 +133,15 @@ def _answer(
     context: RequestContext,
     coordinators: AnyCoordinators,
     request: FindCoordinatorRequest,
+    denied: dict[str, ApiError],
 ) -> FindCoordinatorResponse:
     return FindCoordinatorResponse(
         throttle_time=NO_THROTTLE,
         coordinators=tuple(
-            _find(broker, context, coordinators, key) for key in request.coordinator_keys
+            _failed(key, denied[key])
+            if key in denied
+            else _find(broker, context, coordinators, key)
+            for key in request.coordinator_keys
         ),
     )
 

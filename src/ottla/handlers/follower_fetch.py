@@ -6,22 +6,33 @@ log leaves the leader's (KIP-595).
 """
 
 from typing import cast
+from uuid import UUID
 
 from ottla.handlers.api import FOLLOWER_FETCH_KEY
-from ottla.handlers.authorization import may_act_as_node
+from ottla.handlers.authorization import DENIED, may_act_as_node
 from ottla.handlers.broker import Broker
 from ottla.handlers.metadata_fetch import REPLICA_OVERTAKERS
 from ottla.network.file_part import Part
 from ottla.network.session import Session
-from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.errors import ApiError
 from ottla.protocol.frames import RequestHeader
 from ottla.protocol.hot_fetch import (
     TOPIC_ID_FROM,
     FetchRequest,
+    PartitionData,
     encode_fetch_response,
     group_by_topic,
 )
 from ottla.replication.follower_sessions import FollowerAnswer
+
+
+def _denied(request: FetchRequest) -> list[tuple[str | UUID, PartitionData]]:
+    """As Kafka says it to one who is no broker."""
+    return [
+        (topic.topic_id or topic.topic, PartitionData(one.partition, DENIED.code))
+        for topic in request.topics
+        for one in topic.partitions
+    ]
 
 
 def handle_follower_fetch(
@@ -52,7 +63,7 @@ def handle_follower_fetch(
 
     sessions = broker.follower_sessions
     if not is_node:
-        respond(FollowerAnswer(ErrorCode.cluster_authorization_failed, 0, []))
+        respond(FollowerAnswer(0, 0, _denied(request)))
         return
     try:
         found = sessions.resolve(request)

@@ -12,15 +12,18 @@ from collections.abc import Awaitable
 from kio.schema.heartbeat.v4.request import HeartbeatRequest
 from kio.schema.heartbeat.v4.response import HeartbeatResponse
 
+from ottla.handlers.authorization import require
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.group_calls import call
 from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
+from ottla.security.acls import Operation, ResourceType
 
 
 def handle(
-    broker: Broker, _: RequestContext, request: HeartbeatRequest
+    broker: Broker, context: RequestContext, request: HeartbeatRequest
 ) -> HeartbeatResponse | Awaitable[HeartbeatResponse]:
+    require(context, Operation.READ, ResourceType.GROUP, request.group_id)
     return call(
         broker, request.group_id, lambda machine, now_ms: machine.heartbeat(request, now_ms)
     )

@@ -5,7 +5,8 @@ Sets, deletes, appends to and subtracts from configs (KIP-339).
 v1  flexible
 """
 
-from collections.abc import Awaitable
+from dataclasses import replace
+from itertools import chain
 
 from kio.schema.incremental_alter_configs.v1.request import IncrementalAlterConfigsRequest
 from kio.schema.incremental_alter_configs.v1.response import (
@@ -13,15 +14,29 @@ from kio.schema.incremental_alter_configs.v1.response import (
     IncrementalAlterConfigsResponse,
 )
 
+from ottla.handlers.authorization import config_refusals
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
+from ottla.security.acls import Operation
 
 
-def handle(
-    broker: Broker, _: RequestContext, request: IncrementalAlterConfigsRequest
-) -> Awaitable[IncrementalAlterConfigsResponse]:
-    return broker.controller.call(request)
+async def handle(
+    broker: Broker, context: RequestContext, request: IncrementalAlterConfigsRequest
+) -> IncrementalAlterConfigsResponse:
+    refusals = config_refusals(context, Operation.ALTER_CONFIGS, request.resources)
+    resources = [(one.resource_type, one.resource_name) for one in request.resources]
+    pairs = list(zip(request.resources, map(refusals.get, resources), strict=True))
+    allowed = tuple(one for one, refusal in pairs if refusal is None)
+    response: IncrementalAlterConfigsResponse = await broker.controller.call(
+        replace(request, resources=allowed)
+    )
+    refused = (
+        error_response(replace(request, resources=(one,)), refusal).responses
+        for one, refusal in pairs
+        if refusal is not None
+    )
+    return replace(response, responses=(*response.responses, *chain.from_iterable(refused)))
 
 
 def error_response(

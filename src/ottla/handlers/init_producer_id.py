@@ -17,10 +17,12 @@ from kio.schema.init_producer_id.v6.response import InitProducerIdResponse
 from kio.schema.types import ProducerId
 from kio.static.primitive import i16
 
+from ottla.handlers.authorization import require, require_cluster
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.transaction_calls import COMPLETION_WAIT_S, call, fenced_code
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
+from ottla.security.acls import CLUSTER_NAME, Operation, ResourceType
 
 _FENCED_SINCE = 4
 
@@ -28,9 +30,28 @@ _FENCED_SINCE = 4
 def handle(
     broker: Broker, context: RequestContext, request: InitProducerIdRequest
 ) -> Awaitable[InitProducerIdResponse]:
+    _authorize(context, request)
     if request.transactional_id is None:
         return _give_id(broker)
     return _init(broker, context, request, request.transactional_id)
+
+
+def _authorize(context: RequestContext, request: InitProducerIdRequest) -> None:
+    """Who may write to any topic may do so idempotently."""
+    access, transactional_id = context.access, request.transactional_id
+    if transactional_id is not None:
+        require(context, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
+        if request.enable2_pc:
+            require(
+                context,
+                Operation.TWO_PHASE_COMMIT,
+                ResourceType.TRANSACTIONAL_ID,
+                transactional_id,
+            )
+    elif not access.may(
+        Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER, CLUSTER_NAME
+    ) and not access.may_any(Operation.WRITE, ResourceType.TOPIC):
+        require_cluster(context, Operation.IDEMPOTENT_WRITE)
 
 
 def error_response(_: InitProducerIdRequest, error: ApiError) -> InitProducerIdResponse:

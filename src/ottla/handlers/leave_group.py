@@ -13,15 +13,18 @@ from collections.abc import Awaitable
 from kio.schema.leave_group.v5.request import LeaveGroupRequest
 from kio.schema.leave_group.v5.response import LeaveGroupResponse
 
+from ottla.handlers.authorization import require
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.group_calls import call
 from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
+from ottla.security.acls import Operation, ResourceType
 
 
 def handle(
-    broker: Broker, _: RequestContext, request: LeaveGroupRequest
+    broker: Broker, context: RequestContext, request: LeaveGroupRequest
 ) -> LeaveGroupResponse | Awaitable[LeaveGroupResponse]:
+    require(context, Operation.READ, ResourceType.GROUP, request.group_id)
     return call(
         broker, request.group_id, lambda machine, now_ms: machine.leave_group(request, now_ms)
     )

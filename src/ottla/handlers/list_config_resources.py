@@ -14,9 +14,11 @@ from kio.schema.list_config_resources.v1.response import (
 from kio.static.primitive import i8
 
 from ottla.controller.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
+from ottla.handlers.authorization import require_cluster
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
+from ottla.security.acls import Operation
 
 BROKER_LOGGER_RESOURCE = i8(8)
 CLIENT_METRICS_RESOURCE = i8(16)
@@ -32,6 +34,7 @@ _TYPES = (
 def handle(
     broker: Broker, context: RequestContext, request: ListConfigResourcesRequest
 ) -> ListConfigResourcesResponse:
+    require_cluster(context, Operation.DESCRIBE_CONFIGS)
     strays = [one for one in request.resource_types if one not in _TYPES]
     if strays:
         raise ApiError(ErrorCode.unsupported_version, f"unknown resource type {strays[0]}")

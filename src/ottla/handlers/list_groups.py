@@ -16,11 +16,15 @@ from kio.schema.list_groups.v5.response import ListGroupsResponse
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
+from ottla.security.acls import CLUSTER_NAME, Operation, ResourceType
 
 
 async def handle(
-    broker: Broker, _: RequestContext, request: ListGroupsRequest
+    broker: Broker, context: RequestContext, request: ListGroupsRequest
 ) -> ListGroupsResponse:
+    """All groups for who may describe the cluster, else those that may be described."""
+    may = context.access.may
+    all_groups = may(Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME)
     listings = await asyncio.gather(
         *(
             runtime.submit(lambda machine, _: machine.list_groups(request))
@@ -30,7 +34,12 @@ async def handle(
     return ListGroupsResponse(
         throttle_time=NO_THROTTLE,
         error_code=ErrorCode.none,
-        groups=tuple(group for listing in listings for group in listing),
+        groups=tuple(
+            group
+            for listing in listings
+            for group in listing
+            if all_groups or may(Operation.DESCRIBE, ResourceType.GROUP, group.group_id)
+        ),
     )
 
 

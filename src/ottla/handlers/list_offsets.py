@@ -16,7 +16,7 @@ v11  the earliest offset that is not tiered (-6, KIP-1023); refused
 
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Container
 
 from kio.schema.list_offsets.v11.request import (
     ListOffsetsPartition,
@@ -30,10 +30,12 @@ from kio.schema.list_offsets.v11.response import (
 from kio.schema.types import TopicName
 from kio.static.primitive import i32, i64
 
+from ottla.handlers.authorization import DENIED, denied_topics
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 from ottla.replication.partition import Partition
+from ottla.security.acls import Operation
 from ottla.storage.errors import StorageError
 from ottla.storage.reading import FoundTimestamp
 
@@ -55,9 +57,12 @@ def handle(
 ) -> ListOffsetsResponse | Awaitable[ListOffsetsResponse]:
     """Timestamps are looked up in files, so that is done in a thread."""
     version = context.api_version
+    denied = denied_topics(context, Operation.DESCRIBE, (topic.name for topic in request.topics))
     if any(_reads_files(one.timestamp) for topic in request.topics for one in topic.partitions):
-        return broker.loop.run_in_executor(broker.executor, _answer, broker, request, version)
-    return _answer(broker, request, version)
+        return broker.loop.run_in_executor(
+            broker.executor, _answer, broker, request, version, denied
+        )
+    return _answer(broker, request, version, denied)
 
 
 def error_response(request: ListOffsetsRequest, error: ApiError) -> ListOffsetsResponse:
@@ -68,13 +73,17 @@ def _reads_files(timestamp: int) -> bool:
     return timestamp >= 0 or timestamp == MAX_TIMESTAMP
 
 
-def _answer(broker: Broker, request: ListOffsetsRequest, version: int) -> ListOffsetsResponse:
+def _answer(
+    broker: Broker, request: ListOffsetsRequest, version: int, denied: Container[str]
+) -> ListOffsetsResponse:
     asked_for = Counter(
         (topic.name, one.partition_index) for topic in request.topics for one in topic.partitions
     )
 
     def find(topic: TopicName, asked: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
         try:
+            if topic in denied:
+                return _failed(asked, DENIED.code)
             if asked_for[topic, asked.partition_index] > 1:
                 raise ApiError(ErrorCode.invalid_request, "a partition is named more than once")
             partition = broker.replicas.find(topic, asked.partition_index)

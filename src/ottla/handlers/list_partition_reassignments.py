@@ -8,14 +8,17 @@ from collections.abc import Awaitable
 from kio.schema.list_partition_reassignments.v0.request import ListPartitionReassignmentsRequest
 from kio.schema.list_partition_reassignments.v0.response import ListPartitionReassignmentsResponse
 
+from ottla.handlers.authorization import require_cluster
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
+from ottla.security.acls import Operation
 
 
 def handle(
-    broker: Broker, _: RequestContext, request: ListPartitionReassignmentsRequest
+    broker: Broker, context: RequestContext, request: ListPartitionReassignmentsRequest
 ) -> Awaitable[ListPartitionReassignmentsResponse]:
+    require_cluster(context, Operation.DESCRIBE)
     return broker.controller.call(request)
 
 

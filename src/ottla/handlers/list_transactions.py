@@ -16,11 +16,12 @@ from ottla.groups.consumer.regex import TopicPattern
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
+from ottla.security.acls import Operation, ResourceType
 from ottla.transactions.state import BY_NAME
 
 
 async def handle(
-    broker: Broker, _: RequestContext, request: ListTransactionsRequest
+    broker: Broker, context: RequestContext, request: ListTransactionsRequest
 ) -> ListTransactionsResponse:
     matches = _matcher(request.transactional_id_pattern)
     unknown = tuple(name for name in request.state_filters if name not in BY_NAME)
@@ -36,7 +37,14 @@ async def handle(
         throttle_time=NO_THROTTLE,
         error_code=ErrorCode.none,
         unknown_state_filters=unknown,
-        transaction_states=tuple(state for listing in listings for state in listing),
+        transaction_states=tuple(
+            state
+            for listing in listings
+            for state in listing
+            if context.access.may(
+                Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, state.transactional_id
+            )
+        ),
     )
 
 

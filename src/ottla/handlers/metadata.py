@@ -9,7 +9,7 @@ v2   cluster id
 v4   whether topics may be created
 v5   offline replicas
 v7   leader epochs
-v8   authorized operations (asked for or not, they are unknown: there is no authorizer)
+v8   authorized operations
 v9   flexible
 v10  topic ids in the response (KIP-516)
 v12  topics by id
@@ -20,9 +20,8 @@ from collections.abc import Awaitable, Iterable
 from uuid import UUID
 
 from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
-from kio.schema.metadata.v13.request import MetadataRequest
+from kio.schema.metadata.v13.request import MetadataRequestTopic
 from kio.schema.metadata.v13.response import (
-    MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
     MetadataResponseTopic,
@@ -32,11 +31,19 @@ from kio.static.primitive import i16, i32
 
 from ottla.controller.config import AUTO_CREATE_TOPICS_ENABLE
 from ottla.controller.image import TopicImage, offline_replicas
+from ottla.handlers.authorization import (
+    DENIED,
+    NOT_ASKED,
+    authorized_operations,
+    cluster_operations,
+)
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.cluster_view import UNKNOWN_OPERATIONS, addresses, partition_error
+from ottla.handlers.cluster_view import addresses, partition_error
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from ottla.protocol.times import NO_THROTTLE, milliseconds
-from ottla.protocol.topics import CLUSTER_METADATA_TOPIC, INTERNAL_TOPICS, validate_topic_name
+from ottla.protocol.topics import CLUSTER_METADATA_TOPIC, INTERNAL_TOPICS, is_topic_name
+from ottla.security.acls import CLUSTER_NAME, Operation, ResourceType
 
 _CREATION_TIMEOUT_MS = 30_000
 _NEVER_AUTO_CREATED = INTERNAL_TOPICS | {CLUSTER_METADATA_TOPIC}
@@ -45,10 +52,11 @@ _NEVER_AUTO_CREATED = INTERNAL_TOPICS | {CLUSTER_METADATA_TOPIC}
 def handle(
     broker: Broker, context: RequestContext, request: MetadataRequest
 ) -> MetadataResponse | Awaitable[MetadataResponse]:
-    missing = _names_to_create(broker, request)
-    if missing:
-        return _create_and_answer(broker, context, request, missing)
-    return _answer(broker, context, request, {})
+    missing = _names_to_create(broker, context, request)
+    failures = _refused_creations(context, missing)
+    if len(missing) > len(failures):
+        return _create_and_answer(broker, context, request, missing, failures)
+    return _answer(broker, context, request, failures)
 
 
 def error_response(request: MetadataRequest, error: ApiError) -> MetadataResponse:
@@ -62,7 +70,9 @@ def error_response(request: MetadataRequest, error: ApiError) -> MetadataRespons
     )
 
 
-def _names_to_create(broker: Broker, request: MetadataRequest) -> list[TopicName]:
+def _names_to_create(
+    broker: Broker, context: RequestContext, request: MetadataRequest
+) -> list[TopicName]:
     if not request.allow_auto_topic_creation or not request.topics:
         return []
     names = [
@@ -72,15 +82,33 @@ def _names_to_create(broker: Broker, request: MetadataRequest) -> list[TopicName
         and topic.name is not None
         and topic.name not in broker.image.topics
         and topic.name not in _NEVER_AUTO_CREATED
-        and _is_valid(topic.name)
+        and is_topic_name(topic.name)
+        and context.access.may(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
     ]
     if names and not broker.configs.broker_values()[AUTO_CREATE_TOPICS_ENABLE]:
         return []
     return list(dict.fromkeys(names))
 
 
+def _refused_creations(
+    context: RequestContext, missing: list[TopicName]
+) -> dict[TopicName, ErrorCode]:
+    access = context.access
+    if not missing or access.may(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME):
+        return {}
+    return {
+        name: DENIED.code
+        for name in missing
+        if not access.authorize(Operation.CREATE, ResourceType.TOPIC, name)
+    }
+
+
 async def _create_and_answer(
-    broker: Broker, context: RequestContext, request: MetadataRequest, missing: list[TopicName]
+    broker: Broker,
+    context: RequestContext,
+    request: MetadataRequest,
+    missing: list[TopicName],
+    refused: dict[TopicName, ErrorCode],
 ) -> MetadataResponse:
     created = await broker.controller.call(
         CreateTopicsRequest(
@@ -93,6 +121,7 @@ async def _create_and_answer(
                     configs=(),
                 )
                 for name in missing
+                if name not in refused
             ),
             timeout=milliseconds(_CREATION_TIMEOUT_MS),
             validate_only=False,
@@ -103,7 +132,7 @@ async def _create_and_answer(
     for name, code in failures.items():
         if code in {ErrorCode.none, ErrorCode.topic_already_exists}:
             failures[name] = ErrorCode.leader_not_available
-    return _answer(broker, context, request, failures)
+    return _answer(broker, context, request, failures | refused)
 
 
 def _answer(
@@ -127,6 +156,9 @@ def _answer(
         # Any broker takes requests for the controller, so the nearest one is named.
         controller_id=BrokerId(broker.node_id),
         topics=tuple(_topics(broker, context, request, failures, reachable)),
+        cluster_authorized_operations=cluster_operations(
+            context, asked=request.include_cluster_authorized_operations
+        ),
         error_code=ErrorCode.none,
     )
 
@@ -138,10 +170,11 @@ def _topics(
     failures: dict[TopicName, ErrorCode],
     reachable: set[BrokerId],
 ) -> Iterable[MetadataResponseTopic]:
-    image = broker.image
+    image, may = broker.image, context.access.may
     if request.topics is None or (context.api_version == 0 and not request.topics):
         for topic in image.topics.values():
-            yield _topic(broker, topic, reachable)
+            if may(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
+                yield _topic(broker, context, request, topic, reachable)
         return
     for asked in request.topics:
         if asked.topic_id is not None:
@@ -152,13 +185,22 @@ def _topics(
             code = _unknown_name_error(asked.name, failures)
         else:
             raise ApiError(ErrorCode.invalid_request, "a topic has neither a name nor an id")
-        if found is None:
+        name = found.name if found is not None else asked.name
+        if name and not context.access.authorize(Operation.DESCRIBE, ResourceType.TOPIC, name):
+            yield _denied_topic(asked)
+        elif found is None:
             yield _failed_topic(asked.name, asked.topic_id, code)
         else:
-            yield _topic(broker, found, reachable)
+            yield _topic(broker, context, request, found, reachable)
 
 
-def _topic(broker: Broker, topic: TopicImage, reachable: set[BrokerId]) -> MetadataResponseTopic:
+def _topic(
+    broker: Broker,
+    context: RequestContext,
+    request: MetadataRequest,
+    topic: TopicImage,
+    reachable: set[BrokerId],
+) -> MetadataResponseTopic:
     image = broker.image
     return MetadataResponseTopic(
         error_code=ErrorCode.none,
@@ -177,7 +219,11 @@ def _topic(broker: Broker, topic: TopicImage, reachable: set[BrokerId]) -> Metad
             )
             for partition in topic.partitions.values()
         ),
-        topic_authorized_operations=UNKNOWN_OPERATIONS,
+        topic_authorized_operations=(
+            authorized_operations(context, ResourceType.TOPIC, topic.name)
+            if request.include_topic_authorized_operations
+            else NOT_ASKED
+        ),
     )
 
 
@@ -190,19 +236,21 @@ def _failed_topic(
         topic_id=topic_id,
         is_internal=name in INTERNAL_TOPICS,
         partitions=(),
-        topic_authorized_operations=UNKNOWN_OPERATIONS,
+    )
+
+
+def _denied_topic(asked: MetadataRequestTopic) -> MetadataResponseTopic:
+    """As it was asked for, so that nothing is told."""
+    return MetadataResponseTopic(
+        error_code=DENIED.code,
+        name=None if asked.topic_id is not None else asked.name,
+        topic_id=asked.topic_id,
+        is_internal=False,
+        partitions=(),
     )
 
 
 def _unknown_name_error(name: TopicName, failures: dict[TopicName, ErrorCode]) -> ErrorCode:
-    if not _is_valid(name):
+    if not is_topic_name(name):
         return ErrorCode.invalid_topic_exception
     return failures.get(name, ErrorCode.unknown_topic_or_partition)
-
-
-def _is_valid(name: str) -> bool:
-    try:
-        validate_topic_name(name)
-    except ApiError:
-        return False
-    return True

@@ -14,6 +14,7 @@ v10  topic ids for names (KIP-516)
 from asyncio import Future
 from typing import Final
 
+from ottla.handlers.authorization import DENIED, access_of
 from ottla.handlers.broker import Broker
 from ottla.network.session import Reply, Session
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -25,6 +26,7 @@ from ottla.protocol.hot_offset_commit import (
     encode_offset_commit_response,
     parse_offset_commit,
 )
+from ottla.security.acls import Operation, ResourceType
 
 OFFSET_COMMIT_KEY: Final = 8
 
@@ -38,6 +40,12 @@ def handle_offset_commit(
     version = header.api_version
     request = parse_offset_commit(frame, header.body_position, version)
     session.client_id = header.client_id
+    refused: list[TopicResult] = []
+    if broker.authorizer is not None:
+        request, refused = _authorize(broker, session, request)
+        if refused and not request.topics:
+            _send(broker, session, header, refused)
+            return
     try:
         results = broker.groups.find(request.group_id).call(
             lambda machine, now_ms: machine.commit_offsets(request, version, now_ms)
@@ -46,10 +54,42 @@ def handle_offset_commit(
         results = _refusal(broker, request, error)
     if isinstance(results, Future):
         reply = session.reply(_OVERTAKERS)
-        results.add_done_callback(lambda done: _answer(broker, reply, header, request, done))
+        results.add_done_callback(
+            lambda done: _answer(broker, reply, header, request, refused, done)
+        )
     else:
-        _count_errors(broker, results)
-        session.send_now(encode_offset_commit_response(version, header.correlation_id, results))
+        _send(broker, session, header, results + refused)
+
+
+def _send(
+    broker: Broker, session: Session, header: RequestHeader, results: list[TopicResult]
+) -> None:
+    _count_errors(broker, results)
+    session.send_now(
+        encode_offset_commit_response(header.api_version, header.correlation_id, results)
+    )
+
+
+def _authorize(
+    broker: Broker, session: Session, request: OffsetCommitRequest
+) -> tuple[OffsetCommitRequest, list[TopicResult]]:
+    """What is left of the request, and the results of the topics that may not be read."""
+    access = access_of(broker, session)
+    if not access.authorize(Operation.READ, ResourceType.GROUP, request.group_id):
+        code = ErrorCode.group_authorization_failed
+        return request._replace(topics=[]), [_denied(topic, code) for topic in request.topics]
+    allowed, refused = [], []
+    for topic in request.topics:
+        name = topic.topic or (topic.topic_id and broker.image.topic_name(topic.topic_id))
+        if not name or access.authorize(Operation.READ, ResourceType.TOPIC, name):
+            allowed.append(topic)
+        else:
+            refused.append(_denied(topic, DENIED.code))
+    return request._replace(topics=allowed), refused
+
+
+def _denied(topic: CommittedTopic, code: ErrorCode) -> TopicResult:
+    return TopicResult(topic.topic, topic.topic_id, [(one[0], code) for one in topic.partitions])
 
 
 def _answer(
@@ -57,12 +97,14 @@ def _answer(
     reply: Reply,
     header: RequestHeader,
     request: OffsetCommitRequest,
+    refused: list[TopicResult],
     committed: "Future[list[TopicResult]]",
 ) -> None:
     try:
         results = committed.result()
     except ApiError as error:
         results = _refusal(broker, request, error)
+    results = results + refused
     _count_errors(broker, results)
     frame = encode_offset_commit_response(header.api_version, header.correlation_id, results)
     reply.send((frame,))

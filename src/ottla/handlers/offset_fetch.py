@@ -13,10 +13,14 @@ v10  topic ids for names (KIP-516)
 """
 
 from asyncio import Future
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TypeVar
 
 from kio.schema.offset_fetch.v10.response import OffsetFetchResponsePartitions
 from kio.static.primitive import i64
 
+from ottla.handlers.authorization import DENIED, require, split_topics
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.group_calls import call_each, submit
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -29,16 +33,22 @@ from ottla.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from ottla.protocol.times import NO_THROTTLE
+from ottla.security.acls import Operation, ResourceType
 
 _NO_OFFSET = i64(-1)
 
+T = TypeVar("T", OffsetFetchRequestTopics, OffsetFetchResponseTopics)
+
 
 async def handle(
-    broker: Broker, _: RequestContext, request: OffsetFetchRequest
+    broker: Broker, context: RequestContext, request: OffsetFetchRequest
 ) -> OffsetFetchResponse:
     require_stable = request.require_stable
 
     def begin(group: OffsetFetchRequestGroup) -> "Future[OffsetFetchResponseGroup]":
+        require(context, Operation.DESCRIBE, ResourceType.GROUP, group.group_id)
+        if group.topics is not None:
+            group = replace(group, topics=tuple(_split(broker, context, group.topics)[0]))
         return submit(
             broker,
             group.group_id,
@@ -48,7 +58,36 @@ async def handle(
     answers = await call_each(
         request.groups, begin, lambda group, error: _failed(group, error.code)
     )
-    return OffsetFetchResponse(throttle_time=NO_THROTTLE, groups=tuple(answers))
+    shown = (
+        _shown(broker, context, asked, answer)
+        for asked, answer in zip(request.groups, answers, strict=True)
+    )
+    return OffsetFetchResponse(throttle_time=NO_THROTTLE, groups=tuple(shown))
+
+
+def _split(broker: Broker, context: RequestContext, topics: Sequence[T]) -> tuple[list[T], list[T]]:
+    def name_of(topic: T) -> str | None:
+        if topic.name or topic.topic_id is None:
+            return topic.name
+        return broker.image.topic_name(topic.topic_id)
+
+    return split_topics(context, Operation.DESCRIBE, topics, name_of)
+
+
+def _shown(
+    broker: Broker,
+    context: RequestContext,
+    asked: OffsetFetchRequestGroup,
+    answer: OffsetFetchResponseGroup,
+) -> OffsetFetchResponseGroup:
+    """Topics that may not be described are left out of all, and refused if they were named."""
+    if answer.error_code is not ErrorCode.none:
+        return answer
+    if asked.topics is None:
+        return replace(answer, topics=tuple(_split(broker, context, answer.topics)[0]))
+    denied = _split(broker, context, asked.topics)[1]
+    refused = tuple(_failed_topic(topic, DENIED.code) for topic in denied)
+    return replace(answer, topics=(*answer.topics, *refused))
 
 
 def error_response(request: OffsetFetchRequest, error: ApiError) -> OffsetFetchResponse:

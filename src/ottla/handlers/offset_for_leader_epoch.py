@@ -8,6 +8,8 @@ v3  the replica id
 v4  flexible
 """
 
+from collections.abc import Container
+
 from kio.schema.offset_for_leader_epoch.v4.request import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
@@ -19,20 +21,32 @@ from kio.schema.offset_for_leader_epoch.v4.response import (
 )
 from kio.static.primitive import i32, i64
 
+from ottla.handlers.authorization import DENIED, denied_topics
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
+from ottla.security.acls import CLUSTER_NAME, Operation, ResourceType
 
 
 def handle(
-    broker: Broker, _: RequestContext, request: OffsetForLeaderEpochRequest
+    broker: Broker, context: RequestContext, request: OffsetForLeaderEpochRequest
 ) -> OffsetForLeaderEpochResponse:
+    denied: Container[str] = ()
+    if not context.access.may(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
+        denied = denied_topics(
+            context, Operation.DESCRIBE, (topic.topic for topic in request.topics)
+        )
     return OffsetForLeaderEpochResponse(
         throttle_time=NO_THROTTLE,
         topics=tuple(
             OffsetForLeaderTopicResult(
                 topic=topic.topic,
-                partitions=tuple(_find(broker, topic.topic, asked) for asked in topic.partitions),
+                partitions=tuple(
+                    _failed(asked, DENIED)
+                    if topic.topic in denied
+                    else _find(broker, topic.topic, asked)
+                    for asked in topic.partitions
+                ),
             )
             for topic in request.topics
         ),

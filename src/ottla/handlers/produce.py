@@ -20,6 +20,7 @@ from uuid import UUID
 from ottla.handlers.admission import Admission
 from ottla.handlers.broker import Broker
 from ottla.handlers.current_leaders import current_leader, leader_endpoints
+from ottla.handlers.produce_authorization import authorize_produce
 from ottla.network.session import NOBODY, Reply, Session
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.frames import RequestHeader
@@ -76,12 +77,17 @@ def handle_produce(
     version = header.api_version
     request = parse_produce(frame, header.body_position, version)
     acks = request.acks
+    refused: list[TopicResult] = []
+    if broker.authorizer is not None:
+        request, refused = authorize_produce(broker, session, request)
     if acks not in _ACKS:
-        topics, delayed, unsynced, failed = _refuse(request), None, None, False
+        topics, delayed, unsynced, failed = refused + _refuse(request), None, None, False
     elif request.transactional_id is None:
-        topics, delayed, unsynced, failed = _append_all(broker, request, header.client_id, None)
+        topics, delayed, unsynced, failed = _append_all(
+            broker, request, header.client_id, None, refused
+        )
     else:
-        _produce_in_transaction(broker, session, header, request, request.transactional_id)
+        _produce_in_transaction(broker, session, header, request, refused)
         return
     if acks == 0:
         if unsynced is None:
@@ -140,9 +146,10 @@ def _produce_in_transaction(
     session: Session,
     header: RequestHeader,
     request: ProduceRequest,
-    transactional_id: str,
+    refused: list[TopicResult],
 ) -> None:
-    admission = Admission(broker, transactional_id, header.api_version)
+    assert request.transactional_id is not None, "the caller has looked"
+    admission = Admission(broker, request.transactional_id, header.api_version, refused)
     waiting = admission.writes_to_ask_for(request)
     reply = session.reply(_OVERTAKERS if waiting is None else NOBODY)
     if waiting is None:
@@ -170,7 +177,9 @@ def _append_and_answer(
     request: ProduceRequest,
     admission: Admission,
 ) -> None:
-    topics, delayed, unsynced, _ = _append_all(broker, request, header.client_id, admission)
+    topics, delayed, unsynced, _ = _append_all(
+        broker, request, header.client_id, admission, admission.refused
+    )
     if request.acks == 0:
         if unsynced is None:
             reply.skip()
@@ -199,7 +208,11 @@ def _kept(topic: ProducedTopic) -> ProducedTopic:
 
 
 def _append_all(
-    broker: Broker, request: ProduceRequest, client_id: str | None, admission: Admission | None
+    broker: Broker,
+    request: ProduceRequest,
+    client_id: str | None,
+    admission: Admission | None,
+    refused: list[TopicResult],
 ) -> tuple[list[TopicResult], DelayedProduce | None, list[Unsynced] | None, bool]:
     """The results; what some of them wait for; with acks=0, what readers wait for; whether some of
     them have failed already."""
@@ -208,8 +221,8 @@ def _append_all(
     now_ms = broker.clock.now_ms()
     delayed: DelayedProduce | None = None
     unsynced: list[Unsynced] | None = None
-    topics: list[TopicResult] = []
-    failed = False
+    topics = refused  # With the results of the others behind.
+    failed = bool(refused)
     for topic, topic_id, produced in request.topics:
         results: list[PartitionResult] = []
         topics.append(TopicResult(topic, topic_id, results))

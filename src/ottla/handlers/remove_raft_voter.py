@@ -8,12 +8,17 @@ from collections.abc import Awaitable
 from kio.schema.remove_raft_voter.v0.request import RemoveRaftVoterRequest
 from kio.schema.remove_raft_voter.v0.response import RemoveRaftVoterResponse
 
+from ottla.handlers.authorization import require_cluster
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
+from ottla.security.acls import Operation
 
 
-def handle(broker: Broker, _: RequestContext, request: RemoveRaftVoterRequest) -> Awaitable[object]:
+def handle(
+    broker: Broker, context: RequestContext, request: RemoveRaftVoterRequest
+) -> Awaitable[object]:
+    require_cluster(context, Operation.ALTER)
     return broker.controller.call(request)
 
 

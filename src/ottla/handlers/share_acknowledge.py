@@ -18,6 +18,7 @@ from kio.static.primitive import i32
 
 from ottla.groups.partitions import TopicIdPartition
 from ottla.groups.share.sessions import FINAL_EPOCH, INITIAL_EPOCH
+from ottla.handlers.authorization import require
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.share_calls import (
     NO_TOPIC,
@@ -29,6 +30,7 @@ from ottla.handlers.share_calls import (
 )
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE, milliseconds
+from ottla.security.acls import Operation, ResourceType
 
 _UNKNOWN_LEADER = LeaderIdAndEpoch(leader_id=i32(-1), leader_epoch=i32(-1))
 
@@ -36,6 +38,7 @@ _UNKNOWN_LEADER = LeaderIdAndEpoch(leader_id=i32(-1), leader_epoch=i32(-1))
 async def handle(
     broker: Broker, context: RequestContext, request: ShareAcknowledgeRequest
 ) -> ShareAcknowledgeResponse:
+    require(context, Operation.READ, ResourceType.GROUP, request.group_id or "")
     key = session_key(request.group_id, request.member_id)
     if request.share_session_epoch == INITIAL_EPOCH:
         raise ApiError(
@@ -50,7 +53,7 @@ async def handle(
     }
     continued_session(broker, key, request.share_session_epoch)
     may_renew = request.is_renew_ack and context.api_version >= RENEW_SINCE
-    errors = await acknowledge(broker, key, acknowledgements, may_renew=may_renew)
+    errors = await acknowledge(broker, context, key, acknowledgements, may_renew=may_renew)
     if request.share_session_epoch == FINAL_EPOCH:
         broker.share.partitions.release(*key)
     lock_ms = broker.share.config(key.group_id).record_lock_duration_ms

@@ -8,8 +8,10 @@ from uuid import UUID
 from ottla.groups.partitions import TopicIdPartition
 from ottla.groups.share.delivery import Acknowledgement, AcknowledgeType
 from ottla.groups.share.sessions import FINAL_EPOCH, SessionKey, ShareSession
-from ottla.handlers.broker import Broker
+from ottla.handlers.authorization import DENIED
+from ottla.handlers.broker import Broker, RequestContext
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.security.acls import Operation, ResourceType
 
 RENEW_SINCE = 2
 NO_TOPIC = UUID(int=0)
@@ -29,6 +31,12 @@ class AcknowledgementBatch(Protocol):
 
     @property
     def acknowledge_types(self) -> tuple[int, ...]: ...
+
+
+def validate_readable(broker: Broker, context: RequestContext, place: TopicIdPartition) -> None:
+    name = broker.image.topic_name(place.topic_id)
+    if name is not None and not context.access.authorize(Operation.READ, ResourceType.TOPIC, name):
+        raise ApiError(DENIED.code, DENIED.message)
 
 
 def session_key(group_id: str | None, member_id: str | None) -> SessionKey:
@@ -61,13 +69,19 @@ def _validate_renewal(broker: Broker, group_id: str, *, may_renew: bool) -> None
 
 
 async def acknowledge(
-    broker: Broker, key: SessionKey, acknowledgements: Acknowledgements, *, may_renew: bool
+    broker: Broker,
+    context: RequestContext,
+    key: SessionKey,
+    acknowledgements: Acknowledgements,
+    *,
+    may_renew: bool,
 ) -> Errors:
     """Returns when all of it is written down; what was refused, by partition."""
     errors: Errors = {}
 
     async def one(place: TopicIdPartition, batches: Sequence[Acknowledgement]) -> None:
         try:
+            validate_readable(broker, context, place)
             if any(AcknowledgeType.RENEW in batch.types for batch in batches):
                 _validate_renewal(broker, key.group_id, may_renew=may_renew)
             led = await broker.share.partitions.find(key.group_id, place)

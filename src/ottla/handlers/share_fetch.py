@@ -31,6 +31,7 @@ from ottla.coordination.share_partitions import LedSharePartition
 from ottla.groups.duration import in_ms
 from ottla.groups.partitions import TopicIdPartition
 from ottla.groups.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, SessionKey, ShareSession
+from ottla.handlers.authorization import require
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.share_calls import (
     NO_TOPIC,
@@ -41,12 +42,14 @@ from ottla.handlers.share_calls import (
     acknowledgements_of,
     continued_session,
     session_key,
+    validate_readable,
 )
 from ottla.network.session import Session
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.messages.delivery_acknowledge import LOCK_MS_MAX
 from ottla.protocol.messages.share_fetch import ShareFetchRequest
 from ottla.protocol.times import NO_THROTTLE, milliseconds
+from ottla.security.acls import Operation, ResourceType
 
 _UNKNOWN_LEADER = LeaderIdAndEpoch(leader_id=i32(-1), leader_epoch=i32(-1))
 _NOTHING = ShareFetched(b"", ())
@@ -62,6 +65,7 @@ class _AcquireMode(enum.IntEnum):
 async def handle(
     broker: Broker, context: RequestContext, request: ShareFetchRequest
 ) -> ShareFetchResponse:
+    require(context, Operation.READ, ResourceType.GROUP, request.group_id or "")
     key = session_key(request.group_id, request.member_id)
     batch_size = _batch_size(request)
     if not 0 <= request.hold_ms <= LOCK_MS_MAX:
@@ -69,7 +73,7 @@ async def handle(
     acknowledgements = _acknowledgements(request)
     session = _session(broker, context, key, request, acknowledgements)
     may_renew = request.is_renew_ack and context.api_version >= RENEW_SINCE
-    refused = await acknowledge(broker, key, acknowledgements, may_renew=may_renew)
+    refused = await acknowledge(broker, context, key, acknowledgements, may_renew=may_renew)
     fetched: dict[TopicIdPartition, ShareFetched] = {}
     errors: Errors = {}
     if request.share_session_epoch == FINAL_EPOCH:
@@ -178,6 +182,7 @@ async def _fetch(
     config = broker.share.config(session.key.group_id)
     for place in list(session.partitions):
         try:
+            validate_readable(broker, context, place)
             led = await broker.share.partitions.find(session.key.group_id, place)
             led.refresh(config)
             partitions[place] = led

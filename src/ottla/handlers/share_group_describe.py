@@ -13,16 +13,24 @@ from kio.schema.share_group_describe.v1.response import (
 from kio.schema.types import GroupId
 
 from ottla.groups.share.describe import describe_missing
+from ottla.handlers.authorization import (
+    UNDESCRIBABLE_TOPICS,
+    may_describe_assignments,
+    require,
+    with_operations,
+)
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.group_calls import call_each, submit
 from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
+from ottla.security.acls import Operation, ResourceType
 
 
 async def handle(
-    broker: Broker, _: RequestContext, request: ShareGroupDescribeRequest
+    broker: Broker, context: RequestContext, request: ShareGroupDescribeRequest
 ) -> ShareGroupDescribeResponse:
     def begin(group_id: GroupId) -> "Future[tuple[DescribedGroup, ...]]":
+        require(context, Operation.DESCRIBE, ResourceType.GROUP, group_id)
         return submit(
             broker, group_id, lambda machine, _: machine.describe_share_groups((group_id,))
         )
@@ -31,8 +39,20 @@ async def handle(
         request.group_ids, begin, lambda group_id, error: (describe_missing(group_id, error),)
     )
     return ShareGroupDescribeResponse(
-        throttle_time=NO_THROTTLE, groups=tuple(group for (group,) in answers)
+        throttle_time=NO_THROTTLE,
+        groups=tuple(
+            with_operations(
+                context, _shown(context, group), asked=request.include_authorized_operations
+            )
+            for (group,) in answers
+        ),
     )
+
+
+def _shown(context: RequestContext, group: DescribedGroup) -> DescribedGroup:
+    if may_describe_assignments(context, group.members):
+        return group
+    return describe_missing(group.group_id, UNDESCRIBABLE_TOPICS)
 
 
 def error_response(

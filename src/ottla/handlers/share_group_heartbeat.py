@@ -10,16 +10,21 @@ from kio.schema.share_group_heartbeat.v1.request import ShareGroupHeartbeatReque
 from kio.schema.share_group_heartbeat.v1.response import ShareGroupHeartbeatResponse
 from kio.static.primitive import i32
 
+from ottla.handlers.authorization import require
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.group_calls import caller_of, submit
 from ottla.handlers.share_state import initialize_share_partitions
 from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE, milliseconds
+from ottla.security.acls import Operation, ResourceType
 
 
 async def handle(
     broker: Broker, context: RequestContext, request: ShareGroupHeartbeatRequest
 ) -> ShareGroupHeartbeatResponse:
+    require(context, Operation.READ, ResourceType.GROUP, request.group_id)
+    for topic in request.subscribed_topic_names or ():
+        require(context, Operation.DESCRIBE, ResourceType.TOPIC, topic)
     caller = caller_of(context)
     response = await submit(
         broker,

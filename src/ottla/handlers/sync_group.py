@@ -13,10 +13,12 @@ from collections.abc import Awaitable
 from kio.schema.sync_group.v5.request import SyncGroupRequest
 from kio.schema.sync_group.v5.response import SyncGroupResponse
 
+from ottla.handlers.authorization import require
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.group_calls import call
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
+from ottla.security.acls import Operation, ResourceType
 
 _PROTOCOL_SINCE = 5
 
@@ -24,6 +26,7 @@ _PROTOCOL_SINCE = 5
 def handle(
     broker: Broker, context: RequestContext, request: SyncGroupRequest
 ) -> SyncGroupResponse | Awaitable[SyncGroupResponse]:
+    require(context, Operation.READ, ResourceType.GROUP, request.group_id)
     unsaid = request.protocol_type is None or request.protocol_name is None
     if unsaid and context.api_version >= _PROTOCOL_SINCE:
         raise ApiError(

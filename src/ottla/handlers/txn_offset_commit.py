@@ -8,6 +8,8 @@ v4  TRANSACTION_ABORTABLE for a partition that is not in the transaction (KIP-89
 v5  the partition of the offsets is added to the transaction here, without AddOffsetsToTxn
 """
 
+from dataclasses import replace
+
 from kio.schema.txn_offset_commit.v5.request import TxnOffsetCommitRequest
 from kio.schema.txn_offset_commit.v5.response import (
     TxnOffsetCommitResponse,
@@ -15,6 +17,7 @@ from kio.schema.txn_offset_commit.v5.response import (
     TxnOffsetCommitResponseTopic,
 )
 
+from ottla.handlers.authorization import DENIED, require, split_topics
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.transactional_writes import (
     Guards,
@@ -27,6 +30,7 @@ from ottla.handlers.transactional_writes import (
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 from ottla.protocol.topics import TopicPartition
+from ottla.security.acls import Operation, ResourceType
 from ottla.transactions.transaction import Producer
 
 _ABORTABLE_SINCE = 4
@@ -34,6 +38,21 @@ _ADDED_HERE_SINCE = 5
 
 
 async def handle(
+    broker: Broker, context: RequestContext, request: TxnOffsetCommitRequest
+) -> TxnOffsetCommitResponse:
+    require(context, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
+    require(context, Operation.READ, ResourceType.GROUP, request.group_id)
+    allowed, denied = split_topics(
+        context, Operation.READ, request.topics, lambda topic: topic.name
+    )
+    refused = error_response(replace(request, topics=tuple(denied)), DENIED)
+    if not allowed and denied:
+        return refused
+    response = await _commit(broker, context, replace(request, topics=tuple(allowed)))
+    return replace(response, topics=(*response.topics, *refused.topics))
+
+
+async def _commit(
     broker: Broker, context: RequestContext, request: TxnOffsetCommitRequest
 ) -> TxnOffsetCommitResponse:
     if not request.group_id:

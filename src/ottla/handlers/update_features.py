@@ -11,15 +11,18 @@ from collections.abc import Awaitable
 from kio.schema.update_features.v2.request import UpdateFeaturesRequest
 
 from ottla.controller.feature_updates import feature_results
+from ottla.handlers.authorization import require_cluster
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.protocol.errors import ApiError
 from ottla.protocol.messages.update_features import UpdateFeaturesResponse
 from ottla.protocol.times import NO_THROTTLE
+from ottla.security.acls import Operation
 
 
 def handle(
-    broker: Broker, _: RequestContext, request: UpdateFeaturesRequest
+    broker: Broker, context: RequestContext, request: UpdateFeaturesRequest
 ) -> Awaitable[UpdateFeaturesResponse]:
+    require_cluster(context, Operation.ALTER)
     return broker.controller.call(request)
 
 

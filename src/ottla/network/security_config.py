@@ -25,6 +25,7 @@ from ottla.security.scram import SCRAM_MECHANISMS
 T = TypeVar("T")
 
 PLAIN: Final = "PLAIN"
+STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 
 class SecurityProtocol(enum.IntEnum):
@@ -234,6 +235,21 @@ SUPER_USERS = ConfigKey(
     "that authenticate, only they may act as nodes of the cluster.",
     _problem_of(parse_super_users),
 )
+AUTHORIZER_CLASS_NAME = ConfigKey(
+    "authorizer.class.name",
+    ConfigType.STRING,
+    "",
+    f"{STANDARD_AUTHORIZER} has every request checked against the access control entries of the "
+    "cluster. Empty: whoever is let in may do everything. Set it on every node.",
+    one_of("", STANDARD_AUTHORIZER),
+)
+ALLOW_EVERYONE_IF_NO_ACL_FOUND = ConfigKey(
+    "allow.everyone.if.no.acl.found",
+    ConfigType.BOOLEAN,
+    False,
+    "Whether everyone may use a resource that no access control entry speaks of. Nodes need "
+    "CLUSTER_ACTION, so without it name them in super.users.",
+)
 
 BROKER_KEYS: tuple[ConfigKey[object], ...] = cast(
     "tuple[ConfigKey[object], ...]",
@@ -259,6 +275,8 @@ BROKER_KEYS: tuple[ConfigKey[object], ...] = cast(
         CONNECTION_FAILED_AUTHENTICATION_DELAY_MS,
         AUTHENTICATION_TIMEOUT_MS,
         SUPER_USERS,
+        AUTHORIZER_CLASS_NAME,
+        ALLOW_EVERYONE_IF_NO_ACL_FOUND,
     ),
 )
 

@@ -316,6 +316,8 @@ class Node:
         await registration.wait_until_unfenced()
         self._supervisor.start("heartbeats", registration.keep_alive())
         self._parts.locks.open()
+        if self._parts.authorizer is not None:
+            self._parts.authorizer.is_loaded = True
         if self._parts.locks.has_files:
             self._supervisor.start("certificates", self._parts.locks.watch_files(self._executor))
         server.use(make_dispatch(broker, API_TABLE))

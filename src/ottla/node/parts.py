@@ -10,11 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ottla.controller.effective_configs import ConfigRules, EffectiveConfigs
+from ottla.controller.image import MetadataImage
 from ottla.groups.group_config import validate_group
 from ottla.network.config import NetworkConfig
 from ottla.network.durations import Durations
 from ottla.network.peers import Peers
-from ottla.network.security_config import SecurityConfig
+from ottla.network.security_config import (
+    ALLOW_EVERYONE_IF_NO_ACL_FOUND,
+    AUTHORIZER_CLASS_NAME,
+    SecurityConfig,
+)
 from ottla.node.config import (
     BROKER_SCHEMA,
     GROUP_SCHEMA,
@@ -34,6 +39,7 @@ from ottla.replication.manager import ReplicaManager, ReplicaSettings
 from ottla.replication.partition import FlushPolicy
 from ottla.runtime.flusher import Flushable, Flusher
 from ottla.runtime.supervisor import Supervisor
+from ottla.security.authorizer import Authorizer
 from ottla.storage.broker_config import FLUSH_POLICY, LOG_DIRS, LOG_OPEN_FILES_MAX, topic_defaults
 from ottla.storage.config import LogConfig
 from ottla.storage.errors import StorageError
@@ -58,6 +64,7 @@ class Parts:
     group_configs: GroupConfigs
     network: NetworkConfig
     locks: Locks
+    authorizer: Authorizer | None
     shares: DescriptorShares
     logs: LogManager
     replicas: ReplicaManager
@@ -124,12 +131,27 @@ def make_parts(
         group_configs=GroupConfigs(configs, feed.image),
         network=network,
         locks=locks,
+        authorizer=_make_authorizer(values, security, feed.image),
         shares=shares,
         logs=logs,
         replicas=_make_replicas(values, logs, log_config, environment, loop, flushes),
         peers=Peers(loop, f"node-{node_id}", environment.random.random, locks.peer_tls),
         flushes=flushes,
     )
+
+
+def _make_authorizer(
+    values: ConfigValues, security: SecurityConfig, image: MetadataImage
+) -> Authorizer | None:
+    if not values[AUTHORIZER_CLASS_NAME]:
+        return None
+    authorizer = Authorizer(
+        image.acls,
+        security.super_users,
+        allow_everyone=values[ALLOW_EVERYONE_IF_NO_ACL_FOUND],
+    )
+    authorizer.is_loaded = False
+    return authorizer
 
 
 def _make_replicas(

@@ -54,5 +54,6 @@ def make_broker(
         supervisor=parts.supervisor,
         fetch_bytes_max=values[FETCH_MAX_BYTES],
         reads_from_nearest=values[REPLICA_SELECTOR_CLASS] == RACK_AWARE_SELECTOR,
+        authorizer=parts.authorizer,
         api_versions=claimed_versions(API_TABLE.values()),
     )

@@ -45,6 +45,14 @@ def validate_topic_name(name: str) -> None:
         )
 
 
+def is_topic_name(name: str) -> bool:
+    try:
+        validate_topic_name(name)
+    except ApiError:
+        return False
+    return True
+
+
 def collision_key(name: str) -> str:
     """Two topics with the same key would share metric names, so only one of them may exist."""
     return name.replace(".", "_")

@@ -14,7 +14,7 @@ from kio.static.primitive import TZAware, i16, i32
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.times import milliseconds
 from ottla.transactions.store import TransactionStore
-from ottla.transactions.transaction import NO_EPOCH, NO_ID, NO_TIME, Transaction
+from ottla.transactions.transaction import Transaction
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
@@ -43,9 +43,9 @@ def describe_missing(transactional_id: str, code: ErrorCode) -> DescribedTransac
         transactional_id=TransactionalId(transactional_id),
         transaction_state="",
         transaction_timeout=milliseconds(0),
-        transaction_start_time=_time(NO_TIME),
-        producer_id=ProducerId(NO_ID),
-        producer_epoch=i16(NO_EPOCH),
+        transaction_start_time=_time(0),
+        producer_id=ProducerId(0),
+        producer_epoch=i16(0),
         topics=(),
     )
 

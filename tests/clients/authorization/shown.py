@@ -1,0 +1,54 @@
+"""What answers show of what may be seen."""
+
+from typing import Any
+
+from tests.clients.authorization.case import GROUP
+
+
+def names_shown(response: Any) -> list[str]:
+    """Internal topics come and go."""
+    return sorted(t.name for t in response.topics if t.name and not t.name.startswith("__"))
+
+
+def operations_shown(response: Any) -> list[int]:
+    return [t.topic_authorized_operations for t in response.topics]
+
+
+def id_and_name(response: Any) -> list[tuple[bool, str | None]]:
+    return [(one.topic_id is not None, one.name) for one in response.topics]
+
+
+def offsets_shown(response: Any) -> list[str]:
+    return [topic.name for group in response.groups for topic in group.topics]
+
+
+def groups_shown(response: Any) -> list[str]:
+    return [one.group_id for one in response.groups if one.group_id == GROUP]
+
+
+def group_operations(response: Any) -> list[int]:
+    return [one.authorized_operations for one in response.groups]
+
+
+def configs_shown(response: Any) -> list[tuple[int, int, int, int]]:
+    return [
+        (
+            int(one.error_code),
+            one.topic_config_error_code,
+            one.num_partitions,
+            one.replication_factor,
+        )
+        for one in response.topics
+    ]
+
+
+def deleted_shown(response: Any) -> list[tuple[bool, str | None]]:
+    return [(one.topic_id is not None, one.name) for one in response.responses]
+
+
+def transactions_shown(response: Any) -> list[str]:
+    return [one.transactional_id for one in response.transaction_states]
+
+
+def cluster_shown(response: Any) -> int:
+    return int(response.cluster_authorized_operations)
