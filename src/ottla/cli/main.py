@@ -98,6 +98,12 @@ _command(users, "ottla.cli.users.add:add", help="Add a user, or change a passwor
 _command(users, "ottla.cli.users.remove:remove", help="Remove a user.")
 app.command(users)
 
+acls = _group("acls", "List, add and remove access control entries: who may do what.")
+_command(acls, "ottla.cli.acls.list:list_acls", name="list", help="List who may do what.")
+_command(acls, "ottla.cli.acls.add:add", help="Allow or deny operations on resources.")
+_command(acls, "ottla.cli.acls.remove:remove", help="Remove access control entries.")
+app.command(acls)
+
 node = _group("node", "List, drain, undrain and remove the nodes of a cluster.")
 _command(
     node, "ottla.cli.nodes.list:list_nodes", name="list", help="List the nodes of the cluster."

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Final
 
+from ottla.network.security_config import STANDARD_AUTHORIZER
+
 NODES_USER: Final = "ottla-node"
 _RULES: Final = f"RULE:^CN=[^,]*,OU=ottla-nodes$/{NODES_USER}/,DEFAULT"
 _LOGIN_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
@@ -34,6 +36,8 @@ ssl.truststore.location: ca.pem
 listener.name.nodes.ssl.client.auth: required
 listener.name.nodes.ssl.principal.mapping.rules: "{_RULES}"
 sasl.enabled.mechanisms: SCRAM-SHA-512,SCRAM-SHA-256,PLAIN
+# Who may do what: everything for the administrator and the nodes, for others what ACLs say.
+authorizer.class.name: {STANDARD_AUTHORIZER}
 super.users: User:admin;User:{NODES_USER}
 initial.users.file: users.json
 

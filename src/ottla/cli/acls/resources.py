@@ -1,0 +1,109 @@
+"""The resources and principals that `ottla acls` is told, and entries as it prints them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Final, NamedTuple
+
+from cyclopts import Parameter
+
+from ottla.cli.errors import UsageError
+from ottla.cli.parameters import Flag
+from ottla.security.acls import CLUSTER_NAME, Operation, PatternType, Permission, ResourceType
+from ottla.security.principal import parse_principal
+
+VERSION: Final = 3  # Of all three APIs.
+COLUMNS: Final = ("resource", "name", "pattern", "principal", "permission", "operation", "host")
+
+
+class Resource(NamedTuple):
+    type: ResourceType
+    name: str
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resources:
+    topic: Annotated[
+        tuple[str, ...], Parameter(help="Name of a topic, or *; may be repeated.")
+    ] = ()
+    group: Annotated[
+        tuple[str, ...], Parameter(help="Name of a group, or *; may be repeated.")
+    ] = ()
+    transactional_id: Annotated[
+        tuple[str, ...], Parameter(help="A transactional id, or *; may be repeated.")
+    ] = ()
+    delegation_token: Annotated[
+        tuple[str, ...], Parameter(help="Id of a delegation token, or *; may be repeated.")
+    ] = ()
+    user_principal: Annotated[
+        tuple[str, ...],
+        Parameter(help="A user whose delegation tokens it is about; may be repeated."),
+    ] = ()
+    cluster: Annotated[Flag, Parameter(help="The cluster.")] = False
+    resource_pattern_type: Annotated[
+        str,
+        Parameter(
+            help="How names are meant: literal, prefixed; to choose entries also match, for all "
+            "that a name falls under, and any."
+        ),
+    ] = "literal"
+
+    def named(self) -> Iterator[Resource]:
+        for resource_type, names in (
+            (ResourceType.TOPIC, self.topic),
+            (ResourceType.GROUP, self.group),
+            (ResourceType.TRANSACTIONAL_ID, self.transactional_id),
+            (ResourceType.DELEGATION_TOKEN, self.delegation_token),
+            (ResourceType.USER, self.user_principal),
+        ):
+            for name in names:
+                yield Resource(resource_type, name)
+        if self.cluster:
+            yield Resource(ResourceType.CLUSTER, CLUSTER_NAME)
+
+    def pattern_type(self, allowed: Sequence[PatternType]) -> PatternType:
+        names = [one.name.lower() for one in allowed]
+        if self.resource_pattern_type.lower() not in names:
+            raise UsageError(
+                f"--resource-pattern-type {self.resource_pattern_type} is not one of "
+                + ", ".join(names)
+            )
+        return PatternType[self.resource_pattern_type.upper()]
+
+
+NO_RESOURCES: Final = Resources()
+
+
+def principal_named(text: str) -> str:
+    """`alice` stands for `User:alice`."""
+    try:
+        return str(parse_principal(text if ":" in text else f"User:{text}"))
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def operation_named(text: str) -> Operation:
+    name = text.upper().replace("-", "_")
+    names = [one.name for one in Operation if one >= Operation.ALL]
+    if name not in names:
+        raise UsageError(f"{text} is not an operation; there are {', '.join(names)}")
+    return Operation[name]
+
+
+def row(
+    resource: Resource,
+    pattern_type: int,
+    principal: str,
+    host: str,
+    operation: int,
+    permission: int,
+) -> dict[str, object]:
+    return {
+        "resource": resource.type.name.lower(),
+        "name": resource.name,
+        "pattern": PatternType(pattern_type).name.lower(),
+        "principal": principal,
+        "permission": Permission(permission).name.lower(),
+        "operation": Operation(operation).name,
+        "host": host,
+    }
