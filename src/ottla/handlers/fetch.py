@@ -53,6 +53,10 @@ from ottla.storage.reading import LogSlice
 FETCH_KEY: Final = 1
 READ_COMMITTED = 1
 
+# Members of enums are slow to look up.
+_READ: Final = Operation.READ
+_TOPIC: Final = ResourceType.TOPIC
+
 
 def handle_fetch(
     broker: Broker, session: Session, header: RequestHeader, frame: memoryview
@@ -105,7 +109,7 @@ def _only_readable(
     denied = set()
     for topic in {one.topic for one in wanted}:
         name = topic if isinstance(topic, str) else broker.image.topic_name(topic)
-        if name is not None and not access.authorize(Operation.READ, ResourceType.TOPIC, name):
+        if name is not None and not access.authorize(_READ, _TOPIC, name):
             denied.add(topic)
     if not denied:
         return find

@@ -30,6 +30,11 @@ from ottla.security.acls import Operation, ResourceType
 
 OFFSET_COMMIT_KEY: Final = 8
 
+# Members of enums are slow to look up.
+_READ: Final = Operation.READ
+_TOPIC: Final = ResourceType.TOPIC
+_GROUP: Final = ResourceType.GROUP
+
 # The coordinator has it when the handler returns: one commit behind another finds it there.
 _OVERTAKERS: Final = frozenset({OFFSET_COMMIT_KEY})
 
@@ -75,13 +80,13 @@ def _authorize(
 ) -> tuple[OffsetCommitRequest, list[TopicResult]]:
     """What is left of the request, and the results of the topics that may not be read."""
     access = access_of(broker, session)
-    if not access.authorize(Operation.READ, ResourceType.GROUP, request.group_id):
+    if not access.authorize(_READ, _GROUP, request.group_id):
         code = ErrorCode.group_authorization_failed
         return request._replace(topics=[]), [_denied(topic, code) for topic in request.topics]
     allowed, refused = [], []
     for topic in request.topics:
         name = topic.topic or (topic.topic_id and broker.image.topic_name(topic.topic_id))
-        if not name or access.authorize(Operation.READ, ResourceType.TOPIC, name):
+        if not name or access.authorize(_READ, _TOPIC, name):
             allowed.append(topic)
         else:
             refused.append(_denied(topic, DENIED.code))

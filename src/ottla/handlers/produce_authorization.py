@@ -9,8 +9,13 @@ from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.hot_produce import PartitionResult, ProducedTopic, ProduceRequest, TopicResult
 from ottla.records.batch import HEADER_SIZE, read_header
 from ottla.security.acls import Operation, ResourceType
+from ottla.security.authorizer import Access
 
 _PRODUCE_KEY: Final = 0
+
+# Members of enums are slow to look up.
+_WRITE: Final = Operation.WRITE
+_TOPIC: Final = ResourceType.TOPIC
 _TRANSACTION_DENIED: Final = ApiError(
     ErrorCode.transactional_id_authorization_failed, "Transactional ID authorization failed."
 )
@@ -22,24 +27,41 @@ def authorize_produce(
     """What is left of the request, and the results of the topics that may not be written to."""
     access = access_of(broker, session)
     transactional_id = request.transactional_id
+    if transactional_id is None and access.version == broker.image.acls.version:
+        writable = access.writable
+        for topic in request.topics:
+            if (topic[0] or topic[1]) not in writable:
+                break
+        else:
+            return request, []
     if (
         transactional_id is not None
-        and not access.may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
+        and not access.may(_WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
         and _is_transactional(request)
     ):
-        access.authorize(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
+        access.authorize(_WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
         refused = [_refused(broker, topic, _TRANSACTION_DENIED) for topic in request.topics]
         return request._replace(topics=[]), refused
-    authorize = access.authorize
-    denied = []
+    for name, topic_id, _ in request.topics:
+        known = name or (topic_id and broker.image.topic_name(topic_id))
+        if known and not access.may(_WRITE, _TOPIC, known):
+            return _split(broker, access, request)
+        if known:
+            access.writable.add(name or topic_id)
+    return request, []
+
+
+def _split(
+    broker: Broker, access: Access, request: ProduceRequest
+) -> tuple[ProduceRequest, list[TopicResult]]:
+    allowed, refused = [], []
     for topic in request.topics:
         name = topic.topic or (topic.topic_id and broker.image.topic_name(topic.topic_id))
-        if name and not authorize(Operation.WRITE, ResourceType.TOPIC, name):
-            denied.append(topic)
-    if not denied:
-        return request, []
-    allowed = [topic for topic in request.topics if topic not in denied]
-    return request._replace(topics=allowed), [_refused(broker, topic, DENIED) for topic in denied]
+        if not name or access.authorize(_WRITE, _TOPIC, name):
+            allowed.append(topic)
+        else:
+            refused.append(_refused(broker, topic, DENIED))
+    return request._replace(topics=allowed), refused
 
 
 def _is_transactional(request: ProduceRequest) -> bool:

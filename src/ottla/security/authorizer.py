@@ -47,6 +47,11 @@ _IMPLIED_BY: Final = {
     ),
 }
 
+# Members of enums are slow to look up.
+_ALL: Final = Operation.ALL
+_ALLOW: Final = Permission.ALLOW
+_DENY: Final = Permission.DENY
+
 # Kafka asks for this name to find out whether a client may do something to any resource at all.
 _ANY_NAME: Final = "hardcode"
 
@@ -91,18 +96,16 @@ class Authorizer:
         patterns = self.acls.entries_for(resource_type, name)
         if not patterns:
             return self._allow_everyone
-        implied_by = _IMPLIED_BY.get(operation) or (Operation.ALL, operation)
+        implied_by = _IMPLIED_BY.get(operation) or (_ALL, operation)
         allowed = False
         for entries in patterns:
             for one in (principal, WILDCARD_PRINCIPAL):
                 for acl in entries.get(one, {}).values():
-                    if acl.permission is Permission.ALLOW:
+                    if acl.permission is _ALLOW:
                         allowed = allowed or (
                             acl.operation in implied_by and host_matches(acl.host, host)
                         )
-                    elif acl.operation in (Operation.ALL, operation) and host_matches(
-                        acl.host, host
-                    ):
+                    elif acl.operation in (_ALL, operation) and host_matches(acl.host, host):
                         return False
         return allowed
 
@@ -117,12 +120,12 @@ class Authorizer:
         entries = [
             acl
             for acl in self.acls.entries_of(resource_type, (principal, WILDCARD_PRINCIPAL))
-            if acl.operation in (Operation.ALL, operation) and host_matches(acl.host, host)
+            if acl.operation in (_ALL, operation) and host_matches(acl.host, host)
         ]
-        denied = {_pattern(acl) for acl in entries if acl.permission is Permission.DENY}
+        denied = {_pattern(acl) for acl in entries if acl.permission is _DENY}
         if _EVERYTHING in denied:
             return False
-        allowed = {_pattern(acl) for acl in entries if acl.permission is Permission.ALLOW}
+        allowed = {_pattern(acl) for acl in entries if acl.permission is _ALLOW}
         return any(not _is_dominated(pattern, denied) for pattern in allowed)
 
 
@@ -146,11 +149,14 @@ def _is_dominated(allowed: tuple[PatternType, str], denied: set[tuple[PatternTyp
 class Access:
     """What one client may do. Without an authorizer: everything."""
 
-    __slots__ = ("host", "principal")
+    __slots__ = ("host", "principal", "version", "writable")
 
     def __init__(self, principal: Principal = ANONYMOUS, host: str = "") -> None:
         self.principal = principal
         self.host = host
+        self.version = -1  # Of the entries that the decisions are from.
+        # Topics, by name or id, that producers may write to; for the hot path, which fills it.
+        self.writable: set[object] = set()
 
     def may(self, operation: Operation, resource_type: ResourceType, name: str) -> bool:
         """For what is filtered silently; see `authorize` for what was asked for."""
@@ -179,17 +185,16 @@ UNLIMITED: Final = Access()
 
 
 class AuthorizedAccess(Access):
-    __slots__ = ("_acls", "_authorizer", "_decisions", "_version")
+    __slots__ = ("_acls", "_authorizer", "_decisions")
 
     def __init__(self, authorizer: Authorizer, principal: Principal, host: str) -> None:
         super().__init__(principal, host)
         self._authorizer = authorizer
         self._acls = authorizer.acls
-        self._version = -1
         self._decisions: dict[tuple[Operation, ResourceType, str | None], bool] = {}
 
     def may(self, operation: Operation, resource_type: ResourceType, name: str) -> bool:
-        if self._version != self._acls.version:
+        if self.version != self._acls.version:
             self._forget()
         decision = self._decisions.get((operation, resource_type, name))
         if decision is None:
@@ -200,7 +205,7 @@ class AuthorizedAccess(Access):
         return decision
 
     def may_any(self, operation: Operation, resource_type: ResourceType) -> bool:
-        if self._version != self._acls.version:
+        if self.version != self._acls.version:
             self._forget()
         decision = self._decisions.get((operation, resource_type, None))
         if decision is None:
@@ -222,9 +227,10 @@ class AuthorizedAccess(Access):
         if not self._authorizer.is_loaded:
             return
         if len(self._decisions) >= DECISIONS_MAX:
-            self._decisions.clear()
+            self._forget()
         self._decisions[key] = decision
 
     def _forget(self) -> None:
         self._decisions.clear()
-        self._version = self._acls.version
+        self.writable.clear()
+        self.version = self._acls.version
