@@ -10,7 +10,7 @@ SPARKS ?= 4.0 4.1 4.2 4.3
 NEW_VENV = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Ottla needs Python 3.11 or newer; set PYTHON=...")' && $(PYTHON) -m venv $(VENV)
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: run test test-fast test-spark-versions extras kill-matrix faults check sim docs monitoring bench bench-spark clean
+.PHONY: run test test-fast test-spark-versions extras kill-matrix faults check sim docs site monitoring bench bench-spark clean
 
 run: $(BROKER)  ## Start a broker on localhost:9092 with its data in ./data, and HTTP on localhost:8080.
 	@$(BIN)/ottla serve --data ./data --http 8080
@@ -59,6 +59,9 @@ docs: $(READY)  ## Regenerate the documents that come from code.
 	$(BIN)/python -m ottla.node.config_reference > docs/config.md
 	$(BIN)/python -m ottla.cli.api_reference > docs/compatibility.md
 	$(BIN)/python -m ottla.node.metrics.reference > docs/metrics.md
+
+site: $(READY)  ## Build the documents as a site, in .site/index.html.
+	$(BIN)/python -m mkdocs build --strict --quiet
 
 monitoring: $(READY)  ## Regenerate the alerts and dashboards in deploy/monitoring.
 	$(BIN)/python -m deploy.monitoring.generate
