@@ -12,7 +12,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[ServeSettings]:
     from ottla.node import serve as node_serve
 
     settings: list[ServeSettings] = []
-    monkeypatch.setattr(node_serve, "serve", lambda given, _: settings.append(given) or 0)
+    monkeypatch.setattr(node_serve, "serve", lambda given, *_, **__: settings.append(given) or 0)
     return settings
 
 

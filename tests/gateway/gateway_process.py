@@ -1,6 +1,7 @@
 """A gateway in a process of its own, on a free port; stopped by its process id."""
 
 import signal
+import ssl
 import subprocess
 import sys
 import time
@@ -17,9 +18,13 @@ PATIENT = httpx.Timeout(240)
 class GatewayProcess:
     """`python -m ottla gateway`."""
 
-    def __init__(self, directory: Path, bootstrap: str, *arguments: str) -> None:
+    def __init__(
+        self, directory: Path, bootstrap: str, *arguments: str, authorities: Path | None = None
+    ) -> None:
+        """`authorities` are those of its certificate, if it has one."""
         self.port = ReservedPort()
-        self.url = f"http://{HOST}:{self.port}"
+        self.tls = ssl.create_default_context(cafile=authorities) if authorities else None
+        self.url = f"{'http' if self.tls is None else 'https'}://{HOST}:{self.port}"
         self._log = directory / f"gateway-{self.port}.log"
         self._command = [sys.executable, "-m", "ottla", "gateway", "--bootstrap-server", bootstrap]
         self._command += ["--port", str(self.port), *arguments]
@@ -71,7 +76,8 @@ class GatewayProcess:
 
     def _answers(self) -> bool:
         try:
-            return httpx.get(f"{self.url}/health", timeout=PATIENT).status_code == httpx.codes.OK
+            answer = httpx.get(f"{self.url}/health", timeout=PATIENT, verify=self.tls or True)
+            return answer.status_code == httpx.codes.OK
         except httpx.TransportError:
             time.sleep(0.02)
             return False

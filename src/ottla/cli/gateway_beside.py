@@ -7,9 +7,10 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from ottla.cli.errors import CommandError, UsageError
@@ -37,8 +38,15 @@ def parse_http(text: str) -> HttpAddress:
     return HttpAddress(host.strip("[]") or "127.0.0.1", int(port))
 
 
-def gateway_beside(address: HttpAddress) -> Callable[[str, int], Awaitable[None]]:
+def gateway_beside(
+    address: HttpAddress, command_config: Path | None = None, *, insecure: bool = False
+) -> Callable[[str, int], Awaitable[None]]:
     """What to run beside a node that serves at a host and port; cancel it to stop."""
+    arguments = ["--host", address.host, "--port", str(address.port)]
+    if command_config is not None:
+        arguments += ["--command-config", str(command_config)]
+    if insecure:
+        arguments.append("--insecure")
 
     async def run(host: str, port: int) -> None:
         bootstrap = f"{'localhost' if host in _EVERY_ADDRESS else host}:{port}"
@@ -46,7 +54,7 @@ def gateway_beside(address: HttpAddress) -> Callable[[str, int], Awaitable[None]
         loop = asyncio.get_running_loop()
         while True:
             begun = loop.time()
-            code = await _run_once(bootstrap, address)
+            code = await _run_once(bootstrap, arguments)
             if loop.time() - begun > _STEADY_S:
                 pause_s = 1.0
             sys.stderr.write(
@@ -59,7 +67,7 @@ def gateway_beside(address: HttpAddress) -> Callable[[str, int], Awaitable[None]
     return run
 
 
-async def _run_once(bootstrap: str, address: HttpAddress) -> int:
+async def _run_once(bootstrap: str, arguments: Sequence[str]) -> int:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -67,7 +75,7 @@ async def _run_once(bootstrap: str, address: HttpAddress) -> int:
         str(os.getpid()),
         "gateway",
         *("--bootstrap-server", bootstrap),
-        *("--host", address.host, "--port", str(address.port)),
+        *arguments,
         stdin=asyncio.subprocess.DEVNULL,
         start_new_session=True,  # Ctrl-c is passed on, not doubled.
     )

@@ -26,6 +26,9 @@ def serve(
     advertised: str | None = None,
     listener: list[str] | None = None,
     http: str | None = None,
+    http_config: Annotated[
+        Path | None, Parameter(name="--http-config", env_var="OTTLA_COMMAND_CONFIG")
+    ] = None,
     no_http: Flag = False,
     log_format: LogFormat = LogFormat.TEXT,
 ) -> int:
@@ -45,6 +48,7 @@ def serve(
         advertised: HOST:PORT that clients are told to connect to.
         listener: NAME://HOST:PORT to listen on, instead of --host and --port; may be repeated.
         http: PORT or HOST:PORT of an HTTP gateway to run beside the broker; PORT is on loopback.
+        http_config: File with settings of clients, for the gateway to log in (--command-config).
         no_http: Run no gateway, which is the default.
         log_format: How the log on stderr is written.
     """
@@ -64,7 +68,7 @@ def serve(
     if http is not None:
         from ottla.cli.gateway_beside import gateway_beside, parse_http
 
-        beside = gateway_beside(parse_http(http))
+        beside = gateway_beside(parse_http(http), http_config, insecure=insecure)
     settings = ServeSettings(
         id=id,
         host=host,
@@ -85,4 +89,4 @@ def serve(
         return serve_shards(settings, shards)
     from ottla.node.serve import serve as serve_node
 
-    return serve_node(settings, beside)
+    return serve_node(settings, beside, beside_logs_in=http_config is not None)

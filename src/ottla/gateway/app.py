@@ -14,6 +14,7 @@ from typing import Final
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ottla.client.wire.errors import WireError
 from ottla.gateway.api import (
     admin,
     health,
@@ -27,9 +28,10 @@ from ottla.gateway.api import (
 )
 from ottla.gateway.api.bodies import STREAMS
 from ottla.gateway.api.parameters import HEADERS
+from ottla.gateway.core.errors import CoreError
 from ottla.gateway.dialects import rest_v2, rest_v3
 from ottla.gateway.dialects.sqs import routes as sqs
-from ottla.gateway.identity import identify
+from ottla.gateway.identity import ANONYMOUS, Identity, Users
 from ottla.gateway.origins import is_foreign
 from ottla.gateway.problems import Problem, problem_of
 from ottla.gateway.route_table import RouteTable
@@ -53,12 +55,16 @@ FAMILIES: Final[Sequence[Callable[[Services], Sequence[BaseRoute]]]] = (
     rest_v3.routes,
 )
 
+# Routes that ask nobody for a name.
+OPEN: Final = frozenset({"/health", "/ready"})
+
 REQUEST_ID: Final = b"x-request-id"
 _REQUEST_ID_BYTES_MAX: Final = 128
 
 
-def build_app(services: Services) -> ASGIApp:
-    return _App(services, build_routes(services))
+def build_app(services: Services, users: Users | None = None) -> ASGIApp:
+    """Without `users` everyone is the gateway's own user."""
+    return _App(services, users)
 
 
 def build_routes(services: Services) -> list[BaseRoute]:
@@ -66,10 +72,11 @@ def build_routes(services: Services) -> list[BaseRoute]:
 
 
 class _App:
-    def __init__(self, services: Services, routes: Sequence[BaseRoute]) -> None:
+    def __init__(self, services: Services, users: Users | None) -> None:
+        self._own = services
+        self._users = users
         self._body_bytes_max = services.settings.body_bytes_max
         self._idle_s = services.settings.idle_s
-        self._routes = RouteTable(routes)
         self._prefix = secrets.token_hex(6).encode() + b"-"
         self._numbers = itertools.count(1)
 
@@ -78,10 +85,9 @@ class _App:
             return
         headers = scope[HEADERS] = dict(scope["headers"])
         request_id = self._request_id(headers)
-        scope["identity"] = identify(scope)
         scope["request_id"] = request_id.decode("latin-1")
         if scope["type"] != "http":
-            await self._routes.answer(scope, receive, send)
+            await self._answer_websocket(scope, receive, send)
             return
         started = False
 
@@ -95,13 +101,38 @@ class _App:
         try:
             if is_foreign(headers):
                 raise Problem(403, "Pages of other sites may not call the gateway.")
-            await self._routes.answer(scope, self._bounded(scope, receive), send_with_id)
+            await self._answer(scope, self._bounded(scope, receive), send_with_id)
         except Exception as error:
             if started:
                 logger.exception("request %s failed while it was answered", request_id.decode())
                 raise
             problem = problem_of(error)
             await problem.response()(scope, receive, send_with_id)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._users is None or scope["path"] in OPEN:
+            scope["identity"] = ANONYMOUS
+            await self._table(self._own).answer(scope, receive, send)
+            return
+        async with self._users.enter(scope[HEADERS]) as (name, services):
+            scope["identity"] = Identity(f"User:{name}")
+            await self._table(services).answer(scope, receive, send)
+
+    async def _answer_websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await self._answer(scope, receive, send)
+        except (Problem, CoreError, WireError) as error:  # Not let in.
+            problem = problem_of(error)
+            if "websocket.http.response" in scope.get("extensions", {}):
+                await problem.response()(scope, receive, send)
+            else:
+                await send({"type": "websocket.close", "code": 1008, "reason": problem.detail})
+
+    def _table(self, services: Services) -> RouteTable:
+        table = services.tables.get(self)
+        if table is None:
+            table = services.tables[self] = RouteTable(build_routes(services))
+        return table
 
     def _request_id(self, headers: Mapping[bytes, bytes]) -> bytes:
         given = headers.get(REQUEST_ID)

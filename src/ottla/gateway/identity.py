@@ -1,12 +1,37 @@
 """Who sends a request: the one place where that is decided.
 
-Nobody is asked for a name yet, so everyone is ANONYMOUS and the brokers see the gateway's own user.
-Basic, Bearer and SQS signatures become the brokers' users here.
+Without `--auth` everyone is the gateway's own user at the brokers. With `--auth basic` a request
+has the name and password of a user of the brokers (HTTP Basic). The gateway logs in to them as that
+user, with connections of that user's own, so that the brokers themselves decide what it may do:
+whoever may not log in gets 401, whoever may not do something 403.
+
+unknown -> logging in -> known    for LOGIN_S_MAX, then the password is asked for again
+                      -> refused  for REFUSED_S, in which the same password is not tried again
+known   -> gone                   after IDLE_S without a request, or for another user's sake
 """
 
+import asyncio
+import base64
+import binascii
+import secrets
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from hashlib import blake2b
 from typing import Final, NamedTuple
 
-from starlette.types import Scope
+from ottla.client.wire.errors import NotAuthenticated, WireError
+from ottla.gateway.core.access import Access
+from ottla.gateway.core.errors import TooBusy
+from ottla.gateway.problems import Problem
+from ottla.gateway.services import Services
+
+LOGIN_S_MAX: Final = 300.0
+IDLE_S: Final = 600.0
+REFUSED_S: Final = 10.0
+REFUSED_MAX: Final = 10_000
+LOGINS_AT_ONCE: Final = 4  # A login costs some milliseconds of processor time, by intent.
+_SWEEP_S: Final = 30.0
 
 
 class Identity(NamedTuple):
@@ -16,6 +41,140 @@ class Identity(NamedTuple):
 ANONYMOUS: Final = Identity("User:ANONYMOUS")
 
 
-def identify(scope: Scope) -> Identity:  # noqa: ARG001
-    """Called once for each request, before its route."""
-    return ANONYMOUS
+class Credentials(NamedTuple):
+    name: str
+    password: str
+
+
+def basic_credentials(headers: Mapping[bytes, bytes]) -> Credentials | None:
+    """Of the Authorization header; None if there are none that can be read."""
+    scheme, _, encoded = headers.get(b"authorization", b"").partition(b" ")
+    if scheme.lower() != b"basic":
+        return None
+    try:
+        text = base64.b64decode(encoded.strip(), validate=True).decode()
+    except (binascii.Error, ValueError):
+        return None
+    name, colon, password = text.partition(":")
+    return Credentials(name, password) if colon and name else None
+
+
+class _User:
+    def __init__(self, services: Services) -> None:
+        self.services = services
+        self.requests = 0  # Under way.
+        self.used_at_s = self.checked_at_s = time.monotonic()
+
+
+class Users:
+    """The users that are logged in here, each with services of its own."""
+
+    def __init__(self, own: Services, access: Access, users_max: int) -> None:
+        """`own` are those of the gateway's user."""
+        self._own = own
+        self._access = access
+        self._users_max = users_max
+        self._users: dict[bytes, _User] = {}
+        self._refused: dict[bytes, float] = {}  # When it was.
+        self._key = secrets.token_bytes(32)
+        self._logins = asyncio.Semaphore(LOGINS_AT_ONCE)
+        self._logging_in: dict[bytes, asyncio.Lock] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+        self._sweeper = asyncio.create_task(self._sweep(), name="idle users")
+
+    def __len__(self) -> int:
+        return len(self._users)
+
+    @asynccontextmanager
+    async def enter(self, headers: Mapping[bytes, bytes]) -> AsyncIterator[tuple[str, Services]]:
+        """The name and the services of the user who asks; Problem 401 without a valid login."""
+        credentials = basic_credentials(headers)
+        if credentials is None:
+            raise _unauthorized("Name a user of the brokers and its password (HTTP Basic).")
+        digest = self._digest(credentials)
+        user = self._users.get(digest)
+        if user is None or time.monotonic() - user.checked_at_s > LOGIN_S_MAX:
+            user = await self._log_in(digest, credentials)
+        user.requests += 1
+        try:
+            yield credentials.name, user.services
+        finally:
+            user.requests -= 1
+            user.used_at_s = time.monotonic()
+
+    async def close(self) -> None:
+        self._sweeper.cancel()
+        for digest in list(self._users):
+            self._drop(digest)
+        await asyncio.gather(*self._closing, return_exceptions=True)
+
+    def _digest(self, credentials: Credentials) -> bytes:
+        """Passwords are not kept as they are, but in the services that log in with them."""
+        text = "\0".join(credentials).encode("utf-8", "surrogatepass")
+        return blake2b(text, key=self._key, digest_size=32).digest()
+
+    async def _log_in(self, digest: bytes, credentials: Credentials) -> _User:
+        if time.monotonic() - self._refused.get(digest, -REFUSED_S) < REFUSED_S:
+            raise _unauthorized("The brokers do not know this user and password.")
+        lock = self._logging_in.setdefault(digest, asyncio.Lock())
+        try:
+            async with lock, self._logins:
+                return await self._check(digest, self._access.as_user(*credentials))
+        finally:
+            if not lock.locked():
+                self._logging_in.pop(digest, None)
+
+    async def _check(self, digest: bytes, access: Access) -> _User:
+        user = self._users.get(digest)
+        if user is not None and time.monotonic() - user.checked_at_s <= LOGIN_S_MAX:
+            return user  # Somebody else has asked meanwhile.
+        try:
+            async with access.cluster() as cluster:
+                await cluster.any_broker()
+        except NotAuthenticated as error:
+            if len(self._refused) >= REFUSED_MAX:
+                self._refused.clear()
+            self._refused[digest] = time.monotonic()
+            self._drop(digest)
+            raise _unauthorized("The brokers do not know this user and password.") from error
+        except WireError:
+            if user is None:
+                raise
+        if user is None:
+            self._make_room()
+            user = self._users[digest] = _User(Services(self._own.settings, access, self._own))
+        user.checked_at_s = time.monotonic()
+        return user
+
+    def _make_room(self) -> None:
+        """TooBusy if all have requests under way."""
+        if len(self._users) < self._users_max:
+            return
+        idle = [
+            (user.used_at_s, digest) for digest, user in self._users.items() if not user.requests
+        ]
+        if not idle:
+            raise TooBusy(f"{self._users_max} users are served already")
+        self._drop(min(idle)[1])
+
+    def _drop(self, digest: bytes) -> None:
+        user = self._users.pop(digest, None)
+        if user is not None:
+            task = asyncio.create_task(user.services.close())
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
+
+    async def _sweep(self) -> None:
+        with suppress(asyncio.CancelledError):
+            while True:
+                await asyncio.sleep(_SWEEP_S)
+                now_s = time.monotonic()
+                for digest, user in list(self._users.items()):
+                    if not user.requests and now_s - user.used_at_s > IDLE_S:
+                        self._drop(digest)
+
+
+def _unauthorized(detail: str) -> Problem:
+    return Problem(
+        401, detail, headers={"WWW-Authenticate": 'Basic realm="ottla", charset="UTF-8"'}
+    )

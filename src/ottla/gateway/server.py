@@ -17,9 +17,10 @@ import uvicorn
 import uvloop
 
 from ottla.gateway.app import build_app
+from ottla.gateway.identity import Users
 from ottla.gateway.one_write import OneWriteProtocol
 from ottla.gateway.services import Services
-from ottla.gateway.settings import GatewaySettings
+from ottla.gateway.settings import Auth, GatewaySettings
 
 logger = logging.getLogger("ottla.gateway")
 
@@ -44,10 +45,17 @@ def serve(settings: GatewaySettings) -> int:
 async def run(settings: GatewaySettings, listener: socket.socket) -> None:
     """Serve on a socket that listens."""
     services = await Services.build(settings)
+    users = None
     try:
+        if settings.auth is Auth.BASIC:
+            users = Users(services, settings.access(), settings.users_max)
+        config = _config(services, users)
+        server = _Server(config)
         host, port = listener.getsockname()[:2]
-        logger.info("gateway to %s ready on http://%s:%d", settings.bootstrap_servers, host, port)
-        server = _Server(_config(services))
+        scheme = "https" if config.is_ssl else "http"
+        logger.info(
+            "gateway to %s ready on %s://%s:%d", settings.bootstrap_servers, scheme, host, port
+        )
 
         def stop() -> None:
             services.stopping.set()
@@ -59,6 +67,8 @@ async def run(settings: GatewaySettings, listener: socket.socket) -> None:
         _settle_collector()
         await server.serve([listener])
     finally:
+        if users is not None:
+            await users.close()
         await services.close()
 
 
@@ -76,10 +86,10 @@ def _listen(settings: GatewaySettings) -> socket.socket:
     )
 
 
-def _config(services: Services) -> uvicorn.Config:
+def _config(services: Services, users: Users | None) -> uvicorn.Config:
     settings = services.settings
     return uvicorn.Config(
-        build_app(services),
+        build_app(services, users),
         loop="none",
         http=OneWriteProtocol,
         ws="websockets-sansio",
@@ -92,6 +102,8 @@ def _config(services: Services) -> uvicorn.Config:
         timeout_keep_alive=int(settings.idle_s),
         timeout_graceful_shutdown=int(settings.drain_s),
         ws_max_size=settings.body_bytes_max,
+        ssl_certfile=settings.tls_certificate,
+        ssl_keyfile=settings.tls_key,
     )
 
 

@@ -1,9 +1,9 @@
-"""What the routes need, built once for each gateway and closed with it."""
+"""What the routes need: built once for the gateway, and once for each user who logs in to it."""
 
 import asyncio
 from typing import Self
 
-from ottla.client.async_wire.cluster import Cluster
+from ottla.gateway.core.access import Access
 from ottla.gateway.core.addresses import parse_networks
 from ottla.gateway.core.administration import Administration
 from ottla.gateway.core.consumer_instances import ConsumerInstances
@@ -17,42 +17,51 @@ from ottla.gateway.core.shared_secret import SharedSigner
 from ottla.gateway.core.tails import Tails
 from ottla.gateway.core.webhook_calls import Caller
 from ottla.gateway.core.webhooks import Webhooks
+from ottla.gateway.route_table import RouteTable
 from ottla.gateway.settings import GatewaySettings
 
 
 class Services:
     """Made by `build` in the loop that serves; each service is a class in `core`."""
 
-    def __init__(self, settings: GatewaySettings) -> None:
+    def __init__(
+        self, settings: GatewaySettings, access: Access, own: "Services | None" = None
+    ) -> None:
+        """`own` are the gateway's, for what is not done in the name of a user; None for those."""
         self.settings = settings
-        self.stopping = asyncio.Event()  # Set by SIGTERM: streams and long polls end now.
-        self.cluster = Cluster(settings.bootstrap_servers, client_id="ottla-gateway")
-        writing = Cluster(
-            settings.bootstrap_servers,
-            client_id="ottla-gateway",
-            retry_timeout_ms=settings.publish_timeout_ms,
-        )
+        self.tables: dict[object, RouteTable] = {}  # By the application that they are of.
+        # Set by SIGTERM: streams and long polls end now.
+        self.stopping: asyncio.Event = asyncio.Event() if own is None else own.stopping
+        self.cluster = access.cluster()
+        writing = access.cluster(retry_timeout_ms=settings.publish_timeout_ms)
         self.publisher = Publisher(settings, writing)
         self.delays = Delays(Administration(self.cluster))
         self.idempotency = Idempotency(self.cluster, settings.idempotency_window_s)
         self.reader = Reader(settings, self.cluster, self.stopping)
         self.tails = Tails(PartitionSource(self.cluster))
         self._tails_running = asyncio.ensure_future(self.tails.run(self.stopping))
-        self.consumers = ConsumerInstances(settings.bootstrap_servers)
-        self.signer = SharedSigner(settings.bootstrap_servers, settings.secret_file)
+        self.consumers = ConsumerInstances(access)
+        self.signer: SharedSigner = (
+            SharedSigner(access, settings.secret_file) if own is None else own.signer
+        )
         self.queues = Queues(self.cluster, self.signer, asyncio.get_running_loop())
-        allowed = parse_networks(settings.webhook_allow)
-        self.webhooks = Webhooks(self.cluster, self.tails.source, self.queues, Caller(allowed))
+        self.webhooks: Webhooks | None = None  # They are delivered as the gateway's own user.
+        if own is None:
+            caller = Caller(parse_networks(settings.webhook_allow))
+            self.webhooks = Webhooks(self.cluster, self.tails.source, self.queues, caller)
+        elif access.user == settings.access().user:
+            self.webhooks = own.webhooks
+        self._owns_webhooks = own is None
         self._ending = asyncio.create_task(self._end_waits(), name="end of waits")
 
     @classmethod
     async def build(cls, settings: GatewaySettings) -> Self:
         """Needs no broker: a gateway starts before its cluster."""
-        return cls(settings)
+        return cls(settings, settings.access())
 
     async def close(self) -> None:
         """After the last request; in the reverse order of what stands on what."""
-        await self.webhooks.close()
+        await self._close_webhooks()
         self._tails_running.cancel()
         await self.tails.close()
         self._ending.cancel()
@@ -64,4 +73,8 @@ class Services:
     async def _end_waits(self) -> None:
         await self.stopping.wait()
         self.queues.stop_waiting()
-        await self.webhooks.close()
+        await self._close_webhooks()
+
+    async def _close_webhooks(self) -> None:
+        if self._owns_webhooks and self.webhooks is not None:
+            await self.webhooks.close()

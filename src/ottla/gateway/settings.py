@@ -1,11 +1,20 @@
 """What a gateway is told at its start. Every limit is here."""
 
-from dataclasses import dataclass
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+from ottla.gateway.core.access import Access
 
 DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 8080
+
+
+class Auth(enum.StrEnum):
+    NONE = "none"  # Everyone is the gateway's own user.
+    BASIC = "basic"  # A user of the brokers, by HTTP Basic.
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +22,11 @@ class GatewaySettings:
     bootstrap_servers: str
     host: str = DEFAULT_HOST
     port: int = DEFAULT_PORT  # 0 takes a free one.
+    # How to log in to the brokers, as librdkafka spells it.
+    login: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    auth: Auth = Auth.NONE
+    tls_certificate: Path | None = None  # PEM, with its chain; None: HTTP without TLS.
+    tls_key: Path | None = None  # None: in the file of the certificate.
     secret_file: Path | None = None  # None: the secret that the cluster keeps.
     webhook_allow: tuple[str, ...] = ()  # Private networks that webhooks may call.
 
@@ -20,6 +34,7 @@ class GatewaySettings:
     record_bytes_max: int = 1024 * 1024  # Of a line of a stream.
     batch_records_max: int = 10_000  # In one request that is not a stream.
     connections_max: int = 20_000
+    users_max: int = 200  # Logged in at a time, each with connections of its own.
     idle_s: float = 75.0  # Of a connection between requests, and of a body that stops coming.
     drain_s: float = 25.0  # For requests to end after SIGTERM.
 
@@ -34,3 +49,6 @@ class GatewaySettings:
     waiting_reads_max: int = 500
 
     idempotency_window_s: int = 3_600
+
+    def access(self) -> Access:
+        return Access(self.bootstrap_servers, self.login)

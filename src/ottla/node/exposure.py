@@ -27,13 +27,13 @@ def validate_locked(given: Mapping[str, object]) -> None:
 
 
 def validate_open_first(given: Mapping[str, object]) -> None:
-    """ConfigError if a gateway beside the node could not come in: it does not log in yet."""
+    """ConfigError if a gateway beside the node that does not log in could not come in."""
     values = ConfigValues(given)
     texts: tuple[str, ...] = values[LISTENERS]
     endpoints = parse_listeners(texts)
     first = SecurityConfig.of(values, endpoints).listeners[endpoints[0].listener_name]
     if first.protocol is not SecurityProtocol.PLAINTEXT:
         raise ConfigError(
-            f"--http runs a gateway, which cannot log in yet, and {endpoints[0]} wants that; put a "
-            "listener PLAINTEXT://localhost:PORT first"
+            f"--http runs a gateway, and {endpoints[0]} wants it to log in; say how with "
+            "--http-config FILE, or put a listener PLAINTEXT://localhost:PORT first"
         )

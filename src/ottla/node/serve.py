@@ -38,14 +38,16 @@ Stop it with Ctrl-C. The data stays in {data}.
 Beside = Callable[[str, int], Awaitable[None]]
 
 
-def serve(settings: ServeSettings, beside: Beside | None = None) -> int:
+def serve(
+    settings: ServeSettings, beside: Beside | None = None, *, beside_logs_in: bool = False
+) -> int:
     """Run until SIGTERM or SIGINT; returns the exit code of the process."""
     configure_logging(settings.log_format)
     try:
         values = load_config(settings, os.environ)
         if not settings.insecure:
             validate_locked(values)
-        if beside is not None:
+        if beside is not None and not beside_logs_in:
             validate_open_first(values)
     except ConfigError as error:
         sys.stderr.write(f"ottla: {error}\n")

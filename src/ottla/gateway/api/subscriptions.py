@@ -13,8 +13,21 @@ from ottla.gateway.problems import Problem
 from ottla.gateway.services import Services
 
 
+def _refusals() -> Sequence[BaseRoute]:
+    async def refuse(_: Request) -> Response:
+        raise Problem(403, "Webhooks are delivered as the gateway's own user, who manages them.")
+
+    methods = ["GET", "POST", "DELETE"]
+    return [
+        Route("/subscriptions", refuse, methods=methods),
+        Route("/subscriptions/{id}", refuse, methods=methods),
+    ]
+
+
 def routes(services: Services) -> Sequence[BaseRoute]:
     webhooks = services.webhooks
+    if webhooks is None:
+        return _refusals()
 
     async def create(request: Request) -> Response:
         created = await webhooks.create(await read_object(request))

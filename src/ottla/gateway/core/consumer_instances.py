@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from confluent_kafka import Consumer, Message
 
+from ottla.gateway.core.access import Access
 from ottla.gateway.core.errors import TooBusy
 
 T = TypeVar("T")
@@ -59,8 +60,8 @@ class Instance:
 
 
 class ConsumerInstances:
-    def __init__(self, bootstrap_servers: str) -> None:
-        self._bootstrap_servers = bootstrap_servers
+    def __init__(self, access: Access) -> None:
+        self._access = access
         self._instances: dict[Key, Instance] = {}
         self._looking: asyncio.Task[None] | None = None
 
@@ -71,7 +72,7 @@ class ConsumerInstances:
             raise InstanceExists
         if len(self._instances) >= INSTANCES_MAX:
             raise TooBusy(f"this gateway has {INSTANCES_MAX} consumers already")
-        settings = {"bootstrap.servers": self._bootstrap_servers, "group.id": key[0], **config}
+        settings = {**self._access.client_settings(), "group.id": key[0], **config}
         instance = Instance(Consumer(settings), format_name, timeout_ms)
         self._instances[key] = instance
         if self._looking is None:

@@ -21,6 +21,7 @@ from ottla.client.wire.fetching import Fetcher
 from ottla.client.wire.offsets import EARLIEST, LATEST, list_offsets
 from ottla.client.wire.producing import produce
 from ottla.client.wire.topics import ensure_topic
+from ottla.gateway.core.access import Access
 from ottla.gateway.core.handles import SECRET_BYTES, Signer
 from ottla.records.batch import iterate_headers
 from ottla.records.builder import Record, build_batch
@@ -37,9 +38,9 @@ _READ_AGAIN_S: Final = 30.0
 class SharedSigner:
     """The signer of this gateway, made when it is first needed: the cluster may come later."""
 
-    def __init__(self, bootstrap_servers: str, secret_file: Path | None = None) -> None:
+    def __init__(self, access: Access, secret_file: Path | None = None) -> None:
         """With a file the cluster is not asked."""
-        self._bootstrap_servers = bootstrap_servers
+        self._access = access
         self._secret_file = secret_file
         self._signer: Signer | None = None
         self._secrets: list[bytes] = []
@@ -73,11 +74,7 @@ class SharedSigner:
     def _find(self) -> list[bytes]:
         if self._secret_file is not None:
             return [sha256(self._secret_file.read_bytes().strip()).digest()]
-        with Cluster(
-            self._bootstrap_servers,
-            client_id="ottla-gateway",
-            retry_timeout_ms=_RETRY_TIMEOUT_MS,
-        ) as cluster:
+        with self._access.blocking_cluster(retry_timeout_ms=_RETRY_TIMEOUT_MS) as cluster:
             return shared_secrets(cluster)
 
 

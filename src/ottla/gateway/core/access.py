@@ -1,0 +1,60 @@
+"""How a gateway reaches its cluster, and as whom."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
+
+from ottla.client.async_wire.cluster import Cluster
+from ottla.client.wire.cluster import Cluster as BlockingCluster
+from ottla.client.wire.librdkafka_settings import security_of
+
+CLIENT_ID: Final = "ottla-gateway"
+
+_MECHANISM: Final = "SCRAM-SHA-512"  # Unless the gateway itself logs in with another.
+_WITH_LOGIN: Final = {"plaintext": "sasl_plaintext", "ssl": "sasl_ssl"}
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    bootstrap_servers: str
+    # How to connect and log in, as librdkafka spells it.
+    login: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def user(self) -> str | None:
+        """None for one without a password."""
+        name = self.login.get("sasl.username")
+        return None if name is None else str(name)
+
+    def as_user(self, name: str, password: str) -> Self:
+        """The same way to the cluster, with the login of a user of the brokers."""
+        protocol = str(self.login.get("security.protocol", "plaintext")).lower()
+        mechanism = self.login.get("sasl.mechanism") or self.login.get("sasl.mechanisms")
+        login = {
+            **{key: value for key, value in self.login.items() if not key.startswith("sasl.")},
+            "security.protocol": _WITH_LOGIN.get(protocol, protocol),
+            "sasl.mechanism": mechanism or _MECHANISM,
+            "sasl.username": name,
+            "sasl.password": password,
+        }
+        return type(self)(self.bootstrap_servers, login)
+
+    def cluster(self, *, retry_timeout_ms: int = 60_000) -> Cluster:
+        return Cluster(
+            self.bootstrap_servers,
+            client_id=CLIENT_ID,
+            retry_timeout_ms=retry_timeout_ms,
+            security=security_of(self.login),
+        )
+
+    def blocking_cluster(self, *, retry_timeout_ms: int) -> BlockingCluster:
+        return BlockingCluster(
+            self.bootstrap_servers,
+            client_id=CLIENT_ID,
+            retry_timeout_ms=retry_timeout_ms,
+            security=security_of(self.login),
+        )
+
+    def client_settings(self) -> dict[str, Any]:
+        """For librdkafka."""
+        return {"bootstrap.servers": self.bootstrap_servers, **self.login}
