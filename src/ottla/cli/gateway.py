@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from ottla.cli.command_config import read_command_config
 from ottla.cli.errors import CommandError, UsageError
 from ottla.cli.parameters import Flag
+from ottla.node.settings import LogFormat
 
 DEFAULT_SERVER = "localhost:9092"
 MISSING = "the gateway needs packages that are not installed; run: pip install 'ottla[gateway]'"
@@ -24,6 +25,7 @@ class Door:
     Args:
         host: Address to listen on; others than loopback need --tls-certificate and --auth basic.
         port: Port to listen on; 0 takes a free one.
+        admin_port: Port for health, metrics and administration, which --port then does not serve.
         auth: Who requests are: "none", the gateway's own user; "basic", users of the brokers who
             say their names and passwords (HTTP Basic).
         tls_certificate: PEM file with the certificate for HTTPS, and its chain.
@@ -33,6 +35,7 @@ class Door:
 
     host: str = "127.0.0.1"
     port: int = 8080
+    admin_port: int | None = None
     auth: Literal["none", "basic"] = "none"
     tls_certificate: Path | None = None
     tls_key: Path | None = None
@@ -41,6 +44,8 @@ class Door:
     def validate(self) -> None:
         if not 0 <= self.port < 1 << 16:
             raise UsageError(f"--port {self.port} is not from 0 to 65535")
+        if self.admin_port is not None and not 0 <= self.admin_port < 1 << 16:
+            raise UsageError(f"--admin-port {self.admin_port} is not from 0 to 65535")
         if self.tls_key is not None and self.tls_certificate is None:
             raise UsageError("--tls-key goes with --tls-certificate")
         files = (("--tls-certificate", self.tls_certificate), ("--tls-key", self.tls_key))
@@ -71,6 +76,7 @@ def gateway(
     door: Door = Door(),  # noqa: B008
     secret_file: Path | None = None,
     webhook_allow: tuple[str, ...] = (),
+    log_format: LogFormat = LogFormat.TEXT,
 ) -> int:
     """Serve a cluster over HTTP.
 
@@ -82,6 +88,7 @@ def gateway(
             of a cluster; without it the cluster keeps one.
         webhook_allow: Network that webhooks may call although it is not public, such as
             10.0.0.0/8; may be repeated.
+        log_format: How the log on stderr is written.
     """
     door.validate()
     if secret_file is not None and not secret_file.is_file():
@@ -98,16 +105,19 @@ def gateway(
     from ottla.gateway.core.addresses import parse_networks
     from ottla.gateway.server import serve
     from ottla.gateway.settings import Auth, GatewaySettings
+    from ottla.node.log_lines import configure_logging
 
     try:
         parse_networks(webhook_allow)
     except ValueError as error:
         raise UsageError(f"--webhook-allow: {error}") from None
+    configure_logging(log_format, "uvicorn", "asyncio")
     return serve(
         GatewaySettings(
             servers,
             host=door.host,
             port=door.port,
+            admin_port=door.admin_port,
             login=login,
             auth=Auth(door.auth),
             tls_certificate=door.tls_certificate,

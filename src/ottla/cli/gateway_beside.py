@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 from ottla.cli.errors import CommandError, UsageError
 from ottla.cli.gateway import MISSING
+from ottla.node.settings import LogFormat
 
 _PAUSE_S_MAX: Final = 30.0
 _STEADY_S: Final = 60.0  # Who ran so long is started again at once.
@@ -39,10 +40,14 @@ def parse_http(text: str) -> HttpAddress:
 
 
 def gateway_beside(
-    address: HttpAddress, command_config: Path | None = None, *, insecure: bool = False
+    address: HttpAddress,
+    command_config: Path | None = None,
+    *,
+    insecure: bool = False,
+    log_format: LogFormat = LogFormat.TEXT,
 ) -> Callable[[str, int], Awaitable[None]]:
     """What to run beside a node that serves at a host and port; cancel it to stop."""
-    arguments = ["--host", address.host, "--port", str(address.port)]
+    arguments = ["--host", address.host, "--port", str(address.port), "--log-format", log_format]
     if command_config is not None:
         arguments += ["--command-config", str(command_config)]
     if insecure:

@@ -68,7 +68,9 @@ def serve(
     if http is not None:
         from ottla.cli.gateway_beside import gateway_beside, parse_http
 
-        beside = gateway_beside(parse_http(http), http_config, insecure=insecure)
+        beside = gateway_beside(
+            parse_http(http), http_config, insecure=insecure, log_format=log_format
+        )
     settings = ServeSettings(
         id=id,
         host=host,

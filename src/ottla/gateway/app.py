@@ -18,6 +18,7 @@ from ottla.client.wire.errors import WireError
 from ottla.gateway.api import (
     admin,
     health,
+    metrics,
     queues,
     records,
     simple,
@@ -39,8 +40,10 @@ from ottla.gateway.services import Services
 
 logger = logging.getLogger("ottla.gateway")
 
+Families = Sequence[Callable[[Services], Sequence[BaseRoute]]]
+
 # Families of routes, in the order in which they are looked at: those that are called often first.
-FAMILIES: Final[Sequence[Callable[[Services], Sequence[BaseRoute]]]] = (
+FAMILIES: Final[Families] = (
     records.routes,
     queues.routes,
     sqs.routes,
@@ -50,6 +53,7 @@ FAMILIES: Final[Sequence[Callable[[Services], Sequence[BaseRoute]]]] = (
     websocket.routes,
     subscriptions.routes,
     health.routes,
+    metrics.routes,
     admin.routes,
     rest_v2.routes,
     rest_v3.routes,
@@ -62,18 +66,28 @@ REQUEST_ID: Final = b"x-request-id"
 _REQUEST_ID_BYTES_MAX: Final = 128
 
 
-def build_app(services: Services, users: Users | None = None) -> ASGIApp:
+# Those for operators, which can have a port of their own; health is for everyone.
+ADMIN: Final[Families] = (health.routes, metrics.routes, admin.routes)
+TRAFFIC: Final[Families] = tuple(
+    family for family in FAMILIES if family is health.routes or family not in ADMIN
+)
+
+
+def build_app(
+    services: Services, users: Users | None = None, families: Families = FAMILIES
+) -> ASGIApp:
     """Without `users` everyone is the gateway's own user."""
-    return _App(services, users)
+    return _App(services, users, families)
 
 
-def build_routes(services: Services) -> list[BaseRoute]:
-    return [route for family in FAMILIES for route in family(services)]
+def build_routes(services: Services, families: Families = FAMILIES) -> list[BaseRoute]:
+    return [route for family in families for route in family(services)]
 
 
 class _App:
-    def __init__(self, services: Services, users: Users | None) -> None:
+    def __init__(self, services: Services, users: Users | None, families: Families) -> None:
         self._own = services
+        self._families = families
         self._users = users
         self._body_bytes_max = services.settings.body_bytes_max
         self._idle_s = services.settings.idle_s
@@ -119,6 +133,8 @@ class _App:
             await self._table(services).answer(scope, receive, send)
 
     async def _answer_websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        counts = self._own.counts
+        counts.websockets += 1
         try:
             await self._answer(scope, receive, send)
         except (Problem, CoreError, WireError) as error:  # Not let in.
@@ -127,11 +143,15 @@ class _App:
                 await problem.response()(scope, receive, send)
             else:
                 await send({"type": "websocket.close", "code": 1008, "reason": problem.detail})
+        finally:
+            counts.websockets -= 1
 
     def _table(self, services: Services) -> RouteTable:
         table = services.tables.get(self)
         if table is None:
-            table = services.tables[self] = RouteTable(build_routes(services))
+            table = services.tables[self] = RouteTable(
+                build_routes(services, self._families), services.counts
+            )
         return table
 
     def _request_id(self, headers: Mapping[bytes, bytes]) -> bytes:

@@ -90,7 +90,7 @@ class Users:
         """The name and the services of the user who asks; Problem 401 without a valid login."""
         credentials = basic_credentials(headers)
         if credentials is None:
-            raise _unauthorized("Name a user of the brokers and its password (HTTP Basic).")
+            raise self._unauthorized("Name a user of the brokers and its password (HTTP Basic).")
         digest = self._digest(credentials)
         user = self._users.get(digest)
         if user is None or time.monotonic() - user.checked_at_s > LOGIN_S_MAX:
@@ -115,7 +115,7 @@ class Users:
 
     async def _log_in(self, digest: bytes, credentials: Credentials) -> _User:
         if time.monotonic() - self._refused.get(digest, -REFUSED_S) < REFUSED_S:
-            raise _unauthorized("The brokers do not know this user and password.")
+            raise self._unauthorized("The brokers do not know this user and password.")
         lock = self._logging_in.setdefault(digest, asyncio.Lock())
         try:
             async with lock, self._logins:
@@ -136,13 +136,14 @@ class Users:
                 self._refused.clear()
             self._refused[digest] = time.monotonic()
             self._drop(digest)
-            raise _unauthorized("The brokers do not know this user and password.") from error
+            raise self._unauthorized("The brokers do not know this user and password.") from error
         except WireError:
             if user is None:
                 raise
         if user is None:
             self._make_room()
             user = self._users[digest] = _User(Services(self._own.settings, access, self._own))
+            self._own.collector.users = len(self._users)
         user.checked_at_s = time.monotonic()
         return user
 
@@ -160,6 +161,7 @@ class Users:
     def _drop(self, digest: bytes) -> None:
         user = self._users.pop(digest, None)
         if user is not None:
+            self._own.collector.users = len(self._users)
             task = asyncio.create_task(user.services.close())
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)
@@ -173,8 +175,7 @@ class Users:
                     if not user.requests and now_s - user.used_at_s > IDLE_S:
                         self._drop(digest)
 
-
-def _unauthorized(detail: str) -> Problem:
-    return Problem(
-        401, detail, headers={"WWW-Authenticate": 'Basic realm="ottla", charset="UTF-8"'}
-    )
+    def _unauthorized(self, detail: str) -> Problem:
+        self._own.counts.logins_refused += 1
+        challenge = 'Basic realm="ottla", charset="UTF-8"'
+        return Problem(401, detail, headers={"WWW-Authenticate": challenge})

@@ -68,6 +68,20 @@ class Problem(Exception):
 
 def problem_of(error: Exception) -> Problem:
     """For any exception of a route; one that nobody foresaw is logged and is a 500."""
+    problem = _foreseen(error)
+    if problem is None:
+        logger.error("a request failed", exc_info=error)
+        problem = Problem(500, "The gateway failed; its log has the reason.")
+    return problem
+
+
+def status_of(error: Exception) -> int:
+    """That of its problem."""
+    problem = _foreseen(error)
+    return 500 if problem is None else problem.status
+
+
+def _foreseen(error: Exception) -> Problem | None:
     match error:
         case Problem():
             return error
@@ -77,8 +91,7 @@ def problem_of(error: Exception) -> Problem:
             return _of_wire(error)
         case HTTPException():
             return Problem(error.status_code, error.detail, headers=error.headers)
-    logger.error("a request failed", exc_info=error)
-    return Problem(500, "The gateway failed; its log has the reason.")
+    return None
 
 
 def _of_core(error: CoreError) -> Problem:

@@ -14,18 +14,23 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, Route, Router
 from starlette.types import Receive, Scope, Send
 
+from ottla.gateway.core.counts import Counts, RouteCounts
+from ottla.gateway.problems import status_of
+
+CLIENT_CLOSED_REQUEST: Final = 499  # Nobody is there to read it.
 _REMEMBERED_MAX: Final = 4096
 
 
 class Found(NamedTuple):
-    path: str  # As it was declared.
+    counts: RouteCounts
     function: Callable[[Request], Awaitable[Response]]
     parameters: Mapping[str, Any]
 
 
 class RouteTable:
-    def __init__(self, routes: Sequence[BaseRoute]) -> None:
+    def __init__(self, routes: Sequence[BaseRoute], counts: Counts) -> None:
         self._routes = routes
+        self._counts = counts
         self._router = Router(routes, redirect_slashes=False)
         self.find = lru_cache(_REMEMBERED_MAX)(self._find)
 
@@ -37,11 +42,20 @@ class RouteTable:
             await self._router(scope, receive, send)
             return
         scope["path_params"] = found.parameters
+        counts = found.counts
+        begun_ns = counts.begin()
+        status = CLIENT_CLOSED_REQUEST
         try:
             response = await found.function(Request(scope, receive, send))
+            status = response.status_code
+            await response(scope, receive, send)
         except ClientDisconnect:
-            return  # Before its body was there; nothing was done.
-        await response(scope, receive, send)
+            pass  # Before its body was there; nothing was done.
+        except Exception as error:
+            status = status_of(error)
+            raise
+        finally:
+            counts.end(begun_ns, status)
 
     def _find(self, method: str, path: str) -> Found | None:
         scope = {"type": "http", "method": method, "path": path, "root_path": ""}
@@ -49,5 +63,6 @@ class RouteTable:
             if isinstance(route, Route):
                 match, child = route.matches(scope)
                 if match is Match.FULL:
-                    return Found(route.path, child["endpoint"], child["path_params"])
+                    counts = self._counts.route(route.path, method)
+                    return Found(counts, child["endpoint"], child["path_params"])
         return None

@@ -15,8 +15,9 @@ from collections.abc import Iterator
 
 import uvicorn
 import uvloop
+from starlette.types import ASGIApp
 
-from ottla.gateway.app import build_app
+from ottla.gateway.app import ADMIN, FAMILIES, TRAFFIC, build_app
 from ottla.gateway.identity import Users
 from ottla.gateway.one_write import OneWriteProtocol
 from ottla.gateway.services import Services
@@ -28,44 +29,48 @@ EXIT_OK, EXIT_FAILED = 0, 1
 
 
 def serve(settings: GatewaySettings) -> int:
-    """Returns the exit code of the process."""
-    logging.basicConfig(
-        level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
-    )
-    try:
-        listener = _listen(settings)
-    except OSError as error:
-        sys.stderr.write(f"ottla: cannot listen on {settings.host}:{settings.port}: {error}\n")
-        return EXIT_FAILED
-    with listener:
-        uvloop.run(run(settings, listener))
+    """Returns the exit code of the process. The caller has configured logging."""
+    ports = [settings.port, *([] if settings.admin_port is None else [settings.admin_port])]
+    with contextlib.ExitStack() as listening:
+        try:
+            listeners = [listening.enter_context(_listen(settings.host, port)) for port in ports]
+        except OSError as error:
+            listed = ", ".join(map(str, ports))
+            sys.stderr.write(f"ottla: cannot listen on {settings.host}, {listed}: {error}\n")
+            return EXIT_FAILED
+        uvloop.run(run(settings, *listeners))
     return EXIT_OK
 
 
-async def run(settings: GatewaySettings, listener: socket.socket) -> None:
-    """Serve on a socket that listens."""
+async def run(
+    settings: GatewaySettings, listener: socket.socket, admin: socket.socket | None = None
+) -> None:
+    """Serve on sockets that listen; without `admin` the first one serves everything."""
     services = await Services.build(settings)
     users = None
     try:
         if settings.auth is Auth.BASIC:
             users = Users(services, settings.access(), settings.users_max)
-        config = _config(services, users)
-        server = _Server(config)
-        host, port = listener.getsockname()[:2]
-        scheme = "https" if config.is_ssl else "http"
-        logger.info(
-            "gateway to %s ready on %s://%s:%d", settings.bootstrap_servers, scheme, host, port
-        )
+        doors = [(listener, FAMILIES if admin is None else TRAFFIC)]
+        if admin is not None:
+            doors.append((admin, ADMIN))
+        servers = [
+            _Server(_config(settings, build_app(services, users, families)), socket_)
+            for socket_, families in doors
+        ]
+        for server in servers:
+            logger.info("gateway to %s ready on %s", settings.bootstrap_servers, server.url)
 
         def stop() -> None:
             services.stopping.set()
-            server.should_exit = True
+            for server in servers:
+                server.should_exit = True
 
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop)
         _settle_collector()
-        await server.serve([listener])
+        await asyncio.gather(*(server.run_until_stopped() for server in servers))
     finally:
         if users is not None:
             await users.close()
@@ -79,17 +84,14 @@ def _settle_collector() -> None:
     gc.set_threshold(10_000, 10, 20)
 
 
-def _listen(settings: GatewaySettings) -> socket.socket:
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    return socket.create_server(
-        (settings.host, settings.port), family=family, backlog=2048, reuse_port=False
-    )
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, port), family=family, backlog=2048, reuse_port=False)
 
 
-def _config(services: Services, users: Users | None) -> uvicorn.Config:
-    settings = services.settings
+def _config(settings: GatewaySettings, app: ASGIApp) -> uvicorn.Config:
     return uvicorn.Config(
-        build_app(services, users),
+        app,
         loop="none",
         http=OneWriteProtocol,
         ws="websockets-sansio",
@@ -109,6 +111,19 @@ def _config(services: Services, users: Users | None) -> uvicorn.Config:
 
 class _Server(uvicorn.Server):
     """Leaves the signals to the loop; uvicorn's own would end the process by the signal."""
+
+    def __init__(self, config: uvicorn.Config, listener: socket.socket) -> None:
+        super().__init__(config)
+        self._listener = listener
+
+    @property
+    def url(self) -> str:
+        host, port = self._listener.getsockname()[:2]
+        scheme = "https" if self.config.is_ssl else "http"
+        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+
+    async def run_until_stopped(self) -> None:
+        await self.serve([self._listener])
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

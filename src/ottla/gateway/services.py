@@ -7,6 +7,7 @@ from ottla.gateway.core.access import Access
 from ottla.gateway.core.addresses import parse_networks
 from ottla.gateway.core.administration import Administration
 from ottla.gateway.core.consumer_instances import ConsumerInstances
+from ottla.gateway.core.counts import Counts
 from ottla.gateway.core.delays import Delays
 from ottla.gateway.core.idempotency import Idempotency
 from ottla.gateway.core.partition_source import PartitionSource
@@ -17,6 +18,7 @@ from ottla.gateway.core.shared_secret import SharedSigner
 from ottla.gateway.core.tails import Tails
 from ottla.gateway.core.webhook_calls import Caller
 from ottla.gateway.core.webhooks import Webhooks
+from ottla.gateway.metrics import Collector
 from ottla.gateway.route_table import RouteTable
 from ottla.gateway.settings import GatewaySettings
 
@@ -32,9 +34,12 @@ class Services:
         self.tables: dict[object, RouteTable] = {}  # By the application that they are of.
         # Set by SIGTERM: streams and long polls end now.
         self.stopping: asyncio.Event = asyncio.Event() if own is None else own.stopping
+        self.counts: Counts = Counts() if own is None else own.counts
+        self.collector: Collector = Collector(self.counts) if own is None else own.collector
         self.cluster = access.cluster()
         writing = access.cluster(retry_timeout_ms=settings.publish_timeout_ms)
-        self.publisher = Publisher(settings, writing)
+        self.publisher = Publisher(settings, writing, self.counts)
+        self.collector.publishers.append(self.publisher)
         self.delays = Delays(Administration(self.cluster))
         self.idempotency = Idempotency(self.cluster, settings.idempotency_window_s)
         self.reader = Reader(settings, self.cluster, self.stopping)
@@ -44,10 +49,11 @@ class Services:
         self.signer: SharedSigner = (
             SharedSigner(access, settings.secret_file) if own is None else own.signer
         )
-        self.queues = Queues(self.cluster, self.signer, asyncio.get_running_loop())
+        loop = asyncio.get_running_loop()
+        self.queues = Queues(self.cluster, self.signer, loop, self.counts)
         self.webhooks: Webhooks | None = None  # They are delivered as the gateway's own user.
         if own is None:
-            caller = Caller(parse_networks(settings.webhook_allow))
+            caller = Caller(parse_networks(settings.webhook_allow), counts=self.counts)
             self.webhooks = Webhooks(self.cluster, self.tails.source, self.queues, caller)
         elif access.user == settings.access().user:
             self.webhooks = own.webhooks
@@ -68,6 +74,7 @@ class Services:
         await self.consumers.close()
         await self.queues.close()
         await self.publisher.close()
+        self.collector.publishers.remove(self.publisher)
         self.cluster.close()
 
     async def _end_waits(self) -> None:

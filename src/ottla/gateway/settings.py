@@ -27,6 +27,7 @@ class GatewaySettings:
     auth: Auth = Auth.NONE
     tls_certificate: Path | None = None  # PEM, with its chain; None: HTTP without TLS.
     tls_key: Path | None = None  # None: in the file of the certificate.
+    admin_port: int | None = None  # For health, metrics and administration; None: `port`.
     secret_file: Path | None = None  # None: the secret that the cluster keeps.
     webhook_allow: tuple[str, ...] = ()  # Private networks that webhooks may call.
 

@@ -35,10 +35,14 @@ def _timestamp(record: logging.LogRecord) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def configure_logging(log_format: LogFormat) -> None:
+def configure_logging(log_format: LogFormat, *others: str) -> None:
+    """`others` are loggers of libraries, whose warnings are of interest."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines() if log_format is LogFormat.JSON else TextLines())
     logger = logging.getLogger("ottla")
     logger.handlers[:] = [handler]
     logger.setLevel(logging.INFO)
     logger.propagate = False
+    for name in others:
+        logging.getLogger(name).handlers[:] = [handler]
+        logging.getLogger(name).setLevel(logging.WARNING)

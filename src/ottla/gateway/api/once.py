@@ -34,4 +34,6 @@ async def publish_once(
         raise Invalid("an Idempotency-Key needs acks=all")
     request_line = f"{request.url.path}?{request.url.query}\0".encode()
     fingerprint = hashlib.sha256(request_line + await read_body(request)).hexdigest()
-    return await services.idempotency.publish(key, fingerprint, topic, known, records)
+    outcomes = await services.idempotency.publish(key, fingerprint, topic, known, records)
+    services.counts.published += len(outcomes)
+    return outcomes

@@ -60,6 +60,7 @@ class EventStream(Response):
     """A response that is written until its reader goes, or the gateway stops."""
 
     def __init__(self) -> None:
+        self.status_code = 200
         self.background = None
         self._is_gone = False
         self._send: Send | None = None

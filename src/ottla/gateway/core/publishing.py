@@ -13,6 +13,7 @@ from ottla.client.async_wire.cluster import Cluster
 from ottla.client.wire.cluster import NO_LEADER, Topic, TopicPartition
 from ottla.client.wire.errors import BrokerError, WireError
 from ottla.client.wire.partitioner import partition_of
+from ottla.gateway.core.counts import Counts
 from ottla.gateway.core.errors import TooBusy
 from ottla.gateway.core.partition_writer import (
     BATCH_BYTES_MAX,
@@ -38,15 +39,18 @@ _NOT_YET: Final = WireError("no report yet")
 
 
 class Publisher:
-    def __init__(self, settings: GatewaySettings, cluster: Cluster) -> None:
+    def __init__(
+        self, settings: GatewaySettings, cluster: Cluster, counts: Counts | None = None
+    ) -> None:
         """The cluster's connections wait for acknowledgements: share it with nobody."""
+        self._counts = counts or Counts()
         self._settings = settings
         self._cluster = cluster
         self._identity = ProducerIdentity(cluster)
         self._writers: dict[tuple[TopicPartition, Acks], PartitionWriter] = {}
         self._current: dict[tuple[str, Acks], int] = {}  # Partitions of records without a key.
-        self._queued_records = 0
-        self._queued_bytes = 0
+        self.queued_records = 0
+        self.queued_bytes = 0
         self._quiet = asyncio.Event()  # Nothing is queued.
         self._quiet.set()
 
@@ -189,20 +193,24 @@ class Publisher:
     def _admit(self, submission: Submission) -> None:
         """What is larger than the queue is let in when it is alone."""
         count = len(submission.records)
-        if self._queued_records and (
-            self._queued_records + count > self._settings.queue_records_max
-            or self._queued_bytes + submission.size > self._settings.queue_bytes_max
+        if self.queued_records and (
+            self.queued_records + count > self._settings.queue_records_max
+            or self.queued_bytes + submission.size > self._settings.queue_bytes_max
         ):
             raise TooBusy("the queue of records that wait for the brokers is full")
-        self._queued_records += count
-        self._queued_bytes += submission.size
+        self.queued_records += count
+        self.queued_bytes += submission.size
         self._quiet.clear()
-        submission.outcomes.add_done_callback(lambda _: self._release(count, submission.size))
+        submission.outcomes.add_done_callback(lambda done: self._release(done, submission.size))
 
-    def _release(self, count: int, size: int) -> None:
-        self._queued_records -= count
-        self._queued_bytes -= size
-        if not self._queued_records:
+    def _release(self, done: "asyncio.Future[Sequence[Published | WireError]]", size: int) -> None:
+        outcomes = done.result()
+        failed = sum(type(outcome) is not Published for outcome in outcomes)
+        self._counts.published += len(outcomes) - failed
+        self._counts.unpublished += failed
+        self.queued_records -= len(outcomes)
+        self.queued_bytes -= size
+        if not self.queued_records:
             self._quiet.set()
 
 

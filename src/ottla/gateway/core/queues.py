@@ -18,6 +18,7 @@ from ottla.client.share_wire.contents import QueueCounts, clear, counts, skip
 from ottla.client.share_wire.settling import Claim, Settler, Verdict
 from ottla.client.share_wire.share_members import ShareMember, ShareMembers, Taken, Untaken
 from ottla.client.wire.errors import WireError
+from ottla.gateway.core.counts import Counts
 from ottla.gateway.core.handles import Handle, InvalidHandle, Signer
 from ottla.gateway.core.shared_secret import SharedSigner
 from ottla.protocol.errors import ErrorCode
@@ -99,8 +100,13 @@ class Queues:
     lock_ms_max = LOCK_MS_MAX
 
     def __init__(
-        self, cluster: Cluster, shared_signer: SharedSigner, loop: AbstractEventLoop
+        self,
+        cluster: Cluster,
+        shared_signer: SharedSigner,
+        loop: AbstractEventLoop,
+        counts: Counts | None = None,
     ) -> None:
+        self._counts = counts or Counts()
         self._cluster = cluster
         self._shared_signer = shared_signer
         self._settler = Settler(cluster, loop)
@@ -145,6 +151,7 @@ class Queues:
             return []
         if lock_ms is not None and taken[0].lock_ms != lock_ms:
             taken = await self._relock(taken, lock_ms)
+        self._counts.received += len(taken)
         now_ms = time.time_ns() // 1_000_000
         return [_delivery(each, signer, now_ms) for each in taken]
 
@@ -254,7 +261,9 @@ class Queues:
                 results[index] = _failed(text, SettleError.OTHER_QUEUE)
                 continue
             claims.append(_claim(handle, verdict))
-        codes = iter(await self._say(claims))
+        said = await self._say(claims)
+        self._counts.settled[verdict.type.name.lower()] += said.count(ErrorCode.none)
+        codes = iter(said)
         return [
             results[index] if index in results else _settled(text, next(codes))
             for index, text in enumerate(handles)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from ottla.gateway.core.addresses import Network, may_call
+from ottla.gateway.core.counts import Counts
 
 URL_LENGTH_MAX = 2048
 HEAD_BYTES_MAX = 32 * 1024
@@ -79,8 +80,10 @@ class Caller:
         *,
         timeout_s: float = TIMEOUT_S,
         tls: ssl.SSLContext | None = None,
+        counts: Counts | None = None,
     ) -> None:
         self._allowed = allowed
+        self._counts = counts or Counts()
         self._timeout_s = timeout_s
         self._tls = tls
 
@@ -90,6 +93,15 @@ class Caller:
         return ",".join(sorted({str(network) for network in self._allowed}))
 
     async def post(self, url: Url, headers: Mapping[str, str], body: bytes) -> Answer:
+        outcome = "failed"
+        try:
+            answer = await self._answer(url, headers, body)
+            outcome = f"{answer.status // 100}xx"
+            return answer
+        finally:
+            self._counts.webhook_calls[outcome] += 1
+
+    async def _answer(self, url: Url, headers: Mapping[str, str], body: bytes) -> Answer:
         try:
             async with asyncio.timeout(self._timeout_s):
                 return await self._post(url, headers, body)

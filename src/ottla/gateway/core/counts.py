@@ -1,0 +1,59 @@
+"""What a gateway counts: plain numbers, made into metrics when somebody asks.
+
+Labels are bounded: routes as they are declared, statuses, and words of our own.
+"""
+
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+
+
+class Durations:
+    """How often something took how long, by powers of two of a nanosecond."""
+
+    __slots__ = ("counts", "total_ns")
+
+    def __init__(self) -> None:
+        self.counts = [0] * 64
+        self.total_ns = 0
+
+    def add(self, ns: int) -> None:
+        self.counts[min(ns.bit_length(), 63)] += 1
+        self.total_ns += ns
+
+
+class RouteCounts:
+    """Of requests to one route, by one method."""
+
+    __slots__ = ("durations", "in_flight", "statuses")
+
+    def __init__(self) -> None:
+        self.in_flight = 0
+        self.statuses: Counter[int] = Counter()
+        self.durations = Durations()
+
+    def begin(self) -> int:
+        self.in_flight += 1
+        return time.perf_counter_ns()
+
+    def end(self, begun_ns: int, status: int) -> None:
+        self.in_flight -= 1
+        self.statuses[status] += 1
+        self.durations.add(time.perf_counter_ns() - begun_ns)
+
+
+@dataclass(slots=True)
+class Counts:
+    """Of a gateway, whoever its users are."""
+
+    routes: dict[tuple[str, str], RouteCounts] = field(default_factory=dict)  # By path and method.
+    published: int = 0
+    unpublished: int = 0  # Failed, or not known whether they were written.
+    received: int = 0
+    settled: Counter[str] = field(default_factory=Counter)  # By what was said of them.
+    webhook_calls: Counter[str] = field(default_factory=Counter)  # By their outcome.
+    websockets: int = 0  # Open.
+    logins_refused: int = 0
+
+    def route(self, path: str, method: str) -> RouteCounts:
+        return self.routes.setdefault((path, method), RouteCounts())
