@@ -30,7 +30,7 @@ from ottla.gateway.api import (
 from ottla.gateway.api.bodies import STREAMS
 from ottla.gateway.api.parameters import HEADERS
 from ottla.gateway.core.errors import CoreError
-from ottla.gateway.dialects import rest_v2, rest_v3
+from ottla.gateway.dialects import rest_v2, rest_v2_metadata, rest_v3
 from ottla.gateway.dialects.sqs import routes as sqs
 from ottla.gateway.identity import ANONYMOUS, Identity, Users
 from ottla.gateway.origins import is_foreign
@@ -54,6 +54,7 @@ FAMILIES: Final[Families] = (
     subscriptions.routes,
     health.routes,
     metrics.routes,
+    rest_v2_metadata.routes,
     admin.routes,
     rest_v2.routes,
     rest_v3.routes,

@@ -14,10 +14,13 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, Route, Router
 from starlette.types import Receive, Scope, Send
 
+from ottla.gateway.api.parameters import HEADERS
 from ottla.gateway.core.counts import Counts, RouteCounts
 from ottla.gateway.problems import status_of
 
 CLIENT_CLOSED_REQUEST: Final = 499  # Nobody is there to read it.
+PROXY: Final = "ottla.proxy"  # The request accepts what the Confluent REST Proxy answers with.
+_PROXY_TYPE: Final = b"application/vnd.kafka"
 _REMEMBERED_MAX: Final = 4096
 
 
@@ -36,7 +39,10 @@ class RouteTable:
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """What has no route, and what is not HTTP, is left to Starlette."""
-        found = self.find(scope["method"], scope["path"]) if scope["type"] == "http" else None
+        found = None
+        if scope["type"] == "http":
+            is_proxy = _PROXY_TYPE in scope[HEADERS].get(b"accept", b"")
+            found = self.find(scope["method"], scope["path"], is_proxy)
         if found is None:
             scope["app"] = self  # Else the router itself answers what it does not find.
             await self._router(scope, receive, send)
@@ -57,8 +63,8 @@ class RouteTable:
         finally:
             counts.end(begun_ns, status)
 
-    def _find(self, method: str, path: str) -> Found | None:
-        scope = {"type": "http", "method": method, "path": path, "root_path": ""}
+    def _find(self, method: str, path: str, is_proxy: bool) -> Found | None:
+        scope = {"type": "http", "method": method, "path": path, "root_path": "", PROXY: is_proxy}
         for route in self._routes:
             if isinstance(route, Route):
                 match, child = route.matches(scope)

@@ -119,3 +119,39 @@ def test_a_name_is_taken_once(http: httpx.Client, topic: str) -> None:
     both = {"topics": [topic], "topic_pattern": "a.*"}
     assert error_of(instance.post("subscription", both)) == (409, 40903)
     assert http.delete(instance.path).status_code == 204
+
+
+PROXY = {"Accept": "application/vnd.kafka.v2+json, application/json"}
+
+
+def test_metadata_has_the_proxys_form_for_its_clients(http: httpx.Client, topic: str) -> None:
+    answer = http.get("/topics", headers=PROXY)
+    assert answer.headers["content-type"] == "application/vnd.kafka.v2+json"
+    assert topic in answer.json()
+    assert topic in {each["name"] for each in http.get("/topics").json()["topics"]}
+    found = http.get(f"/topics/{topic}", headers=PROXY).json()
+    assert found["name"] == topic
+    assert found["configs"]["cleanup.policy"] == "delete"
+    brokers = http.get("/brokers", headers=PROXY).json()["brokers"]
+    leader = found["partitions"][1]["leader"]
+    assert leader in brokers
+    assert found["partitions"][1]["replicas"] == [
+        {"broker": leader, "leader": True, "in_sync": True}
+    ]
+    assert http.get(f"/topics/{topic}/partitions", headers=PROXY).json() == found["partitions"]
+    one = http.get(f"/topics/{topic}/partitions/1", headers=PROXY).json()
+    assert one == found["partitions"][1]
+
+
+def test_offsets_and_what_is_missing(http: httpx.Client, topic: str) -> None:
+    http.post(f"/topics/{topic}/records?partition=1", content=b"v")
+    offsets = http.get(f"/topics/{topic}/partitions/1/offsets", headers=PROXY).json()
+    assert offsets == {"beginning_offset": 0, "end_offset": 1}
+    for path, code in (
+        ("/topics/no-such-topic", 40401),
+        ("/topics/no-such-topic/partitions", 40401),
+        (f"/topics/{topic}/partitions/7", 40402),
+        (f"/topics/{topic}/partitions/7/offsets", 40402),
+    ):
+        answer = http.get(path, headers=PROXY)
+        assert (answer.status_code, answer.json()["error_code"]) == (404, code)

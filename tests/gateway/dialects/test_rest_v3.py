@@ -69,3 +69,43 @@ def test_groups(http: httpx.Client, base: str) -> None:
     assert listed["kind"] == "KafkaConsumerGroupList"
     gone = http.get(f"{base}/consumer-groups/nothing/lags")
     assert (gone.status_code, gone.json()["error_code"]) == (404, 40405)
+
+
+def test_brokers_and_replicas(http: httpx.Client, base: str, topic: str) -> None:
+    (broker, *_) = http.get(f"{base}/brokers").json()["data"]
+    assert (broker["kind"], http.get(f"{base}/brokers/{broker['broker_id']}").json()) == (
+        "KafkaBroker",
+        broker,
+    )
+    configs = f"{base}/brokers/{broker['broker_id']}/configs"
+    names = {each["name"] for each in http.get(configs).json()["data"]}
+    assert "num.partitions" in names
+    assert http.get(f"{configs}/num.partitions").json()["broker_id"] == broker["broker_id"]
+    assert http.get(f"{configs}/no.such.config").status_code == 404
+    assert http.get(f"{base}/brokers/9999").status_code == 404
+    (partition, _) = http.get(f"{base}/topics/{topic}/partitions").json()["data"]
+    leader = http.get(partition["leader"]["related"]).json()
+    assert (leader["kind"], leader["is_leader"], leader["is_in_sync"]) == (
+        "KafkaReplica",
+        True,
+        True,
+    )
+    assert http.get(partition["replicas"]["related"]).json()["data"] == [leader]
+    assert http.get(f"{base}/topics/{topic}/partitions/7/replicas").json()["error_code"] == 40402
+
+
+def test_what_a_group_links_to_is_there(http: httpx.Client, base: str, topic: str) -> None:
+    consumer = f"/consumers/{topic}/instances/one"
+    http.post(f"/consumers/{topic}", json={"name": "one", "auto.offset.reset": "earliest"})
+    place = {"topic": topic, "partition": 0}
+    http.post(f"{consumer}/assignments", json={"partitions": [place]})
+    for _ in range(2):
+        http.post(f"/topics/{topic}/records?partition=0", content=b"v")
+    offsets = {"offsets": [{**place, "offset": 0}]}
+    assert http.post(f"{consumer}/offsets", json=offsets).status_code == 200
+    group = http.get(f"{base}/consumer-groups/{topic}").json()
+    summary = http.get(group["lag_summary"]["related"]).json()
+    assert (summary["max_lag"], summary["total_lag"]) == (1, 1)
+    assert (summary["max_lag_topic_name"], summary["max_lag_partition_id"]) == (topic, 0)
+    assert http.get(group["consumers"]["related"]).json()["data"] == []
+    http.delete(consumer)

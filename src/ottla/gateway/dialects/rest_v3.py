@@ -17,7 +17,6 @@ from ottla.gateway.api.record_stream import DuplexResponse
 from ottla.gateway.core.administration import (
     BROKER_DEFAULT,
     Administration,
-    Config,
     ResourceType,
     TopicDescription,
 )
@@ -34,9 +33,19 @@ from ottla.gateway.dialects.rest_errors import (
     rest_error_of,
     unprocessable,
 )
+from ottla.gateway.dialects.rest_v3_brokers import routes as brokers_routes
+from ottla.gateway.dialects.rest_v3_resources import (
+    MEDIA_TYPE,
+    answer,
+    cluster_id,
+    config_of,
+    listed,
+    read_body,
+    resource,
+    url,
+)
 from ottla.gateway.services import Services
 
-MEDIA_TYPE: Final = "application/json"
 _CLUSTER: Final = "/v3/clusters/{cluster}"
 _TOPIC: Final = _CLUSTER + "/topics/{topic}"
 _PRODUCED: Final = 200
@@ -67,44 +76,13 @@ def routes(services: Services) -> Sequence[BaseRoute]:
         route(_TOPIC + "/configs/{name}", topics.set_config, "PUT"),
         route(_TOPIC + "/configs/{name}", topics.reset_config, "DELETE"),
         route(_TOPIC + "/configs:alter", topics.alter_configs, "POST"),
+        *brokers_routes(services),
         route(_CLUSTER + "/consumer-groups", groups.all),
         route(_CLUSTER + "/consumer-groups/{group}", groups.get),
         route(_CLUSTER + "/consumer-groups/{group}/lags", groups.lags),
+        route(_CLUSTER + "/consumer-groups/{group}/lag-summary", groups.lag_summary),
+        route(_CLUSTER + "/consumer-groups/{group}/consumers", groups.consumers),
     ]
-
-
-def _answer(content: Any, status: int = 200) -> Response:
-    return Response(json.dumps(content), status, media_type=MEDIA_TYPE)
-
-
-def _resource(request: Request, kind: str, path: str, **members: Any) -> dict[str, Any]:
-    return {"kind": kind, "metadata": {"self": _url(request, path)}, **members}
-
-
-def _list(request: Request, kind: str, data: list[dict[str, Any]]) -> Response:
-    metadata = {"self": _url(request, request.url.path), "next": None}
-    return _answer({"kind": kind, "metadata": metadata, "data": data})
-
-
-def _url(request: Request, path: str) -> str:
-    return f"{request.url.scheme}://{request.headers.get('host', 'localhost')}{path}"
-
-
-async def _cluster_id(request: Request, administration: Administration) -> str:
-    found = (await administration.cluster()).id
-    if request.path_params["cluster"] != found:
-        raise RestError(404, 404, f"Cluster {request.path_params['cluster']} cannot be found.")
-    return found
-
-
-async def _body(request: Request) -> dict[str, Any]:
-    try:
-        body = json.loads(await request.body() or b"{}")
-    except (ValueError, RecursionError):
-        raise RestError(400, 400, "The body is not valid JSON.") from None
-    if not isinstance(body, dict):
-        raise unprocessable("The body is not a JSON object.")
-    return body
 
 
 # Topics.
@@ -115,33 +93,34 @@ class _Topics:
         self._administration = administration
 
     async def clusters(self, request: Request) -> Response:
-        return _list(request, "KafkaClusterList", [await self._cluster(request)])
+        return listed(request, "KafkaClusterList", [await self._cluster(request)])
 
     async def cluster(self, request: Request) -> Response:
-        await _cluster_id(request, self._administration)
-        return _answer(await self._cluster(request))
+        await cluster_id(request, self._administration)
+        return answer(await self._cluster(request))
 
     async def _cluster(self, request: Request) -> dict[str, Any]:
         name = (await self._administration.cluster()).id
         path = f"/v3/clusters/{name}"
-        return _resource(
+        return resource(
             request,
             "KafkaCluster",
             path,
             cluster_id=name,
-            topics={"related": _url(request, f"{path}/topics")},
-            consumer_groups={"related": _url(request, f"{path}/consumer-groups")},
+            brokers={"related": url(request, f"{path}/brokers")},
+            topics={"related": url(request, f"{path}/topics")},
+            consumer_groups={"related": url(request, f"{path}/consumer-groups")},
         )
 
     async def all(self, request: Request) -> Response:
-        cluster = await _cluster_id(request, self._administration)
+        cluster = await cluster_id(request, self._administration)
         topics = await self._administration.topics()
         data = [_topic(request, cluster, topic) for topic in topics]
-        return _list(request, "KafkaTopicList", data)
+        return listed(request, "KafkaTopicList", data)
 
     async def create(self, request: Request) -> Response:
-        cluster = await _cluster_id(request, self._administration)
-        body = await _body(request)
+        cluster = await cluster_id(request, self._administration)
+        body = await read_body(request)
         name = body.get("topic_name")
         if not isinstance(name, str):
             raise unprocessable("topic_name is needed")
@@ -159,34 +138,34 @@ class _Topics:
             configs=_values(body.get("configs") or []),
         )
         topic = await self._administration.topic(name)
-        return _answer(_topic(request, cluster, topic), 201)
+        return answer(_topic(request, cluster, topic), 201)
 
     async def get(self, request: Request) -> Response:
-        cluster = await _cluster_id(request, self._administration)
+        cluster = await cluster_id(request, self._administration)
         topic = await self._administration.topic(request.path_params["topic"])
-        return _answer(_topic(request, cluster, topic))
+        return answer(_topic(request, cluster, topic))
 
     async def delete(self, request: Request) -> Response:
-        await _cluster_id(request, self._administration)
+        await cluster_id(request, self._administration)
         validate_topic(request.path_params["topic"])
         await self._administration.delete_topic(request.path_params["topic"])
         return Response(status_code=204)
 
     async def partitions(self, request: Request) -> Response:
-        return _list(request, "KafkaPartitionList", await self._partitions(request))
+        return listed(request, "KafkaPartitionList", await self._partitions(request))
 
     async def partition(self, request: Request) -> Response:
         for found in await self._partitions(request):
             if found["partition_id"] == request.path_params["partition"]:
-                return _answer(found)
+                return answer(found)
         raise partition_not_found()
 
     async def _partitions(self, request: Request) -> list[dict[str, Any]]:
-        cluster = await _cluster_id(request, self._administration)
+        cluster = await cluster_id(request, self._administration)
         topic = await self._administration.topic(request.path_params["topic"])
         base = f"/v3/clusters/{cluster}/topics/{topic.name}/partitions"
         return [
-            _resource(
+            resource(
                 request,
                 "KafkaPartition",
                 f"{base}/{each.id}",
@@ -195,8 +174,8 @@ class _Topics:
                 partition_id=each.id,
                 leader=None
                 if each.leader is None
-                else {"related": _url(request, f"{base}/{each.id}/replicas/{each.leader}")},
-                replicas={"related": _url(request, f"{base}/{each.id}/replicas")},
+                else {"related": url(request, f"{base}/{each.id}/replicas/{each.leader}")},
+                replicas={"related": url(request, f"{base}/{each.id}/replicas")},
             )
             for each in topic.partitions
         ]
@@ -204,32 +183,34 @@ class _Topics:
     # Configurations.
 
     async def configs(self, request: Request) -> Response:
-        return _list(request, "KafkaTopicConfigList", await self._configs(request))
+        return listed(request, "KafkaTopicConfigList", await self._configs(request))
 
     async def config(self, request: Request) -> Response:
         for found in await self._configs(request):
             if found["name"] == request.path_params["name"]:
-                return _answer(found)
+                return answer(found)
         raise RestError(404, 404, f"Config {request.path_params['name']} cannot be found.")
 
     async def _configs(self, request: Request) -> list[dict[str, Any]]:
-        cluster = await _cluster_id(request, self._administration)
+        cluster = await cluster_id(request, self._administration)
         name = request.path_params["topic"]
         found = await self._administration.configs(ResourceType.TOPIC, name)
-        return [_config(request, cluster, name, each) for each in found]
+        path = f"/v3/clusters/{cluster}/topics/{name}"
+        owner = {"cluster_id": cluster, "topic_name": name}
+        return [config_of(request, "KafkaTopicConfig", path, owner, each) for each in found]
 
     async def set_config(self, request: Request) -> Response:
-        value = (await _body(request)).get("value")
+        value = (await read_body(request)).get("value")
         return await self._alter(request, {request.path_params["name"]: _text(value)})
 
     async def reset_config(self, request: Request) -> Response:
         return await self._alter(request, {request.path_params["name"]: None})
 
     async def alter_configs(self, request: Request) -> Response:
-        return await self._alter(request, _values((await _body(request)).get("data") or []))
+        return await self._alter(request, _values((await read_body(request)).get("data") or []))
 
     async def _alter(self, request: Request, values: Any) -> Response:
-        await _cluster_id(request, self._administration)
+        await cluster_id(request, self._administration)
         name = request.path_params["topic"]
         validate_topic(name)
         await self._administration.alter_configs(ResourceType.TOPIC, name, values)
@@ -238,7 +219,7 @@ class _Topics:
 
 def _topic(request: Request, cluster: str, topic: TopicDescription) -> dict[str, Any]:
     path = f"/v3/clusters/{cluster}/topics/{topic.name}"
-    return _resource(
+    return resource(
         request,
         "KafkaTopic",
         path,
@@ -247,25 +228,8 @@ def _topic(request: Request, cluster: str, topic: TopicDescription) -> dict[str,
         is_internal=topic.is_internal,
         replication_factor=max((len(each.replicas) for each in topic.partitions), default=0),
         partitions_count=len(topic.partitions),
-        partitions={"related": _url(request, f"{path}/partitions")},
-        configs={"related": _url(request, f"{path}/configs")},
-    )
-
-
-def _config(request: Request, cluster: str, topic: str, config: Config) -> dict[str, Any]:
-    return _resource(
-        request,
-        "KafkaTopicConfig",
-        f"/v3/clusters/{cluster}/topics/{topic}/configs/{config.name}",
-        cluster_id=cluster,
-        topic_name=topic,
-        name=config.name,
-        value=config.value,
-        is_default=config.is_default,
-        is_read_only=config.is_read_only,
-        is_sensitive=config.is_sensitive,
-        source=config.source,
-        synonyms=[],
+        partitions={"related": url(request, f"{path}/partitions")},
+        configs={"related": url(request, f"{path}/configs")},
     )
 
 
@@ -296,18 +260,18 @@ class _ConsumerGroups:
         self._groups = groups
 
     async def all(self, request: Request) -> Response:
-        cluster = await _cluster_id(request, self._administration)
+        cluster = await cluster_id(request, self._administration)
         groups = [group for group in await self._groups.all() if group.type != SHARE]
         data = [_group(request, cluster, group) for group in groups]
-        return _list(request, "KafkaConsumerGroupList", data)
+        return listed(request, "KafkaConsumerGroupList", data)
 
     async def get(self, request: Request) -> Response:
-        cluster = await _cluster_id(request, self._administration)
+        cluster = await cluster_id(request, self._administration)
         found = await self._groups.describe(request.path_params["group"])
-        return _answer(_group(request, cluster, found.group))
+        return answer(_group(request, cluster, found.group))
 
     async def lags(self, request: Request) -> Response:
-        cluster = await _cluster_id(request, self._administration)
+        cluster = await cluster_id(request, self._administration)
         found = await self._groups.describe(request.path_params["group"])
         base = f"/v3/clusters/{cluster}/consumer-groups/{found.group.id}/lags"
         owners = {place: member for member in found.members for place in member.partitions}
@@ -315,7 +279,7 @@ class _ConsumerGroups:
         for place, progress in found.progress.items():
             owner = owners.get(place)
             data.append(
-                _resource(
+                resource(
                     request,
                     "KafkaConsumerLag",
                     f"{base}/{place.topic}/partitions/{place.partition}",
@@ -331,12 +295,55 @@ class _ConsumerGroups:
                     client_id="" if owner is None else owner.client_id,
                 )
             )
-        return _list(request, "KafkaConsumerLagList", data)
+        return listed(request, "KafkaConsumerLagList", data)
+
+    async def lag_summary(self, request: Request) -> Response:
+        cluster = await cluster_id(request, self._administration)
+        found = await self._groups.describe(request.path_params["group"])
+        path = f"/v3/clusters/{cluster}/consumer-groups/{found.group.id}/lag-summary"
+        furthest = max(found.progress, key=lambda place: found.progress[place].lag, default=None)
+        owners = {place: member for member in found.members for place in member.partitions}
+        owner = None if furthest is None else owners.get(furthest)
+        return answer(
+            resource(
+                request,
+                "KafkaConsumerGroupLagSummary",
+                path,
+                cluster_id=cluster,
+                consumer_group_id=found.group.id,
+                max_lag_topic_name=None if furthest is None else furthest.topic,
+                max_lag_partition_id=None if furthest is None else furthest.partition,
+                max_lag=0 if furthest is None else found.progress[furthest].lag,
+                total_lag=sum(each.lag for each in found.progress.values()),
+                max_lag_consumer_id="" if owner is None else owner.id,
+                max_lag_instance_id=None if owner is None else owner.instance_id,
+                max_lag_client_id="" if owner is None else owner.client_id,
+            )
+        )
+
+    async def consumers(self, request: Request) -> Response:
+        cluster = await cluster_id(request, self._administration)
+        found = await self._groups.describe(request.path_params["group"])
+        path = f"/v3/clusters/{cluster}/consumer-groups/{found.group.id}/consumers"
+        data = [
+            resource(
+                request,
+                "KafkaConsumer",
+                f"{path}/{member.id}",
+                cluster_id=cluster,
+                consumer_group_id=found.group.id,
+                consumer_id=member.id,
+                instance_id=member.instance_id,
+                client_id=member.client_id,
+            )
+            for member in found.members
+        ]
+        return listed(request, "KafkaConsumerList", data)
 
 
 def _group(request: Request, cluster: str, group: Group) -> dict[str, Any]:
     path = f"/v3/clusters/{cluster}/consumer-groups/{group.id}"
-    return _resource(
+    return resource(
         request,
         "KafkaConsumerGroup",
         path,
@@ -345,8 +352,8 @@ def _group(request: Request, cluster: str, group: Group) -> dict[str, Any]:
         is_simple=group.protocol == "",
         state=group.state.upper(),
         type=group.type.upper(),
-        consumers={"related": _url(request, f"{path}/consumers")},
-        lag_summary={"related": _url(request, f"{path}/lag-summary")},
+        consumers={"related": url(request, f"{path}/consumers")},
+        lag_summary={"related": url(request, f"{path}/lag-summary")},
     )
 
 
@@ -363,7 +370,7 @@ class _Producing:
 
     async def records(self, request: Request) -> Response:
         """JSON objects one after the other, each answered in its turn while more are read."""
-        cluster = await _cluster_id(request, self._administration)
+        cluster = await cluster_id(request, self._administration)
         topic: str = request.path_params["topic"]
         await self._publisher.topic(topic)
         read_stream(request)

@@ -1,0 +1,137 @@
+"""Confluent REST Proxy, API v3: brokers, their configs, and replicas."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from ottla.gateway.core.administration import Administration, Broker, Partition, ResourceType
+from ottla.gateway.dialects.rest_errors import (
+    Handler,
+    RestError,
+    answering,
+    partition_not_found,
+)
+from ottla.gateway.dialects.rest_v3_resources import (
+    MEDIA_TYPE,
+    answer,
+    cluster_id,
+    config_of,
+    listed,
+    resource,
+    url,
+)
+from ottla.gateway.services import Services
+
+_BROKERS: Final = "/v3/clusters/{cluster}/brokers"
+_BROKER: Final = _BROKERS + "/{broker:int}"
+_REPLICAS: Final = "/v3/clusters/{cluster}/topics/{topic}/partitions/{partition:int}/replicas"
+
+
+def routes(services: Services) -> Sequence[BaseRoute]:
+    brokers = _Brokers(Administration(services.cluster))
+
+    def route(path: str, handler: Handler) -> BaseRoute:
+        return Route(path, answering(handler, MEDIA_TYPE), methods=["GET"])
+
+    return [
+        route(_BROKERS, brokers.all),
+        route(_BROKER, brokers.get),
+        route(_BROKER + "/configs", brokers.configs),
+        route(_BROKER + "/configs/{name}", brokers.config),
+        route(_REPLICAS, brokers.replicas),
+        route(_REPLICAS + "/{broker:int}", brokers.replica),
+    ]
+
+
+class _Brokers:
+    def __init__(self, administration: Administration) -> None:
+        self._administration = administration
+
+    async def all(self, request: Request) -> Response:
+        cluster = await cluster_id(request, self._administration)
+        found = (await self._administration.cluster()).brokers
+        data = [_broker(request, cluster, each) for each in found if not each.is_fenced]
+        return listed(request, "KafkaBrokerList", data)
+
+    async def get(self, request: Request) -> Response:
+        cluster = await cluster_id(request, self._administration)
+        return answer(_broker(request, cluster, await self._one(request)))
+
+    async def _one(self, request: Request) -> Broker:
+        number = request.path_params["broker"]
+        for each in (await self._administration.cluster()).brokers:
+            if each.id == number and not each.is_fenced:
+                return each
+        raise RestError(404, 404, f"Broker {number} cannot be found.")
+
+    async def configs(self, request: Request) -> Response:
+        return listed(request, "KafkaBrokerConfigList", await self._configs(request))
+
+    async def config(self, request: Request) -> Response:
+        for found in await self._configs(request):
+            if found["name"] == request.path_params["name"]:
+                return answer(found)
+        raise RestError(404, 404, f"Config {request.path_params['name']} cannot be found.")
+
+    async def _configs(self, request: Request) -> list[dict[str, Any]]:
+        cluster = await cluster_id(request, self._administration)
+        broker = (await self._one(request)).id
+        found = await self._administration.configs(ResourceType.BROKER, str(broker))
+        path = f"/v3/clusters/{cluster}/brokers/{broker}"
+        owner = {"cluster_id": cluster, "broker_id": broker}
+        return [config_of(request, "KafkaBrokerConfig", path, owner, each) for each in found]
+
+    async def replicas(self, request: Request) -> Response:
+        return listed(request, "KafkaReplicaList", await self._replicas(request))
+
+    async def replica(self, request: Request) -> Response:
+        for found in await self._replicas(request):
+            if found["broker_id"] == request.path_params["broker"]:
+                return answer(found)
+        raise RestError(404, 404, "Replica not found.")
+
+    async def _replicas(self, request: Request) -> list[dict[str, Any]]:
+        cluster = await cluster_id(request, self._administration)
+        topic = await self._administration.topic(request.path_params["topic"])
+        for each in topic.partitions:
+            if each.id == request.path_params["partition"]:
+                return [
+                    _replica(request, cluster, topic.name, each, broker) for broker in each.replicas
+                ]
+        raise partition_not_found()
+
+
+def _broker(request: Request, cluster: str, broker: Broker) -> dict[str, Any]:
+    path = f"/v3/clusters/{cluster}/brokers/{broker.id}"
+    return resource(
+        request,
+        "KafkaBroker",
+        path,
+        cluster_id=cluster,
+        broker_id=broker.id,
+        host=broker.host,
+        port=broker.port,
+        rack=broker.rack,
+        configs={"related": url(request, f"{path}/configs")},
+    )
+
+
+def _replica(
+    request: Request, cluster: str, topic: str, partition: Partition, broker: int
+) -> dict[str, Any]:
+    path = f"/v3/clusters/{cluster}/topics/{topic}/partitions/{partition.id}/replicas/{broker}"
+    return resource(
+        request,
+        "KafkaReplica",
+        path,
+        cluster_id=cluster,
+        topic_name=topic,
+        partition_id=partition.id,
+        broker_id=broker,
+        is_leader=broker == partition.leader,
+        is_in_sync=broker in partition.in_sync_replicas,
+        broker={"related": url(request, f"/v3/clusters/{cluster}/brokers/{broker}")},
+    )
