@@ -33,13 +33,14 @@ def rebalance(
         reader = ClusterReader(broker)
         assignments, nodes = reader.assignments(), reader.plan_nodes()
         moves = plan_rebalance(assignments, nodes)
-        _tell_of_waiting(waiting_for_nodes(assignments, nodes))
+        waiting = waiting_for_nodes(assignments, nodes)
+        _tell_of_waiting(waiting)
         if moves and not dry_run:
             carry_out(broker, moves, step, rate)
     if as_json:
         print_json(plan_document(moves))
     elif not moves:
-        print_line("replicas and leaders are even already")
+        print_line("nothing else to move" if waiting else "replicas and leaders are even already")
     elif dry_run:
         print_plan(moves)
     else:
