@@ -201,7 +201,7 @@ def secure(installed: Installed) -> None:
         installed.run("ottla", "node", "wait", "--timeout", str(START_TIMEOUT_S), *login)
         installed.run("ottla", "users", "add", "alice", *login, text="a long secret\n")
         assert "alice" in installed.run("ottla", "users", "list", *login)
-        installed.run("ottla", "topics", "list", *server, "--connect-timeout", "5", code=1)
+        installed.run("ottla", "topics", "list", *server, "--connect-timeout", "5", code=3)
 
 
 def metrics(installed: Installed) -> None:
