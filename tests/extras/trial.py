@@ -112,7 +112,7 @@ async def main():
         await node.start()
         get = lambda: urllib.request.urlopen(urls[0]).read().decode()
         text = await asyncio.get_running_loop().run_in_executor(None, get)
-        assert "ottla_controller 1.0" in text, text
+        assert "\\nottla_controller 1\\n" in text, text
         await node.stop()
 
 asyncio.run(main())
