@@ -140,6 +140,7 @@ class Users:
         except WireError:
             if user is None:
                 raise
+        user = self._users.get(digest)  # Perhaps one who has logged in meanwhile.
         if user is None:
             self._make_room()
             user = self._users[digest] = _User(Services(self._own.settings, access, self._own))
