@@ -135,12 +135,12 @@ class Cluster:
             completion.deferred.settle(completion.outcome)
         return result.response
 
-    def call(self, request):
-        return self.apply(self.result_of(request))
+    def call(self, request, caller=None):
+        return self.apply(self.result_of(request, caller))
 
-    def result_of(self, request):
+    def result_of(self, request, caller=None):
         """Of the operation that is registered for the request."""
-        at = At(self.now_ms, len(self.records))
+        at = At(self.now_ms, len(self.records), caller)
         return OPERATIONS[request.__api_key__].method(self.machine, at)(request)
 
     def replay(self, *records):

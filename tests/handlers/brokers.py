@@ -58,7 +58,9 @@ from ottla.runtime.clock import SystemClock
 from ottla.runtime.flusher import Flusher
 from ottla.runtime.producer_ids import ProducerIds
 from ottla.runtime.supervisor import Supervisor
+from ottla.security.client_quotas import ClientQuotas
 from ottla.security.principal import ANONYMOUS
+from ottla.security.rates import Windows
 from ottla.storage.broker_config import BROKER_KEYS as STORAGE_KEYS
 from ottla.storage.broker_config import topic_defaults
 from ottla.storage.config import TOPIC_KEYS, LogConfig
@@ -234,6 +236,7 @@ class Node:
         self.coordinator_epoch = 0
         self.is_in_touch = True
         self._clock = SystemClock()
+        self.quotas = ClientQuotas(Windows(11, 1000))
         self._supervisor = Supervisor(self.loop, self.failures.append)
         rules = _config_rules(static)
         disk = FaultyFilesystem(seed=1)
@@ -339,6 +342,7 @@ class Node:
             loop=self.loop,
             executor=self.executor,
             supervisor=self._supervisor,
+            quotas=self.quotas,
             fetch_bytes_max=1 << 20,
             reads_from_nearest=True,
             api_versions=api_versions,

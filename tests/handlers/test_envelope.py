@@ -1,6 +1,5 @@
 import pytest
 from kio.schema.describe_groups.v6.request import DescribeGroupsRequest
-from kio.schema.envelope.v0.request import EnvelopeRequest
 from tests.controller.test_topics import creation, topic
 
 from ottla.controller.operations import FORWARDED_KEYS
@@ -9,6 +8,7 @@ from ottla.handlers.envelope import handle as handle_envelope
 from ottla.handlers.table import API_TABLE
 from ottla.protocol.codec import read_response, write_request
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.messages.envelope import EnvelopeRequest
 
 
 def envelope(request, api_version=None):

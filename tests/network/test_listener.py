@@ -5,10 +5,12 @@ import pytest
 from tests.network.peer import LOOPBACK, Run, frame, peer_of, serving, until
 from tests.ports import ReservedPort
 
+from ottla.network.connection_rates import ADDRESSES_UNSWEPT_MAX, ConnectionRates
 from ottla.network.endpoints import Endpoint
 from ottla.network.listener import ListenError
 from ottla.network.server import Server
 from ottla.runtime.clock import ManualClock
+from ottla.security.rates import Windows
 
 
 async def answers(host: str, port: int) -> bool:
@@ -162,3 +164,47 @@ def test_an_address_has_a_limit_of_its_own(run: Run) -> None:
             assert server.counters.connections_refused == {"max.connections.per.ip": 2}
 
     run(main())
+
+
+def test_an_address_that_connects_too_fast_is_held_and_then_closed(run: Run) -> None:
+    async def main() -> None:
+        clock = ManualClock()
+        async with serving(monotonic_ms=clock.monotonic_ms) as server:
+            server.connection_rates.of_address = {"127.0.0.1": 0.3}.get
+            async with peer_of(server) as one, peer_of(server) as two, peer_of(server) as three:
+                for peer in (one, two, three):
+                    await peer.send(frame(b"hello"))
+                    assert await peer.receive_frame() == b"hello"
+                async with peer_of(server) as fourth:
+                    assert await fourth.receive_to_end() == b""
+                assert server.counters.connections_refused == {"connection_creation_rate": 1}
+                clock.advance(14_000)
+                async with peer_of(server) as fifth:
+                    await fifth.send(frame(b"hello"))
+                    assert await fifth.receive_frame() == b"hello"
+
+    run(main())
+
+
+def test_connections_that_come_faster_than_the_brokers_rate_wait(run: Run) -> None:
+    async def main() -> None:
+        windows = Windows(1, 1)
+        async with serving(connection_rate_max=1, quota_windows=windows) as server:
+            for _ in range(3):
+                async with peer_of(server) as peer:
+                    await peer.send(frame(b"hello"))
+                    assert await peer.receive_frame() == b"hello"
+            assert server.counters.accept_pauses
+            assert server.counters.connections_refused == {}
+
+    run(main())
+
+
+def test_addresses_without_end_leave_nothing_behind() -> None:
+    clock = ManualClock()
+    rates = ConnectionRates(Windows(11, 1000), 1e9, clock.monotonic_ms)
+    rates.of_address = lambda _: 1.0
+    for number in range(5 * ADDRESSES_UNSWEPT_MAX):
+        clock.advance(100)
+        rates.throttle_ms(f"10.0.{number >> 8}.{number & 255}")
+    assert rates.addresses <= 2 * ADDRESSES_UNSWEPT_MAX

@@ -1,3 +1,4 @@
+import asyncio
 import logging
 import random
 import struct
@@ -325,5 +326,32 @@ def test_closing_lets_what_was_answered_leave(run: Run) -> None:
             await peer.send(frame(b"a" * 50_000) + frame(b"b"))
             assert await peer.receive_to_end() == frame(b"a" * 50_000)
             await until(lambda: not server.sessions)
+
+    run(main())
+
+
+def test_a_muted_session_is_answered_and_not_heard_until_its_time_has_passed(run: Run) -> None:
+    async def main() -> None:
+        times_ms = {b"briefly": 1.0, b"for long": 600_000.0}
+        seen: list[bytes] = []
+
+        def dispatch(session: Session, body: memoryview) -> None:
+            seen.append(bytes(body))
+            session.send_now(frame(bytes(body)))
+            if seen[-1] in times_ms:
+                session.mute(times_ms[seen[-1]])
+
+        async with serving(dispatch) as server, peer_of(server) as peer:
+            session = await session_of(server)
+            await peer.send(frame(b"one") + frame(b"briefly") + frame(b"two"))
+            for body in (b"one", b"briefly", b"two"):
+                assert await peer.receive_frame() == body
+            await peer.send(frame(b"for long") + frame(b"three"))
+            assert await peer.receive_frame() == b"for long"
+            assert session.paused
+            session.mute(0)  # A shorter time does not end a longer one.
+            await asyncio.sleep(0)
+            assert session.paused
+        assert seen == [b"one", b"briefly", b"two", b"for long"]
 
     run(main())

@@ -104,6 +104,12 @@ _command(acls, "ottla.cli.acls.add:add", help="Allow or deny operations on resou
 _command(acls, "ottla.cli.acls.remove:remove", help="Remove access control entries.")
 app.command(acls)
 
+quotas = _group("quotas", "List, set and remove the quotas of clients.")
+_command(quotas, "ottla.cli.quotas.list:list_quotas", name="list", help="List the quotas.")
+_command(quotas, "ottla.cli.quotas.set:set_quotas", name="set", help="Set quotas.")
+_command(quotas, "ottla.cli.quotas.remove:remove", help="Remove quotas.")
+app.command(quotas)
+
 node = _group("node", "List, drain, undrain and remove the nodes of a cluster.")
 _command(
     node, "ottla.cli.nodes.list:list_nodes", name="list", help="List the nodes of the cluster."

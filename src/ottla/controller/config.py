@@ -81,6 +81,20 @@ UNCLEAN_LEADER_ELECTION_ENABLE: Final = ConfigKey(
     "Elect a replica that is not in sync when no other is left; acknowledged records can be lost.",
     synonym="unclean.leader.election.enable",
 )
+CONTROLLER_QUOTA_WINDOW_NUM: Final = ConfigKey(
+    "controller.quota.window.num",
+    ConfigType.INT,
+    11,
+    "For how many windows a client may save up what its controller_mutation_rate allows.",
+    validator=at_least(1),
+)
+CONTROLLER_QUOTA_WINDOW_SIZE_SECONDS: Final = ConfigKey(
+    "controller.quota.window.size.seconds",
+    ConfigType.INT,
+    1,
+    "The size of one window of controller_mutation_rate.",
+    validator=at_least(1),
+)
 
 ALL_LOG_DIRS: Final = "*"
 CORDONED_LOG_DIRS: Final[ConfigKey[tuple[str, ...]]] = ConfigKey(
@@ -103,4 +117,6 @@ BROKER_KEYS: Final[tuple[ConfigKey[Any], ...]] = (
     AUTO_LEADER_REBALANCE_ENABLE,
     LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS,
     CORDONED_LOG_DIRS,
+    CONTROLLER_QUOTA_WINDOW_NUM,
+    CONTROLLER_QUOTA_WINDOW_SIZE_SECONDS,
 )

@@ -11,7 +11,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from kio.schema.types import BrokerId, ProducerId, TopicName
-from kio.static.primitive import i8, i16, i32
+from kio.static.primitive import f64, i8, i16, i32
 
 from ottla.controller.records import (
     FENCE,
@@ -20,6 +20,7 @@ from ottla.controller.records import (
     NO_CHANGE,
     AccessControlEntryRecord,
     BrokerRegistrationChangeRecord,
+    ClientQuotaRecord,
     ConfigRecord,
     FeatureLevelRecord,
     MetadataRecord,
@@ -27,6 +28,7 @@ from ottla.controller.records import (
     PartitionChangeRecord,
     PartitionRecord,
     ProducerIdsRecord,
+    QuotaEntityData,
     RegisterBrokerRecord,
     RemoveAccessControlEntryRecord,
     RemoveTopicRecord,
@@ -39,6 +41,7 @@ from ottla.protocol.topics import collision_key
 from ottla.security.acl_index import AclIndex
 from ottla.security.acls import AclBinding, Operation, PatternType, Permission, ResourceType
 from ottla.security.principal import Principal
+from ottla.security.quotas import Entity, entity_of
 from ottla.security.scram import ScramCredential, ScramMechanism
 
 TOPIC_RESOURCE: Final = i8(2)
@@ -72,6 +75,7 @@ class MetadataImage:
     # By user and mechanism, in the order of their coming; a new password keeps its place.
     scram_credentials: dict[tuple[str, int], ScramCredential] = field(default_factory=dict)
     acls: AclIndex = field(default_factory=AclIndex)
+    client_quotas: dict[Entity, dict[str, float]] = field(default_factory=dict)
     topics_version: int = field(default=0, compare=False)  # Grows with topics and partitions.
     configs_version: int = field(default=0, compare=False)  # Grows with configs.
 
@@ -156,6 +160,19 @@ class MetadataImage:
             yield scram_record(user, ScramMechanism(mechanism), credential)
         for acl_id, acl in self.acls.items():
             yield acl_record(acl_id, acl)
+        for entity, bounds in self.client_quotas.items():
+            for key, bound in bounds.items():
+                yield quota_record(entity, key, bound)
+
+
+def quota_record(entity: Entity, key: str, bound: float | None) -> ClientQuotaRecord:
+    """Without a bound, that it is removed."""
+    return ClientQuotaRecord(
+        entity=tuple(QuotaEntityData(entity_type=kind, entity_name=name) for kind, name in entity),
+        key=key,
+        value=f64(bound or 0.0),
+        remove=bound is None,
+    )
 
 
 def scram_record(
@@ -312,6 +329,17 @@ def _replay_remove_acl(image: MetadataImage, record: RemoveAccessControlEntryRec
     image.acls.remove(record.id or _NO_ID)
 
 
+def _replay_client_quota(image: MetadataImage, record: ClientQuotaRecord) -> None:
+    entity = entity_of((part.entity_type, part.entity_name) for part in record.entity)
+    bounds = image.client_quotas.setdefault(entity, {})
+    if record.remove:
+        bounds.pop(record.key, None)
+    else:
+        bounds[record.key] = float(record.value)
+    if not bounds:
+        del image.client_quotas[entity]
+
+
 def _replay_nothing(image: MetadataImage, record: NoOpRecord) -> None:
     del image, record
 
@@ -331,5 +359,6 @@ _REPLAY: Final[dict[type, Callable[[MetadataImage, Any], None]]] = {
     RemoveUserScramCredentialRecord: _replay_remove_scram_credential,
     AccessControlEntryRecord: _replay_acl,
     RemoveAccessControlEntryRecord: _replay_remove_acl,
+    ClientQuotaRecord: _replay_client_quota,
     NoOpRecord: _replay_nothing,
 }

@@ -41,7 +41,9 @@ if TYPE_CHECKING:
     from ottla.controller.elect_leaders import ElectionRequests
     from ottla.controller.feature_updates import FeatureControl
     from ottla.controller.in_sync import InSyncControl
+    from ottla.controller.mutations import MutationQuotas
     from ottla.controller.producer_ids import ProducerIdControl
+    from ottla.controller.quotas import QuotaControl
     from ottla.controller.reassignments import ReassignmentControl
     from ottla.controller.topics import TopicControl
     from ottla.controller.users import UserControl
@@ -125,6 +127,12 @@ class ControllerMachine:
         )
 
     @cached_property
+    def mutations(self) -> MutationQuotas:
+        from ottla.controller.mutations import MutationQuotas
+
+        return MutationQuotas(self.image, ConfigValues(self._settings.config_rules.static))
+
+    @cached_property
     def configs(self) -> ConfigControl:
         from ottla.controller.configs import ConfigControl
 
@@ -171,6 +179,12 @@ class ControllerMachine:
         from ottla.controller.acls import AclControl
 
         return AclControl(self.image, self._settings.new_topic_id)
+
+    @cached_property
+    def quotas(self) -> QuotaControl:
+        from ottla.controller.quotas import QuotaControl
+
+        return QuotaControl(self.image)
 
     @cached_property
     def producer_ids(self) -> ProducerIdControl:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ottla.controller.machine import ControllerMachine
+    from ottla.controller.mutations import Caller, MutationQuota
     from ottla.machine.result import Result
 
 Request = TypeVar("Request")
@@ -24,6 +25,7 @@ class At(NamedTuple):
 
     now_ms: int
     next_offset: int  # Of its first record.
+    caller: Caller | None = None  # None for a node that asks for itself.
 
 
 class Operation(NamedTuple, Generic[Request, Response]):
@@ -34,17 +36,28 @@ class Operation(NamedTuple, Generic[Request, Response]):
     is_internal: bool = False
 
 
+def _quota(machine: ControllerMachine, at: At) -> MutationQuota:
+    return machine.mutations.of(at.caller, at.now_ms)
+
+
 OPERATIONS: Final[Mapping[int, Operation[Any, Any]]] = {
-    19: Operation(lambda machine, _: machine.topics.create_topics),
-    20: Operation(lambda machine, _: machine.topics.delete_topics),
+    19: Operation(
+        lambda machine, at: partial(machine.topics.create_topics, quota=_quota(machine, at))
+    ),
+    20: Operation(
+        lambda machine, at: partial(machine.topics.delete_topics, quota=_quota(machine, at))
+    ),
     30: Operation(lambda machine, _: machine.acls.create_acls),
     31: Operation(lambda machine, _: machine.acls.delete_acls),
     33: Operation(lambda machine, _: machine.configs.alter_configs),
-    37: Operation(lambda machine, _: machine.topics.create_partitions),
+    37: Operation(
+        lambda machine, at: partial(machine.topics.create_partitions, quota=_quota(machine, at))
+    ),
     43: Operation(lambda machine, _: machine.election_requests.elect_leaders),
     44: Operation(lambda machine, _: machine.configs.incremental_alter_configs),
     45: Operation(lambda machine, _: machine.reassignments.alter_partition_reassignments),
     46: Operation(lambda machine, _: machine.reassignments.list_partition_reassignments),
+    49: Operation(lambda machine, _: machine.quotas.alter_client_quotas),
     51: Operation(lambda machine, _: machine.users.alter_user_scram_credentials),
     56: Operation(lambda machine, _: machine.in_sync.alter_partition, is_internal=True),
     57: Operation(lambda machine, _: machine.features.update_features),

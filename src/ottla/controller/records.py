@@ -12,7 +12,7 @@ from uuid import UUID
 
 from kio.schema.types import BrokerId, ProducerId, TopicName
 from kio.static.constants import EntityType
-from kio.static.primitive import i8, i16, i32, i64, u16
+from kio.static.primitive import f64, i8, i16, i32, i64, u16
 
 NO_LEADER = BrokerId(-1)
 LEADER_UNCHANGED = BrokerId(-2)
@@ -187,6 +187,27 @@ class FeatureLevelRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaEntityData:
+    __type__: ClassVar = EntityType.nested
+    __version__: ClassVar[i16] = i16(0)
+    __flexible__: ClassVar[bool] = True
+    entity_type: str = field(metadata=_STRING)
+    entity_name: str | None = field(metadata=_STRING)  # None: the default.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientQuotaRecord:
+    __type__: ClassVar = EntityType.data
+    __api_key__: ClassVar[i16] = i16(14)
+    __version__: ClassVar[i16] = i16(0)
+    __flexible__: ClassVar[bool] = True
+    entity: tuple[QuotaEntityData, ...]
+    key: str = field(metadata=_STRING)
+    value: f64 = field(metadata={"kafka_type": "float64"})  # Of one that is removed, 0.
+    remove: bool = field(metadata={"kafka_type": "bool"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerIdsRecord:
     __type__: ClassVar = EntityType.data
     __api_key__: ClassVar[i16] = i16(15)
@@ -266,6 +287,7 @@ MetadataRecord = (
     | UserScramCredentialRecord
     | RemoveUserScramCredentialRecord
     | FeatureLevelRecord
+    | ClientQuotaRecord
     | ProducerIdsRecord
     | BrokerRegistrationChangeRecord
     | AccessControlEntryRecord

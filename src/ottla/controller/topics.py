@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Final, TypeVar
 from uuid import UUID
 
 from kio.schema.create_partitions.v3.request import CreatePartitionsRequest, CreatePartitionsTopic
@@ -20,7 +20,7 @@ from kio.schema.create_topics.v7.response import (
 from kio.schema.delete_topics.v6.request import DeleteTopicsRequest, DeleteTopicState
 from kio.schema.delete_topics.v6.response import DeletableTopicResult, DeleteTopicsResponse
 from kio.schema.types import BrokerId, TopicName
-from kio.static.primitive import i8, i16, i32
+from kio.static.primitive import i8, i16, i32, i32Timedelta
 
 from ottla.controller.config import (
     DEFAULT_REPLICATION_FACTOR,
@@ -29,6 +29,7 @@ from ottla.controller.config import (
 )
 from ottla.controller.effective_configs import ConfigEntry, ConfigRules, EffectiveConfigs
 from ottla.controller.image import TOPIC_RESOURCE, MetadataImage, TopicImage
+from ottla.controller.mutations import MutationQuota
 from ottla.controller.partitions import (
     PARTITIONS_PER_REQUEST_MAX,
     candidates,
@@ -45,9 +46,10 @@ from ottla.controller.records import (
 )
 from ottla.machine.result import Result
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.protocol.times import NO_THROTTLE
+from ottla.protocol.times import milliseconds
 from ottla.protocol.topics import CLUSTER_METADATA_TOPIC, collision_key, validate_topic_name
 
+UNLIMITED: Final = MutationQuota()
 DEFAULT_COUNT = -1  # KIP-464: take the broker's default.
 
 _T = TypeVar("_T")
@@ -59,9 +61,14 @@ Assignments = list[tuple[BrokerId, ...]]
 class _Plan:
     """What a request has come to so far; later items of it see the earlier ones."""
 
+    quota: MutationQuota
     records: list[MetadataRecord] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)  # By collision key.
     partition_count: int = 0
+
+    @property
+    def throttle_time(self) -> i32Timedelta:
+        return milliseconds(self.quota.throttle_ms)
 
     def take_partitions(self, count: int) -> None:
         if self.partition_count + count > PARTITIONS_PER_REQUEST_MAX:
@@ -69,6 +76,7 @@ class _Plan:
                 ErrorCode.policy_violation,
                 f"one request creates at most {PARTITIONS_PER_REQUEST_MAX} partitions",
             )
+        self.quota.take(count)
         self.partition_count += count
 
 
@@ -88,8 +96,10 @@ class TopicControl:
         self._new_topic_id = new_topic_id
         self._placement_start = placement_start
 
-    def create_topics(self, request: CreateTopicsRequest) -> Result[CreateTopicsResponse]:
-        plan = _Plan()
+    def create_topics(
+        self, request: CreateTopicsRequest, quota: MutationQuota = UNLIMITED
+    ) -> Result[CreateTopicsResponse]:
+        plan = _Plan(quota)
         repeated = _repeated(topic.name for topic in request.topics)
         results = []
         for topic in _once(request.topics, lambda topic: topic.name):
@@ -98,10 +108,12 @@ class TopicControl:
                 results.append(self._create(topic, plan, validate_only=request.validate_only))
             except ApiError as error:
                 results.append(_failed_creation(topic.name, error))
-        response = CreateTopicsResponse(throttle_time=NO_THROTTLE, topics=tuple(results))
+        response = CreateTopicsResponse(throttle_time=plan.throttle_time, topics=tuple(results))
         return Result(response, () if request.validate_only else tuple(plan.records))
 
-    def delete_topics(self, request: DeleteTopicsRequest) -> Result[DeleteTopicsResponse]:
+    def delete_topics(
+        self, request: DeleteTopicsRequest, quota: MutationQuota = UNLIMITED
+    ) -> Result[DeleteTopicsResponse]:
         records: list[MetadataRecord] = []
         deleted: set[UUID] = set()
         results = []
@@ -110,18 +122,20 @@ class TopicControl:
                 topic = self._find_to_delete(state)
                 if topic.topic_id in deleted:
                     raise ApiError(ErrorCode.invalid_request, f"{topic.name} is named twice")
+                quota.take(len(topic.partitions))
                 deleted.add(topic.topic_id)
                 records.append(RemoveTopicRecord(topic_id=topic.topic_id))
                 results.append(_deletion(topic.name, topic.topic_id, None))
             except ApiError as error:
                 results.append(_deletion(state.name, state.topic_id, error))
-        response = DeleteTopicsResponse(throttle_time=NO_THROTTLE, responses=tuple(results))
+        throttle_time = milliseconds(quota.throttle_ms)
+        response = DeleteTopicsResponse(throttle_time=throttle_time, responses=tuple(results))
         return Result(response, tuple(records))
 
     def create_partitions(
-        self, request: CreatePartitionsRequest
+        self, request: CreatePartitionsRequest, quota: MutationQuota = UNLIMITED
     ) -> Result[CreatePartitionsResponse]:
-        plan = _Plan()
+        plan = _Plan(quota)
         repeated = _repeated(topic.name for topic in request.topics)
         results = []
         for topic in _once(request.topics, lambda topic: topic.name):
@@ -131,7 +145,9 @@ class TopicControl:
                 results.append(_addition(topic.name, None))
             except ApiError as error:
                 results.append(_addition(topic.name, error))
-        response = CreatePartitionsResponse(throttle_time=NO_THROTTLE, results=tuple(results))
+        response = CreatePartitionsResponse(
+            throttle_time=plan.throttle_time, results=tuple(results)
+        )
         return Result(response, () if request.validate_only else tuple(plan.records))
 
     def _create(

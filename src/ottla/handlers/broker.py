@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.controller.effective_configs import EffectiveConfigs
 from ottla.controller.image import MetadataImage
+from ottla.controller.mutations import Caller
 from ottla.coordination.coordinators import Coordinators
 from ottla.coordination.pending_writes import PendingWrites
 from ottla.coordination.remote_transactions import RemoteTransactions
@@ -30,6 +31,7 @@ from ottla.runtime.producer_ids import ProducerIds
 from ottla.runtime.quorum_requests import QuorumRequests
 from ottla.runtime.supervisor import Supervisor
 from ottla.security.authorizer import UNLIMITED, Access, Authorizer
+from ottla.security.client_quotas import ClientQuotas
 from ottla.storage.manager import LogManager
 
 if TYPE_CHECKING:
@@ -65,6 +67,7 @@ class Broker:
     loop: AbstractEventLoop
     executor: Executor  # For what waits for the disk.
     supervisor: Supervisor
+    quotas: ClientQuotas
     fetch_bytes_max: int
     reads_from_nearest: bool  # Consumers are sent to the replica in their rack.
     api_versions: Mapping[int, tuple[int, int]]  # Lowest and highest version by API key.
@@ -78,3 +81,8 @@ class RequestContext(NamedTuple):
     listener_name: str
     session: Session
     access: Access = UNLIMITED  # What the client may do; see `authorization` for its use.
+
+    def caller(self, *, strict_from: int) -> Caller:
+        """The client, whose requests may be refused for its quota from this version on."""
+        user, version = self.session.principal.name, self.api_version
+        return Caller(user, self.client_id or "", version >= strict_from)

@@ -1,6 +1,7 @@
 """CreatePartitions (37): v0-v3.
 
 v2  flexible
+v3  THROTTLING_QUOTA_EXCEEDED (KIP-599)
 """
 
 from dataclasses import replace
@@ -25,7 +26,7 @@ async def handle(
         context, Operation.ALTER, request.topics, lambda topic: topic.name
     )
     response: CreatePartitionsResponse = await broker.controller.call(
-        replace(request, topics=tuple(allowed))
+        replace(request, topics=tuple(allowed)), caller=context.caller(strict_from=3)
     )
     refused = error_response(replace(request, topics=tuple(denied)), DENIED)
     return replace(response, results=(*response.results, *refused.results))

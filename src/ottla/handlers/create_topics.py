@@ -2,6 +2,7 @@
 
 v4  partition count and replication factor of -1 take the broker's defaults (KIP-464)
 v5  flexible; the response has counts and configs (KIP-525)
+v6  THROTTLING_QUOTA_EXCEEDED (KIP-599)
 v7  topic ids in the response
 """
 
@@ -36,7 +37,7 @@ async def handle(
             lambda topic: topic.name if counts[topic.name] == 1 else None,
         )
     response: CreateTopicsResponse = await broker.controller.call(
-        replace(request, topics=tuple(allowed))
+        replace(request, topics=tuple(allowed)), caller=context.caller(strict_from=6)
     )
     refused = error_response(replace(request, topics=tuple(denied)), DENIED).topics
     shown = (

@@ -1,7 +1,7 @@
 """DeleteTopics (20): v1-v6.
 
 v4  flexible
-v5  error messages
+v5  error messages, THROTTLING_QUOTA_EXCEEDED (KIP-599)
 v6  topics by id (KIP-516)
 """
 
@@ -25,7 +25,9 @@ async def handle(
 ) -> DeleteTopicsResponse:
     access = context.access
     if access.may(Operation.DELETE, ResourceType.CLUSTER, CLUSTER_NAME):
-        response: DeleteTopicsResponse = await broker.controller.call(request)
+        response: DeleteTopicsResponse = await broker.controller.call(
+            request, caller=context.caller(strict_from=5)
+        )
         return response
     counts = Counter((topic.name, topic.topic_id) for topic in request.topics)
     allowed, refused = [], []
@@ -38,7 +40,9 @@ async def handle(
             allowed.append(topic)
         else:
             refused.append(refusal)
-    response = await broker.controller.call(replace(request, topics=tuple(allowed)))
+    response = await broker.controller.call(
+        replace(request, topics=tuple(allowed)), caller=context.caller(strict_from=5)
+    )
     return replace(response, responses=(*response.responses, *refused))
 
 

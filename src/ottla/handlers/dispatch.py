@@ -23,6 +23,7 @@ from ottla.handlers.authorization import (
 )
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.response_errors import count_errors
+from ottla.handlers.throttling import begin_request, end_request, throttled
 from ottla.network.durations import ApiCounters
 from ottla.network.session import Reply, Session
 from ottla.protocol.codec import read_request, write_response
@@ -37,7 +38,7 @@ Dispatch = Callable[[Session, memoryview], None]
 
 
 def make_dispatch(broker: Broker, table: Mapping[int, Api]) -> Dispatch:
-    counters = broker.apis
+    counters, quotas = broker.apis, broker.quotas
     for key in (*table, FOLLOWER_FETCH_KEY):
         counters.setdefault(key, ApiCounters())
     served = {key: (api, counters[key]) for key, api in table.items()}
@@ -48,11 +49,15 @@ def make_dispatch(broker: Broker, table: Mapping[int, Api]) -> Dispatch:
         if api is None or not api.low <= header.api_version <= api.high:
             _refuse(session, header, api)
             return
+        if quotas.enabled:
+            begin_request(quotas)
         if isinstance(api, HotApi):
             api.handle(broker, session, header, frame)
         else:
             request = read_request(header, frame)
-            _handle(broker, _Call(api, header, session, request, session.api))
+            _handle(broker, _Call(api, header, session, request, session.api, broker))
+        if quotas.lap_ns:
+            end_request(broker, session, header.client_id)
 
     return dispatch
 
@@ -79,6 +84,7 @@ class _Call(NamedTuple):
     session: Session
     request: Any
     counted: ApiCounters
+    broker: Broker
 
     def frame_of(self, outcome: object) -> bytes:
         """Of a response, or of the error that there is instead."""
@@ -95,6 +101,9 @@ class _Call(NamedTuple):
     def _write(self, response: object) -> bytes:
         count_errors(response, self.counted)
         header = self.header
+        if self.broker.quotas.enabled:
+            client_id = header.client_id
+            response = throttled(self.broker, self.session, header.api_key, client_id, response)
         return write_response(header.api_key, header.api_version, header.correlation_id, response)
 
 

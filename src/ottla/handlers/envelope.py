@@ -6,16 +6,16 @@ the answer. The response says how far the controller's image is, for the node th
 
 from typing import Any
 
-from kio.schema.envelope.v0.request import EnvelopeRequest
 from kio.static.primitive import i64
 
+from ottla.controller.mutations import Caller
 from ottla.controller.operations import FORWARDED_KEYS
 from ottla.handlers.api import ColdApi
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.protocol.codec import read_request, write_response
 from ottla.protocol.errors import ApiError, ErrorCode, ProtocolError
 from ottla.protocol.frames import RequestHeader, parse_request_header
-from ottla.protocol.messages.envelope import EnvelopeResponse
+from ottla.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
 
 _SIZE_BYTES = 4
 _BROKER_HEARTBEAT_KEY = 63
@@ -26,7 +26,7 @@ async def handle(
 ) -> EnvelopeResponse:
     header, api, request = _open(envelope)
     try:
-        response = await broker.controller.call_here(request)
+        response = await broker.controller.call_here(request, _caller(envelope))
         if header.api_key == _BROKER_HEARTBEAT_KEY:
             broker.connections.on_heartbeat(request.broker_id, context.session)
     except ApiError as error:
@@ -39,6 +39,12 @@ async def handle(
         error_code=ErrorCode.none,
         metadata_offset=i64(broker.metadata_end_offset()),
     )
+
+
+def _caller(envelope: EnvelopeRequest) -> Caller | None:
+    if envelope.user is None:
+        return None
+    return Caller(envelope.user, envelope.client_id, envelope.is_strict)
 
 
 def _open(envelope: EnvelopeRequest) -> tuple[RequestHeader, ColdApi, Any]:

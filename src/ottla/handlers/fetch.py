@@ -22,6 +22,7 @@ from ottla.handlers.broker import Broker
 from ottla.handlers.current_leaders import current_leader, leader_endpoints
 from ottla.handlers.follower_fetch import handle_follower_fetch
 from ottla.handlers.metadata_fetch import handle_metadata_fetch, is_of_metadata
+from ottla.handlers.throttling import fetch_bytes_max, throttle_fetch
 from ottla.network.file_part import Part
 from ottla.network.session import Reply, Session
 from ottla.protocol.errors import ApiError
@@ -82,16 +83,29 @@ def handle_fetch(
 
     def answer(fetched: list[Fetched]) -> None:
         session.forget_on_close(fetch.cancel)
-        session_id = fetch_session.id if fetch_session is not None else 0
-        if fetch_session is not None:
+        throttle_ms, kept_session = 0, fetch_session
+        if broker.quotas.enabled:
+            size = sum(cast("LogSlice", data.records).size for _, data in fetched if data.records)
+            throttle_ms = throttle_fetch(broker, session, header.client_id, size)
+        if throttle_ms:
+            fetched = []
+            kept_session = replicas.fetch_sessions.keep_if_continued(fetch_session)
+        elif fetch_session is not None:
             fetched = _changes(fetch_session, fetched)
+        session_id = kept_session.id if kept_session is not None else 0
         named, endpoints = _with_leaders(broker, session, fetched)
         parts = encode_fetch_response(
-            version, header.correlation_id, 0, 0, session_id, group_by_topic(named), endpoints
+            version,
+            header.correlation_id,
+            throttle_ms,
+            0,
+            session_id,
+            group_by_topic(named),
+            endpoints,
         )
         _send(reply, parts)
 
-    terms = _terms(broker, request)
+    terms = _terms(broker, session, header, request)
     find: FindPartition = replicas.find_readable if version >= RACK_FROM else replicas.find
     if broker.authorizer is not None:
         find = _only_readable(broker, session, wanted, find)
@@ -122,7 +136,9 @@ def _only_readable(
     return find_readable
 
 
-def _terms(broker: Broker, request: FetchRequest) -> FetchTerms:
+def _terms(
+    broker: Broker, session: Session, header: RequestHeader, request: FetchRequest
+) -> FetchTerms:
     choose_replica: ChooseReplica | None = None
     if request.rack_id and broker.reads_from_nearest:
         rack_id = request.rack_id
@@ -130,9 +146,13 @@ def _terms(broker: Broker, request: FetchRequest) -> FetchTerms:
         def choose_replica(partition: Partition, offset: int) -> int:
             return nearest_replica(broker.image, broker.node_id, partition, offset, rack_id)
 
+    limit = broker.fetch_bytes_max
+    if broker.quotas.enabled:
+        limit = fetch_bytes_max(broker, session, header.client_id)
+    max_bytes = min(request.max_bytes, limit)
     return FetchTerms(
-        min_bytes=request.min_bytes,
-        max_bytes=min(request.max_bytes, broker.fetch_bytes_max),
+        min_bytes=min(request.min_bytes, max_bytes),
+        max_bytes=max_bytes,
         max_wait_ms=request.max_wait_ms,
         committed_only=request.isolation_level == READ_COMMITTED,
         choose_replica=choose_replica,

@@ -16,6 +16,7 @@ from typing import Final
 
 from ottla.handlers.authorization import DENIED, access_of
 from ottla.handlers.broker import Broker
+from ottla.handlers.throttling import throttle_request
 from ottla.network.session import Reply, Session
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.frames import RequestHeader
@@ -60,7 +61,7 @@ def handle_offset_commit(
     if isinstance(results, Future):
         reply = session.reply(_OVERTAKERS)
         results.add_done_callback(
-            lambda done: _answer(broker, reply, header, request, refused, done)
+            lambda done: _answer(broker, session, reply, header, request, refused, done)
         )
     else:
         _send(broker, session, header, results + refused)
@@ -69,9 +70,18 @@ def handle_offset_commit(
 def _send(
     broker: Broker, session: Session, header: RequestHeader, results: list[TopicResult]
 ) -> None:
+    session.send_now(_encode(broker, session, header, results))
+
+
+def _encode(
+    broker: Broker, session: Session, header: RequestHeader, results: list[TopicResult]
+) -> bytes:
     _count_errors(broker, results)
-    session.send_now(
-        encode_offset_commit_response(header.api_version, header.correlation_id, results)
+    throttle_ms = 0
+    if broker.quotas.enabled:
+        throttle_ms = throttle_request(broker, session, header.client_id)
+    return encode_offset_commit_response(
+        header.api_version, header.correlation_id, results, throttle_ms
     )
 
 
@@ -99,6 +109,7 @@ def _denied(topic: CommittedTopic, code: ErrorCode) -> TopicResult:
 
 def _answer(
     broker: Broker,
+    session: Session,
     reply: Reply,
     header: RequestHeader,
     request: OffsetCommitRequest,
@@ -109,10 +120,7 @@ def _answer(
         results = committed.result()
     except ApiError as error:
         results = _refusal(broker, request, error)
-    results = results + refused
-    _count_errors(broker, results)
-    frame = encode_offset_commit_response(header.api_version, header.correlation_id, results)
-    reply.send((frame,))
+    reply.send((_encode(broker, session, header, results + refused),))
 
 
 def _count_errors(broker: Broker, results: list[TopicResult]) -> None:

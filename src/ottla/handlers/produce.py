@@ -21,6 +21,7 @@ from ottla.handlers.admission import Admission
 from ottla.handlers.broker import Broker
 from ottla.handlers.current_leaders import current_leader, leader_endpoints
 from ottla.handlers.produce_authorization import authorize_produce
+from ottla.handlers.throttling import throttle_produce
 from ottla.network.session import NOBODY, Reply, Session
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.frames import RequestHeader
@@ -80,6 +81,9 @@ def handle_produce(
     refused: list[TopicResult] = []
     if broker.authorizer is not None:
         request, refused = authorize_produce(broker, session, request)
+    throttle_ms = 0
+    if broker.quotas.enabled:
+        throttle_ms = throttle_produce(broker, session, header.client_id, len(frame))
     if acks not in _ACKS:
         topics, delayed, unsynced, failed = refused + _refuse(request), None, None, False
     elif request.transactional_id is None:
@@ -87,7 +91,7 @@ def handle_produce(
             broker, request, header.client_id, None, refused
         )
     else:
-        _produce_in_transaction(broker, session, header, request, refused)
+        _produce_in_transaction(broker, session, header, request, refused, throttle_ms=throttle_ms)
         return
     if acks == 0:
         if unsynced is None:
@@ -97,15 +101,23 @@ def handle_produce(
         _close_on_failure(session, topics)
     elif delayed is not None:
         reply = session.reply(_OVERTAKERS)
-        _answer_later(broker, session, reply, header, request, topics, delayed)
+        _answer_later(
+            broker, session, reply, header, request, topics, delayed, throttle_ms=throttle_ms
+        )
     elif failed:
-        session.send_now(_encode_with_leaders(broker, session, header, topics))
+        session.send_now(_encode_with_leaders(broker, session, header, topics, throttle_ms))
     else:
-        session.send_now(encode_produce_response(version, header.correlation_id, topics))
+        session.send_now(
+            encode_produce_response(version, header.correlation_id, topics, throttle_ms)
+        )
 
 
 def _encode_with_leaders(
-    broker: Broker, session: Session, header: RequestHeader, topics: list[TopicResult]
+    broker: Broker,
+    session: Session,
+    header: RequestHeader,
+    topics: list[TopicResult],
+    throttle_ms: int,
 ) -> bytes:
     """The leaders of what is led elsewhere are named with their addresses."""
     leaders = {
@@ -116,7 +128,7 @@ def _encode_with_leaders(
     }
     endpoints = leader_endpoints(broker.image, session.listener_name, leaders) if leaders else ()
     return encode_produce_response(
-        header.api_version, header.correlation_id, topics, node_endpoints=endpoints
+        header.api_version, header.correlation_id, topics, throttle_ms, endpoints
     )
 
 
@@ -128,13 +140,15 @@ def _answer_later(
     request: ProduceRequest,
     topics: list[TopicResult],
     delayed: DelayedProduce,
+    *,
+    throttle_ms: int,
 ) -> None:
     def answer() -> None:
         if delayed.has_failed:
-            reply.send((_encode_with_leaders(broker, session, header, topics),))
+            reply.send((_encode_with_leaders(broker, session, header, topics, throttle_ms),))
         else:
             version, correlation_id = header.api_version, header.correlation_id
-            reply.send((encode_produce_response(version, correlation_id, topics),))
+            reply.send((encode_produce_response(version, correlation_id, topics, throttle_ms),))
 
     broker.replicas.delayed_produces.start(
         delayed, answer, broker.clock.monotonic_ms() + request.timeout_ms
@@ -147,13 +161,17 @@ def _produce_in_transaction(
     header: RequestHeader,
     request: ProduceRequest,
     refused: list[TopicResult],
+    *,
+    throttle_ms: int,
 ) -> None:
     assert request.transactional_id is not None, "the caller has looked"
     admission = Admission(broker, request.transactional_id, header.api_version, refused)
     waiting = admission.writes_to_ask_for(request)
     reply = session.reply(_OVERTAKERS if waiting is None else NOBODY)
     if waiting is None:
-        _append_and_answer(broker, session, reply, header, request, admission)
+        _append_and_answer(
+            broker, session, reply, header, request, admission, throttle_ms=throttle_ms
+        )
     else:
         # The frame is valid in this call only.
         kept = request._replace(topics=[_kept(topic) for topic in request.topics])
@@ -162,7 +180,9 @@ def _produce_in_transaction(
         async def append_when_admitted() -> None:
             async with turn:
                 await admission.ask(waiting)
-                _append_and_answer(broker, session, reply, header, kept, admission)
+                _append_and_answer(
+                    broker, session, reply, header, kept, admission, throttle_ms=throttle_ms
+                )
                 admission.end()
                 reply.let_pass(_OVERTAKERS)
 
@@ -176,6 +196,8 @@ def _append_and_answer(
     header: RequestHeader,
     request: ProduceRequest,
     admission: Admission,
+    *,
+    throttle_ms: int,
 ) -> None:
     topics, delayed, unsynced, _ = _append_all(
         broker, request, header.client_id, admission, admission.refused
@@ -187,9 +209,11 @@ def _append_and_answer(
             UnsyncedWrites(reply).add_all(unsynced)
         _close_on_failure(session, topics)
     elif delayed is None:
-        reply.send((_encode_with_leaders(broker, session, header, topics),))
+        reply.send((_encode_with_leaders(broker, session, header, topics, throttle_ms),))
     else:
-        _answer_later(broker, session, reply, header, request, topics, delayed)
+        _answer_later(
+            broker, session, reply, header, request, topics, delayed, throttle_ms=throttle_ms
+        )
 
 
 def _writes_without_answer(session: Session) -> UnsyncedWrites:

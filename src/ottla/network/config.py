@@ -7,6 +7,7 @@ from typing import cast
 
 from ottla.network.endpoints import Endpoint, parse_advertised_listeners, parse_listeners
 from ottla.protocol.config import ConfigKey, ConfigType, ConfigValues, Validator, at_least
+from ottla.security.rates import Windows
 
 _UNLIMITED = 2_147_483_647
 
@@ -118,6 +119,28 @@ MAX_CONNECTIONS_PER_IP_OVERRIDES = ConfigKey(
     "Exceptions to max.connections.per.ip, such as 10.0.0.7:100,127.0.0.1:200.",
     _overrides_problem,
 )
+MAX_CONNECTION_CREATION_RATE = ConfigKey(
+    "max.connection.creation.rate",
+    ConfigType.INT,
+    _UNLIMITED,
+    "How many connections in a second are accepted; further ones wait. The rate of one address is "
+    "a quota: connection_creation_rate.",
+    at_least(1),
+)
+QUOTA_WINDOW_NUM = ConfigKey(
+    "quota.window.num",
+    ConfigType.INT,
+    11,
+    "Over how many windows the rates are measured that clients have quotas of.",
+    at_least(1),
+)
+QUOTA_WINDOW_SIZE_SECONDS = ConfigKey(
+    "quota.window.size.seconds",
+    ConfigType.INT,
+    1,
+    "The size of one window of the rates that clients have quotas of.",
+    at_least(1),
+)
 CONNECTIONS_MAX_IDLE_MS = ConfigKey(
     "connections.max.idle.ms",
     ConfigType.LONG,
@@ -197,6 +220,9 @@ BROKER_KEYS: tuple[ConfigKey[object], ...] = cast(
         MAX_CONNECTIONS,
         MAX_CONNECTIONS_PER_IP,
         MAX_CONNECTIONS_PER_IP_OVERRIDES,
+        MAX_CONNECTION_CREATION_RATE,
+        QUOTA_WINDOW_NUM,
+        QUOTA_WINDOW_SIZE_SECONDS,
         CONNECTIONS_MAX_IDLE_MS,
         QUEUED_MAX_REQUEST_BYTES,
         REQUEST_RECEIVE_TIMEOUT_MS,
@@ -207,6 +233,9 @@ BROKER_KEYS: tuple[ConfigKey[object], ...] = cast(
         CONNECTION_UNSENT_BYTES_MAX,
     ),
 )
+
+
+_DEFAULT_WINDOWS = Windows(QUOTA_WINDOW_NUM.default, QUOTA_WINDOW_SIZE_SECONDS.default * 1000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +249,8 @@ class NetworkConfig:
     connections_max: int = MAX_CONNECTIONS.default
     connections_per_ip_max: int = MAX_CONNECTIONS_PER_IP.default
     connections_per_ip_overrides: Mapping[str, int] = field(default_factory=dict)
+    connection_rate_max: int = MAX_CONNECTION_CREATION_RATE.default
+    quota_windows: Windows = _DEFAULT_WINDOWS
     idle_ms_max: int = CONNECTIONS_MAX_IDLE_MS.default
     queued_bytes_max: int = QUEUED_MAX_REQUEST_BYTES.default
     receive_timeout_ms: int = REQUEST_RECEIVE_TIMEOUT_MS.default
@@ -243,6 +274,10 @@ class NetworkConfig:
             connections_max=values[MAX_CONNECTIONS],
             connections_per_ip_max=values[MAX_CONNECTIONS_PER_IP],
             connections_per_ip_overrides=parse_overrides(values[MAX_CONNECTIONS_PER_IP_OVERRIDES]),
+            connection_rate_max=values[MAX_CONNECTION_CREATION_RATE],
+            quota_windows=Windows(
+                values[QUOTA_WINDOW_NUM], values[QUOTA_WINDOW_SIZE_SECONDS] * 1000
+            ),
             idle_ms_max=values[CONNECTIONS_MAX_IDLE_MS],
             queued_bytes_max=values[QUEUED_MAX_REQUEST_BYTES],
             receive_timeout_ms=values[REQUEST_RECEIVE_TIMEOUT_MS],

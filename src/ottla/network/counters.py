@@ -10,6 +10,7 @@ class NetworkCounters:
     connections_open: int = 0
     connections_accepted: int = 0
     connections_refused: dict[str, int] = field(default_factory=dict)  # By reason.
+    accept_pauses: int = 0  # Because connections came faster than the broker's rate.
     connections_closed_idle: int = 0
     connections_closed_stalled: int = 0  # Half a request, or unread answers, and no progress.
     frames: int = 0

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ottla.network.budget import SMALL_BYTES, MemoryBudget
 from ottla.network.config import NetworkConfig
+from ottla.network.connection_rates import ConnectionRates
 from ottla.network.counters import NetworkCounters
 from ottla.network.durations import ApiCounters
 from ottla.network.limits import ConnectionLimits
@@ -59,6 +60,7 @@ class Hub:
             config.connections_per_ip_max,
             config.connections_per_ip_overrides,
         )
+        self.rates = ConnectionRates(config.quota_windows, config.connection_rate_max, monotonic_ms)
         self.quiet_log = QuietLog(logger, monotonic_ms)
         self.sessions: dict[Session, None] = {}  # In the order of their coming.
         self.empty = asyncio.Event()  # There is no session.

@@ -14,12 +14,14 @@ from ottla.network.endpoints import Endpoint
 from ottla.network.hub import Hub, logger
 from ottla.network.listener_security import ListenerSecurity
 from ottla.network.session import Session
+from ottla.security.quotas import CONNECTION_CREATION_RATE
 
 KEEPALIVE_IDLE_S = 60
 KEEPALIVE_INTERVAL_S = 10
 KEEPALIVE_PROBES = 6
 ACCEPTS_PER_TURN = 64
 ACCEPT_RETRY_S = 1.0
+HELD_MAX = 1_000  # Connections that come too fast, and are held before they are closed.
 FREE_PORT_ATTEMPTS = 10
 _OUT_OF_RESOURCES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
@@ -48,6 +50,7 @@ class Listener:
         # Invariant: a plain connection's task is not cancelled, for then the transport would close
         # without telling its session. It ends by itself in the next turn.
         self._opening: dict[asyncio.Task[None], None] = {}
+        self._held: dict[socket.socket, asyncio.TimerHandle] = {}
         self._stopping = False
 
     async def bind(self) -> None:
@@ -67,6 +70,8 @@ class Listener:
             self._hub.loop.remove_reader(listening.fileno())
             listening.close()
         self._sockets = []
+        for held in list(self._held):
+            self._let_go(held)
         if self._security is not None and self._security.contexts is not None:
             for task in self._opening:
                 task.cancel()
@@ -82,7 +87,16 @@ class Listener:
             except OSError as error:
                 self._on_accept_error(listening, error)
                 return
+            pause_ms = self._hub.rates.pause_ms()
             self._admit(accepted, address[0], address[1])
+            if pause_ms:
+                self._hub.counters.accept_pauses += 1
+                self._look_away(listening, pause_ms / 1000)
+                return
+
+    def _look_away(self, listening: socket.socket, time_s: float) -> None:
+        self._hub.loop.remove_reader(listening.fileno())
+        self._hub.loop.call_later(time_s, self._accept_again, listening)
 
     def _on_accept_error(self, listening: socket.socket, error: OSError) -> None:
         """Without free file descriptors the socket stays readable, so look away for a while."""
@@ -91,8 +105,7 @@ class Listener:
             "accept", "cannot accept a connection on %s: %s", self.endpoint, error
         )
         if error.errno in _OUT_OF_RESOURCES:
-            self._hub.loop.remove_reader(listening.fileno())
-            self._hub.loop.call_later(ACCEPT_RETRY_S, self._accept_again, listening)
+            self._look_away(listening, ACCEPT_RETRY_S)
 
     def _accept_again(self, listening: socket.socket) -> None:
         if listening in self._sockets:
@@ -100,16 +113,24 @@ class Listener:
 
     def _admit(self, accepted: socket.socket, address: str, port: int) -> None:
         hub = self._hub
-        reason = hub.limits.admit(address)
+        held_ms = hub.rates.throttle_ms(address)
+        reason = CONNECTION_CREATION_RATE if held_ms else hub.limits.admit(address)
         if reason:
-            accepted.close()
             hub.counters.refuse(reason)
             hub.quiet_log.warn_rarely(reason, "refused a connection from %s: %s", address, reason)
+            if held_ms and len(self._held) < HELD_MAX:
+                self._held[accepted] = hub.loop.call_later(held_ms / 1000, self._let_go, accepted)
+            else:
+                accepted.close()
             return
         hub.counters.connections_accepted += 1
         task = hub.loop.create_task(self._open(accepted, address, port))
         self._opening[task] = None
         task.add_done_callback(self._opening.pop)
+
+    def _let_go(self, held: socket.socket) -> None:
+        self._held.pop(held).cancel()
+        held.close()
 
     async def _open(self, accepted: socket.socket, address: str, port: int) -> None:
         hub, security = self._hub, self._security

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 
 from ottla.network.config import NetworkConfig
+from ottla.network.connection_rates import ConnectionRates
 from ottla.network.counters import NetworkCounters
 from ottla.network.endpoints import Endpoint
 from ottla.network.hub import Dispatch, Hub
@@ -53,6 +54,10 @@ class Server:
     @property
     def counters(self) -> NetworkCounters:
         return self._hub.counters
+
+    @property
+    def connection_rates(self) -> ConnectionRates:
+        return self._hub.rates
 
     @property
     def queued_bytes(self) -> int:

@@ -16,9 +16,9 @@ are its API key. Only requests whose effects cannot be told apart may overtake e
 
 Reading pauses when one of the connection's bounds is passed (requests without an answer, their
 bytes, unsent bytes), and resumes at half of it; while it holds more than its part of the memory for
-all connections (budget.py); while a frame is held back; and from the end of its turn to the next
-(turns.py). Frames that were received already are then kept, not dispatched. A connection that holds
-memory and does not go on is closed (stalls.py).
+all connections (budget.py); while a frame is held back; while it is muted for a quota; and from the
+end of its turn to the next (turns.py). Frames that were received already are then kept, not
+dispatched. A connection that holds memory and does not go on is closed (stalls.py).
 """
 
 import asyncio
@@ -46,6 +46,7 @@ from ottla.network.stalls import Patience, Transfer
 from ottla.network.turns import FRAMES_BETWEEN_LOOKS, LITTLE_FRAMES
 from ottla.protocol.errors import ProtocolError
 from ottla.security.authorizer import Access
+from ottla.security.client_quotas import SessionQuotas
 from ottla.security.principal import ANONYMOUS
 
 __all__ = ["NOBODY", "Overtakers", "Reply", "Session"]
@@ -66,6 +67,7 @@ class Session(asyncio.BufferedProtocol):
         "_halted",
         "_held_key",
         "_hub",
+        "_muting",
         "_on_close",
         "_on_half_closed",
         "_partial",
@@ -90,6 +92,7 @@ class Session(asyncio.BufferedProtocol):
         "peer_address",
         "peer_port",
         "principal",
+        "quotas",
     )
 
     def __init__(
@@ -115,6 +118,7 @@ class Session(asyncio.BufferedProtocol):
         self.access: Access | None = None  # What the principal may do, once it was asked.
         self.may_act_as_node = True  # Until a listener that authenticates says otherwise.
         self.attachment: object | None = None
+        self.quotas: SessionQuotas | None = None  # As of its last request that was counted.
 
         self.api = hub.unnamed_api  # Of the frame that is being dispatched.
         self._hub = hub
@@ -135,6 +139,7 @@ class Session(asyncio.BufferedProtocol):
         self._frame_size = 0  # Of the frame that is being dispatched.
         self._halted = False  # Invariant: while it is true, nothing is dispatched.
         self._held_key: int | None = None  # Of the frame that is held back. It is halted then.
+        self._muting: asyncio.TimerHandle | None = None  # It is halted then.
         self._eof = False
         self._charge = 0  # What the budget knows that this session holds.
         self._receiving: Transfer | None = None  # Of the request that is half here.
@@ -175,6 +180,24 @@ class Session(asyncio.BufferedProtocol):
         """Requests may be as large as of anyone; those on the way still pass the gate."""
         self._gate = None
         self._size_max = self._hub.config.request_bytes_max
+
+    def mute(self, time_ms: float) -> None:
+        """Hear nothing of the peer for this long. What it has asked so far is answered."""
+        if self.closed:
+            return
+        loop = self._hub.loop
+        end_s = loop.time() + time_ms / 1000
+        if self._muting is not None:
+            if end_s <= self._muting.when():
+                return
+            self._muting.cancel()
+        self._muting = loop.call_at(end_s, self._unmute)
+        if not self._halted:
+            self._halt()
+
+    def _unmute(self) -> None:
+        self._muting = None
+        self._settle()
 
     def close(self, reason: str) -> None:
         """Close when the transport has sent what it has; what waits behind a slow peer is lost."""
@@ -410,6 +433,9 @@ class Session(asyncio.BufferedProtocol):
         if self._halted:
             self._hub.counters.sessions_paused -= 1
         self._halted = True
+        if self._muting is not None:
+            self._muting.cancel()
+            self._muting = None
         self._partial = None
         self._answers.discard()
         charge, self._charge = self._charge, 0
@@ -482,6 +508,8 @@ class Session(asyncio.BufferedProtocol):
 
     def _is_held_back(self) -> bool:
         answers = self._answers
+        if self._muting is not None:
+            return True
         if self._held_key is None:
             return False
         if answers.pending and self._held_key not in answers.overtakers:

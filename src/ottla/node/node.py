@@ -54,6 +54,7 @@ from ottla.node.metadata_feed import Listener
 from ottla.node.metadata_repair import MetadataRepair
 from ottla.node.parts import make_parts
 from ottla.node.quorum import MetadataQuorum, QuorumSettings, StoredReplica, open_replica
+from ottla.node.quota_updates import QuotaUpdates
 from ottla.node.readiness import Phase, Readiness
 from ottla.node.registration import SESSIONS_WAITED, BrokerIdentity, Registration
 from ottla.node.replication import (
@@ -527,11 +528,14 @@ class Node:
         deleted.load(image)
         quorum.fenced.load(image)
         self._dynamic.load()
+        quotas = QuotaUpdates(self._parts.quotas, self._bound.connection_rates, self._loop)
+        quotas.load(image)
         self._replicas.load(image, self._feed.take_removed_topic_ids())
         expect = expect_brokers(self._peers, self._address_of)
         self._feed.listen(Listener(expect, lambda _: None))
         self._feed.listen(Listener(quorum.fenced.on_record, quorum.fenced.load))
         self._feed.listen(Listener(deleted.on_record, deleted.load))
+        self._feed.listen(Listener(quotas.on_record, quotas.load))
         self._feed.listen(Listener(self._dynamic.on_record, self._dynamic.load))
         self._feed.listen(Listener(self._replicas.on_record, self._replicas.load))
 

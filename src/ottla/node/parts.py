@@ -40,6 +40,7 @@ from ottla.replication.partition import FlushPolicy
 from ottla.runtime.flusher import Flushable, Flusher
 from ottla.runtime.supervisor import Supervisor
 from ottla.security.authorizer import Authorizer
+from ottla.security.client_quotas import ClientQuotas
 from ottla.storage.broker_config import FLUSH_POLICY, LOG_DIRS, LOG_OPEN_FILES_MAX, topic_defaults
 from ottla.storage.config import LogConfig
 from ottla.storage.errors import StorageError
@@ -65,6 +66,7 @@ class Parts:
     network: NetworkConfig
     locks: Locks
     authorizer: Authorizer | None
+    quotas: ClientQuotas
     shares: DescriptorShares
     logs: LogManager
     replicas: ReplicaManager
@@ -132,6 +134,7 @@ def make_parts(
         network=network,
         locks=locks,
         authorizer=_make_authorizer(values, security, feed.image),
+        quotas=ClientQuotas(network.quota_windows),
         shares=shares,
         logs=logs,
         replicas=_make_replicas(values, logs, log_config, environment, loop, flushes),

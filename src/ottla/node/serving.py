@@ -52,6 +52,7 @@ def make_broker(
         loop=parts.loop,
         executor=executor,
         supervisor=parts.supervisor,
+        quotas=parts.quotas,
         fetch_bytes_max=values[FETCH_MAX_BYTES],
         reads_from_nearest=values[REPLICA_SELECTOR_CLASS] == RACK_AWARE_SELECTOR,
         authorizer=parts.authorizer,

@@ -41,6 +41,7 @@ _WIDENED = {
 _EXTENDED = {
     "DescribeLogDirsResponse",
     "DescribeShareGroupOffsetsResponse",
+    "EnvelopeRequest",
     "EnvelopeResponse",
     "ReadShareGroupStateRequest",
     "ReadShareGroupStateResponse",

@@ -110,6 +110,14 @@ class FetchSessions:
             return None, wanted
         return self._open(wanted, by_id=by_id), wanted
 
+    def keep_if_continued(self, session: FetchSession | None) -> FetchSession | None:
+        """Of an answer that leaves everything out: a session that it would have opened is given up,
+        for its client was told nothing of its partitions."""
+        if session is None or session.epoch != INITIAL_EPOCH:
+            return session
+        self._sessions.pop(session.id, None)
+        return None
+
     def new_id(self) -> int:
         self._last_id = 1 if self._last_id >= EPOCH_MAX else self._last_id + 1
         return self._last_id

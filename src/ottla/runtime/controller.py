@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ottla.controller.machine import ControllerMachine
+from ottla.controller.mutations import Caller
 from ottla.controller.operations import INTERNAL_KEYS, OPERATIONS, QUORUM_KEYS, At
 from ottla.network.peers import Address, Peers, PeerSilent, PeerUnreachable
 from ottla.protocol.codec import newest_request_type, read_response, write_request
@@ -52,9 +53,12 @@ class Controller:
         self._peers = peers
         self._loop = loop
 
-    async def call(self, request: Any, *, timeout_ms: float | None = None) -> Any:
+    async def call(
+        self, request: Any, *, caller: Caller | None = None, timeout_ms: float | None = None
+    ) -> Any:
         """The newest response entity for the newest request entity, once what it says is committed
-        and in this node's image. ApiError when all of the request is refused."""
+        and in this node's image. ApiError when all of the request is refused. `caller` is the
+        client whose quota counts."""
         if timeout_ms is None:
             timeout = getattr(request, "timeout", None)
             timeout_ms = TIMEOUT_MS if timeout is None else in_milliseconds(timeout)
@@ -63,7 +67,7 @@ class Controller:
         while True:
             changed = self._leadership.changed
             try:
-                return await self._attempt(request, changed, deadline)
+                return await self._attempt(request, caller, changed, deadline)
             except ApiError as error:
                 if error.code not in _NOT_LEADER:
                     raise
@@ -82,7 +86,7 @@ class Controller:
             await asyncio.wait([changed], timeout=min(left_s, backoff_ms / 1000))
             backoff_ms = min(2 * backoff_ms, _BACKOFF_MS_MAX)
 
-    async def call_here(self, request: Any) -> Any:
+    async def call_here(self, request: Any, caller: Caller | None = None) -> Any:
         """As `call`, if this node is the controller; ApiError NOT_CONTROLLER if it is not."""
         if request.__api_key__ in QUORUM_KEYS:
             return await self._quorum.call(request)
@@ -91,16 +95,24 @@ class Controller:
         if runtime is None:
             raise ApiError(ErrorCode.not_controller, "another node is the controller")
         return await runtime.submit(
-            lambda machine, now_ms: method(machine, At(now_ms, runtime.next_offset))(request)
+            lambda machine, now_ms: method(machine, At(now_ms, runtime.next_offset, caller))(
+                request
+            )
         )
 
-    async def _attempt(self, request: Any, changed: "asyncio.Future[None]", deadline: float) -> Any:
+    async def _attempt(
+        self,
+        request: Any,
+        caller: Caller | None,
+        changed: "asyncio.Future[None]",
+        deadline: float,
+    ) -> Any:
         if self._leadership.is_here:
-            return await self.call_here(request)
+            return await self.call_here(request, caller)
         address = self._leadership.address
         if address is None:
             raise ApiError(ErrorCode.not_controller, "no node is known to be the controller")
-        sending = self._loop.create_task(self._send(address, request, deadline))
+        sending = self._loop.create_task(self._send(address, request, caller, deadline))
         either: list[asyncio.Future[Any]] = [sending, changed]
         try:
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
@@ -115,7 +127,9 @@ class Controller:
             await self._applier.reached(envelope.metadata_offset, deadline - self._loop.time())
         return response
 
-    async def _send(self, address: Address, request: Any, deadline: float) -> Any:
+    async def _send(
+        self, address: Address, request: Any, caller: Caller | None, deadline: float
+    ) -> Any:
         frame = write_request(
             request.__api_key__, request.__version__, 0, self._peers.client_id, request
         )
@@ -123,6 +137,7 @@ class Controller:
             request_data=frame[_SIZE_BYTES:],
             request_principal=None,
             client_host_address=_NOBODY,
+            **({} if caller is None else caller._asdict()),
         )
         return await self._peers.call(
             address,

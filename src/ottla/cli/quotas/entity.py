@@ -1,0 +1,63 @@
+"""For whom a quota is, as options say it."""
+
+from typing import Annotated, Final
+
+from cyclopts import Parameter
+
+from ottla.cli.errors import UsageError
+from ottla.security.quotas import CLIENT_ID, IP, USER, Entity, entity_of
+
+_EVERYONE: Final = "(default)"
+
+User = Annotated[str | None, Parameter(name="--user", help="A user.")]
+ClientId = Annotated[str | None, Parameter(name="--client-id", help="A client id.")]
+Ip = Annotated[str | None, Parameter(name="--ip", help="An IP address.")]
+DefaultUser = Annotated[
+    bool,
+    Parameter(
+        name="--default-user",
+        negative=(),
+        show_default=False,
+        help="Each user without a quota of its own.",
+    ),
+]
+DefaultClientId = Annotated[
+    bool,
+    Parameter(
+        name="--default-client-id",
+        negative=(),
+        show_default=False,
+        help="Each client id without a quota of its own.",
+    ),
+]
+DefaultIp = Annotated[
+    bool,
+    Parameter(
+        name="--default-ip",
+        negative=(),
+        show_default=False,
+        help="Each address without a quota of its own.",
+    ),
+]
+
+
+def chosen_entity(
+    names: dict[str, str | None], defaults: dict[str, bool], *, required: bool = True
+) -> Entity:
+    """`names` and `defaults` by type of entity."""
+    for kind, name in names.items():
+        if name is not None and defaults[kind]:
+            raise UsageError(f"--{kind} and --default-{kind} exclude each other")
+    entity = entity_of(
+        (kind, name) for kind, name in names.items() if name is not None or defaults[kind]
+    )
+    if required and not entity:
+        raise UsageError("say whom the quota is for: --user, --client-id, --ip, or a default")
+    return entity
+
+
+def entity_text(entity: Entity) -> str:
+    """The user first, as people say it."""
+    order = (USER, CLIENT_ID, IP)
+    parts = sorted(entity, key=lambda part: order.index(part[0]))
+    return ", ".join(f"{kind} {_EVERYONE if name is None else name}" for kind, name in parts)

@@ -1,0 +1,119 @@
+"""Holds up clients that are over a quota: they are answered, told for how long, and muted.
+
+Brokers are not held up. Nothing of this is called while there is no quota.
+"""
+
+import dataclasses
+from time import monotonic_ns
+from typing import Any, Final
+
+from ottla.handlers.broker import Broker
+from ottla.network.session import Session
+from ottla.protocol.times import in_milliseconds, milliseconds
+from ottla.security.client_quotas import ClientQuotas, Meter, SessionQuotas
+from ottla.security.quotas import (
+    CONSUMER_BYTE_RATE,
+    PRODUCER_BYTE_RATE,
+    REQUEST_PERCENTAGE,
+)
+
+# The controller has counted what these create and delete.
+_MUTATION_KEYS: Final = frozenset({19, 20, 37})
+THROTTLE_MS_MAX: Final = 2**31 - 1
+
+
+def throttle_produce(broker: Broker, session: Session, client_id: str | None, size: int) -> int:
+    """Count a produce request; the throttle time."""
+    known, now_ms = _known(broker, session, client_id)
+    of_bytes = 0 if known.produce is None else known.produce.count(size, now_ms)
+    return _mute(broker.quotas, session, known, PRODUCER_BYTE_RATE, of_bytes, now_ms)
+
+
+def throttle_fetch(broker: Broker, session: Session, client_id: str | None, size: int) -> int:
+    """Count the records of an answer; the throttle time, with which none must be sent."""
+    known, now_ms = _known(broker, session, client_id)
+    of_bytes = 0 if known.fetch is None else known.fetch.count_if_allowed(size, now_ms)
+    return _mute(broker.quotas, session, known, CONSUMER_BYTE_RATE, of_bytes, now_ms)
+
+
+def throttle_request(broker: Broker, session: Session, client_id: str | None) -> int:
+    """Count the time that a request has taken; the throttle time."""
+    known, now_ms = _known(broker, session, client_id)
+    return _mute(broker.quotas, session, known, REQUEST_PERCENTAGE, 0, now_ms)
+
+
+def fetch_bytes_max(broker: Broker, session: Session, client_id: str | None) -> int:
+    """More would be throttled for certain."""
+    known, _ = _known(broker, session, client_id)
+    if known.fetch is None:
+        return broker.fetch_bytes_max
+    windows = broker.quotas.windows
+    allowed_s = (windows.number - 1) * windows.size_ms / 1000
+    return min(broker.fetch_bytes_max, int(known.fetch.bound * allowed_s))
+
+
+def throttled(
+    broker: Broker, session: Session, api_key: int, client_id: str | None, response: Any
+) -> Any:
+    """The response of a cold API, with its throttle time."""
+    if session.is_peer:
+        return response
+    throttle_ms = throttle_request(broker, session, client_id)
+    if api_key in _MUTATION_KEYS:
+        of_controller = in_milliseconds(response.throttle_time)
+        if of_controller > throttle_ms:
+            session.mute(of_controller)
+            throttle_ms = of_controller
+    if not throttle_ms or not hasattr(response, "throttle_time"):
+        return response
+    return dataclasses.replace(response, throttle_time=milliseconds(throttle_ms))
+
+
+def begin_request(quotas: ClientQuotas) -> None:
+    quotas.lap_ns = monotonic_ns()
+
+
+def end_request(broker: Broker, session: Session, client_id: str | None) -> None:
+    """What it has taken since its answer was made counts for the next one."""
+    known, now_ms = _known(broker, session, client_id)
+    if known.request is not None and not session.is_peer:
+        known.request.rate.record(_lap(broker.quotas), now_ms)
+    broker.quotas.lap_ns = 0
+
+
+def _known(broker: Broker, session: Session, client_id: str | None) -> tuple[SessionQuotas, float]:
+    now_ms = broker.clock.monotonic_ms()
+    known = broker.quotas.of(session.quotas, session.principal.name, client_id, now_ms)
+    session.quotas = known
+    return known, now_ms
+
+
+def _mute(
+    quotas: ClientQuotas,
+    session: Session,
+    known: SessionQuotas,
+    key: str,
+    of_bytes: int,
+    now_ms: float,
+) -> int:
+    of_time = 0 if known.request is None else _time_throttle_ms(quotas, known.request, now_ms)
+    throttle_ms = min(max(of_bytes, of_time), THROTTLE_MS_MAX)
+    if throttle_ms:
+        quotas.on_throttled(key if of_bytes > of_time else REQUEST_PERCENTAGE, throttle_ms)
+        session.mute(throttle_ms)
+    return throttle_ms
+
+
+def _time_throttle_ms(quotas: ClientQuotas, meter: Meter, now_ms: float) -> int:
+    """At most a window, as in Kafka."""
+    return min(meter.count(_lap(quotas), now_ms), quotas.windows.size_ms)
+
+
+def _lap(quotas: ClientQuotas) -> float:
+    """What the request that is being handled has taken since this was last asked, in percent of a
+    second; nothing when an answer comes later than the handler has returned."""
+    if not quotas.lap_ns:
+        return 0.0
+    now_ns = monotonic_ns()
+    since_ns, quotas.lap_ns = quotas.lap_ns, now_ns
+    return quotas.percents(now_ns - since_ns)
