@@ -17,7 +17,7 @@ from typing import Final
 from ottla.handlers.authorization import DENIED, access_of
 from ottla.handlers.broker import Broker
 from ottla.handlers.throttling import throttle_request
-from ottla.network.session import Reply, Session
+from ottla.network.session import Session
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.frames import RequestHeader
 from ottla.protocol.hot_offset_commit import (
@@ -61,7 +61,9 @@ def handle_offset_commit(
     if isinstance(results, Future):
         reply = session.reply(_OVERTAKERS)
         results.add_done_callback(
-            lambda done: _answer(broker, session, reply, header, request, refused, done)
+            lambda done: reply.send(
+                (_encode(broker, session, header, _results(broker, request, done) + refused),)
+            )
         )
     else:
         _send(broker, session, header, results + refused)
@@ -107,20 +109,13 @@ def _denied(topic: CommittedTopic, code: ErrorCode) -> TopicResult:
     return TopicResult(topic.topic, topic.topic_id, [(one[0], code) for one in topic.partitions])
 
 
-def _answer(
-    broker: Broker,
-    session: Session,
-    reply: Reply,
-    header: RequestHeader,
-    request: OffsetCommitRequest,
-    refused: list[TopicResult],
-    committed: "Future[list[TopicResult]]",
-) -> None:
+def _results(
+    broker: Broker, request: OffsetCommitRequest, committed: "Future[list[TopicResult]]"
+) -> list[TopicResult]:
     try:
-        results = committed.result()
+        return committed.result()
     except ApiError as error:
-        results = _refusal(broker, request, error)
-    reply.send((_encode(broker, session, header, results + refused),))
+        return _refusal(broker, request, error)
 
 
 def _count_errors(broker: Broker, results: list[TopicResult]) -> None:

@@ -12,6 +12,7 @@ from ottla.network.session import Session
 from ottla.network.tls import TlsContexts
 from ottla.security.errors import AuthenticationFailed
 from ottla.security.exchange import Credentials
+from ottla.security.oauthbearer import VerifyToken
 from ottla.security.principal import ANONYMOUS, USER, Principal
 from ottla.security.principal_mapping import PrincipalMapper, distinguished_name
 
@@ -25,6 +26,7 @@ class ListenerSecurity:
         security: SecurityConfig,
         contexts: TlsContexts | None,
         credentials: Callable[[], Credentials | None],
+        verify_token: VerifyToken | None = None,
     ) -> None:
         self.contexts = contexts
         self.timeout_s = security.timeout_ms / 1000
@@ -41,6 +43,7 @@ class ListenerSecurity:
             request_bytes_max=security.unauthenticated_bytes_max,
             timeout_ms=security.timeout_ms,
             failure_delay_ms=security.failure_delay_ms,
+            verify_token=verify_token,
         )
 
     def use(self, hub: Hub) -> None:

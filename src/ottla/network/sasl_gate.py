@@ -26,6 +26,7 @@ from ottla.protocol.errors import ErrorCode, ProtocolError
 from ottla.protocol.frames import API_VERSIONS_KEY, RequestHeader, parse_request_header
 from ottla.security.errors import AuthenticationFailed
 from ottla.security.exchange import Credentials, Exchange, new_exchange
+from ottla.security.oauthbearer import VerifyToken
 from ottla.security.principal import USER, Principal
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class LoginPolicy:
     request_bytes_max: int
     timeout_ms: int
     failure_delay_ms: int
+    verify_token: VerifyToken | None = None
 
 
 class SaslGate:
@@ -130,7 +132,9 @@ class SaslGate:
             session.close("it changes the mechanism of its login")
             return
         self._mechanism = mechanism
-        self._exchange = new_exchange(mechanism, self._policy.new_nonce, credentials)
+        self._exchange = new_exchange(
+            mechanism, self._policy.new_nonce, credentials, self._policy.verify_token
+        )
         self._is_bare = header.api_version == 0
         self._state = _State.EXCHANGE
         self._answer_handshake(session, header, ErrorCode.none)
@@ -184,7 +188,7 @@ class SaslGate:
         if header is None:
             reply.send((_SIZE.pack(len(outcome)) + outcome,))
             return
-        lifetime_ms = self._policy.lifetime_ms if exchange.is_done else 0
+        lifetime_ms = self._lifetime_ms(exchange) if exchange.is_done else 0
         response = newest_response_type(SASL_AUTHENTICATE_KEY)(
             error_code=ErrorCode.none,
             error_message=None,
@@ -199,10 +203,18 @@ class SaslGate:
             return f"{self._principal} logs in again as {principal}"
         self._state = _State.OPEN
         self._principal = principal
-        self._expires_ms = self._hub.monotonic_ms() + self._policy.lifetime_ms
+        assert self._exchange is not None
+        self._expires_ms = self._hub.monotonic_ms() + self._lifetime_ms(self._exchange)
         self._on_close(session)
         self._policy.on_login(session, principal)
         return None
+
+    def _lifetime_ms(self, exchange: Exchange) -> int:
+        """The listener's, or what is left of a token's, if that is shorter."""
+        lifetime_ms = self._policy.lifetime_ms
+        if not lifetime_ms or exchange.lifetime_ms is None:
+            return lifetime_ms
+        return min(lifetime_ms, exchange.lifetime_ms)
 
     # Failure.
 

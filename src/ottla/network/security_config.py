@@ -7,6 +7,9 @@ from typing import Any, Final, TypeVar, cast
 
 from ottla.network.endpoints import Endpoint
 from ottla.network.tls import ClientAuth, TlsConfig
+from ottla.network.token_config import BROKER_KEYS as TOKEN_KEYS
+from ottla.network.token_config import token_config
+from ottla.network.token_keys import TokenConfig
 from ottla.protocol.config import (
     LISTENER_PREFIX,
     ConfigKey,
@@ -18,6 +21,7 @@ from ottla.protocol.config import (
     key_of_listener,
     one_of,
 )
+from ottla.security.oauthbearer import OAUTHBEARER
 from ottla.security.principal import Principal, parse_super_users
 from ottla.security.principal_mapping import PrincipalMapper
 from ottla.security.scram import SCRAM_MECHANISMS
@@ -183,17 +187,17 @@ SASL_ENABLED_MECHANISMS: ConfigKey[tuple[str, ...]] = ConfigKey(
     "sasl.enabled.mechanisms",
     ConfigType.LIST,
     tuple(SCRAM_MECHANISMS),
-    "How clients may log in: SCRAM-SHA-256, SCRAM-SHA-512, PLAIN. (Kafka's default is GSSAPI, "
-    "which is not there.) The users are those of SCRAM, also for PLAIN.",
-    each_of(*SCRAM_MECHANISMS, PLAIN),
+    "How clients may log in: SCRAM-SHA-256, SCRAM-SHA-512, PLAIN, OAUTHBEARER. (Kafka's default is "
+    "GSSAPI, which is not there.) The users are those of SCRAM, also for PLAIN.",
+    each_of(*SCRAM_MECHANISMS, PLAIN, OAUTHBEARER),
     per_listener=True,
 )
 SASL_PLAIN_WITHOUT_TLS = ConfigKey(
     "sasl.plain.without.tls",
     ConfigType.BOOLEAN,
     False,
-    "Whether PLAIN may be offered on a SASL_PLAINTEXT listener, where everyone on the way can read "
-    "the passwords.",
+    "Whether PLAIN and OAUTHBEARER may be offered on a SASL_PLAINTEXT listener, where everyone on "
+    "the way can read the passwords and tokens.",
     per_listener=True,
 )
 SASL_SERVER_MAX_RECEIVE_SIZE = ConfigKey(
@@ -270,6 +274,7 @@ BROKER_KEYS: tuple[ConfigKey[object], ...] = cast(
         SSL_PRINCIPAL_MAPPING_RULES,
         SASL_ENABLED_MECHANISMS,
         SASL_PLAIN_WITHOUT_TLS,
+        *TOKEN_KEYS,
         SASL_SERVER_MAX_RECEIVE_SIZE,
         CONNECTIONS_MAX_REAUTH_MS,
         CONNECTION_FAILED_AUTHENTICATION_DELAY_MS,
@@ -291,6 +296,7 @@ class ListenerConfig:
     mapping_rules: str = SSL_PRINCIPAL_MAPPING_RULES.default
     mechanisms: tuple[str, ...] = ()
     reauthenticate_ms: int = 0
+    tokens: TokenConfig | None = None  # With OAUTHBEARER.
 
     @property
     def is_locked(self) -> bool:
@@ -368,12 +374,16 @@ def _listener(values: ConfigValues, name: str, protocol: SecurityProtocol) -> Li
         mechanisms = value(SASL_ENABLED_MECHANISMS)
         if not mechanisms:
             raise ValueError(f"listener {name} wants a login, and sasl.enabled.mechanisms is empty")
-        if PLAIN in mechanisms and not protocol.has_tls and not value(SASL_PLAIN_WITHOUT_TLS):
+        readable = [one for one in (PLAIN, OAUTHBEARER) if one in mechanisms]
+        if readable and not protocol.has_tls and not value(SASL_PLAIN_WITHOUT_TLS):
+            what = "passwords" if readable[0] == PLAIN else "tokens"
             raise ValueError(
-                f"listener {name} offers PLAIN without TLS, where everyone on the way can read the "
-                "passwords; make it SASL_SSL, use SCRAM, or set sasl.plain.without.tls=true"
+                f"listener {name} offers {readable[0]} without TLS, where everyone on the way can "
+                f"read the {what}; make it SASL_SSL, use SCRAM, or set sasl.plain.without.tls=true"
             )
         config = replace(
             config, mechanisms=mechanisms, reauthenticate_ms=value(CONNECTIONS_MAX_REAUTH_MS)
         )
+        if OAUTHBEARER in mechanisms:
+            config = replace(config, tokens=token_config(name, value))
     return config

@@ -12,9 +12,11 @@ from ottla.controller.image import MetadataImage
 from ottla.network.listener_security import ListenerSecurity
 from ottla.network.security_config import SecurityConfig, SecurityProtocol
 from ottla.network.tls import TlsContexts, TlsError
+from ottla.network.token_keys import TokenKeys
 from ottla.node.users import ImageCredentials
 from ottla.node.users_file import Users, read_users
 from ottla.security.exchange import Credentials
+from ottla.security.oauthbearer import VerifyToken
 
 logger = logging.getLogger(__name__)
 
@@ -33,11 +35,27 @@ class Locks:
         }
         self._credentials = ImageCredentials(image, secrets.token_bytes(32))
         self._is_open = False
+        self._token_keys = {
+            name: TokenKeys(listener.tokens)
+            for name, listener in config.listeners.items()
+            if listener.tokens is not None
+        }
         self.listeners: Mapping[str, ListenerSecurity] = {
-            name: ListenerSecurity(listener, config, self._contexts.get(name), self.credentials)
+            name: ListenerSecurity(
+                listener, config, self._contexts.get(name), self.credentials, self._verify(name)
+            )
             for name, listener in config.listeners.items()
             if listener.protocol is not SecurityProtocol.PLAINTEXT
         }
+
+    def _verify(self, listener: str) -> VerifyToken | None:
+        keys = self._token_keys.get(listener)
+        return None if keys is None else keys.verify
+
+    @property
+    def token_keys(self) -> list[TokenKeys]:
+        """Those that have to be watched."""
+        return [keys for keys in self._token_keys.values() if keys.are_fetched]
 
     @property
     def inter_broker_listener(self) -> str:

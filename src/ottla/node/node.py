@@ -319,6 +319,8 @@ class Node:
         self._parts.locks.open()
         if self._parts.authorizer is not None:
             self._parts.authorizer.is_loaded = True
+        for keys in self._parts.locks.token_keys:
+            self._supervisor.start("token keys", keys.watch(self._executor))
         if self._parts.locks.has_files:
             self._supervisor.start("certificates", self._parts.locks.watch_files(self._executor))
         server.use(make_dispatch(broker, API_TABLE))

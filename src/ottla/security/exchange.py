@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from ottla.security.errors import AuthenticationFailed
+from ottla.security.oauthbearer import OAUTHBEARER, OauthExchange, VerifyToken
 from ottla.security.plain import parse_plain
 from ottla.security.scram import (
     SCRAM_MECHANISMS,
@@ -26,6 +27,7 @@ class Exchange(Protocol):
     username: str  # Who it is, once `is_done`.
     is_done: bool
     is_slow: bool  # `respond` takes a while, and is for a thread.
+    lifetime_ms: int | None  # How long the login holds at most, once `is_done`; None for ever.
 
     def respond(self, message: bytes) -> bytes:
         """AuthenticationFailed when the exchange has failed."""
@@ -33,6 +35,7 @@ class Exchange(Protocol):
 
 class ScramExchange:
     is_slow = False
+    lifetime_ms: int | None = None
 
     def __init__(self, mechanism: ScramMechanism, nonce: str, credentials: Credentials) -> None:
         self.username = ""
@@ -56,6 +59,7 @@ class PlainExchange:
     """Checks a password against the credential that SCRAM has of it."""
 
     is_slow = True
+    lifetime_ms: int | None = None
 
     def __init__(self, credentials: Credentials) -> None:
         self.username = ""
@@ -73,8 +77,15 @@ class PlainExchange:
 
 
 def new_exchange(
-    mechanism: str, new_nonce: Callable[[], str], credentials: Credentials
+    mechanism: str,
+    new_nonce: Callable[[], str],
+    credentials: Credentials,
+    verify_token: VerifyToken | None = None,
 ) -> Exchange:
+    """`verify_token` is for OAUTHBEARER, which needs it."""
     if mechanism == PLAIN:
         return PlainExchange(credentials)
+    if mechanism == OAUTHBEARER:
+        assert verify_token is not None
+        return OauthExchange(verify_token)
     return ScramExchange(SCRAM_MECHANISMS[mechanism], new_nonce(), credentials)
