@@ -52,6 +52,7 @@ from ottla.raft.quorum import Identity
 from ottla.raft.voters import ReplicaKey
 from ottla.records.batch import read_header
 from ottla.records.builder import Record, build_batch
+from ottla.replication.delayed_produce import DelayedProduces
 from ottla.replication.follower_sessions import FollowerSessions
 from ottla.replication.partition import FlushPolicy, Partition
 from ottla.runtime.clock import SystemClock
@@ -104,6 +105,7 @@ class LedPartitions:
         self.disk = disk
         self.flusher = flusher
         self.partitions = {}
+        self.delayed_produces = DelayedProduces()
 
     def listen(self, listener):
         """The test says itself when a partition is led."""

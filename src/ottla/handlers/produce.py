@@ -13,13 +13,11 @@ v12  the first write in a transaction adds its partition to it, without AddParti
 v13  topic ids for names (KIP-516)
 """
 
-from functools import partial
 from typing import Final
-from uuid import UUID
 
+from ottla.handlers.acknowledgement import Acknowledgement, encode_with_leaders, failure_of
 from ottla.handlers.admission import Admission
 from ottla.handlers.broker import Broker
-from ottla.handlers.current_leaders import current_leader, leader_endpoints
 from ottla.handlers.produce_authorization import authorize_produce
 from ottla.handlers.throttling import throttle_produce
 from ottla.network.session import NOBODY, Reply, Session
@@ -30,27 +28,16 @@ from ottla.protocol.hot_produce import (
     ProducedPartition,
     ProducedTopic,
     ProduceRequest,
-    RecordErrorResult,
     TopicResult,
     encode_produce_response,
     parse_produce,
 )
 from ottla.records.batch import TRANSACTIONAL_FLAG
-from ottla.records.errors import (
-    BatchTooLarge,
-    CorruptBatch,
-    InvalidRecord,
-    InvalidTimestamp,
-    RecordError,
-    UnsupportedFormat,
-)
+from ottla.records.errors import InvalidRecord, RecordError
 from ottla.records.validation import validate_keys, validate_produced
-from ottla.replication.delayed_produce import DelayedProduce
 from ottla.replication.partition import ACKS_ALL, Partition
 from ottla.replication.unsynced_writes import Unsynced, UnsyncedWrites
 from ottla.storage.log import Appended
-
-PRODUCE_KEY: Final = 0
 
 # On a compacted topic: what one request may cost those that wait behind it.
 DECOMPRESSED_RATIO_MAX = 10
@@ -62,14 +49,6 @@ _ACKS = frozenset({0, 1, ACKS_ALL})
 _OVERTAKERS: Final = frozenset({0})
 
 _ADMIN_CLIENT = "__admin_client"  # Who calls itself so may write to internal topics, as in Kafka.
-
-_RECORD_ERROR_CODES: dict[type[RecordError], ErrorCode] = {
-    BatchTooLarge: ErrorCode.message_too_large,
-    CorruptBatch: ErrorCode.corrupt_message,
-    InvalidRecord: ErrorCode.invalid_record,
-    InvalidTimestamp: ErrorCode.invalid_timestamp,
-    UnsupportedFormat: ErrorCode.unsupported_for_message_format,
-}
 
 
 def handle_produce(
@@ -101,58 +80,13 @@ def handle_produce(
         _close_on_failure(session, topics)
     elif delayed is not None:
         reply = session.reply(_OVERTAKERS)
-        _answer_later(
-            broker, session, reply, header, request, topics, delayed, throttle_ms=throttle_ms
-        )
+        delayed.start(session, reply, header, request.timeout_ms, throttle_ms)
     elif failed:
-        session.send_now(_encode_with_leaders(broker, session, header, topics, throttle_ms))
+        session.send_now(encode_with_leaders(broker, session, header, topics, throttle_ms))
     else:
         session.send_now(
             encode_produce_response(version, header.correlation_id, topics, throttle_ms)
         )
-
-
-def _encode_with_leaders(
-    broker: Broker,
-    session: Session,
-    header: RequestHeader,
-    topics: list[TopicResult],
-    throttle_ms: int,
-) -> bytes:
-    """The leaders of what is led elsewhere are named with their addresses."""
-    leaders = {
-        result.current_leader.leader_id
-        for topic in topics
-        for result in topic.partitions
-        if result.current_leader is not None
-    }
-    endpoints = leader_endpoints(broker.image, session.listener_name, leaders) if leaders else ()
-    return encode_produce_response(
-        header.api_version, header.correlation_id, topics, throttle_ms, endpoints
-    )
-
-
-def _answer_later(
-    broker: Broker,
-    session: Session,
-    reply: Reply,
-    header: RequestHeader,
-    request: ProduceRequest,
-    topics: list[TopicResult],
-    delayed: DelayedProduce,
-    *,
-    throttle_ms: int,
-) -> None:
-    def answer() -> None:
-        if delayed.has_failed:
-            reply.send((_encode_with_leaders(broker, session, header, topics, throttle_ms),))
-        else:
-            version, correlation_id = header.api_version, header.correlation_id
-            reply.send((encode_produce_response(version, correlation_id, topics, throttle_ms),))
-
-    broker.replicas.delayed_produces.start(
-        delayed, answer, broker.clock.monotonic_ms() + request.timeout_ms
-    )
 
 
 def _produce_in_transaction(
@@ -209,11 +143,9 @@ def _append_and_answer(
             UnsyncedWrites(reply).add_all(unsynced)
         _close_on_failure(session, topics)
     elif delayed is None:
-        reply.send((_encode_with_leaders(broker, session, header, topics, throttle_ms),))
+        reply.send((encode_with_leaders(broker, session, header, topics, throttle_ms),))
     else:
-        _answer_later(
-            broker, session, reply, header, request, topics, delayed, throttle_ms=throttle_ms
-        )
+        delayed.start(session, reply, header, request.timeout_ms, throttle_ms)
 
 
 def _writes_without_answer(session: Session) -> UnsyncedWrites:
@@ -237,13 +169,13 @@ def _append_all(
     client_id: str | None,
     admission: Admission | None,
     refused: list[TopicResult],
-) -> tuple[list[TopicResult], DelayedProduce | None, list[Unsynced] | None, bool]:
+) -> tuple[list[TopicResult], Acknowledgement | None, list[Unsynced] | None, bool]:
     """The results; what some of them wait for; with acks=0, what readers wait for; whether some of
     them have failed already."""
     acks = request.acks
     find = broker.replicas.find
     now_ms = broker.clock.now_ms()
-    delayed: DelayedProduce | None = None
+    delayed: Acknowledgement | None = None
     unsynced: list[Unsynced] | None = None
     topics = refused  # With the results of the others behind.
     failed = bool(refused)
@@ -257,7 +189,7 @@ def _append_all(
                     raise ApiError(*_INTERNAL_TOPIC)
                 appended = _append(partition, item, acks, now_ms, admission)
             except (ApiError, RecordError) as error:
-                results.append(_failure(broker, topic_id or topic, item.partition, error))
+                results.append(failure_of(broker, topic_id or topic, item.partition, error))
                 failed = True
                 continue
             results.append(
@@ -275,9 +207,8 @@ def _append_all(
                 unsynced = unsynced or []
                 unsynced.append((partition, appended.last_offset + 1))
             else:
-                delayed = delayed or DelayedProduce()
-                fail = partial(_fail, broker, topic_id or topic, results, len(results) - 1)
-                partition.wait_for_acknowledgement(appended, acks, delayed.expect(fail))
+                delayed = delayed or Acknowledgement(broker, topics)
+                delayed.wait_for(partition, appended, acks, topic_id or topic, results)
     if failed and delayed is not None:
         delayed.has_failed = True
     return topics, delayed, unsynced, failed
@@ -309,47 +240,9 @@ def _append(
         raise ApiError(*partition.explain_refusal(header, error)) from error
 
 
-def _fail(
-    broker: Broker,
-    topic: str | UUID,
-    results: list[PartitionResult],
-    index: int,
-    error: ApiError,
-) -> None:
-    results[index] = _failure(broker, topic, results[index].partition, error)
-
-
-def _failure(
-    broker: Broker, topic: str | UUID, partition: int, error: ApiError | RecordError
-) -> PartitionResult:
-    if isinstance(error, ApiError):
-        if error.code is ErrorCode.out_of_order_sequence_number and not broker.is_in_touch():
-            error = _PERHAPS_FOLLOWER
-        leader = current_leader(broker.image, topic, partition, error.code)
-        broker.apis[PRODUCE_KEY].refuse(error.code)
-        return PartitionResult(
-            partition, error.code, error_message=error.message, current_leader=leader
-        )
-    record_errors = [
-        RecordErrorResult(index, str(error)) for index in getattr(error, "record_indexes", ())
-    ]
-    code = _RECORD_ERROR_CODES[type(error)]
-    broker.apis[PRODUCE_KEY].refuse(code)
-    return PartitionResult(
-        partition,
-        code,
-        error_message=str(error),
-        record_errors=record_errors,
-    )
-
-
 _INTERNAL_TOPIC = (
     ErrorCode.invalid_topic_exception,
     "an internal topic is written by the broker alone",
-)
-# Another leader may have what is missing here; to an idempotent producer a gap is fatal.
-_PERHAPS_FOLLOWER = ApiError(
-    ErrorCode.not_leader_or_follower, "the controller may have made another broker the leader"
 )
 _NO_TRANSACTIONAL_ID = (
     ErrorCode.invalid_txn_state,
