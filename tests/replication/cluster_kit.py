@@ -144,7 +144,7 @@ class ClusterBroker:
                 self.executor,
                 self.supervisor,
                 loop,
-                self.replicas.on_cut,
+                self.replicas.on_truncated,
                 self.replicas.throttle,
             ),
         )

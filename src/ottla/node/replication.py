@@ -58,7 +58,7 @@ def start_replication(
             executor=parts.environment.executor,
             supervisor=supervisor,
             loop=parts.loop,
-            on_cut=replicas.on_cut,
+            on_truncated=replicas.on_truncated,
             throttle=replicas.throttle,
         ),
     )

@@ -30,4 +30,4 @@ class TopicTraffic:
     fetches_out: int = 0  # One for each partition that consumers were sent records of.
     bytes_out: int = 0
     records_out: int = 0
-    copied_bytes_in: int = 0  # From leaders.
+    replication_bytes_in: int = 0  # From leaders.

@@ -1,8 +1,8 @@
 """What followers fetch from the partitions that this broker leads.
 
 A follower names its partitions once, and later only what has changed (KIP-227). Its session lives
-as long as its connection. Each partition tells the sessions that copy it when there is something
-new, so that a fetch costs by what is new and not by how many partitions are copied.
+as long as its connection. Each partition tells the sessions that fetch it when there is something
+new, so that a fetch costs by what is new and not by how many partitions there are.
 
 The offset of a fetch says that the follower has everything before it, which is what moves the high
 watermark; but only when the epoch beside it is the one that this log has there. A follower whose
@@ -54,8 +54,8 @@ class FollowerAnswer(NamedTuple):
 Respond = Callable[[FollowerAnswer], None]
 
 
-class _Copied:
-    """One partition as one follower copies it."""
+class _ReplicaFetch:
+    """One partition as one follower fetches it."""
 
     __slots__ = (
         "asked",
@@ -117,7 +117,7 @@ class _Waiting(NamedTuple):
     respond: Respond
 
 
-_Outcome = list[tuple[_Copied, PartitionData]]
+_Outcome = list[tuple[_ReplicaFetch, PartitionData]]
 
 
 class FollowerSession:
@@ -141,9 +141,9 @@ class FollowerSession:
         self._clock = clock
         self._loop = loop
         self._executor = executor
-        self._copied: dict[WantedKey, _Copied] = {}
+        self._fetches: dict[WantedKey, _ReplicaFetch] = {}
         # Those that may have something to say; the first was not heard for longest.
-        self._unsettled: dict[WantedKey, _Copied] = {}
+        self._unsettled: dict[WantedKey, _ReplicaFetch] = {}
         self._waiting: _Waiting | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._progress_timer: asyncio.TimerHandle | None = None
@@ -163,13 +163,13 @@ class FollowerSession:
     def close(self) -> None:
         """Nobody waits for the answer any more."""
         self._stop_waiting()
-        for copied in self._copied.values():
-            copied.detach()
-        self._copied.clear()
+        for fetch in self._fetches.values():
+            fetch.detach()
+        self._fetches.clear()
         self._unsettled.clear()
 
-    def on_news(self, copied: _Copied, only_of_progress: bool) -> None:
-        self._unsettled[copied.key] = copied
+    def on_news(self, fetch: _ReplicaFetch, only_of_progress: bool) -> None:
+        self._unsettled[fetch.key] = fetch
         if self._waiting is None:
             return
         if not only_of_progress:
@@ -184,15 +184,15 @@ class FollowerSession:
     def _update(self, request: FetchRequest, *, by_id: bool) -> None:
         for topic, asked in asked_partitions(request, by_id=by_id):
             key = (topic, asked.partition)
-            copied = self._copied.get(key)
-            if copied is None:
-                copied = self._copied[key] = _Copied(self, key, asked)
+            fetch = self._fetches.get(key)
+            if fetch is None:
+                fetch = self._fetches[key] = _ReplicaFetch(self, key, asked)
             else:
-                copied.asked = asked
-                copied.is_asked_anew = True
-            self._unsettled[key] = copied
+                fetch.asked = asked
+                fetch.is_asked_anew = True
+            self._unsettled[key] = fetch
         for key in forgotten_keys(request, by_id=by_id):
-            forgotten = self._copied.pop(key, None)
+            forgotten = self._fetches.pop(key, None)
             if forgotten is not None:
                 self._note_absence(forgotten.partition)
                 forgotten.detach()
@@ -213,15 +213,15 @@ class FollowerSession:
         waiting = self._waiting
         assert waiting is not None
         problems: _Outcome = []
-        sources: list[tuple[_Copied, Partition]] = []
-        for copied in list(self._unsettled.values()):
-            found = self._source(copied)
+        sources: list[tuple[_ReplicaFetch, Partition]] = []
+        for fetch in list(self._unsettled.values()):
+            found = self._source(fetch)
             if isinstance(found, Partition) and self._is_held_up(found):
-                found = _without_records(copied, found)
+                found = _without_records(fetch, found)
             if isinstance(found, Partition):
-                sources.append((copied, found))
+                sources.append((fetch, found))
             else:
-                problems.append((copied, found))
+                problems.append((fetch, found))
         try:
             read = _read_all(sources, waiting.max_bytes, cached_only=True)
         except NotCached:
@@ -241,21 +241,21 @@ class FollowerSession:
         if self._waiting is waiting:
             then(outcome)
 
-    def _source(self, copied: _Copied) -> Partition | PartitionData:
+    def _source(self, fetch: _ReplicaFetch) -> Partition | PartitionData:
         """Where to read from, or why not."""
-        asked = copied.asked
+        asked = fetch.asked
         try:
-            partition = self._led.find(*copied.key)
-            copied.attach(partition)
+            partition = self._led.find(*fetch.key)
+            fetch.attach(partition)
             if asked.current_leader_epoch != -1:
                 partition.validate_leader_epoch(asked.current_leader_epoch)
             diverging = partition.divergence(asked.fetch_offset, asked.last_fetched_epoch)
             if diverging is not None:
                 return PartitionData(asked.partition, diverging_epoch=diverging)
-            if copied.is_asked_anew:
+            if fetch.is_asked_anew:
                 partition.on_asked(self._replica_id, asked.fetch_offset)
                 self._note_progress(partition, asked)
-                copied.is_asked_anew = False
+                fetch.is_asked_anew = False
         except ApiError as error:
             return PartitionData(asked.partition, error.code)
         return partition
@@ -290,12 +290,12 @@ class FollowerSession:
             partition.followers.on_absent(self._replica_id)
 
     def _answer_or_wait(self, max_wait_ms: int, outcome: _Outcome) -> None:
-        if max_wait_ms <= 0 or not self._copied or self._is_enough(outcome):
+        if max_wait_ms <= 0 or not self._fetches or self._is_enough(outcome):
             self._answer(outcome)
             return
         self._settle(outcome)
         self._timer = self._loop.call_later(max_wait_ms / 1000, self._on_time_up)
-        if any(copied.is_news(data) for copied, data in outcome):
+        if any(fetch.is_news(data) for fetch, data in outcome):
             self._answer_before_long()
 
     def _answer_if_enough(self, outcome: _Outcome) -> None:
@@ -328,16 +328,16 @@ class FollowerSession:
         waiting = self._waiting
         assert waiting is not None
         self._stop_waiting()
-        news = [(copied, data) for copied, data in outcome if copied.is_news(data)]
-        for copied, data in news:
+        news = [(fetch, data) for fetch, data in outcome if fetch.is_news(data)]
+        for fetch, data in news:
             if not data.error_code and data.diverging_epoch is None:
-                copied.sent_high_watermark = data.high_watermark
-                copied.sent_log_start_offset = data.log_start_offset
-                self._spend(copied.partition, data.records)
-                if data.records is not None and copied.partition is not None:
-                    copied.partition.sent_offsets[self._replica_id] = copied.asked.fetch_offset
+                fetch.sent_high_watermark = data.high_watermark
+                fetch.sent_log_start_offset = data.log_start_offset
+                self._spend(fetch.partition, data.records)
+                if data.records is not None and fetch.partition is not None:
+                    fetch.partition.sent_offsets[self._replica_id] = fetch.asked.fetch_offset
         self._settle(outcome)
-        answer = [(copied.key[0], data) for copied, data in news]
+        answer = [(fetch.key[0], data) for fetch, data in news]
         if not self.id:
             self.close()
         waiting.respond(FollowerAnswer(ErrorCode.none, self.id, answer))
@@ -351,9 +351,9 @@ class FollowerSession:
 
     def _settle(self, outcome: _Outcome) -> None:
         """Who has said all is heard again when there is news; who was served goes to the end."""
-        for copied, data in outcome:
-            key = copied.key
-            if not copied.is_unsettled(data):
+        for fetch, data in outcome:
+            key = fetch.key
+            if not fetch.is_unsettled(data):
                 self._unsettled.pop(key, None)
             elif data.records is not None and key in self._unsettled:
                 self._unsettled[key] = self._unsettled.pop(key)
@@ -420,26 +420,26 @@ class FollowerSessions:
         session.close()
 
 
-def _without_records(copied: _Copied, partition: Partition) -> PartitionData:
+def _without_records(fetch: _ReplicaFetch, partition: Partition) -> PartitionData:
     log = partition.log
     return PartitionData(
-        copied.asked.partition, ErrorCode.none, log.high_watermark, -1, log.log_start_offset
+        fetch.asked.partition, ErrorCode.none, log.high_watermark, -1, log.log_start_offset
     )
 
 
 def _read_all(
-    sources: Iterable[tuple[_Copied, Partition]], bytes_max: int, *, cached_only: bool = False
+    sources: Iterable[tuple[_ReplicaFetch, Partition]], bytes_max: int, *, cached_only: bool = False
 ) -> _Outcome:
     """Runs in a thread if it has to wait for the disk."""
     return list(_read_each(sources, bytes_max, cached_only=cached_only))
 
 
 def _read_each(
-    sources: Iterable[tuple[_Copied, Partition]], bytes_max: int, *, cached_only: bool
-) -> Iterator[tuple[_Copied, PartitionData]]:
+    sources: Iterable[tuple[_ReplicaFetch, Partition]], bytes_max: int, *, cached_only: bool
+) -> Iterator[tuple[_ReplicaFetch, PartitionData]]:
     size = 0
-    for copied, partition in sources:
-        asked, log = copied.asked, partition.log
+    for fetch, partition in sources:
+        asked, log = fetch.asked, partition.log
         room = bytes_max - size
         code = ErrorCode.none
         records: LogSlice | None = None
@@ -458,7 +458,7 @@ def _read_each(
             else:
                 size += records.size
         yield (
-            copied,
+            fetch,
             PartitionData(
                 asked.partition,
                 code,

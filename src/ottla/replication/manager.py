@@ -250,7 +250,7 @@ class ReplicaManager:
                 partition.on_followers_changed()  # It may have waited for one that was near.
                 self._maybe_expand(partition)
 
-    def on_cut(self, partition: Partition) -> None:
+    def on_truncated(self, partition: Partition) -> None:
         """A thread has truncated its log: what the metadata said meanwhile is done now."""
         topic_id = partition.log.topic_id
         topic = None if topic_id is None else self._image.topics_by_id.get(topic_id)
@@ -282,8 +282,8 @@ class ReplicaManager:
                 self._refuse(topic, state, error)
                 return
             self._forget_refusal(topic.name, topic.topic_id, index)
-        if partition.is_being_cut:
-            return  # `on_cut` comes back here.
+        if partition.is_being_truncated:
+            return  # `on_truncated` comes back here.
         is_new = state.leader_epoch > partition.leader_epoch
         if state.leader == self._node_id:
             self._lead(partition, state)

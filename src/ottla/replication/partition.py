@@ -64,7 +64,7 @@ class Partition:
         "flushed_waiters",
         "followers",
         "in_sync_replicas",
-        "is_being_cut",
+        "is_being_truncated",
         "is_internal",
         "is_leader",
         "leader_epoch",
@@ -87,7 +87,7 @@ class Partition:
         self.is_internal = log.topic_partition.topic in INTERNAL_TOPICS
         self.is_leader = False
         self._led_since: tuple[int, int] | None = None  # An offset, and bytes that were appended.
-        self.is_being_cut = False  # Invariant: while a thread truncates the log its role stays.
+        self.is_being_truncated = False  # Invariant: while a thread does it the role stays.
         self.leader_epoch = -1
         self.in_sync_replicas: tuple[int, ...] = ()  # What is committed; known to the leader.
         self.followers: Followers | None = None  # None unless this leads and there are some.
@@ -221,7 +221,7 @@ class Partition:
         self._on_appended()
         return appended
 
-    def append_copied(self, records: memoryview) -> None:
+    def append_fetched(self, records: memoryview) -> None:
         """Append what the leader of this follower has; the fetcher syncs it where that is asked.
 
         CorruptBatch and ApiError leave the log as it was.
@@ -231,7 +231,7 @@ class Partition:
             self.log.append_as_follower(records)
         except StorageError as error:
             raise ApiError(ErrorCode.kafka_storage_error, str(error)) from error
-        self.traffic.copied_bytes_in += len(records)
+        self.traffic.replication_bytes_in += len(records)
         log = self.log
         if log.log_end_offset - log.flushed_offset >= log.config.flush_messages > 1:
             self._request_flush()

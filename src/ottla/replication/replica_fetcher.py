@@ -1,13 +1,13 @@
-"""Copies partitions from one leader: fetch, append, sync, fetch on from there.
+"""Fetches partitions from one leader as a replica: fetch, append, sync, fetch on from there.
 
 A fetch offset tells the leader that everything before it is safe here, so with `flush.policy = ack`
 what was appended is synced before it is told. One sync of each log covers all that an answer
 brought. The loop appends; threads sync and truncate.
 
-A log that leaves the leader's is cut back to where they part, by what the leader says of its epochs
-(KIP-101, KIP-279, KIP-595); one that the leader's does not reach begins anew where the leader's
-starts. A partition that cannot be copied is left out for a while; the others go on. Whatever the
-leader says of an epoch that is over here is dropped, for the metadata brings the next.
+A log that diverges from the leader's is truncated to where they part, by what the leader says of
+its epochs (KIP-101, KIP-279, KIP-595); one that the leader's does not reach begins anew where the
+leader's starts. A partition that cannot be fetched is left out for a while; the others go on.
+Whatever the leader says of an epoch that is over here is dropped, for the metadata brings the next.
 """
 
 import asyncio
@@ -18,12 +18,17 @@ from typing import Final, NamedTuple
 
 from ottla.network.peers import PeerUnreachable
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.protocol.hot_copy import CopiedData, CopyPosition, CopyRequest, CopyResponse
 from ottla.protocol.hot_fetch import EpochEndOffset
+from ottla.protocol.hot_replica_fetch import (
+    ReplicaFetchData,
+    ReplicaFetchPosition,
+    ReplicaFetchRequest,
+    ReplicaFetchResponse,
+)
 from ottla.protocol.topics import TopicPartition
 from ottla.records.errors import RecordError
-from ottla.replication.copy_session import CopyKey, CopySession
 from ottla.replication.partition import Partition
+from ottla.replication.replica_fetch_session import ReplicaFetchKey, ReplicaFetchSession
 from ottla.replication.throttle import ReplicationThrottle
 from ottla.runtime.supervisor import Supervisor
 from ottla.storage.errors import StorageError
@@ -48,7 +53,7 @@ _SESSION_ERRORS: Final = frozenset(
 )
 
 # Asks the leader; PeerUnreachable when there is no answer.
-Exchange = Callable[[CopyRequest], Awaitable[CopyResponse]]
+Exchange = Callable[[ReplicaFetchRequest], Awaitable[ReplicaFetchResponse]]
 
 
 class FetcherSettings(NamedTuple):
@@ -68,11 +73,11 @@ class FetcherTools(NamedTuple):
     executor: Executor
     supervisor: Supervisor
     loop: asyncio.AbstractEventLoop
-    on_cut: Callable[[Partition], None]  # It can change its role again.
+    on_truncated: Callable[[Partition], None]  # It can change its role again.
     throttle: ReplicationThrottle
 
 
-class _Copy:
+class _Replica:
     """One partition in one leader epoch."""
 
     __slots__ = (
@@ -85,14 +90,14 @@ class _Copy:
         "since_request",
     )
 
-    def __init__(self, partition: Partition, key: CopyKey, since_request: int) -> None:
+    def __init__(self, partition: Partition, key: ReplicaFetchKey, since_request: int) -> None:
         self.partition = partition
         self.key = key
         self.leader_epoch = partition.leader_epoch
-        # Answers to earlier ones are not for it: they are about another epoch, or an end cut since.
+        # Answers to earlier ones are not for it: of another epoch, or of an end truncated since.
         self.since_request = since_request
         self.backoff_ms = BACKOFF_FIRST_MS
-        self.is_told = False  # Operators know that it has not been copied for a while.
+        self.is_told = False  # Operators know that it has not been fetched for a while.
         self.is_behind = False  # It lacks what is committed, as the leader has said.
 
     @property
@@ -109,44 +114,44 @@ class ReplicaFetcher:
         self._exchange = exchange
         self._settings = settings
         self._tools = tools
-        self._copies: dict[CopyKey, _Copy] = {}
-        self._active: dict[CopyKey, _Copy] = {}  # Those that are fetched now.
-        self._session = CopySession()
+        self._replicas: dict[ReplicaFetchKey, _Replica] = {}
+        self._active: dict[ReplicaFetchKey, _Replica] = {}  # Those that are fetched now.
+        self._session = ReplicaFetchSession()
         self._requests_count = 0
         self._in_flight_count = 0
         self._is_interrupting = False
         self._backoff_ms = BACKOFF_FIRST_MS
         self._activated = asyncio.Event()
-        self._task = tools.supervisor.start(f"copy from broker {leader_id}", self._run())
+        self._task = tools.supervisor.start(f"replica fetch from broker {leader_id}", self._run())
 
     def __len__(self) -> int:
-        return len(self._copies)
+        return len(self._replicas)
 
     def follow(self, partition: Partition) -> None:
         """From now on, or in a new epoch."""
         self.unfollow(partition)
         key = key_of(partition)
-        copy = self._copies[key] = _Copy(partition, key, self._requests_count)
-        if copy.is_synced and not partition.log.home.is_full:
-            self._activate(copy)
+        replica = self._replicas[key] = _Replica(partition, key, self._requests_count)
+        if replica.is_synced and not partition.log.home.is_full:
+            self._activate(replica)
         else:
-            self._take_up_again(copy)
+            self._take_up_again(replica)
 
     def unfollow(self, partition: Partition) -> None:
         key = key_of(partition)
-        if self._copies.pop(key, None) is not None:
+        if self._replicas.pop(key, None) is not None:
             self._active.pop(key, None)
             self._session.forget(key)
 
     async def truncate(self, partition: Partition, offset: int) -> None:
-        """Drop what it has from `offset` on, and copy that again."""
-        copy = self._copies.get(key_of(partition))
-        if copy is not None and not partition.is_being_cut:
-            self._pass_over(copy)
-            await self._cut({copy: offset}, self._tools.logs.truncate)
+        """Drop what it has from `offset` on, and fetch it again."""
+        replica = self._replicas.get(key_of(partition))
+        if replica is not None and not partition.is_being_truncated:
+            self._pass_over(replica)
+            await self._truncate_logs({replica: offset}, self._tools.logs.truncate)
 
     def close(self) -> None:
-        self._copies.clear()
+        self._replicas.clear()
         self._active.clear()
         self._task.cancel()
 
@@ -167,7 +172,7 @@ class ReplicaFetcher:
         try:
             response = await self._exchange(request)
         except PeerUnreachable as error:
-            logger.debug("broker %d cannot be copied from: %s", self.leader_id, error)
+            logger.debug("broker %d cannot be fetched from: %s", self.leader_id, error)
             self._reset(session)
             return False
         finally:
@@ -181,16 +186,16 @@ class ReplicaFetcher:
         await self._take(number, response)
         return True
 
-    def _reset(self, session: CopySession) -> None:
+    def _reset(self, session: ReplicaFetchSession) -> None:
         """Unless another request that failed has done it."""
         if session is self._session:
-            self._session = CopySession()
+            self._session = ReplicaFetchSession()
 
-    def _next_request(self) -> tuple[int, CopyRequest]:
+    def _next_request(self) -> tuple[int, ReplicaFetchRequest]:
         session, settings = self._session, self._settings
         self._requests_count += 1
         topics, forgotten = session.take_news(self._active, self._position)
-        request = CopyRequest(
+        request = ReplicaFetchRequest(
             settings.node_id,
             self._tools.broker_epoch(),
             settings.wait_max_ms,
@@ -204,108 +209,116 @@ class ReplicaFetcher:
         session.on_sent()
         return self._requests_count, request
 
-    def _position(self, key: CopyKey) -> CopyPosition:
-        copy = self._active[key]
-        log = copy.partition.log
-        return CopyPosition(
+    def _position(self, key: ReplicaFetchKey) -> ReplicaFetchPosition:
+        replica = self._active[key]
+        log = replica.partition.log
+        return ReplicaFetchPosition(
             key[1],
-            copy.leader_epoch,
+            replica.leader_epoch,
             log.log_end_offset,
             log.leader_epochs.latest_epoch,
             log.log_start_offset,
             self._settings.bytes_max,
         )
 
-    async def _take(self, number: int, response: CopyResponse) -> None:
-        appended: list[_Copy] = []
-        cuts: dict[_Copy, int] = {}
-        beginnings: dict[_Copy, int] = {}
+    async def _take(self, number: int, response: ReplicaFetchResponse) -> None:
+        appended: list[_Replica] = []
+        truncations: dict[_Replica, int] = {}
+        beginnings: dict[_Replica, int] = {}
         size = 0
         for topic_id, partitions in response.topics:
             for data in partitions:
-                copy = None if topic_id is None else self._active.get((topic_id, data.partition))
-                if copy is None or copy.since_request >= number:
+                replica = None if topic_id is None else self._active.get((topic_id, data.partition))
+                if replica is None or replica.since_request >= number:
                     continue
                 if data.error_code == ErrorCode.offset_out_of_range:
-                    self._pass_over(copy)  # At once: another answer may say the same.
-                    beginnings[copy] = data.log_start_offset
+                    self._pass_over(replica)  # At once: another answer may say the same.
+                    beginnings[replica] = data.log_start_offset
                 elif data.error_code:
-                    self._leave_out(copy, ErrorCode(data.error_code).name)
+                    self._leave_out(replica, ErrorCode(data.error_code).name)
                 elif data.diverging_epoch is not None:
-                    self._pass_over(copy)
-                    cuts[copy] = cut_offset(copy.partition.log, data.diverging_epoch)
-                elif self._append(copy, data):
-                    appended.append(copy)
+                    self._pass_over(replica)
+                    truncations[replica] = truncation_offset(
+                        replica.partition.log, data.diverging_epoch
+                    )
+                elif self._append(replica, data):
+                    appended.append(replica)
                     size += len(data.records)
                     if size >= APPENDED_BYTES_MAX:
                         size = 0
                         await asyncio.sleep(0)
         if appended:
             await self._sync(appended)
-        if cuts:
-            await self._cut(cuts, self._tools.logs.truncate)
+        if truncations:
+            await self._truncate_logs(truncations, self._tools.logs.truncate)
         if beginnings:
-            await self._cut(beginnings, self._tools.logs.start_anew)
+            await self._truncate_logs(beginnings, self._tools.logs.start_anew)
 
-    def _append(self, copy: _Copy, data: CopiedData) -> bool:
+    def _append(self, replica: _Replica, data: ReplicaFetchData) -> bool:
         """Whether the leader is to be told of a new end, or a new start."""
-        partition = copy.partition
+        partition = replica.partition
         records = data.records
         start = partition.log.log_start_offset
         try:
             if records and not _is_stale(records, partition.log):
-                partition.append_copied(records)
+                partition.append_fetched(records)
             partition.follow_log_start(data.log_start_offset)
         except (ApiError, RecordError) as error:
-            if isinstance(error, RecordError) and copy.backoff_ms == BACKOFF_FIRST_MS:
+            if isinstance(error, RecordError) and replica.backoff_ms == BACKOFF_FIRST_MS:
                 place, leader = partition.log.topic_partition, self.leader_id
                 logger.error("%s: broker %d sent damaged records: %s", place, leader, error)
-            self._leave_out(copy, str(error))
+            self._leave_out(replica, str(error))
             return False
         partition.follow_high_watermark(data.high_watermark)
-        copy.is_behind = partition.log.log_end_offset < data.high_watermark
+        replica.is_behind = partition.log.log_end_offset < data.high_watermark
         if records and self._tools.throttle.counts_as_follower(partition):
             self._tools.throttle.follower.spend(len(records))
-        copy.backoff_ms = BACKOFF_FIRST_MS
-        copy.is_told = False
+        replica.backoff_ms = BACKOFF_FIRST_MS
+        replica.is_told = False
         return bool(records) or partition.log.log_start_offset != start
 
-    async def _sync(self, copies: Iterable[_Copy]) -> None:
+    async def _sync(self, fetched: Iterable[_Replica]) -> None:
         """Sync what these have; then the leader may be told of it."""
-        unsynced = [copy for copy in copies if not copy.is_synced]
+        unsynced = [replica for replica in fetched if not replica.is_synced]
         if unsynced:
             tools = self._tools
             results = await asyncio.gather(
                 *(
-                    tools.loop.run_in_executor(tools.executor, copy.partition.log.flush)
-                    for copy in unsynced
+                    tools.loop.run_in_executor(tools.executor, replica.partition.log.flush)
+                    for replica in unsynced
                 ),
                 return_exceptions=True,
             )
-            for copy, result in zip(unsynced, results, strict=True):
+            for replica, result in zip(unsynced, results, strict=True):
                 if isinstance(result, StorageError | ApiError):
-                    self._leave_out(copy, str(result))
+                    self._leave_out(replica, str(result))
                 elif isinstance(result, BaseException):
                     raise result
-        for copy in copies:
-            if copy.is_synced and self._copies.get(copy.key) is copy:
-                self._activate(copy)
+        for replica in fetched:
+            if replica.is_synced and self._replicas.get(replica.key) is replica:
+                self._activate(replica)
 
-    async def _cut(
-        self, cuts: Mapping[_Copy, int], work: Callable[[Mapping[TopicPartition, int]], None]
+    async def _truncate_logs(
+        self,
+        truncations: Mapping[_Replica, int],
+        work: Callable[[Mapping[TopicPartition, int]], None],
     ) -> None:
         """In a thread, which nothing ends once it has begun; meanwhile no role changes.
 
-        Roles may have changed before, while others were synced: a leader's log is never cut.
+        Roles may have changed before, while others were synced: a leader's log is never truncated.
         """
-        cuts = {copy: offset for copy, offset in cuts.items() if self._copies.get(copy.key) is copy}
-        if not cuts:
+        truncations = {
+            replica: offset
+            for replica, offset in truncations.items()
+            if self._replicas.get(replica.key) is replica
+        }
+        if not truncations:
             return
         offsets = {}
-        for copy, offset in cuts.items():
-            log = copy.partition.log
+        for replica, offset in truncations.items():
+            log = replica.partition.log
             offsets[log.topic_partition] = offset
-            copy.partition.is_being_cut = True
+            replica.partition.is_being_truncated = True
             logger.log(
                 logging.WARNING if offset < log.high_watermark else logging.INFO,
                 "%s ends at %d, committed up to %d; it goes on from %d of broker %d",
@@ -316,50 +329,50 @@ class ReplicaFetcher:
                 self.leader_id,
             )
         tools = self._tools
-        cutting = tools.loop.run_in_executor(tools.executor, work, offsets)
+        truncating = tools.loop.run_in_executor(tools.executor, work, offsets)
         done = tools.loop.create_future()
-        cutting.add_done_callback(lambda _: self._on_cut(cuts, cutting, done))
+        truncating.add_done_callback(lambda _: self._on_truncated(truncations, truncating, done))
         await done
 
-    def _on_cut(
+    def _on_truncated(
         self,
-        cuts: Mapping[_Copy, int],
-        cutting: "asyncio.Future[None]",
+        truncations: Mapping[_Replica, int],
+        truncating: "asyncio.Future[None]",
         done: "asyncio.Future[None]",
     ) -> None:
-        error = cutting.exception()
+        error = truncating.exception()
         if error is not None and not isinstance(error, StorageError | ApiError):
             if not done.done():
                 done.set_exception(error)
             return
-        for copy in cuts:
-            copy.partition.is_being_cut = False
-            self._tools.on_cut(copy.partition)
-            if self._copies.get(copy.key) is not copy:
+        for replica in truncations:
+            replica.partition.is_being_truncated = False
+            self._tools.on_truncated(replica.partition)
+            if self._replicas.get(replica.key) is not replica:
                 continue
-            copy.since_request = self._requests_count
+            replica.since_request = self._requests_count
             if error is None:
-                self._activate(copy)
+                self._activate(replica)
             else:
-                self._leave_out(copy, str(error))
+                self._leave_out(replica, str(error))
         if not done.done():
             done.set_result(None)
 
-    def _activate(self, copy: _Copy) -> None:
+    def _activate(self, replica: _Replica) -> None:
         """Its position is told with the next request, which goes out at once.
 
         Unless the throttle is to be waited for.
         """
-        if copy.partition.is_being_cut:
-            return  # `_on_cut` comes back here.
+        if replica.partition.is_being_truncated:
+            return  # `_on_truncated` comes back here.
         throttle = self._tools.throttle
-        if copy.is_behind and throttle.counts_as_follower(copy.partition):
+        if replica.is_behind and throttle.counts_as_follower(replica.partition):
             wait_ms = throttle.follower.wait_ms
             if wait_ms:
-                self._leave_out_for(copy, min(wait_ms, THROTTLED_MAX_MS))
+                self._leave_out_for(replica, min(wait_ms, THROTTLED_MAX_MS))
                 return
-        self._active[copy.key] = copy
-        self._session.change(copy.key)
+        self._active[replica.key] = replica
+        self._session.change(replica.key)
         self._activated.set()
         if self._in_flight_count and self._session.is_open and not self._is_interrupting:
             self._is_interrupting = True
@@ -370,48 +383,48 @@ class ReplicaFetcher:
         self._is_interrupting = False
         supervisor = self._tools.supervisor
         if self._in_flight_count and self._session.has_news and not supervisor.stopped:
-            supervisor.start(f"copy more from broker {self.leader_id}", self._fetch())
+            supervisor.start(f"another replica fetch from broker {self.leader_id}", self._fetch())
 
-    def _leave_out(self, copy: _Copy, reason: str) -> None:
-        if self._copies.get(copy.key) is not copy:
+    def _leave_out(self, replica: _Replica, reason: str) -> None:
+        if self._replicas.get(replica.key) is not replica:
             return
-        if copy.backoff_ms >= self._settings.backoff_max_ms and not copy.is_told:
-            copy.is_told = True
+        if replica.backoff_ms >= self._settings.backoff_max_ms and not replica.is_told:
+            replica.is_told = True
             logger.warning(
-                "%s is not copied from broker %d now: %s",
-                copy.partition.log.topic_partition,
+                "%s is not fetched from broker %d now: %s",
+                replica.partition.log.topic_partition,
                 self.leader_id,
                 reason,
             )
-        self._leave_out_for(copy, copy.backoff_ms)
-        copy.backoff_ms = min(copy.backoff_ms * 2, self._settings.backoff_max_ms)
+        self._leave_out_for(replica, replica.backoff_ms)
+        replica.backoff_ms = min(replica.backoff_ms * 2, self._settings.backoff_max_ms)
 
-    def _leave_out_for(self, copy: _Copy, wait_ms: float) -> None:
-        self._pass_over(copy)
-        self._tools.loop.call_later(wait_ms / 1000, self._take_up_again, copy)
+    def _leave_out_for(self, replica: _Replica, wait_ms: float) -> None:
+        self._pass_over(replica)
+        self._tools.loop.call_later(wait_ms / 1000, self._take_up_again, replica)
 
-    def _pass_over(self, copy: _Copy) -> None:
+    def _pass_over(self, replica: _Replica) -> None:
         """It is not asked for, nor is its position told, until it is activated again."""
-        self._active.pop(copy.key, None)
-        self._session.forget(copy.key)
+        self._active.pop(replica.key, None)
+        self._session.forget(replica.key)
 
-    def _take_up_again(self, copy: _Copy) -> None:
-        if self._copies.get(copy.key) is not copy or self._tools.supervisor.stopped:
+    def _take_up_again(self, replica: _Replica) -> None:
+        if self._replicas.get(replica.key) is not replica or self._tools.supervisor.stopped:
             return
-        if copy.partition.log.home.is_full:
-            self._leave_out_for(copy, self._settings.backoff_max_ms)
+        if replica.partition.log.home.is_full:
+            self._leave_out_for(replica, self._settings.backoff_max_ms)
         else:
-            self._tools.supervisor.start(f"sync {copy.key}", self._sync([copy]))
+            self._tools.supervisor.start(f"sync {replica.key}", self._sync([replica]))
 
 
-def key_of(partition: Partition) -> CopyKey:
+def key_of(partition: Partition) -> ReplicaFetchKey:
     topic_id = partition.log.topic_id
     assert topic_id is not None, "a partition of a topic has the topic's id"
     return topic_id, partition.log.topic_partition.partition
 
 
-def cut_offset(log: PartitionLog, diverging: EpochEndOffset) -> int:
-    """Where a log is to be cut whose leader ends this epoch, the latest one that both may have."""
+def truncation_offset(log: PartitionLog, diverging: EpochEndOffset) -> int:
+    """Where to truncate a log whose leader ends this epoch, the latest one that both may have."""
     epoch, end_offset = log.leader_epochs.end_offset_for(diverging.epoch, log.log_end_offset)
     if epoch == diverging.epoch:
         return min(end_offset, diverging.end_offset)

@@ -1,4 +1,4 @@
-"""Which partition is copied from which leader: one fetcher for each broker that leads something.
+"""Which partition is fetched from which leader: one fetcher for each broker that leads something.
 
 A follower and a leader have one connection for this, and one request on it at a time, for all the
 partitions between them.
@@ -9,11 +9,11 @@ from typing import Final
 
 from ottla.network.peers import Address, Peers, PeerUnreachable
 from ottla.protocol.errors import ProtocolError
-from ottla.protocol.hot_copy import (
-    CopyRequest,
-    CopyResponse,
-    encode_copy_request,
-    parse_copy_response,
+from ottla.protocol.hot_replica_fetch import (
+    ReplicaFetchRequest,
+    ReplicaFetchResponse,
+    encode_replica_fetch,
+    parse_replica_fetch_response,
 )
 from ottla.replication.partition import Partition
 from ottla.replication.replica_fetcher import FetcherSettings, FetcherTools, ReplicaFetcher
@@ -53,7 +53,7 @@ class ReplicaFetchers:
         fetcher.follow(partition)
 
     async def truncate(self, partition: Partition, offset: int) -> None:
-        """If it is followed: drop what it has from `offset` on, and copy that again."""
+        """If it is followed: drop what it has from `offset` on, and fetch it again."""
         fetcher = self._by_partition.get(partition)
         if fetcher is not None:
             await fetcher.truncate(partition, offset)
@@ -69,26 +69,26 @@ class ReplicaFetchers:
             address = self._address_of(fetcher.leader_id)
             if address is not None:
                 # Its last request may wait there; the next one would wait behind it.
-                self._peers.drop(address, PURPOSE, "leads nothing that is copied")
+                self._peers.drop(address, PURPOSE, "leads nothing that is followed")
 
     def _new_fetcher(self, leader_id: int) -> ReplicaFetcher:
-        async def exchange(request: CopyRequest) -> CopyResponse:
+        async def exchange(request: ReplicaFetchRequest) -> ReplicaFetchResponse:
             return await self._exchange(leader_id, request)
 
         return ReplicaFetcher(leader_id, exchange, self._settings, self._tools)
 
-    async def _exchange(self, leader_id: int, request: CopyRequest) -> CopyResponse:
+    async def _exchange(self, leader_id: int, request: ReplicaFetchRequest) -> ReplicaFetchResponse:
         address = self._address_of(leader_id)
         if address is None:
             raise PeerUnreachable(f"broker {leader_id} has no address")
         frame = await self._peers.call_frame(
             address,
-            lambda number: encode_copy_request(number, self._peers.client_id, request),
+            lambda number: encode_replica_fetch(number, self._peers.client_id, request),
             purpose=PURPOSE,
             timeout_ms=self._timeout_ms,
         )
         try:
-            return parse_copy_response(frame)
+            return parse_replica_fetch_response(frame)
         except ProtocolError as error:
             self._peers.drop(address, PURPOSE, str(error))
             raise PeerUnreachable(f"{address} sent a response that is wrong: {error}") from error

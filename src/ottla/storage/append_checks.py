@@ -8,7 +8,7 @@ from ottla.records.batch import BatchHeader, validate_checksum
 from ottla.storage.config import LogConfig
 
 
-def validate_copied(
+def validate_fetched(
     records: memoryview,
     batches: Sequence[tuple[int, BatchHeader]],
     topic_partition: TopicPartition,

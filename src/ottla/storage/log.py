@@ -29,7 +29,7 @@ from ottla.records.batch import (
     set_append_time,
 )
 from ottla.records.decoder import iterate_records, parse_marker
-from ottla.storage.append_checks import invalid_timestamp, validate_copied
+from ottla.storage.append_checks import invalid_timestamp, validate_fetched
 from ottla.storage.checkpoints import sync_partition_metadata, write_partition_metadata
 from ottla.storage.cleaned_segment import CleanedSegment
 from ottla.storage.config import LogConfig
@@ -309,11 +309,11 @@ class PartitionLog:
         batches = list(iterate_headers(records))
         with self._lock:
             first_offset = self._local.end.offset
-            validate_copied(records, batches, self.topic_partition, first_offset)
+            validate_fetched(records, batches, self.topic_partition, first_offset)
             while batches:
                 with self._disk_errors():
                     count = self._local.write_run(records, batches)
-                self._history.on_copied(records, batches[:count], self._local.active)
+                self._history.on_fetched(records, batches[:count], self._local.active)
                 batches = batches[count:]
             return Appended(first_offset, self._local.end.offset - 1, NO_APPEND_TIME, False)
 

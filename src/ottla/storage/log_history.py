@@ -34,7 +34,7 @@ class LogHistory:
         if marker is not None:
             note_aborted(segment, self.producers.update_marker(header, marker, offset))
 
-    def on_copied(
+    def on_fetched(
         self, records: memoryview, batches: Sequence[tuple[int, BatchHeader]], segment: Segment
     ) -> None:
         """Batches of another leader, by position, were appended to the segment."""

@@ -75,7 +75,7 @@ _TOPIC_FAMILIES: Final = (
         "fetch_requests_total",
         "Fetches of consumers that were answered with records, one for each partition.",
     ),
-    _topic("copied_bytes_in", "replication_bytes_in_total", "Bytes copied from leaders."),
+    _topic("replication_bytes_in", "replication_bytes_in_total", "Bytes fetched from leaders."),
 )
 
 

@@ -20,7 +20,7 @@ from ottla.groups.share.parking_lot import ParkingLot
 from ottla.groups.share.state_coordinator import ShareStateMachine
 from ottla.network import peers
 from ottla.network.peers import BuildFrame, Peers, PeerUnreachable, _Connection
-from ottla.protocol.hot_copy import CopyPosition
+from ottla.protocol.hot_replica_fetch import ReplicaFetchPosition
 from ottla.raft import elections
 from ottla.raft.quorum import Quorum
 from ottla.raft.quorum_state import QuorumState
@@ -71,7 +71,7 @@ def _truncate_by_high_watermark(stack: ExitStack) -> None:
         self._tools.logs.truncate({log.topic_partition: log.high_watermark})
         follow(self, partition)
 
-    def position_without_epoch(self: ReplicaFetcher, key: Any) -> CopyPosition:
+    def position_without_epoch(self: ReplicaFetcher, key: Any) -> ReplicaFetchPosition:
         return position(self, key)._replace(last_fetched_epoch=UNKNOWN_EPOCH)
 
     _replace(stack, ReplicaFetcher, "follow", cut_and_follow)

@@ -1,32 +1,32 @@
 """The follower's half of an incremental fetch session (KIP-227).
 
 The first request names all partitions; later ones name those whose position has changed and those
-that are copied no longer. The leader keeps the rest.
+that it no longer follows. The leader keeps the rest.
 """
 
 from collections.abc import Callable, Iterable
 from typing import Final
 from uuid import UUID
 
-from ottla.protocol.hot_copy import CopyPosition
+from ottla.protocol.hot_replica_fetch import ReplicaFetchPosition
 
-CopyKey = tuple[UUID, int]  # Topic id and partition.
+ReplicaFetchKey = tuple[UUID, int]  # Topic id and partition.
 
 _EPOCH_MAX: Final = 2**31 - 1
 
-Topics = list[tuple[UUID, list[CopyPosition]]]
+Topics = list[tuple[UUID, list[ReplicaFetchPosition]]]
 Forgotten = list[tuple[UUID, list[int]]]
 
 
-class CopySession:
+class ReplicaFetchSession:
     """What the leader has been told; `changed` and `forgotten` are what it is to be told next."""
 
     def __init__(self) -> None:
         self.id = 0  # 0 until the leader has opened it.
         self.epoch = 0  # Of the next request.
-        self._changed: dict[CopyKey, None] = {}
-        self._known: set[CopyKey] = set()  # Those that the leader copies for this follower.
-        self._forgotten: dict[CopyKey, None] = {}
+        self._changed: dict[ReplicaFetchKey, None] = {}
+        self._known: set[ReplicaFetchKey] = set()  # Those that are in the session.
+        self._forgotten: dict[ReplicaFetchKey, None] = {}
 
     @property
     def is_open(self) -> bool:
@@ -36,27 +36,29 @@ class CopySession:
     def has_news(self) -> bool:
         return bool(self._changed or self._forgotten)
 
-    def change(self, key: CopyKey) -> None:
+    def change(self, key: ReplicaFetchKey) -> None:
         """Its position is new."""
         self._changed[key] = None
         self._forgotten.pop(key, None)
 
-    def forget(self, key: CopyKey) -> None:
+    def forget(self, key: ReplicaFetchKey) -> None:
         self._changed.pop(key, None)
         if key in self._known:
             self._forgotten[key] = None
 
     def take_news(
-        self, copied: Iterable[CopyKey], position_of: Callable[[CopyKey], CopyPosition]
+        self,
+        followed: Iterable[ReplicaFetchKey],
+        position_of: Callable[[ReplicaFetchKey], ReplicaFetchPosition],
     ) -> tuple[Topics, Forgotten]:
-        """For the next request: of all that is copied if the session is new, else what is news."""
-        keys = list(self._changed if self.is_open else copied)
+        """For the next request: all that is followed if the session is new, else what is news."""
+        keys = list(self._changed if self.is_open else followed)
         forgotten = list(self._forgotten) if self.is_open else []
         self._changed.clear()
         self._forgotten.clear()
         self._known.difference_update(forgotten)
         self._known.update(keys)
-        positions: dict[UUID, list[CopyPosition]] = {}
+        positions: dict[UUID, list[ReplicaFetchPosition]] = {}
         for key in keys:
             positions.setdefault(key[0], []).append(position_of(key))
         gone: dict[UUID, list[int]] = {}

@@ -16,27 +16,27 @@ from tests.protocol.entities import encode, entities, signed
 
 from ottla.protocol.errors import ErrorCode, ProtocolError
 from ottla.protocol.frames import request_prefix, response_prefix
-from ottla.protocol.hot_copy import (
+from ottla.protocol.hot_fetch import EpochEndOffset
+from ottla.protocol.hot_replica_fetch import (
     FETCH_KEY,
     VERSION,
-    CopiedData,
-    CopyPosition,
-    CopyRequest,
-    encode_copy_request,
-    parse_copy_response,
+    ReplicaFetchData,
+    ReplicaFetchPosition,
+    ReplicaFetchRequest,
+    encode_replica_fetch,
+    parse_replica_fetch_response,
 )
-from ottla.protocol.hot_fetch import EpochEndOffset
 from ottla.protocol.leader_hints import NO_LEADER, Leader
 
 Request: Any = load_request_schema(FETCH_KEY, VERSION)
 Response: Any = load_response_schema(FETCH_KEY, VERSION)
 
 int32, int64 = signed(32), signed(64)
-positions = st.builds(CopyPosition, int32, int32, int64, int32, int64, int32)
+positions = st.builds(ReplicaFetchPosition, int32, int32, int64, int32, int64, int32)
 topics = st.lists(st.tuples(st.uuids(), st.lists(positions, max_size=3)), max_size=3)
 forgotten = st.lists(st.tuples(st.uuids(), st.lists(int32, max_size=3)), max_size=3)
 requests = st.builds(
-    CopyRequest,
+    ReplicaFetchRequest,
     st.integers(0, 2**31 - 1),
     int64,
     int32,
@@ -51,13 +51,13 @@ requests = st.builds(
 
 @settings(max_examples=50)
 @given(request=requests, correlation_id=st.integers(0, 2**31 - 1))
-def test_the_request_is_what_kio_writes(request: CopyRequest, correlation_id: int) -> None:
-    frame = encode_copy_request(correlation_id, "me", request)
+def test_the_request_is_what_kio_writes(request: ReplicaFetchRequest, correlation_id: int) -> None:
+    frame = encode_replica_fetch(correlation_id, "me", request)
     body = request_prefix(FETCH_KEY, VERSION, correlation_id, "me") + encode(entity_of(request))
     assert frame == len(body).to_bytes(4, "big") + body
 
 
-def entity_of(request: CopyRequest) -> Any:
+def entity_of(request: ReplicaFetchRequest) -> Any:
     return Request(
         replica_state=ReplicaState(
             replica_id=request.replica_id, replica_epoch=request.replica_epoch
@@ -96,7 +96,7 @@ def entity_of(request: CopyRequest) -> Any:
 @given(response=entities(Response))
 def test_the_response_is_read_as_kio_wrote_it(response: Any) -> None:
     frame = response_prefix(FETCH_KEY, VERSION, 7) + encode(response)
-    parsed = parse_copy_response(memoryview(frame))
+    parsed = parse_replica_fetch_response(memoryview(frame))
     assert (parsed.error_code, parsed.session_id) == (response.error_code, response.session_id)
     assert [
         (topic_id, [data._replace(records=bytes(data.records)) for data in partitions])
@@ -107,10 +107,10 @@ def test_the_response_is_read_as_kio_wrote_it(response: Any) -> None:
     ]
 
 
-def _expected(partition: Any) -> CopiedData:
+def _expected(partition: Any) -> ReplicaFetchData:
     diverging, leader = partition.diverging_epoch, partition.current_leader
     unknown = (-1, -1)
-    return CopiedData(
+    return ReplicaFetchData(
         partition.partition_index,
         partition.error_code,
         partition.high_watermark,
@@ -133,7 +133,7 @@ def test_a_damaged_response_is_read_or_refused(response: Any, data: st.DataObjec
         frame[position % len(frame)] ^= mask
     del frame[len(frame) - data.draw(st.integers(0, 6)) :]
     try:
-        parse_copy_response(memoryview(frame))
+        parse_replica_fetch_response(memoryview(frame))
     except ProtocolError:
         pass
 
@@ -158,7 +158,7 @@ def test_records_are_not_copied() -> None:
         ),
     )
     frame = bytearray(response_prefix(FETCH_KEY, VERSION, 7) + encode(response))
-    ((_, (data,)),) = parse_copy_response(memoryview(frame)).topics
+    ((_, (data,)),) = parse_replica_fetch_response(memoryview(frame)).topics
     frame[frame.index(b"records")] = ord("R")
     assert bytes(data.records) == b"Records"
 
@@ -166,4 +166,4 @@ def test_records_are_not_copied() -> None:
 @pytest.mark.parametrize("size", [0, 3, 8, 14])
 def test_a_short_frame_is_refused(size: int) -> None:
     with pytest.raises(ProtocolError):
-        parse_copy_response(memoryview(bytes(size)))
+        parse_replica_fetch_response(memoryview(bytes(size)))

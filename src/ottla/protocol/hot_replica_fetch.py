@@ -39,7 +39,7 @@ _REPLICA_STATE_TAG: Final = b"\x01\x01\x0d"  # One tagged field: 1, of 13 bytes.
 _ABORTED_BYTES: Final = 16
 
 
-class CopyPosition(NamedTuple):
+class ReplicaFetchPosition(NamedTuple):
     """Where a follower is with one partition."""
 
     partition: int
@@ -50,7 +50,7 @@ class CopyPosition(NamedTuple):
     bytes_max: int
 
 
-class CopyRequest(NamedTuple):
+class ReplicaFetchRequest(NamedTuple):
     replica_id: int
     replica_epoch: int
     max_wait_ms: int
@@ -58,11 +58,11 @@ class CopyRequest(NamedTuple):
     bytes_max: int
     session_id: int
     session_epoch: int
-    topics: Sequence[tuple[UUID, Sequence[CopyPosition]]]
+    topics: Sequence[tuple[UUID, Sequence[ReplicaFetchPosition]]]
     forgotten: Sequence[tuple[UUID, Sequence[int]]]
 
 
-class CopiedData(NamedTuple):
+class ReplicaFetchData(NamedTuple):
     partition: int
     error_code: int
     high_watermark: int
@@ -72,13 +72,15 @@ class CopiedData(NamedTuple):
     current_leader: Leader
 
 
-class CopyResponse(NamedTuple):
+class ReplicaFetchResponse(NamedTuple):
     error_code: int
     session_id: int
-    topics: list[tuple[UUID | None, list[CopiedData]]]
+    topics: list[tuple[UUID | None, list[ReplicaFetchData]]]
 
 
-def encode_copy_request(correlation_id: int, client_id: str, request: CopyRequest) -> bytes:
+def encode_replica_fetch(
+    correlation_id: int, client_id: str, request: ReplicaFetchRequest
+) -> bytes:
     """The whole frame, with its size."""
     data = bytearray(request_prefix(FETCH_KEY, VERSION, correlation_id, client_id))
     data += _START.pack(
@@ -104,7 +106,7 @@ def encode_copy_request(correlation_id: int, client_id: str, request: CopyReques
     return _INT32.pack(len(data)) + bytes(data)
 
 
-def parse_copy_response(frame: memoryview) -> CopyResponse:
+def parse_replica_fetch_response(frame: memoryview) -> ReplicaFetchResponse:
     """A response from its correlation id on, or ProtocolError."""
     try:
         return _parse(frame)
@@ -112,7 +114,7 @@ def parse_copy_response(frame: memoryview) -> CopyResponse:
         raise ProtocolError(f"a Fetch response is cut short in a frame of {len(frame)}") from None
 
 
-def _parse(frame: memoryview) -> CopyResponse:
+def _parse(frame: memoryview) -> ReplicaFetchResponse:
     position = skip_tags(frame, _INT32.size)
     _, error_code, session_id = _unpack_response_start(frame, position)
     count, position = read_count(frame, position + 10, True)
@@ -129,10 +131,10 @@ def _parse(frame: memoryview) -> CopyResponse:
             partitions.append(partition)
         position = skip_tags(frame, position)
         topics.append((topic_id, partitions))
-    return CopyResponse(error_code, session_id, topics)
+    return ReplicaFetchResponse(error_code, session_id, topics)
 
 
-def _parse_partition(frame: memoryview, position: int) -> tuple[CopiedData, int]:
+def _parse_partition(frame: memoryview, position: int) -> tuple[ReplicaFetchData, int]:
     partition, error_code, high_watermark, _, log_start_offset = _unpack_partition(frame, position)
     position = _skip_aborted(frame, position + 30) + 4  # And the preferred read replica.
     size, position = read_uvarint(frame, position)
@@ -147,7 +149,7 @@ def _parse_partition(frame: memoryview, position: int) -> tuple[CopiedData, int]
             diverging_epoch = EpochEndOffset(*_unpack_diverging_epoch(frame, start))
         elif tag == 1:
             leader = Leader(*_unpack_leader(frame, start))
-    data = CopiedData(
+    data = ReplicaFetchData(
         partition, error_code, high_watermark, log_start_offset, records, diverging_epoch, leader
     )
     return data, after
