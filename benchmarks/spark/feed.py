@@ -4,8 +4,9 @@ import itertools
 import sys
 import time
 
-from ottla.client.wire.cluster import Cluster, TopicPartition
+from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.producing import produce
+from ottla.protocol.topics import TopicPartition
 from ottla.records.builder import Record, build_batch
 
 INTERVAL_S = 0.01

@@ -3,8 +3,9 @@
 import numpy as np
 import pyarrow as pa
 
-from ottla.client.wire.cluster import Cluster, TopicPartition
+from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.producing import produce
+from ottla.protocol.topics import TopicPartition
 from ottla.records.columnar.encoder import Rows, Writing, encode_batches
 
 BATCH_BYTES = 16 * 1024

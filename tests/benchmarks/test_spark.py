@@ -8,9 +8,10 @@ from benchmarks.spark import connector
 from benchmarks.spark.fill import fill
 from tests.client.topics import create_topic
 
-from ottla.client.wire.cluster import Cluster, TopicPartition
+from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.fetching import Fetcher
 from ottla.client.wire.offsets import LATEST, list_offsets
+from ottla.protocol.topics import TopicPartition
 from ottla.records.columnar.columns import Column
 from ottla.records.columnar.decoder import decode_batches
 from ottla.records.isolation import scan_batches

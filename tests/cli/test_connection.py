@@ -1,28 +1,17 @@
+import dataclasses
+
 import pytest
 from confluent_kafka import KafkaError
 
-from ottla.cli.connection import describe_error, parse_address
+from ottla.cli.connection import Connection, describe_error
 from ottla.cli.errors import UsageError
 
 
-@pytest.mark.parametrize(
-    ("address", "parsed"),
-    [
-        ("localhost:9093", ("localhost", 9093)),
-        ("localhost", ("localhost", 9092)),
-        ("[::1]:9093", ("::1", 9093)),
-        ("[::1]", ("::1", 9092)),
-        (" host:1 ", ("host", 1)),
-    ],
-)
-def test_addresses(address: str, parsed: tuple[str, int]) -> None:
-    assert parse_address(address) == parsed
-
-
-@pytest.mark.parametrize("address", ["", ":9092", "host:", "host:port", "host:0", "host:65536"])
-def test_what_is_no_address(address: str) -> None:
-    with pytest.raises(UsageError, match="HOST:PORT"):
-        parse_address(address)
+@pytest.mark.parametrize("server", ["", "host:port", "host:1,", "host:0"])
+def test_what_is_no_address_is_a_usage_error(server: str) -> None:
+    connection = dataclasses.replace(Connection(), bootstrap_server=server or ",")
+    with pytest.raises(UsageError, match="is not of the form HOST:PORT"):
+        connection.reach()
 
 
 def test_an_error_names_its_subject_and_what_to_do() -> None:

@@ -15,7 +15,8 @@ from ottla.coordination.remote_share_coordinator import RemoteShareCoordinator, 
 from ottla.coordination.share_persister import SharePersister
 from ottla.groups.share.delivery import DeliveryState, StateBatch
 from ottla.groups.share.state_coordinator import NO_OFFSET, SharePartitionKey, StateWrite
-from ottla.network.peers import Address, Peers
+from ottla.network.peers import Peers
+from ottla.protocol.addresses import Address
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import milliseconds
 

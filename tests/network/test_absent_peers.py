@@ -12,7 +12,8 @@ from tests.ports import HOST, ReservedPort
 
 from ottla.network import peers as peers_module
 from ottla.network.endpoints import Endpoint
-from ottla.network.peers import Address, PeerRefused, Peers, PeerSilent, PeerUnreachable
+from ottla.network.peers import PeerRefused, Peers, PeerSilent, PeerUnreachable
+from ottla.protocol.addresses import Address
 from ottla.protocol.codec import newest_request_type
 from ottla.protocol.frames import API_VERSIONS_KEY
 

@@ -9,9 +9,10 @@ from kio.schema.vote.v2.request import VoteRequest
 from tests.network.peer import Answers, Run, frame, serving, until
 from tests.ports import ReservedPort
 
-from ottla.network.peers import Address, BuildFrame, PeerRefused, Peers, PeerUnreachable
+from ottla.network.peers import BuildFrame, PeerRefused, Peers, PeerUnreachable
 from ottla.network.server import Server
 from ottla.network.session import Session
+from ottla.protocol.addresses import Address
 from ottla.protocol.codec import newest_response_type, read_request, write_response
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.frames import parse_request_header

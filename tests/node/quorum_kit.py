@@ -20,11 +20,12 @@ from ottla.controller.image import BROKER_RESOURCE
 from ottla.handlers.api import ColdApi
 from ottla.handlers.envelope import handle as handle_envelope
 from ottla.handlers.table import API_TABLE
-from ottla.network.peers import Address, PeerRefused, PeerUnreachable
+from ottla.network.peers import PeerRefused, PeerUnreachable
 from ottla.node.config import BROKER_SCHEMA, GROUP_SCHEMA, TOPIC_SCHEMA
 from ottla.node.environment import Environment
 from ottla.node.metadata_feed import MetadataFeed
 from ottla.node.quorum import MetadataQuorum, QuorumSettings, open_replica
+from ottla.protocol.addresses import Address
 from ottla.protocol.codec import read_request, read_response, write_request, write_response
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.frames import parse_request_header

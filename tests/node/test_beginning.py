@@ -15,13 +15,14 @@ from tests.node.wire_client import WireClient
 from tests.ports import HOST, ReservedPort
 
 from ottla.network.endpoints import Endpoint
-from ottla.network.peers import Address, Peers, PeerUnreachable
+from ottla.network.peers import Peers, PeerUnreachable
 from ottla.node.beginning import CLAIMED, LOOPBACK_WAIT_S, WAIT_S, is_loopback, listening_s
 from ottla.node.config import load_config
 from ottla.node.environment import Environment
 from ottla.node.node import Node
 from ottla.node.settings import ServeSettings
 from ottla.node.start_errors import StartError
+from ottla.protocol.addresses import Address
 from ottla.protocol.times import milliseconds
 from ottla.raft.messages import VoteRequest
 from ottla.raft.voters import ReplicaKey

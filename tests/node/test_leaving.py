@@ -3,9 +3,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from ottla.network.peers import Address
 from ottla.node import leaving
 from ottla.node.leaving import Remaining, leave_in_order
+from ottla.protocol.addresses import Address
 
 NEVER = 3600.0
 

@@ -12,10 +12,11 @@ from kio.schema.delete_records.v2.request import (
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
-from ottla.client.wire.cluster import Cluster, TopicPartition
+from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.offsets import LATEST, list_offsets
 from ottla.client.wire.producing import produce
 from ottla.protocol.times import milliseconds
+from ottla.protocol.topics import TopicPartition
 from ottla.records.builder import Record, build_batch
 from pyspark_ottla.columns import COLUMNS
 

@@ -12,13 +12,14 @@ from tests.client.topics import create_topic
 from tests.fork_server import REPOSITORY
 from tests.pyspark_ottla.rows import HOUR_MS, delete_records, ranges, read_all, schema, write
 
-from ottla.client.wire.cluster import Cluster, TopicPartition
+from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.producing import (
     add_partitions,
     end_transaction,
     init_transactions,
     produce,
 )
+from ottla.protocol.topics import TopicPartition
 from ottla.records.builder import Record, build_batch
 from pyspark_ottla.batch_reader import OttlaReader
 from pyspark_ottla.columns import COLUMNS

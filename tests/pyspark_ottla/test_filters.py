@@ -18,7 +18,7 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
-from ottla.client.wire.cluster import TopicPartition
+from ottla.protocol.topics import TopicPartition
 from pyspark_ottla.filters import narrow
 
 TOPIC, PARTITION, OFFSET, TIME = ((name,) for name in ("topic", "partition", "offset", "timestamp"))

@@ -3,7 +3,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.client.wire.cluster import TopicPartition
+from ottla.protocol.topics import TopicPartition
 from pyspark_ottla.offset_ranges import OffsetRange, limit_offsets, split_ranges
 
 sizes = st.lists(st.integers(1, 10_000), min_size=1, max_size=6)

@@ -13,8 +13,9 @@ from tests.pyspark_ottla.rows import (
     write,
 )
 
-from ottla.client.wire.cluster import Cluster, TopicPartition
+from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.groups import committed_offsets
+from ottla.protocol.topics import TopicPartition
 from pyspark_ottla.data_loss import DataLoss
 from pyspark_ottla.source_options import Use, parse_source_options
 from pyspark_ottla.spark_api import ReadAllAvailable, ReadMaxRows

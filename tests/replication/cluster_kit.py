@@ -30,7 +30,8 @@ from ottla.controller.records import (
 )
 from ottla.handlers.follower_fetch import handle_follower_fetch
 from ottla.network.durations import ApiCounters
-from ottla.network.peers import Address, PeerUnreachable
+from ottla.network.peers import PeerUnreachable
+from ottla.protocol.addresses import Address
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.frames import parse_request_header
 from ottla.protocol.hot_fetch import parse_fetch

@@ -5,7 +5,8 @@ from uuid import UUID
 
 from tests.controller.cluster import Cluster
 
-from ottla.network.peers import Address, PeerUnreachable
+from ottla.network.peers import PeerUnreachable
+from ottla.protocol.addresses import Address
 from ottla.raft.quorum import Identity
 from ottla.raft.voters import ReplicaKey
 from ottla.runtime.absent_brokers import AbsentBrokers

@@ -7,7 +7,8 @@ from types import SimpleNamespace
 from tests.controller.cluster import Cluster
 from tests.ports import HOST, ReservedPort
 
-from ottla.network.peers import Address, Peers
+from ottla.network.peers import Peers
+from ottla.protocol.addresses import Address
 from ottla.runtime.ended_brokers import EndedBrokers
 from ottla.runtime.supervisor import Supervisor
 

@@ -11,9 +11,10 @@ from kio.static.primitive import i8
 
 from ottla.cli.connection import LOOK_AFTER_S, TIMEOUT_S, Connection, nodes_unreachable
 from ottla.cli.errors import CommandError, ExitCode
-from ottla.cli.reach import Address, describe_problem, no_answer
+from ottla.cli.reach import describe_problem, no_answer
 from ottla.client.wire.errors import NotAuthenticated
 from ottla.client.wire.security import authentication
+from ottla.protocol.addresses import Address
 from ottla.protocol.codec import read_response, write_request
 from ottla.protocol.errors import ErrorCode
 

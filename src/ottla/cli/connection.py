@@ -14,14 +14,14 @@ from confluent_kafka.admin import AdminClient, ClusterMetadata
 from cyclopts import Parameter
 
 from ottla.cli.errors import CommandError, ExitCode, UsageError
-from ottla.cli.reach import Address, ask
+from ottla.cli.reach import ask
 from ottla.client.profiles import Profile, ProfileError, current_profile
 from ottla.client.wire.librdkafka_settings import security_of
 from ottla.client.wire.security import Security
+from ottla.protocol.addresses import DEFAULT_PORT, Address, parse_servers
 
 T = TypeVar("T")
 
-DEFAULT_PORT = 9092
 DEFAULT_SERVER = f"localhost:{DEFAULT_PORT}"
 TIMEOUT_S = 10.0  # For what a broker that answers is asked to do.
 LOOK_AFTER_S = 2.0  # Then it is time to see whether all nodes answer.
@@ -136,7 +136,10 @@ class Connection:
         """The first broker that answers; librdkafka would try again until a timeout."""
         if self.connect_timeout <= 0:
             raise UsageError(f"--connect-timeout {self.connect_timeout:g} is not more than 0")
-        addresses = [parse_address(text) for text in self.bootstrap_server.split(",")]
+        try:
+            addresses = parse_servers(self.bootstrap_server)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
         problems = {}
         for answer in ask(addresses, self.connect_timeout, self.security()):
             if answer.problem is None:
@@ -301,12 +304,3 @@ def nodes_unreachable(problems: Mapping[int, str], nodes_count: int = 0) -> Comm
         f"{text}; start {'it' if len(problems) == 1 else 'them'}, or correct --advertised",
         ExitCode.UNREACHABLE,
     )
-
-
-def parse_address(address: str) -> Address:
-    host, colon, port = address.strip().rpartition(":")
-    if not colon or address.endswith("]"):
-        host, port = address.strip(), str(DEFAULT_PORT)
-    if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
-        raise UsageError(f"{address!r} is not an address of the form HOST:PORT")
-    return Address(host.strip("[]"), int(port))

@@ -95,7 +95,7 @@ def gateway(
         raise UsageError(f"--secret-file {secret_file} is not a file")
     login = {} if command_config is None else read_command_config(command_config)
     servers = bootstrap_server or str(login.get("bootstrap.servers", DEFAULT_SERVER))
-    from ottla.client.wire.cluster import parse_servers
+    from ottla.protocol.addresses import parse_servers
 
     try:
         parse_servers(servers)

@@ -11,11 +11,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from ottla.cli.errors import CommandError, UsageError
 from ottla.cli.gateway import MISSING
 from ottla.node.settings import LogFormat
+from ottla.protocol.addresses import Address, split_address
 
 _PAUSE_S_MAX: Final = 30.0
 _STEADY_S: Final = 60.0  # Who ran so long is started again at once.
@@ -24,23 +25,21 @@ _EVERY_ADDRESS: Final = ("", "0.0.0.0", "::")
 _NEEDED: Final = ("starlette", "uvicorn", "httptools", "websockets")
 
 
-class HttpAddress(NamedTuple):
-    host: str
-    port: int
-
-
-def parse_http(text: str) -> HttpAddress:
+def parse_http(text: str) -> Address:
     """`PORT`, on loopback, or `HOST:PORT`; CommandError if what it takes is not installed."""
-    host, _, port = text.rpartition(":")
-    if not port.isdecimal() or not 0 <= int(port) < 1 << 16:
+    try:
+        written = split_address(f":{text}" if text.isdecimal() else text)
+    except ValueError:
+        written = None
+    if written is None or written.listener_name is not None or written.port is None:
         raise UsageError(f"--http {text} is not PORT or HOST:PORT")
     if not all(map(find_spec, _NEEDED)):
         raise CommandError(MISSING)
-    return HttpAddress(host.strip("[]") or "127.0.0.1", int(port))
+    return Address(written.host or "127.0.0.1", written.port)
 
 
 def gateway_beside(
-    address: HttpAddress,
+    address: Address,
     command_config: Path | None = None,
     *,
     insecure: bool = False,

@@ -14,14 +14,7 @@ from typing import Final, NamedTuple
 
 from ottla.client.wire.errors import NotAuthenticated
 from ottla.client.wire.security import PLAINTEXT, Security
-
-
-class Address(NamedTuple):
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+from ottla.protocol.addresses import Address
 
 
 class Answer(NamedTuple):

@@ -9,6 +9,8 @@ _FIELDS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers
 
 
 class TopicPartition(NamedTuple):
+    """As that of the wire, which is not imported here: the fixtures of tests start without it."""
+
     topic: str
     partition: int
 

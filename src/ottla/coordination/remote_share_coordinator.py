@@ -21,7 +21,8 @@ from ottla.groups.share.state_coordinator import (
     ShareState,
     StateWrite,
 )
-from ottla.network.peers import Address, Peers, PeerUnreachable
+from ottla.network.peers import Peers, PeerUnreachable
+from ottla.protocol.addresses import Address
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.messages import read_share_group_state as read
 from ottla.protocol.messages import write_share_group_state as write

@@ -4,16 +4,13 @@ Names are upper-case, as Kafka normalises them. An empty host means all interfac
 asks the operating system for a free one, which makes sense where we listen, not in what we tell.
 """
 
-import ipaddress
 import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-_ENDPOINT = re.compile(
-    r"(?P<name>[A-Za-z0-9_.-]+)://(?:\[(?P<v6>[^\[\]]+)\]|(?P<host>[^\[\]:/\s]*)):(?P<port>\d{1,9})"
-)
+from ottla.protocol.addresses import split_address
+
 _HOST_NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?\.?")
-PORT_MAX = 65_535
 
 
 class Endpoint(NamedTuple):
@@ -31,24 +28,13 @@ class Endpoint(NamedTuple):
 
 
 def parse_endpoint(text: str) -> Endpoint:
-    match = _ENDPOINT.fullmatch(text)
-    if match is None:
+    written = split_address(text)
+    if written is None or written.listener_name is None or written.port is None:
         raise ValueError(f"{text!r} is not of the form NAME://host:port")
-    port = int(match["port"])
-    if port > PORT_MAX:
-        raise ValueError(f"{text!r} has port {port}, more than {PORT_MAX}")
-    return Endpoint(match["name"].upper(), _parse_host(text, match["v6"], match["host"]), port)
-
-
-def _parse_host(text: str, bracketed: str | None, host: str) -> str:
-    if bracketed is not None:
-        try:
-            return str(ipaddress.IPv6Address(bracketed))
-        except ValueError:
-            raise ValueError(f"{text!r} has {bracketed!r}, which is no IPv6 address") from None
-    if host and not _HOST_NAME.fullmatch(host):
+    name, host, port = written.listener_name, written.host, written.port
+    if host and ":" not in host and not _HOST_NAME.fullmatch(host):
         raise ValueError(f"{text!r} has {host!r}, which is no host name")
-    return host
+    return Endpoint(name.upper(), host, port)
 
 
 def parse_listeners(texts: Sequence[str]) -> tuple[Endpoint, ...]:

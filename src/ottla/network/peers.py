@@ -24,6 +24,7 @@ from collections.abc import Callable
 from ssl import SSLContext
 from typing import Any, Final, NamedTuple, cast
 
+from ottla.protocol.addresses import Address
 from ottla.protocol.codec import read_response, write_request
 from ottla.protocol.errors import ProtocolError
 
@@ -40,14 +41,6 @@ _CORRELATION_IDS: Final = 1 << 31
 _ERROR_NUMBERS: Final = re.compile(r"\[Errno (\d+)\]")
 
 BuildFrame = Callable[[int], bytes]  # From a correlation id to a whole frame, with its size.
-
-
-class Address(NamedTuple):
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 class PeerUnreachable(ConnectionError):

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Final, NamedTuple
 
-from ottla.network.endpoints import parse_endpoint
-from ottla.network.peers import Address, Peers, PeerUnreachable
+from ottla.network.peers import Peers, PeerUnreachable
 from ottla.node.beginning import read_claim
+from ottla.protocol.addresses import Address, parse_address
 from ottla.protocol.codec import newest_request_type
 from ottla.raft.quorum_state import QuorumState
 from ottla.runtime.metadata_damage import finish_setting_aside
@@ -34,17 +34,6 @@ _DESCRIBE_CLUSTER_VERSION: Final = 0
 
 class CannotJoin(Exception):
     """The message is for the person who started the node."""
-
-
-def parse_address(text: str) -> Address:
-    """HOST:PORT; ValueError says what is wrong."""
-    try:
-        endpoint = parse_endpoint(f"JOIN://{text}")
-    except ValueError:
-        raise ValueError(f"{text!r} is not of the form HOST:PORT") from None
-    if not endpoint.host or not endpoint.port:
-        raise ValueError(f"{text!r} is not of the form HOST:PORT")
-    return Address(endpoint.host, endpoint.port)
 
 
 def addresses_problem(texts: Sequence[str]) -> str | None:

@@ -10,7 +10,8 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from ottla.controller.image import MetadataImage
-from ottla.network.peers import Address, Peers
+from ottla.network.peers import Peers
+from ottla.protocol.addresses import Address
 from ottla.runtime.leadership import Leadership
 
 logger = logging.getLogger(__name__)

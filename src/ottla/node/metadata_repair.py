@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Final
 from kio.schema.types import TopicName
 from kio.static.primitive import i32
 
-from ottla.network.peers import Address, Peers, PeerUnreachable
+from ottla.network.peers import Peers, PeerUnreachable
 from ottla.node.environment import Environment
 from ottla.node.joining import Joining
+from ottla.protocol.addresses import Address
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.topics import CLUSTER_METADATA_TOPIC
 from ottla.runtime.metadata_damage import last_voters, set_metadata_aside

@@ -21,7 +21,6 @@ from ottla.controller.image import MetadataImage
 from ottla.handlers.dispatch import make_dispatch, make_early_dispatch
 from ottla.handlers.table import API_TABLE, EARLY_API_TABLE
 from ottla.network.endpoints import Endpoint, advertised_endpoints
-from ottla.network.peers import Address
 from ottla.network.server import Server
 from ottla.network.session import Session
 from ottla.network.tls import TlsError
@@ -48,7 +47,7 @@ from ottla.node.dynamic_configs import DynamicConfigs
 from ottla.node.environment import Environment
 from ottla.node.group_coordinators import remove_offsets_of_topics
 from ottla.node.housekeeping import Housekeeping
-from ottla.node.joining import CannotJoin, Joining, parse_address
+from ottla.node.joining import CannotJoin, Joining
 from ottla.node.leaving import Remaining, leave_in_order
 from ottla.node.metadata_feed import Listener
 from ottla.node.metadata_repair import MetadataRepair
@@ -68,6 +67,7 @@ from ottla.node.start_errors import StartError, start_error
 from ottla.node.stopping import Stopping
 from ottla.node.users_file import UsersFileError
 from ottla.node.voting import Voting
+from ottla.protocol.addresses import Address, parse_address
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.raft.quorum import Identity
 from ottla.raft.quorum_state import QuorumState

@@ -18,11 +18,12 @@ from ottla.controller.record_codec import MetadataRecordCodec
 from ottla.groups.config import OFFSETS_TOPIC_REPLICATION_FACTOR
 from ottla.groups.share.config import STATE_TOPIC_REPLICATION_FACTOR
 from ottla.machine.contract import Timers
-from ottla.network.peers import Address, Peers
+from ottla.network.peers import Peers
 from ottla.node.environment import Environment
 from ottla.node.metadata_feed import MetadataFeed
 from ottla.node.replication import broker_address
 from ottla.node.users_file import Users
+from ottla.protocol.addresses import Address
 from ottla.protocol.config import ConfigValues
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.topics import (

@@ -10,9 +10,10 @@ from ottla.controller.records import (
     BrokerRegistrationChangeRecord,
     RegisterBrokerRecord,
 )
-from ottla.network.peers import Address, Peers, PeerUnreachable
+from ottla.network.peers import Peers, PeerUnreachable
 from ottla.node.parts import Parts
 from ottla.node.role_reports import role_reports
+from ottla.protocol.addresses import Address
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.replication.config import (
     REPLICA_FETCH_BACKOFF_MS,

@@ -25,7 +25,8 @@ from ottla.groups.share.sessions import ShareSessions
 from ottla.groups.share.state_coordinator import SharePartitionKey, ShareStateMachine
 from ottla.machine.contract import RecordCodec
 from ottla.machine.partitioning import partition_for
-from ottla.network.peers import Address, Peers
+from ottla.network.peers import Peers
+from ottla.protocol.addresses import Address
 from ottla.protocol.config import ConfigValues
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.topics import SHARE_GROUP_STATE_TOPIC

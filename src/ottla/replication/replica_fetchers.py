@@ -7,7 +7,8 @@ partitions between them.
 from collections.abc import Callable
 from typing import Final
 
-from ottla.network.peers import Address, Peers, PeerUnreachable
+from ottla.network.peers import Peers, PeerUnreachable
+from ottla.protocol.addresses import Address
 from ottla.protocol.errors import ProtocolError
 from ottla.protocol.hot_replica_fetch import (
     ReplicaFetchRequest,

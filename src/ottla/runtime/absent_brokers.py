@@ -15,7 +15,8 @@ from collections.abc import Callable, Container
 from typing import Any, Final
 
 from ottla.controller.image import MetadataImage
-from ottla.network.peers import Address, Peers, PeerUnreachable
+from ottla.network.peers import Peers, PeerUnreachable
+from ottla.protocol.addresses import Address
 from ottla.protocol.errors import ErrorCode, ProtocolError
 from ottla.raft.messages import VoteRequest
 from ottla.raft.quorum import Identity

@@ -14,7 +14,8 @@ from typing import Any, Final
 from ottla.controller.machine import ControllerMachine
 from ottla.controller.mutations import Caller
 from ottla.controller.operations import INTERNAL_KEYS, OPERATIONS, QUORUM_KEYS, At
-from ottla.network.peers import Address, Peers, PeerSilent, PeerUnreachable
+from ottla.network.peers import Peers, PeerSilent, PeerUnreachable
+from ottla.protocol.addresses import Address
 from ottla.protocol.codec import newest_request_type, read_response, write_request
 from ottla.protocol.errors import ApiError, ErrorCode, ProtocolError
 from ottla.protocol.times import in_milliseconds

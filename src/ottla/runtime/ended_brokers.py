@@ -11,7 +11,8 @@ from typing import Final
 
 from ottla.controller.image import MetadataImage
 from ottla.controller.machine import ControllerMachine
-from ottla.network.peers import Address, PeerRefused, Peers, PeerUnreachable
+from ottla.network.peers import PeerRefused, Peers, PeerUnreachable
+from ottla.protocol.addresses import Address
 from ottla.protocol.codec import newest_request_type
 from ottla.runtime.leadership import Leadership
 from ottla.runtime.machine_runtime import MachineRuntime

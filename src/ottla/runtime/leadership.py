@@ -2,7 +2,7 @@
 
 from asyncio import Future
 
-from ottla.network.peers import Address
+from ottla.protocol.addresses import Address
 from ottla.runtime.active_controller import ActiveController
 from ottla.runtime.raft_driver import RaftDriver
 

@@ -24,7 +24,7 @@ from concurrent.futures import Executor
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
-from ottla.network.peers import Address
+from ottla.protocol.addresses import Address
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.raft.config import RaftConfig
 from ottla.raft.log import OffsetAndEpoch

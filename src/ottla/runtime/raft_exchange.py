@@ -12,7 +12,8 @@ from asyncio import AbstractEventLoop, Future, Task, wait
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from ottla.network.peers import Address, PeerRefused, Peers, PeerUnreachable
+from ottla.network.peers import PeerRefused, Peers, PeerUnreachable
+from ottla.protocol.addresses import Address
 from ottla.protocol.errors import ApiError, ErrorCode, ProtocolError
 from ottla.raft.messages import (
     NOBODY,

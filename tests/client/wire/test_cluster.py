@@ -1,9 +1,10 @@
 import pytest
 from tests.client.topics import create_topic, delete_topic
 
-from ottla.client.wire.cluster import Cluster, TopicPartition, parse_servers
+from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.errors import BrokerError, Unreachable
 from ottla.protocol.errors import ErrorCode
+from ottla.protocol.topics import TopicPartition
 
 
 def test_topics_by_name_and_all(cluster: Cluster) -> None:
@@ -73,22 +74,3 @@ def test_what_passes_is_tried_again_and_what_does_not_is_raised(bootstrap: str) 
         assert cluster.retry(operation) == "done"
         with pytest.raises(BrokerError, match="d: invalid topic exception"):
             cluster.retry(operation)
-
-
-@pytest.mark.parametrize(
-    ("text", "servers"),
-    [
-        ("a:1", [("a", 1)]),
-        ("a:1, b.c:65535", [("a", 1), ("b.c", 65535)]),
-        ("a", [("a", 9092)]),
-        ("[::1]:9000", [("::1", 9000)]),
-    ],
-)
-def test_server_addresses(text: str, servers: list[tuple[str, int]]) -> None:
-    assert parse_servers(text) == servers
-
-
-@pytest.mark.parametrize("text", ["", "a:", "a:b", "a:0", "a:65536", ":1", "a:1,,b:1", "a:-1"])
-def test_what_is_no_address_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="is not host:port"):
-        parse_servers(text)

@@ -5,9 +5,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from ottla.client.wire.cluster import Cluster, TopicPartition
+from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.fetching import Fetcher
 from ottla.client.wire.offsets import LATEST, Isolation, list_offsets
+from ottla.protocol.topics import TopicPartition
 from ottla.records.builder import Record
 from ottla.records.decoder import iterate_records
 from ottla.records.isolation import scan_batches

@@ -6,7 +6,8 @@ from tests.client.topics import create_topic
 from tests.pyspark_ottla.rows import write
 from tests.pyspark_ottla.tables.written import write_files
 
-from ottla.client.wire.cluster import Cluster, TopicPartition
+from ottla.client.wire.cluster import Cluster
+from ottla.protocol.topics import TopicPartition
 from pyspark_ottla.source_options import ValueFormat
 from pyspark_ottla.tables.address import TableError
 from pyspark_ottla.tables.batch import Batch

@@ -1,7 +1,7 @@
 import pytest
 from tests.pyspark_ottla.tables.written import row, write_files
 
-from ottla.client.wire.cluster import TopicPartition
+from ottla.protocol.topics import TopicPartition
 from pyspark_ottla.tables.address import TableError
 from pyspark_ottla.tables.batch import Batch, Ends
 from pyspark_ottla.tables.table import Table

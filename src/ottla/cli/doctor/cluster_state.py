@@ -24,8 +24,9 @@ from ottla.cli.connection import Connection
 from ottla.cli.copy_progress import DESCRIBE_LOG_DIRS_VERSION
 from ottla.cli.damaged_replicas import DamagedReplicas, read_damage
 from ottla.cli.errors import CommandError
-from ottla.cli.reach import Address, ask
+from ottla.cli.reach import ask
 from ottla.cli.replica_plan import Place
+from ottla.protocol.addresses import Address
 from ottla.protocol.topics import CLUSTER_METADATA_TOPIC
 
 _MINIMUM = "min.insync.replicas"

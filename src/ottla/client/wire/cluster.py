@@ -16,24 +16,17 @@ from kio.static.primitive import i8
 from ottla.client.wire.connection import Connection
 from ottla.client.wire.errors import BrokerError, Unreachable, WireError, validate_answer
 from ottla.client.wire.security import PLAINTEXT, Security
+from ottla.protocol.addresses import parse_servers as parse_servers  # noqa: PLC0414
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.metadata import MetadataRequest
+from ottla.protocol.topics import TopicPartition as TopicPartition  # noqa: PLC0414 - for callers
 
 T = TypeVar("T")
 
-DEFAULT_PORT = 9092
 NO_LEADER = -1
 
 _FIRST_PAUSE_S = 0.05
 _PAUSE_S_MAX = 1.0
-
-
-class TopicPartition(NamedTuple):
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}"
 
 
 class Topic(NamedTuple):
@@ -207,20 +200,6 @@ class Cluster:
             timeout_s=self._timeout_s,
             security=self._security,
         )
-
-
-def parse_servers(text: str) -> list[tuple[str, int]]:
-    """`host:port,host:port`; ValueError for what is no address."""
-    addresses = []
-    for item in text.split(","):
-        host, colon, port = item.strip().rpartition(":")
-        if not colon or host.endswith(":"):  # The colons of an address without a port.
-            host, port = item.strip(), str(DEFAULT_PORT)
-        host = host.strip("[]")
-        if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
-            raise ValueError(f"{item.strip()!r} is not host:port")
-        addresses.append((host, int(port)))
-    return addresses
 
 
 def metadata_request(

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ottla.network.peers import Address
+from ottla.protocol.addresses import Address
 from ottla.testing.simulator.simulated_node import SimulatedNode
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from asyncio import Task
 from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ottla.network.peers import Address
+from ottla.protocol.addresses import Address
 from ottla.testing.simulator.clients.client import Client
 from ottla.testing.simulator.host import Host
 

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from ottla.network.peers import Address
 from ottla.node.config import load_config
 from ottla.node.environment import Environment
 from ottla.node.node import Node
 from ottla.node.settings import ServeSettings
 from ottla.node.start_errors import StartError
+from ottla.protocol.addresses import Address
 from ottla.protocol.topics import TopicPartition
 from ottla.testing.simulator.bit_flips import Flip, flip
 from ottla.testing.simulator.executor import OneThread

@@ -10,7 +10,8 @@ from uuid import UUID
 from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
 from kio.static.primitive import i8
 
-from ottla.network.peers import Address, Peers, PeerUnreachable
+from ottla.network.peers import Peers, PeerUnreachable
+from ottla.protocol.addresses import Address
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.metadata import MetadataRequest
 from ottla.protocol.topics import TopicPartition

@@ -6,7 +6,7 @@ from kio.schema.offset_commit.v10.request import OffsetCommitRequestPartition
 from kio.schema.types import GroupId
 from kio.static.primitive import i32, i64
 
-from ottla.network.peers import Address
+from ottla.protocol.addresses import Address
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestTopic
 from ottla.protocol.messages.offset_fetch import (

@@ -12,7 +12,7 @@ from kio.schema.init_producer_id.v6.request import InitProducerIdRequest
 from kio.schema.produce.v13.request import PartitionProduceData
 from kio.static.primitive import Records, i16, i32
 
-from ottla.network.peers import Address
+from ottla.protocol.addresses import Address
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.produce import ProduceRequest, TopicProduceData
 from ottla.protocol.times import milliseconds

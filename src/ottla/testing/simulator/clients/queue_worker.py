@@ -18,7 +18,7 @@ from kio.schema.share_group_heartbeat.v1.request import ShareGroupHeartbeatReque
 from kio.schema.types import GroupId, TopicName
 from kio.static.primitive import i8, i16, i32, i64
 
-from ottla.network.peers import Address
+from ottla.protocol.addresses import Address
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.delivery_acknowledge import (
     AcknowledgedGroup,
