@@ -1,8 +1,5 @@
 """Calls to a broker that librdkafka has no function for, in the protocol's own words."""
 
-import select
-import socket
-import struct
 from collections.abc import Iterator
 from typing import Any, Self
 
@@ -12,17 +9,14 @@ from kio.static.primitive import i8
 from ottla.cli.connection import LOOK_AFTER_S, TIMEOUT_S, Connection, nodes_unreachable
 from ottla.cli.errors import CommandError, ExitCode
 from ottla.cli.reach import describe_problem, no_answer
-from ottla.client.wire.errors import NotAuthenticated
-from ottla.client.wire.security import authentication
+from ottla.client.wire.connection import Connection as Wire
+from ottla.client.wire.errors import NotAuthenticated, Unreachable
 from ottla.protocol.addresses import Address
-from ottla.protocol.codec import read_response, write_request
 from ottla.protocol.errors import ErrorCode
 
-_SIZE = struct.Struct(">i")
 _GROUP_KEY = i8(0)
 _TRANSACTION_KEY = i8(1)
 _FIND_COORDINATOR_VERSION = 4
-_AUTHENTICATION_VERSION = 1
 
 UNKNOWN_NODE = -1
 
@@ -39,37 +33,26 @@ class BrokerCall:
         self._connection = connection
         self._address = Address(host, port)
         try:
-            plain = socket.create_connection(self._address, timeout=connection.connect_timeout)
-            self._socket = self._locked(plain)
-        except OSError as error:
+            self._wire = Wire(
+                host,
+                port,
+                client_id="ottla-cli",
+                timeout_s=TIMEOUT_S,
+                connect_timeout_s=connection.connect_timeout,
+                security=connection.security(),
+            )
+        except NotAuthenticated as error:
+            raise CommandError(str(error), ExitCode.UNREACHABLE) from None
+        except Unreachable as error:
             if looks and node_id != UNKNOWN_NODE:
                 connection.check_nodes()
             raise self._unreachable(error, connection.connect_timeout) from None
-        self._socket.settimeout(TIMEOUT_S)
-
-    def _locked(self, plain: socket.socket) -> socket.socket:
-        """With TLS, and known to the broker, where the settings say so."""
-        security = self._connection.security()
-        try:
-            self._socket = security.wrap(plain, self._address.host)
-            if security.sasl is not None:
-                conversation = authentication(security.sasl, str(self._address))
-                request = next(conversation)
-                while True:
-                    version = min(request.__version__, _AUTHENTICATION_VERSION)
-                    request = conversation.send(self.call(request, version))
-        except StopIteration:
-            pass
-        except NotAuthenticated as error:
-            plain.close()
-            raise CommandError(str(error), ExitCode.UNREACHABLE) from None
-        return self._socket
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._socket.close()
+        self._wire.close()
 
     def beside(self, node_id: int, host: str, port: int) -> "BrokerCall":
         """Another broker, with the same settings."""
@@ -77,35 +60,23 @@ class BrokerCall:
 
     def call(self, request: Any, api_version: int) -> Any:
         """The newest version's response to the newest version's request."""
-        api_key = request.__api_key__
         try:
-            self._socket.sendall(write_request(api_key, api_version, 1, "ottla-cli", request))
-            if self._looks and not select.select([self._socket], [], [], LOOK_AFTER_S)[0]:
+            sent = self._wire.send(request, api_version)
+            if self._looks and not self._wire.is_answered_within(LOOK_AFTER_S):
                 self._connection.check_nodes()
-            (size,) = _SIZE.unpack(self._receive(_SIZE.size))
-            frame = self._receive(size)
-        except TimeoutError:
-            if self._looks:
+            return self._wire.receive(sent)
+        except Unreachable as error:
+            if self._looks and isinstance(error.reason, TimeoutError):
                 raise self._connection.silent(no_answer(TIMEOUT_S)) from None
-            raise self._unreachable(TimeoutError(), TIMEOUT_S) from None
-        except OSError as error:
             raise self._unreachable(error, TIMEOUT_S) from None
-        return read_response(api_key, api_version, memoryview(frame))[1]
 
-    def _unreachable(self, error: OSError, timeout_s: float) -> CommandError:
-        problem = describe_problem(error, timeout_s)
+    def _unreachable(self, error: Unreachable, timeout_s: float) -> CommandError:
+        problem = str(error.reason)
+        if isinstance(error.reason, OSError):
+            problem = describe_problem(error.reason, timeout_s)
         if self.node_id == UNKNOWN_NODE:
             return self._connection.unreachable(problem)
         return nodes_unreachable({self.node_id: f"{self._address} ({problem})"})
-
-    def _receive(self, size: int) -> bytes:
-        data = bytearray()
-        while len(data) < size:
-            chunk = self._socket.recv(size - len(data))
-            if not chunk:
-                raise ConnectionResetError("the connection was closed")
-            data += chunk
-        return bytes(data)
 
 
 def bootstrap_broker(connection: Connection, *, looks: bool = True) -> BrokerCall:

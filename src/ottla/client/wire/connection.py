@@ -1,5 +1,6 @@
 """One connection to one broker: requests in the newest version that both sides know."""
 
+import select
 import socket
 import struct
 from contextlib import suppress
@@ -34,14 +35,18 @@ class Connection:
         *,
         client_id: str,
         timeout_s: float,
+        connect_timeout_s: float | None = None,
         security: Security = PLAINTEXT,
     ) -> None:
+        """`connect_timeout_s`, if it is another one, is for connecting and logging in."""
         self.address = f"{host}:{port}"
         self._client_id = client_id
         self._correlation_id = 0
         self._buffer = bytearray(1024)
         try:
-            self._socket = socket.create_connection((host, port), timeout=timeout_s)
+            self._socket = socket.create_connection(
+                (host, port), timeout=connect_timeout_s or timeout_s
+            )
         except OSError as error:
             raise self._unreachable(error) from None
         try:
@@ -50,6 +55,7 @@ class Connection:
             self._versions = self._ask_versions()
             if security.sasl is not None:
                 self._authenticate(security.sasl)
+            self._socket.settimeout(timeout_s)
         except OSError as error:
             self.close()
             raise self._unreachable(error) from None
@@ -64,9 +70,21 @@ class Connection:
         """The newest version's response to the newest version's request."""
         return self.receive(self.send(request))
 
-    def send(self, request: Any) -> Sent:
-        api_key = request.__api_key__
-        return self._send(request, self.version(api_key))
+    def send(self, request: Any, api_version: int | None = None) -> Sent:
+        """In the newest version that both sides know, unless another one is wanted."""
+        if api_version is None:
+            api_version = self.version(request.__api_key__)
+        self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
+        sent = Sent(request.__api_key__, api_version, self._correlation_id)
+        try:
+            self._socket.sendall(write_request(*sent, self._client_id, request))
+        except OSError as error:
+            raise self._unreachable(error) from None
+        return sent
+
+    def is_answered_within(self, seconds: float) -> bool:
+        """Whether some answer begins to arrive."""
+        return bool(select.select([self._socket], [], [], seconds)[0])
 
     def receive(self, sent: Sent, *, in_place: bool = False) -> Any:
         """With `in_place` records are views that are good until the next call to receive."""
@@ -90,7 +108,7 @@ class Connection:
 
     def _ask_versions(self) -> dict[int, tuple[int, int]]:
         request = ApiVersionsRequest(client_software_name="ottla", client_software_version="")
-        response = self.receive(self._send(request, API_VERSIONS_VERSION))
+        response = self.receive(self.send(request, API_VERSIONS_VERSION))
         validate_answer(response.error_code, f"{self.address} tells no versions")
         return {key.api_key: (key.min_version, key.max_version) for key in response.api_keys}
 
@@ -100,15 +118,6 @@ class Connection:
         with suppress(StopIteration):
             while True:
                 request = conversation.send(self.call(request))
-
-    def _send(self, request: Any, api_version: int) -> Sent:
-        self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
-        sent = Sent(request.__api_key__, api_version, self._correlation_id)
-        try:
-            self._socket.sendall(write_request(*sent, self._client_id, request))
-        except OSError as error:
-            raise self._unreachable(error) from None
-        return sent
 
     def _receive_frame(self) -> memoryview:
         self._receive_into(memoryview(self._buffer)[: _SIZE.size])
@@ -131,4 +140,4 @@ class Connection:
             position += count
 
     def _unreachable(self, reason: object) -> Unreachable:
-        return Unreachable(f"broker {self.address}: {reason}")
+        return Unreachable(f"broker {self.address}: {reason}", reason)

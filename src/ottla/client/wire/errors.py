@@ -20,6 +20,10 @@ class Unreachable(WireError):
 
     may_pass = True
 
+    def __init__(self, text: str, reason: object = None) -> None:
+        super().__init__(text)
+        self.reason = reason  # The error of the socket, if it was one.
+
 
 class NotAuthenticated(WireError):
     """Wrong name or password, or a certificate that is not trusted; it stays so."""
