@@ -162,6 +162,7 @@ class ClusterBroker:
             ),
             fetch_bytes_max=1 << 20,
             apis=defaultdict(ApiCounters),
+            authorizer=None,
         )
 
     async def _shrink_in_sync_sets(self):
