@@ -25,7 +25,6 @@ LONG_FILES = {
     "ottla/network/session.py",
     "ottla/node/node.py",
     "ottla/storage/log.py",
-    "ottla/storage/manager.py",
 }
 LONG_FUNCTIONS = {"ottla/cli/serve.py:serve"}  # One parameter for each option.
 MANY_POSITIONAL = {
@@ -37,7 +36,6 @@ MANY_POSITIONAL = {
     "ottla/coordination/coordinators.py:__init__",
     "ottla/coordination/dead_letter_routes.py:__init__",
     "ottla/coordination/waiting_letters.py:__init__",
-    "ottla/handlers/produce.py:_answer_later",
     "ottla/node/directory_reports.py:__init__",
     "ottla/node/joining.py:__init__",
     "ottla/node/quorum.py:__init__",

@@ -62,7 +62,7 @@ class Kit:
 
     def directory(self, index):
         log = self.logs.get(TopicPartition("orders", index))
-        return self.logs.directory_ids[log.home.path]
+        return self.logs.log_dirs.ids[log.home.path]
 
 
 def run(test, *directories, **options):

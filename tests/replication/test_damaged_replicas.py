@@ -83,7 +83,7 @@ class Kit(ManagerKit):
 @pytest.mark.parametrize("leader", [1, 2], ids=["leader", "follower"])
 def test_a_damaged_replica_is_taken_out_then_truncated_then_it_returns(leader):
     kit = Kit(leader=leader)
-    directory = kit.logs.directory_ids["/data"]
+    directory = kit.logs.log_dirs.ids["/data"]
     kit.run(lambda: len(kit.told) == 2)
     assert kit.told == [LOST, directory]
     assert kit.truncated == [1]

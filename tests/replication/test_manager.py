@@ -353,8 +353,8 @@ def test_a_directory_that_fails_takes_its_partitions_with_it_and_no_others():
 def test_a_replica_that_may_be_in_a_directory_that_is_offline_is_not_made_anew():
     kit = ManagerKit(directories=("/a", "/b"))
     kit.register(2, 3)
-    first = kit.logs.directory_ids["/a"]
-    kit.logs._homes[0].fail(OSError(5, "Input/output error"))
+    first = kit.logs.log_dirs.ids["/a"]
+    next(iter(kit.logs.log_dirs)).fail(OSError(5, "Input/output error"))
     kit.create("orders", leader=2)
     assert kit.partition("orders").log.home.path == "/b"
     kit.record(TopicRecord(name="there", topic_id=topic_id("there")))

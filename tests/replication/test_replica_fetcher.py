@@ -305,7 +305,10 @@ def test_a_follower_on_a_full_disk_says_so_once_and_goes_on_when_there_is_room(m
         await until(lambda: waits_ms.count(max(waits_ms)) > 3)
         disk.disk_full(None)
         await until(
-            lambda: logs.look_for_room() or committed_everywhere(cluster, "topic", "one", "two")
+            lambda: (
+                logs.log_dirs.look_for_room()
+                or committed_everywhere(cluster, "topic", "one", "two")
+            )
         )
         assert caplog.text.count("is full") == 1
 

@@ -191,13 +191,13 @@ def test_a_corrupt_partition_leaves_the_epoch_open(nothing_is_passed_over):
     broker = Broker()
     log = broker.create()
     append(log, b"x" * 40)
-    broker.logs.broker_epoch = 7
-    broker.logs.write_broker_epoch()
+    broker.logs.log_dirs.broker_epoch = 7
+    broker.logs.log_dirs.write_broker_epoch()
     broker.logs.flush()
     broker.logs.checkpoint()
     broker.filesystem.flip_bit(log.segments[0].path, 100)
     broker.crash()
-    assert broker.logs.previous_broker_epoch == -1
+    assert broker.logs.log_dirs.previous_broker_epoch == -1
 
 
 def test_a_partition_is_served_around_its_damage():
@@ -206,8 +206,8 @@ def test_a_partition_is_served_around_its_damage():
     for value in (b"a", b"b", b"c"):
         append(log, value * 40)
     log.high_watermark = 3
-    broker.logs.broker_epoch = 7
-    broker.logs.write_broker_epoch()
+    broker.logs.log_dirs.broker_epoch = 7
+    broker.logs.log_dirs.write_broker_epoch()
     broker.logs.flush()
     broker.logs.checkpoint()
     broker.filesystem.flip_bit(log.segments[0].path, 160)
@@ -221,7 +221,7 @@ def test_a_partition_is_served_around_its_damage():
     assert [(one.first_offset, one.next_offset) for one in log.damage] == [(1, 2)]
     assert values_of(read_all(log, 2)) == [b"c" * 40]
     assert append(log, b"d").first_offset == 3
-    assert broker.logs.previous_broker_epoch == 7, "it has all but what is damaged"
+    assert broker.logs.log_dirs.previous_broker_epoch == 7, "it has all but what is damaged"
     broker.restart()
     assert broker.logs.get(ORDERS).log_end_offset == 4
 
@@ -232,13 +232,13 @@ def test_what_was_cut_off_in_front_of_intact_batches_leaves_the_epoch_open():
     log = broker.create()
     for value in (b"a", b"b", b"c"):
         append(log, value * 40)
-    broker.logs.broker_epoch = 7
-    broker.logs.write_broker_epoch()
+    broker.logs.log_dirs.broker_epoch = 7
+    broker.logs.log_dirs.write_broker_epoch()
     broker.logs.flush()
     broker.filesystem.flip_bit(log.segments[0].path, 160)
     broker.crash()
     assert broker.logs.get(ORDERS).log_end_offset == 1
-    assert broker.logs.previous_broker_epoch == -1
+    assert broker.logs.log_dirs.previous_broker_epoch == -1
 
 
 def test_a_segment_is_scrubbed_and_its_damage_told():

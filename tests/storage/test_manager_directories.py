@@ -21,12 +21,12 @@ from .brokers import ORDERS, Broker
 def test_a_cordoned_directory_gets_nothing_new_while_there_is_another():
     broker = Broker("/a", "/b")
     broker.create(TopicPartition("orders", 0))
-    broker.logs.cordon(lambda path: path == "/a")
+    broker.logs.log_dirs.cordon(lambda path: path == "/a")
     for index in range(1, 4):
         broker.create(TopicPartition("orders", index))
     infos = broker.logs.directories()
     assert [(info.cordoned, len(info.logs)) for info in infos] == [(True, 1), (False, 3)]
-    broker.logs.cordon(lambda _: True)
+    broker.logs.log_dirs.cordon(lambda _: True)
     broker.create(TopicPartition("orders", 4))  # The controller decided so before it knew.
     assert sum(len(info.logs) for info in broker.logs.directories()) == 5
 
@@ -72,16 +72,16 @@ def test_a_directory_that_is_lost_while_it_is_in_use_goes_offline(lose):
     with pytest.raises(StorageError, match="removed or replaced while the node uses it: '/data'"):
         log.flush()
     assert len(broker.failures) == 1
-    assert broker.logs.is_offline
+    assert broker.logs.log_dirs.is_offline
 
 
 def test_a_lost_directory_is_missed_though_nobody_writes():
     broker = Broker()
     broker.create()
-    broker.logs.check_directories()
+    broker.logs.log_dirs.check()
     assert broker.failures == []
     broker.filesystem.remove_tree("/data")
-    broker.logs.check_directories()
+    broker.logs.log_dirs.check()
     assert len(broker.failures) == 1
 
 
@@ -102,13 +102,13 @@ def test_a_failed_directory_goes_offline_and_the_other_goes_on():
     assert second.flush() == 1
     assert [info.online for info in broker.logs.directories()] == [False, True]
     assert list(broker.logs.logs()) == [second]
-    offline, online = (broker.logs.directory_ids[path] for path in ("/a", "/b"))
-    assert broker.logs.offline_directory_ids == [offline]
+    offline, online = (broker.logs.log_dirs.ids[path] for path in ("/a", "/b"))
+    assert broker.logs.log_dirs.offline_ids == [offline]
     with pytest.raises(StorageError, match="/a"):
         broker.create(TopicPartition("orders", 0))
-    assert broker.logs.is_out_of_reach(offline)
-    assert not broker.logs.is_out_of_reach(online)
-    assert not broker.logs.is_out_of_reach(None)
+    assert broker.logs.log_dirs.is_out_of_reach(offline)
+    assert not broker.logs.log_dirs.is_out_of_reach(online)
+    assert not broker.logs.log_dirs.is_out_of_reach(None)
     broker.logs.retain()
     broker.logs.checkpoint()
     assert broker.create(TopicPartition("orders", 2)).home.path == "/b"
@@ -153,9 +153,9 @@ def test_the_directory_of_another_cluster_is_refused():
 
 def test_the_cluster_id_is_found_again():
     broker = Broker()
-    cluster_id = broker.logs.cluster_id
+    cluster_id = broker.logs.log_dirs.cluster_id
     broker.restart()
-    assert broker.logs.cluster_id == cluster_id != ""
+    assert broker.logs.log_dirs.cluster_id == cluster_id != ""
 
 
 def test_a_full_disk_stops_no_directory():
@@ -175,39 +175,39 @@ def test_a_full_disk_stops_no_directory():
 
 def test_a_clean_stop_hands_the_broker_epoch_on():
     broker = Broker("/a", "/b")
-    assert broker.logs.previous_broker_epoch == -1
-    broker.logs.broker_epoch = 7
+    assert broker.logs.log_dirs.previous_broker_epoch == -1
+    broker.logs.log_dirs.broker_epoch = 7
     broker.restart()
-    assert broker.logs.previous_broker_epoch == 7
+    assert broker.logs.log_dirs.previous_broker_epoch == 7
     broker.crash()
-    assert broker.logs.previous_broker_epoch == -1
+    assert broker.logs.log_dirs.previous_broker_epoch == -1
 
 
 def test_an_epoch_that_was_written_survives_a_crash():
     broker = Broker()
-    broker.logs.broker_epoch = 7
-    broker.logs.write_broker_epoch()
+    broker.logs.log_dirs.broker_epoch = 7
+    broker.logs.log_dirs.write_broker_epoch()
     broker.crash()
-    assert broker.logs.previous_broker_epoch == 7
+    assert broker.logs.log_dirs.previous_broker_epoch == 7
 
 
 def test_a_directory_that_does_not_know_the_epoch_leaves_it_open():
     broker = Broker("/a")
-    broker.logs.broker_epoch = 7
+    broker.logs.log_dirs.broker_epoch = 7
     broker.logs.stop()
     broker.directories = ("/a", "/b")
     broker.start()
-    assert broker.logs.previous_broker_epoch == -1
+    assert broker.logs.log_dirs.previous_broker_epoch == -1
 
 
 def test_a_directory_that_fails_leaves_the_epoch_open():
     broker = Broker("/a", "/b")
-    broker.logs.broker_epoch = 7
+    broker.logs.log_dirs.broker_epoch = 7
     broker.restart()
     broker.create()
     broker.filesystem.fail_next_sync()
     append(broker.logs.get(ORDERS))
     with pytest.raises(StorageError):
         broker.logs.get(ORDERS).flush()
-    assert broker.logs.previous_broker_epoch == -1
-    assert not broker.logs.is_offline
+    assert broker.logs.log_dirs.previous_broker_epoch == -1
+    assert not broker.logs.log_dirs.is_offline

@@ -86,9 +86,9 @@ class DirectoryReports:
         log = self._logs.get(place, topic.topic_id)
         if log is None or log.damage:
             return None  # A damaged one is nowhere until it is repaired.
-        directory = self._logs.directory_ids.get(log.home.path)
+        directory = self._logs.log_dirs.ids.get(log.home.path)
         told = directory_of(partition, self._node_id)
-        if told is None and len(self._logs.directory_ids) == 1:
+        if told is None and len(self._logs.log_dirs.ids) == 1:
             return None
         return None if directory == told else directory
 

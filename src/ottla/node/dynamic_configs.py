@@ -30,6 +30,6 @@ class DynamicConfigs:
         values = self._configs.broker_values()
         cordoned = {str(Path(path).absolute()) for path in values[CORDONED_LOG_DIRS]}
         is_everything = ALL_LOG_DIRS in values[CORDONED_LOG_DIRS]
-        self._logs.cordon(lambda path: is_everything or path in cordoned)
+        self._logs.log_dirs.cordon(lambda path: is_everything or path in cordoned)
         self._throttle.leader.set_rate(values[LEADER_REPLICATION_THROTTLED_RATE])
         self._throttle.follower.set_rate(values[FOLLOWER_REPLICATION_THROTTLED_RATE])

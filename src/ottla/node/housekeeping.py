@@ -73,9 +73,9 @@ class Housekeeping:
         )
         self._every(supervisor, "damaged replicas", SCRUB_INTERVAL_MS, self._damaged.look)
         self._every_in_thread(supervisor, values[LOG_RETENTION_CHECK_INTERVAL_MS], logs.retain)
-        self._every_in_thread(supervisor, ROOM_INTERVAL_MS, logs.look_for_room)
+        self._every_in_thread(supervisor, ROOM_INTERVAL_MS, logs.log_dirs.look_for_room)
         self._every_in_thread(supervisor, REMOVAL_INTERVAL_MS, logs.remove_discarded)
-        self._every_in_thread(supervisor, DIRECTORIES_INTERVAL_MS, logs.check_directories)
+        self._every_in_thread(supervisor, DIRECTORIES_INTERVAL_MS, logs.log_dirs.check)
         self._every_in_thread(supervisor, SCRUB_INTERVAL_MS, logs.scrub)
         self._every_in_thread(
             supervisor, values[LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS], logs.checkpoint

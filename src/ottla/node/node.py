@@ -355,7 +355,7 @@ class Node:
         logger.info(
             "node %d of cluster %s serves %s with data in %s",
             self._node_id,
-            self._logs.cluster_id,
+            self._logs.log_dirs.cluster_id,
             ", ".join(map(str, self.endpoints)),
             ", ".join(self.directories),
         )
@@ -409,10 +409,10 @@ class Node:
     def _make_registration(self, controller: Controller) -> Registration:
         identity = BrokerIdentity(
             self._node_id,
-            self._logs.cluster_id,
+            self._logs.log_dirs.cluster_id,
             self._environment.new_uuid(),
-            tuple(filter(None, self._logs.directory_ids.values())),
-            self._logs.previous_broker_epoch,
+            tuple(filter(None, self._logs.log_dirs.ids.values())),
+            self._logs.log_dirs.previous_broker_epoch,
         )
         return Registration(
             controller,
@@ -420,15 +420,15 @@ class Node:
             lambda: self._feed.offset,
             self._values[BROKER_HEARTBEAT_INTERVAL_MS],
             self._remember_broker_epoch,
-            lambda: self._logs.offline_directory_ids,
-            lambda: self._logs.full_directory_ids,
+            lambda: self._logs.log_dirs.offline_ids,
+            lambda: self._logs.log_dirs.full_ids,
         )
 
     def _remember_broker_epoch(self, epoch: int) -> None:
         """With flush.policy=ack a crash costs nothing that this broker said it had."""
-        self._logs.broker_epoch = epoch
+        self._logs.log_dirs.broker_epoch = epoch
         if self._values[FLUSH_POLICY] == FlushPolicy.ACK.value:
-            self._executor.submit(self._logs.write_broker_epoch)
+            self._executor.submit(self._logs.log_dirs.write_broker_epoch)
 
     def _close_storage(self) -> None:
         if self._quorum is not None:
@@ -478,18 +478,20 @@ class Node:
 
     async def _open_quorum(self, joining: Joining) -> MetadataQuorum:
         replica = await self._repairing_metadata(joining, self._open_replica, is_locked=True)
-        replica.log.watch_directory(lambda: self._logs.is_in_place(self.directories[0]))
+        replica.log.watch_directory(lambda: self._logs.log_dirs.is_in_place(self.directories[0]))
         if not (replica.voters or self._bootstrap or replica.is_alone(self._node_id)):
             raise CannotJoin(f"{self.directories[0]} is to join a cluster; say which with --join")
-        joining.validate_member(self._logs.cluster_id, (one.key.id for one in replica.voters))
+        joining.validate_member(
+            self._logs.log_dirs.cluster_id, (one.key.id for one in replica.voters)
+        )
         advertised = self._advertised()
         # Whom to ask who are no nodes yet, by numbers that no node has.
         bootstrap = {-2 - index: address for index, address in enumerate(self._bootstrap)}
         identity = Identity(
-            cluster_id=self._logs.cluster_id,
+            cluster_id=self._logs.log_dirs.cluster_id,
             key=ReplicaKey(
                 self._node_id,
-                replica.voter_id or self._logs.directory_ids.get(self.directories[0]),
+                replica.voter_id or self._logs.log_dirs.ids.get(self.directories[0]),
             ),
             endpoints=tuple(QuorumEndpoint(*endpoint) for endpoint in advertised),
             bootstrap=tuple(bootstrap),
@@ -609,5 +611,5 @@ class Node:
             one for one in self._feed.image.active_brokers() if one.broker_id != self._node_id
         ]
         has_metadata = error.directory == self.directories[0]
-        if (self._logs.is_offline or has_metadata) and others:
+        if (self._logs.log_dirs.is_offline or has_metadata) and others:
             self._on_failure(error)  # They can do what this node cannot do any more.

@@ -25,7 +25,7 @@ def make_broker(
     session_s = values[BROKER_SESSION_TIMEOUT_MS] / 1000
     return Broker(
         node_id=parts.node_id,
-        cluster_id=parts.logs.cluster_id,
+        cluster_id=parts.logs.log_dirs.cluster_id,
         image=parts.feed.image,
         controller=quorum.controller,
         quorum=quorum.requests,

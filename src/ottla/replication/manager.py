@@ -395,7 +395,7 @@ class ReplicaManager:
         if place in self._logs.corrupt and state.leader not in (self._node_id, NO_LEADER):
             logger.warning("%s is damaged; it is copied anew from broker %d", place, state.leader)
             self._logs.set_corrupt_aside(place)
-        if self._logs.get(place, topic.topic_id) is None and self._logs.is_out_of_reach(
+        if self._logs.get(place, topic.topic_id) is None and self._logs.log_dirs.is_out_of_reach(
             directory_of(state, self._node_id)
         ):
             raise ApiError(

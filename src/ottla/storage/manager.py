@@ -1,8 +1,8 @@
 """All partition logs of a broker, in one or several log directories.
 
 The event loop creates, finds and deletes logs. Threads run what waits for the disk: `start`,
-`flush`, `retain`, `clean`, `checkpoint`, `check_directories`, `truncate`, `write_broker_epoch` and
-`stop`; they may run beside each other and beside the event loop.
+`flush`, `retain`, `clean`, `checkpoint`, `truncate` and `stop`; they may run beside each other and
+beside the event loop.
 
 A directory whose disk fails goes offline with its logs; the others go on.
 """
@@ -31,27 +31,18 @@ from ottla.storage.checkpoints import (
     LOG_START_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
     REPLICATION_CHECKPOINT,
-    write_broker_epoch,
-    write_clean_shutdown,
     write_offsets,
 )
 from ottla.storage.cleaner import LogCleaner
 from ottla.storage.config import LogConfig
 from ottla.storage.corrupt_logs import CorruptLogs
 from ottla.storage.counters import StorageCounters
-from ottla.storage.directory_identity import (
-    identify_directory,
-    is_in_place,
-    lock_directory,
-    parse_directory_id,
-    read_identity,
-)
 from ottla.storage.directory_info import DirectoryInfo
 from ottla.storage.directory_loader import DirectoryLoader, log_starts
-from ottla.storage.disk_space import RESERVE_BYTES
 from ottla.storage.errors import CorruptLog, StorageError
-from ottla.storage.filesystem import Filesystem, Lock, parent_of
+from ottla.storage.filesystem import Filesystem, parent_of
 from ottla.storage.log import PartitionLog
+from ottla.storage.log_directories import LogDirectories
 from ottla.storage.log_directory import LogDirectory
 from ottla.storage.partition_names import name_for_deletion, name_for_stray
 from ottla.storage.removals import Removals
@@ -86,13 +77,17 @@ class LogManager:
 
         And `on_full` that one is full, or has room again.
         """
-        assert directories
         values = broker or ConfigValues()
-        self.cluster_id = ""  # Known after `start`.
-        self.directory_ids: dict[str, UUID | None] = {}  # By path; known after `start`.
-        self._previous_epochs: set[int] = set()
+        self.log_dirs = LogDirectories(
+            directories,
+            filesystem,
+            open_files_max=values[LOG_OPEN_FILES_MAX],
+            clock_ms=clock_ms,
+            new_id=new_id,
+            on_failure=on_failure,
+            on_full=on_full,
+        )
         self.counters = StorageCounters()
-        self.broker_epoch = -1  # Of this life, for the next one; -1 before it is registered.
         self._filesystem = filesystem
         self._clock_ms = clock_ms
         self._config_of_topic = config_of_topic
@@ -100,33 +95,21 @@ class LogManager:
         self._new_threads = new_threads
         self._threads_count = values[NUM_RECOVERY_THREADS_PER_DATA_DIR]
         self._producer_expiration_ms = values[PRODUCER_ID_EXPIRATION_MS]
-        open_files_max = max(1, values[LOG_OPEN_FILES_MAX] // len(directories))
-        self._homes = [
-            LogDirectory(
-                path.rstrip("/"),
-                filesystem,
-                open_files_max=open_files_max,
-                on_failure=on_failure,
-                on_full=on_full,
-                # The metadata is in the first one.
-                reserve_bytes=0 if index else RESERVE_BYTES,
-            )
-            for index, path in enumerate(directories)
-        ]
-        self._locks: dict[LogDirectory, Lock] = {}
         self._logs: dict[TopicPartition, PartitionLog] = {}
-        self._counts = dict.fromkeys(self._homes, 0)  # Logs in each directory.
+        self._counts = dict.fromkeys(self.log_dirs, 0)  # Logs in each directory.
         self._damaged: dict[PartitionLog, None] = {}  # Those that have damage, or had.
         self._corrupt = CorruptLogs(filesystem, new_id)
         self._strangers: dict[TopicPartition, PartitionLog] = {}  # Without a known topic id.
-        self._removals = Removals(self._homes, filesystem, clock_ms)
-        self._checkpoint_guard = threading.Lock()  # Recovery points never run ahead of a cut.
+        self._removals = Removals(self.log_dirs, filesystem, clock_ms)
+        self._checkpoint_guard = (
+            threading.Lock()
+        )  # Recovery points never run ahead of a truncation.
         self._stopping = threading.Event()
         self._cleaner = self._make_cleaner(values)
         self._scrub_bytes = values[LOG_SCRUB_BYTES_PER_SECOND]
         self._scrubbers = {
             home: DirectoryScrubber(home, clock_ms, values[LOG_SCRUB_INTERVAL_MS], self._on_damage)
-            for home in self._homes
+            for home in self.log_dirs
         }
 
     def start(self, node_id: int, cluster_id: str | None = None) -> None:
@@ -136,79 +119,20 @@ class LogManager:
         start; a directory whose disk fails is left out, unless it is the last one.
         """
         try:
-            self._start(node_id, cluster_id)
+            self.log_dirs.lock()
+            self.log_dirs.identify(node_id, cluster_id)
+            self._load_all()
         except BaseException:
-            self._release_locks()
+            self.log_dirs.release()
             raise
 
-    def _start(self, node_id: int, cluster_id: str | None) -> None:
-        for home in self._homes:
-            self._take_up(home, self._lock)
-        self.cluster_id = cluster_id or self._find_cluster_id() or str(self._new_id())
-        for home in self._homes:
-            self._take_up(home, lambda home: self._identify(home, node_id))
-        with self._new_threads(len(self._homes), "load-directories") as threads:
-            list(threads.map(lambda home: self._take_up(home, self._load), self._homes))
-        failures = [home.failure for home in self._homes if home.failure is not None]
-        if len(failures) == len(self._homes):
+    def _load_all(self) -> None:
+        homes = self.log_dirs
+        with self._new_threads(len(homes), "load-directories") as threads:
+            list(threads.map(lambda home: homes.take_up(home, self._load), homes))
+        failures = [home.failure for home in homes if home.failure is not None]
+        if len(failures) == len(homes):
             raise failures[0]
-
-    def _take_up(self, home: LogDirectory, work: Callable[[LogDirectory], object]) -> None:
-        """What a full disk only delays later on must not be left out of a start."""
-        if home.failure is not None:
-            return
-        try:
-            work(home)
-        except OSError as error:
-            home.fail(error)
-            if home.failure is None:
-                raise StorageError(home.path, error) from error
-
-    @property
-    def previous_broker_epoch(self) -> int:
-        """Of the last life, if all directories have what that one had (KIP-966); otherwise -1."""
-        if any(home.failure is not None for home in self._homes):
-            return -1
-        return max(self._previous_epochs) if len(self._previous_epochs) == 1 else -1
-
-    @property
-    def offline_directory_ids(self) -> list[UUID]:
-        """Of those that failed after they were known."""
-        failed = (self.directory_ids.get(home.path) for home in self._homes if home.failure)
-        return [directory_id for directory_id in failed if directory_id is not None]
-
-    @property
-    def full_directory_ids(self) -> list[UUID]:
-        full = (self.directory_ids.get(home.path) for home in self._homes if home.is_full)
-        return [directory_id for directory_id in full if directory_id is not None]
-
-    def is_out_of_reach(self, directory_id: UUID | None) -> bool:
-        """Whether a directory that is not here may be one of those that are offline."""
-        online = (self.directory_ids.get(home.path) for home in self._homes if not home.failure)
-        return (
-            directory_id is not None
-            and directory_id not in online
-            and any(home.failure for home in self._homes)
-        )
-
-    @property
-    def is_offline(self) -> bool:
-        """Every directory is."""
-        return all(home.failure is not None for home in self._homes)
-
-    def cordon(self, is_cordoned: Callable[[str], bool]) -> None:
-        """New logs go to other directories, as long as there is one (KIP-1066)."""
-        for home in self._homes:
-            home.is_cordoned = is_cordoned(home.path)
-
-    def write_broker_epoch(self) -> None:
-        """Only if nothing that this broker says it has is lost by a crash."""
-        for home in self._homes:
-            if home.failure is None:
-                self._attempt(
-                    home,
-                    lambda home: write_broker_epoch(self._filesystem, home.path, self.broker_epoch),
-                )
 
     def get(
         self, topic_partition: TopicPartition, topic_id: UUID | None = None
@@ -315,10 +239,6 @@ class LogManager:
         """Logs that are not compacted, because they are damaged."""
         return self._cleaner.uncleanable_count
 
-    @property
-    def open_files_count(self) -> int:
-        return sum(len(home.open_files) for home in self._homes)
-
     def flush(self) -> None:
         """Sync every log that has something to sync."""
         for log in self.logs():
@@ -331,13 +251,6 @@ class LogManager:
         for log in self.logs():
             self._guarded(log, lambda log: self.counters.delete_expired(log, now_ms))
             self._guarded(log, lambda log: log.expire_producers(now_ms))
-
-    def look_for_room(self) -> None:
-        """Whether directories are full, or have room again."""
-        now_ms = self._clock_ms()
-        for home in self._homes:
-            if home.failure is None:
-                home.look_for_room(now_ms)
 
     def clean(self) -> bool:
         """Compact the logs that are due, the one that needs it most first; False if none was."""
@@ -357,7 +270,7 @@ class LogManager:
         """SCRUBS_PER_SECOND times: check a little of each directory, and what looked damaged."""
         for home, scrubber in self._scrubbers.items():
             if home.failure is None and not self._stopping.is_set():
-                self._attempt(home, partial(self._scrub, scrubber))
+                self.log_dirs.attempt(home, partial(self._scrub, scrubber))
 
     def _scrub(self, scrubber: DirectoryScrubber, _home: LogDirectory) -> None:
         scrubber.step(dict(self._logs), self._scrub_bytes // SCRUBS_PER_SECOND)
@@ -366,42 +279,34 @@ class LogManager:
         """Remove the files of deleted logs and segments whose delay is over."""
         for home, path in self._removals.take_due():
             if home.failure is None:
-                self._attempt(home, partial(self._remove, path))
-
-    def check_directories(self) -> None:
-        """Put directories offline that are not there any more."""
-        for home in self._homes:
-            self._attempt(home, LogDirectory.check_in_place)
-
-    def is_in_place(self, directory: str) -> bool:
-        return next(home for home in self._homes if home.path == directory).is_in_place()
+                self.log_dirs.attempt(home, partial(self._remove, path))
 
     def checkpoint(self) -> None:
         """Write down how far each log is synced and committed, and where it starts."""
         for log in self.logs():
             if log.has_rolled:
                 self._guarded(log, PartitionLog.flush)
-        for home in self._homes:
+        for home in self.log_dirs:
             home.report_shortages_again()
             if home.failure is None:
-                self._attempt(home, self._write_checkpoints)
+                self.log_dirs.attempt(home, self._write_checkpoints)
 
     def truncate(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Truncate logs; their recovery points are written down first, once for all of them.
 
         A log that was deleted meanwhile is left out.
         """
-        self._cut(offsets, PartitionLog.end_before, PartitionLog.truncate_to)
+        self._truncate(offsets, PartitionLog.end_before, PartitionLog.truncate_to)
 
     def start_anew(self, offsets: Mapping[TopicPartition, int]) -> None:
         """As `truncate`: remove everything from logs, which then begin at these offsets."""
-        self._cut(offsets, lambda _, offset: offset, PartitionLog.truncate_fully_and_start_at)
+        self._truncate(offsets, lambda _, offset: offset, PartitionLog.truncate_fully_and_start_at)
 
-    def _cut(
+    def _truncate(
         self,
         offsets: Mapping[TopicPartition, int],
         end_before: Callable[[PartitionLog, int], int],
-        cut: Callable[[PartitionLog, int], None],
+        truncate: Callable[[PartitionLog, int], None],
     ) -> None:
         logs = [log for place in offsets if (log := self._logs.get(place)) is not None]
         with self._checkpoint_guard:
@@ -409,31 +314,28 @@ class LogManager:
                 log.topic_partition: end_before(log, offsets[log.topic_partition]) for log in logs
             }
             for home in dict.fromkeys(log.home for log in logs):
-                self._attempt(home, lambda home: self._write_recovery_points(home, ends))
+                self.log_dirs.attempt(home, lambda home: self._write_recovery_points(home, ends))
             for log in logs:
                 offset = offsets[log.topic_partition]
-                cut(log, offset)
+                truncate(log, offset)
                 self._cleaner.on_truncated(log, offset)
 
     def directories(self) -> list[DirectoryInfo]:
         logs = list(self._logs.values())
-        return [DirectoryInfo.of(home, logs) for home in self._homes]
+        return [DirectoryInfo.of(home, logs) for home in self.log_dirs]
 
     def stop(self) -> None:
         """Close every log; the next start finds a clean shutdown where all went well."""
         self._stopping.set()
-        count = max(self._threads_count, _CLOSING_THREADS_MIN) * len(self._homes)
+        count = max(self._threads_count, _CLOSING_THREADS_MIN) * len(self.log_dirs)
         with self._new_threads(count, "close-logs") as threads:
             failed = set(filter(None, threads.map(self._close, self.logs())))
-        for home in self._homes:
+        for home in self.log_dirs:
             if home.failure is None:
-                self._attempt(home, self._write_checkpoints)
+                self.log_dirs.attempt(home, self._write_checkpoints)
             if home.failure is None and home not in failed:
-                self._attempt(home, self._write_clean_shutdown)
-        self._release_locks()
-
-    def _write_clean_shutdown(self, home: LogDirectory) -> None:
-        write_clean_shutdown(self._filesystem, home.path, self.broker_epoch)
+                self.log_dirs.attempt(home, self.log_dirs.write_clean_shutdown)
+        self.log_dirs.release()
 
     def _make_cleaner(self, values: ConfigValues) -> LogCleaner:
         throttle = Throttle(
@@ -448,36 +350,13 @@ class LogManager:
             should_stop=self._stopping.is_set,
         )
 
-    def _lock(self, home: LogDirectory) -> None:
-        self._locks[home] = lock_directory(self._filesystem, home.path)
-
-    def _release_locks(self) -> None:
-        for lock in self._locks.values():
-            lock.release()
-        self._locks.clear()
-
-    def _find_cluster_id(self) -> str | None:
-        for home in self._homes:
-            if home.failure is None:
-                identity = read_identity(self._filesystem, home.path)
-                if identity is not None:
-                    return identity.cluster_id
-        return None
-
-    def _identify(self, home: LogDirectory, node_id: int) -> None:
-        meta = identify_directory(
-            self._filesystem, home.path, node_id, self.cluster_id, self._new_id()
-        )
-        self.directory_ids[home.path] = parse_directory_id(meta.directory_id)
-        home.is_in_place = partial(is_in_place, self._filesystem, home.path, self._locks[home])
-
     def _load(self, home: LogDirectory) -> None:
         loader = DirectoryLoader(
             home, self._config_of_topic, self._clock_ms(), self._producer_expiration_ms
         )
         with self._new_threads(self._threads_count, "load-logs") as threads:
             logs, corrupt, broker_epoch = loader.load(threads)
-        self._previous_epochs.add(broker_epoch)
+        self.log_dirs.previous_epochs.add(broker_epoch)
         self._corrupt.add(corrupt)
         self._scrubbers[home].load()
         for log in logs:
@@ -490,7 +369,7 @@ class LogManager:
                 self._add(log)
 
     def _make(self, topic_partition: TopicPartition, config: LogConfig) -> PartitionLog:
-        online = [home for home in self._homes if home.failure is None]
+        online = self.log_dirs.online()
         if not online:
             raise ApiError(ErrorCode.kafka_storage_error, "every log directory is offline")
         home = min(online, key=lambda home: (home.is_cordoned, self._counts[home]))
@@ -514,9 +393,9 @@ class LogManager:
 
     def _delete_corrupt(self, topic_partition: TopicPartition, corrupt: CorruptLog) -> None:
         directory = parent_of(corrupt.path)
-        home = next(home for home in self._homes if home.path == parent_of(directory))
+        home = next(home for home in self.log_dirs if home.path == parent_of(directory))
         path = self._path_for_deletion(home, topic_partition)
-        self._attempt(home, lambda _: self._filesystem.rename(directory, path))
+        self.log_dirs.attempt(home, lambda _: self._filesystem.rename(directory, path))
         home.discard([path], 0)
 
     def _path_for_deletion(self, home: LogDirectory, topic_partition: TopicPartition) -> str:
@@ -551,17 +430,6 @@ class LogManager:
                 _logger.warning("%s: %s", log.topic_partition, error)
             return False
         return True
-
-    def _attempt(self, home: LogDirectory, work: Callable[[LogDirectory], object]) -> None:
-        """Errors of the disk put the directory offline and go no further."""
-        if home.failure is not None:
-            return
-        try:
-            work(home)
-        except OSError as error:
-            _logger.warning("%s", home.fail(error))
-        except StorageError as error:
-            _logger.warning("%s", error)
 
     def _write_checkpoints(self, home: LogDirectory) -> None:
         logs = [log for log in list(self._logs.values()) if log.home is home]

@@ -1,6 +1,6 @@
 """Files of deleted logs and segments, which stay for a while: somebody may still read them."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 
 from ottla.storage.filesystem import Filesystem
 from ottla.storage.log_directory import LogDirectory
@@ -9,7 +9,7 @@ from ottla.storage.partition_names import is_deleted
 
 class Removals:
     def __init__(
-        self, homes: Sequence[LogDirectory], filesystem: Filesystem, clock_ms: Callable[[], int]
+        self, homes: Iterable[LogDirectory], filesystem: Filesystem, clock_ms: Callable[[], int]
     ) -> None:
         self._homes = homes
         self._filesystem = filesystem

@@ -56,7 +56,7 @@ def collect(sources: StorageSources) -> Iterator[str]:
     logs = copied(manager.logs)
     yield from _LOGS.line(sum(log.size for log in logs))
     yield from _SEGMENTS.line(sum(len(log.segments) for log in logs))
-    yield from _OPEN_FILES.line(manager.open_files_count)
+    yield from _OPEN_FILES.line(manager.log_dirs.open_files_count)
     yield from _DAMAGED.line(len(manager.damaged) + len(manager.corrupt))
     yield from _FLUSH.histogram([((), sources.flushes)])
     yield from _EXPIRED_SEGMENTS.line(counters.expired_segments)
