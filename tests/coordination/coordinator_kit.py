@@ -20,6 +20,7 @@ from ottla.replication.manager import ReplicaManager, ReplicaSettings
 from ottla.replication.partition import FlushPolicy
 from ottla.runtime.clock import SystemClock
 from ottla.runtime.flusher import Flusher
+from ottla.runtime.process import Process
 from ottla.runtime.supervisor import Supervisor
 from ottla.storage.config import LogConfig
 from ottla.storage.faulty_filesystem import FaultyFilesystem
@@ -102,10 +103,12 @@ class BrokerKit:
             lambda key, count: int(key) % count,
             Pairs,
             PairCodec,
-            SystemClock(),
-            self.supervisor,
-            self.loop,
-            self.executor,
+            Process(
+                loop=self.loop,
+                clock=SystemClock(),
+                executor=self.executor,
+                supervisor=self.supervisor,
+            ),
         )
         self.replicas.listen(self.coordinators.leadership_listener)
 

@@ -57,6 +57,7 @@ from ottla.replication.follower_sessions import FollowerSessions
 from ottla.replication.partition import FlushPolicy, Partition
 from ottla.runtime.clock import SystemClock
 from ottla.runtime.flusher import Flusher
+from ottla.runtime.process import Process
 from ottla.runtime.producer_ids import ProducerIds
 from ottla.runtime.supervisor import Supervisor
 from ottla.security.client_quotas import ClientQuotas
@@ -240,6 +241,12 @@ class Node:
         self._clock = SystemClock()
         self.quotas = ClientQuotas(Windows(11, 1000))
         self._supervisor = Supervisor(self.loop, self.failures.append)
+        self.process = Process(
+            loop=self.loop,
+            clock=self._clock,
+            executor=self.executor,
+            supervisor=self._supervisor,
+        )
         rules = _config_rules(static)
         disk = FaultyFilesystem(seed=1)
         feed = MetadataFeed()
@@ -302,10 +309,7 @@ class Node:
             partition_for,
             new_machine,
             codec,
-            self._clock,
-            self._supervisor,
-            self.loop,
-            self.executor,
+            self.process,
             perform=lambda effect: self.completion.begin(effect),
         )
 
@@ -326,9 +330,7 @@ class Node:
             configs=configs,
             producer_ids=ProducerIds(self._allocate),
             replicas=self.replicas,
-            follower_sessions=FollowerSessions(
-                self.replicas, count(1).__next__, self._clock, self.loop, self.executor
-            ),
+            follower_sessions=FollowerSessions(self.replicas, count(1).__next__, self.process),
             groups=self.groups,
             transactions=self.transactions,
             coordinators_elsewhere=ServingCoordinators(self._ask_broker, self._supervisor),
@@ -401,19 +403,16 @@ class Node:
 
     async def _start_share_groups(self, configs):
         return make_share_groups(
-            1,
-            self.replicas,
-            self.image,
-            configs.broker_values(),
-            GroupConfigs(configs, self.image).share,
-            self.controller,
-            self._share_coordinator_at,
-            self._produce_at,
-            self._clock,
-            First(),
-            self._supervisor,
-            self.loop,
-            self.executor,
+            self.process,
+            node_id=1,
+            replicas=self.replicas,
+            image=self.image,
+            values=configs.broker_values(),
+            config=GroupConfigs(configs, self.image).share,
+            controller=self.controller,
+            coordinator_at=self._share_coordinator_at,
+            ask_to_produce=self._produce_at,
+            random=First(),
         )
 
     async def _produce_at(self, broker_id, request):

@@ -45,6 +45,7 @@ from ottla.replication.replica_fetcher import FetcherSettings, FetcherTools
 from ottla.replication.replica_fetchers import ReplicaFetchers
 from ottla.runtime.clock import SystemClock
 from ottla.runtime.flusher import Flusher
+from ottla.runtime.process import Process
 from ottla.runtime.supervisor import Supervisor
 from ottla.storage.config import LogConfig
 from ottla.storage.faulty_filesystem import FaultyFilesystem
@@ -122,6 +123,9 @@ class ClusterBroker:
         self.executor = ThreadPoolExecutor(2)
         self.image = MetadataImage()
         self.supervisor = Supervisor(loop, cluster.failures.append)
+        self.process = Process(
+            loop=loop, clock=clock, executor=self.executor, supervisor=self.supervisor
+        )
         self.links = Links(cluster, broker_id)
         self.logs = LogManager(["/data"], disk, clock.now_ms)
         self.logs.start(broker_id)
@@ -157,9 +161,7 @@ class ClusterBroker:
         )
         self.supervisor.start("in-sync sets", self._shrink_in_sync_sets())
         self.served = SimpleNamespace(
-            follower_sessions=FollowerSessions(
-                self.replicas, count(1).__next__, clock, loop, self.executor
-            ),
+            follower_sessions=FollowerSessions(self.replicas, count(1).__next__, self.process),
             fetch_bytes_max=1 << 20,
             apis=defaultdict(ApiCounters),
             authorizer=None,

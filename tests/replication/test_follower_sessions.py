@@ -17,6 +17,8 @@ from ottla.protocol.hot_fetch import (
     ForgottenTopic,
 )
 from ottla.replication.follower_sessions import FollowerSessions
+from ottla.runtime.process import Process
+from ottla.runtime.supervisor import Supervisor
 
 BYTES_MAX = 1 << 20
 
@@ -25,13 +27,14 @@ class Kit(ManagerKit):
     def __init__(self):
         super().__init__()
         self.executor = ThreadPoolExecutor(1)
-        self.sessions = FollowerSessions(
-            self.replicas,
-            count(1).__next__,
-            self.clock,
-            asyncio.get_running_loop(),
-            self.executor,
+        loop = asyncio.get_running_loop()
+        process = Process(
+            loop=loop,
+            clock=self.clock,
+            executor=self.executor,
+            supervisor=Supervisor(loop, print),
         )
+        self.sessions = FollowerSessions(self.replicas, count(1).__next__, process)
         self.register(2, 3)
         self.create("a")
         self.create("b")

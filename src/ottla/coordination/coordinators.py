@@ -11,7 +11,6 @@ that no longer. Meanwhile its clients are answered:
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor
 from typing import Generic, TypeVar
 
 from ottla.coordination.partition_commit_log import PartitionCommitLog
@@ -20,9 +19,8 @@ from ottla.machine.contract import Machine, RecordCodec, Timers
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.replication.manager import LeadershipListener
 from ottla.replication.partition import Partition
-from ottla.runtime.clock import Clock
 from ottla.runtime.machine_runtime import MachineRuntime, Perform
-from ottla.runtime.supervisor import Supervisor
+from ottla.runtime.process import Process
 from ottla.storage.errors import CorruptLog, StorageError
 
 logger = logging.getLogger(__name__)
@@ -53,10 +51,7 @@ class Coordinators(Generic[M]):
         partition_for: PartitionFor,
         create_machine: Callable[[Timers], M],
         create_codec: Callable[[], RecordCodec],
-        clock: Clock,
-        supervisor: Supervisor,
-        loop: asyncio.AbstractEventLoop,
-        executor: Executor,
+        process: Process,
         *,
         perform: Perform | None = None,
     ) -> None:
@@ -66,10 +61,7 @@ class Coordinators(Generic[M]):
         self._partition_for = partition_for
         self._create_machine = create_machine
         self._create_codec = create_codec
-        self._clock = clock
-        self._supervisor = supervisor
-        self._loop = loop
-        self._executor = executor
+        self._process = process
         self._perform = perform
         self._led: dict[int, _Coordinator[M]] = {}  # By partition.
 
@@ -110,18 +102,19 @@ class Coordinators(Generic[M]):
         topic, index = partition.log.topic_partition
         if topic != self.topic:
             return
+        process = self._process
         runtime = MachineRuntime(
             self._create_machine,
             self._create_codec(),
-            PartitionCommitLog(partition, self._loop, self._executor),
-            self._clock,
-            self._loop,
+            PartitionCommitLog(partition, process.loop, process.executor),
+            process.clock,
+            process.loop,
             name=f"{topic}-{index}",
             on_failure=lambda error: self._on_unreadable(index, coordinator, error),
             perform=self._perform,
         )
         coordinator = self._led[index] = _Coordinator(runtime)
-        coordinator.loading = self._supervisor.start(
+        coordinator.loading = process.supervisor.start(
             f"load {topic}-{index}", self._load(index, coordinator)
         )
 
@@ -137,14 +130,14 @@ class Coordinators(Generic[M]):
         )
 
     async def _load(self, index: int, coordinator: _Coordinator[M]) -> None:
-        started_ms = self._clock.monotonic_ms()
+        started_ms = self._process.clock.monotonic_ms()
         try:
             await coordinator.runtime.load()
         except _UNREADABLE as error:
             self._on_unreadable(index, coordinator, error)
         finally:
             coordinator.loading = None
-        took_ms = self._clock.monotonic_ms() - started_ms
+        took_ms = self._process.clock.monotonic_ms() - started_ms
         if took_ms >= _SLOW_LOAD_MS:
             logger.info("%s-%d was loaded in %d ms", self.topic, index, took_ms)
 

@@ -7,10 +7,9 @@ Produce. A letter may be written more than once.
 """
 
 import asyncio
-from asyncio import AbstractEventLoop, Future, Semaphore
+from asyncio import Future, Semaphore
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
@@ -35,8 +34,8 @@ from ottla.records.errors import BatchTooLarge, RecordError
 from ottla.records.validation import validate_keys, validate_produced
 from ottla.replication.manager import ReplicaManager
 from ottla.replication.partition import ACKS_ALL, Partition
-from ottla.runtime.clock import Clock
 from ottla.runtime.controller import Controller
+from ottla.runtime.process import Process
 
 if TYPE_CHECKING:
     from kio.schema.produce.v13.request import ProduceRequest
@@ -62,18 +61,14 @@ class DeadLetterRoutes:
         image: MetadataImage,
         controller: Controller,
         ask: AskBroker,
-        clock: Clock,
-        loop: AbstractEventLoop,
-        executor: Executor,
+        process: Process,
     ) -> None:
         self._node_id = node_id
         self._replicas = replicas
         self._image = image
         self._controller = controller
         self._ask = ask
-        self._clock = clock
-        self._loop = loop
-        self._executor = executor
+        self._process = process
         self._slots: defaultdict[int, Semaphore] = defaultdict(
             lambda: Semaphore(BATCHES_PER_BROKER)
         )
@@ -90,8 +85,8 @@ class DeadLetterRoutes:
         """Write a batch of them to the topic and return those; ApiError when it may not be."""
         target = await self._target(topic, source.log.topic_partition)
         async with self._slots[self._leader(target)]:
-            records, written = await self._loop.run_in_executor(
-                self._executor,
+            records, written = await self._process.loop.run_in_executor(
+                self._process.executor,
                 lambda: read_letters(source, letters, group_id, copy_record=copy_record),
             )
             if records:
@@ -180,12 +175,12 @@ class DeadLetterRoutes:
         except RecordError as error:
             raise ApiError(ErrorCode.invalid_record, str(error)) from error
         partition.validate_in_sync_replicas()
-        appended = partition.append(records, header, self._clock.now_ms())
+        appended = partition.append(records, header, self._process.clock.now_ms())
         if partition.acknowledged(appended, ACKS_ALL):
             return
         # Settled with the reason, not with the error, which would refer to this frame and so to
         # the future.
-        refusal: Future[tuple[ErrorCode, str] | None] = self._loop.create_future()
+        refusal: Future[tuple[ErrorCode, str] | None] = self._process.loop.create_future()
         partition.wait_for_acknowledgement(
             appended, ACKS_ALL, lambda error: _settle(refusal, error)
         )

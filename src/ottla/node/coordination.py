@@ -38,39 +38,35 @@ def start_coordination(
 ) -> Coordination:
     """`address_of` tells where another broker is reached."""
     values, image, replicas = parts.values, parts.feed.image, parts.replicas
-    supervisor, peers, loop = parts.supervisor, parts.peers, parts.loop
-    clock, executor = parts.environment.clock, parts.environment.executor
+    process, peers, supervisor = parts.process, parts.peers, parts.process.supervisor
     share = make_share_groups(
-        parts.node_id,
-        replicas,
-        image,
-        values,
-        parts.group_configs.share,
-        controller,
-        lambda broker_id: share_coordinator_on(broker_id, address_of, peers, loop),
-        partial(ask_broker, peers, address_of, "dead letters"),
-        clock,
-        parts.environment.random,
-        supervisor,
-        loop,
-        executor,
+        process,
+        node_id=parts.node_id,
+        replicas=replicas,
+        image=image,
+        values=values,
+        config=parts.group_configs.share,
+        controller=controller,
+        coordinator_at=lambda broker_id: share_coordinator_on(
+            broker_id, address_of, peers, process.loop
+        ),
+        ask_to_produce=partial(ask_broker, peers, address_of, "dead letters"),
+        random=parts.environment.random,
     )
     supervisor.start("share state pruning", share.pruning.run())
     supervisor.start("waiting dead letters", share.waiting_letters.run())
     groups = group_coordinators(
-        GroupConfig.of(values), parts.group_configs, image, parts.environment, supervisor
+        GroupConfig.of(values), parts.group_configs, image, parts.environment.new_uuid, process
     )
     replicas.listen(groups.leadership_listener)
     transactions = transaction_drivers(
-        parts.node_id,
-        TransactionConfig.of(values),
-        image,
-        replicas,
-        groups,
-        partial(ask_broker, peers, address_of),
-        clock,
-        supervisor,
-        executor,
+        process,
+        node_id=parts.node_id,
+        config=TransactionConfig.of(values),
+        image=image,
+        replicas=replicas,
+        groups=groups,
+        ask=partial(ask_broker, peers, address_of),
     )
     replicas.listen(transactions.coordinators.leadership_listener)
     ask = partial(ask_broker, peers, address_of, "coordinators", timeout_ms=_ASK_TIMEOUT_MS)

@@ -6,18 +6,18 @@ starts faster without it.
 
 import asyncio
 import logging
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from ottla.controller.image import MetadataImage
 from ottla.coordination.coordinators import Coordinators
 from ottla.groups.config import GroupConfig
 from ottla.machine.contract import RecordCodec, Timers
 from ottla.machine.partitioning import partition_for
-from ottla.node.environment import Environment
 from ottla.node.group_configs import GroupConfigs
 from ottla.protocol.topics import CONSUMER_OFFSETS_TOPIC
-from ottla.runtime.supervisor import Supervisor
+from ottla.runtime.process import Process
 
 if TYPE_CHECKING:
     from ottla.groups.coordinator import GroupMachine
@@ -29,8 +29,8 @@ def group_coordinators(
     config: GroupConfig,
     configs: GroupConfigs,
     image: MetadataImage,
-    environment: Environment,
-    supervisor: Supervisor,
+    new_uuid: Callable[[], UUID],
+    process: Process,
 ) -> "Coordinators[GroupMachine]":
     def create_machine(timers: Timers) -> "GroupMachine":
         from ottla.groups.coordinator import GroupMachine
@@ -39,7 +39,7 @@ def group_coordinators(
             config=config,
             catalog=image,
             timers=timers,
-            new_uuid=lambda: str(environment.new_uuid()),
+            new_uuid=lambda: str(new_uuid()),
             consumer_config=configs.consumer,
             share_config=configs.share,
         )
@@ -55,10 +55,7 @@ def group_coordinators(
         partition_for,
         create_machine,
         create_codec,
-        environment.clock,
-        supervisor,
-        asyncio.get_running_loop(),
-        environment.executor,
+        process,
     )
 
 

@@ -123,10 +123,10 @@ class Node:
         )
         self._values = parts.values
         self._node_id = parts.node_id
-        self._loop = parts.loop
+        self._loop = parts.process.loop
         self._environment = parts.environment
-        self._executor = parts.environment.executor
-        self._supervisor = parts.supervisor
+        self._executor = parts.process.executor
+        self._supervisor = parts.process.supervisor
         self._feed = parts.feed
         self._logs = parts.logs
         self._replicas = parts.replicas

@@ -4,7 +4,6 @@ Nothing of it runs yet. `Node` starts it in order; what takes more than these is
 """
 
 import asyncio
-from asyncio import AbstractEventLoop
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +37,7 @@ from ottla.replication.fetch_sessions import FetchSessions
 from ottla.replication.manager import ReplicaManager, ReplicaSettings
 from ottla.replication.partition import FlushPolicy
 from ottla.runtime.flusher import Flushable, Flusher
+from ottla.runtime.process import Process
 from ottla.runtime.supervisor import Supervisor
 from ottla.security.authorizer import Authorizer
 from ottla.security.client_quotas import ClientQuotas
@@ -56,9 +56,8 @@ class Parts:
     node_id: int
     directories: list[str]
     environment: Environment
-    loop: AbstractEventLoop
+    process: Process
     on_failure: OnFailure  # The node has to stop.
-    supervisor: Supervisor
     rules: ConfigRules
     feed: MetadataFeed
     configs: EffectiveConfigs
@@ -118,15 +117,20 @@ def make_parts(
         new_id=environment.new_uuid,
         new_threads=environment.new_threads,
     )
+    process = Process(
+        loop=loop,
+        clock=environment.clock,
+        executor=environment.executor,
+        supervisor=Supervisor(loop, on_failure),
+    )
     flushes = Durations()
     return Parts(
         values=values,
         node_id=node_id,
         directories=directories,
         environment=environment,
-        loop=loop,
+        process=process,
         on_failure=on_failure,
-        supervisor=Supervisor(loop, on_failure),
         rules=rules,
         feed=feed,
         configs=configs,
@@ -137,7 +141,7 @@ def make_parts(
         quotas=ClientQuotas(network.quota_windows),
         shares=shares,
         logs=logs,
-        replicas=_make_replicas(values, logs, log_config, environment, loop, flushes),
+        replicas=_make_replicas(values, logs, log_config, environment, process, flushes),
         peers=Peers(loop, f"node-{node_id}", environment.random.random, locks.peer_tls),
         flushes=flushes,
     )
@@ -162,7 +166,7 @@ def _make_replicas(
     logs: LogManager,
     log_config: Callable[[str], LogConfig],
     environment: Environment,
-    loop: AbstractEventLoop,
+    process: Process,
     flushes: Durations,
 ) -> ReplicaManager:
     def on_flush_failure(log: Flushable, error: BaseException) -> None:
@@ -179,8 +183,8 @@ def _make_replicas(
         settings,
         logs,
         log_config,
-        Flusher(loop, environment.executor, on_flush_failure, flushes),
+        Flusher(process.loop, process.executor, on_flush_failure, flushes),
         sessions,
-        environment.clock,
+        process.clock,
     )
     return replicas

@@ -40,7 +40,7 @@ def start_replication(
     address_of: Callable[[int], Address | None],
 ) -> DamagedReplicas:
     """Before the partitions are taken up."""
-    values, replicas, supervisor = parts.values, parts.replicas, parts.supervisor
+    values, replicas, supervisor = parts.values, parts.replicas, parts.process.supervisor
     fetchers = ReplicaFetchers(
         parts.peers,
         address_of,
@@ -56,9 +56,9 @@ def start_replication(
         FetcherTools(
             broker_epoch=broker_epoch,
             logs=parts.logs,
-            executor=parts.environment.executor,
+            executor=parts.process.executor,
             supervisor=supervisor,
-            loop=parts.loop,
+            loop=parts.process.loop,
             on_truncated=replicas.on_truncated,
             throttle=replicas.throttle,
         ),
@@ -67,10 +67,10 @@ def start_replication(
         parts.node_id,
         broker_epoch,
         controller.call,
-        parts.environment.clock,
+        parts.process.clock,
         supervisor,
     )
-    replicas.listen_to_roles(role_reports(parts.node_id, parts.loop))
+    replicas.listen_to_roles(role_reports(parts.node_id, parts.process.loop))
     replicas.listen_to_following(
         FollowingListener(fetchers.follow, fetchers.unfollow, changes.submit)
     )

@@ -21,7 +21,7 @@ def make_broker(
     coordination: Coordination,
 ) -> Broker:
     values, replicas, transactions = parts.values, parts.replicas, coordination.transactions
-    clock, executor = parts.environment.clock, parts.environment.executor
+    clock, executor = parts.process.clock, parts.process.executor
     session_s = values[BROKER_SESSION_TIMEOUT_MS] / 1000
     return Broker(
         node_id=parts.node_id,
@@ -36,22 +36,20 @@ def make_broker(
         configs=parts.configs,
         producer_ids=ProducerIds(registration.allocate_producer_ids),
         replicas=replicas,
-        follower_sessions=FollowerSessions(
-            replicas, replicas.fetch_sessions.new_id, clock, parts.loop, executor
-        ),
+        follower_sessions=FollowerSessions(replicas, replicas.fetch_sessions.new_id, parts.process),
         groups=coordination.groups,
         transactions=transactions.coordinators,
         coordinators_elsewhere=coordination.elsewhere,
         completion=transactions.completion,
         markers=transactions.markers,
         remote_transactions=transactions.remote,
-        pending_writes=PendingWrites(parts.loop),
+        pending_writes=PendingWrites(parts.process.loop),
         share=coordination.share,
         logs=parts.logs,
         clock=clock,
-        loop=parts.loop,
+        loop=parts.process.loop,
         executor=executor,
-        supervisor=parts.supervisor,
+        supervisor=parts.process.supervisor,
         quotas=parts.quotas,
         fetch_bytes_max=values[FETCH_MAX_BYTES],
         reads_from_nearest=values[REPLICA_SELECTOR_CLASS] == RACK_AWARE_SELECTOR,

@@ -2,7 +2,6 @@
 
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
-from concurrent.futures import Executor
 from random import Random
 
 from ottla.controller.image import MetadataImage
@@ -31,12 +30,13 @@ from ottla.protocol.config import ConfigValues
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.topics import SHARE_GROUP_STATE_TOPIC
 from ottla.replication.manager import ReplicaManager
-from ottla.runtime.clock import Clock
 from ottla.runtime.controller import Controller
-from ottla.runtime.supervisor import Supervisor
+from ottla.runtime.process import Process
 
 
 def make_share_groups(
+    process: Process,
+    *,
     node_id: int,
     replicas: ReplicaManager,
     image: MetadataImage,
@@ -45,11 +45,7 @@ def make_share_groups(
     controller: Controller,
     coordinator_at: Callable[[int], ShareCoordinator],
     ask_to_produce: AskBroker,
-    clock: Clock,
     random: Random,
-    supervisor: Supervisor,
-    loop: AbstractEventLoop,
-    executor: Executor,
 ) -> ShareGroups:
     """Each share coordinator begins when the partition that it lives on is taken up.
 
@@ -64,10 +60,7 @@ def make_share_groups(
             catalog=image, updates_per_snapshot=values[SNAPSHOT_UPDATE_RECORDS_PER_SNAPSHOT]
         ),
         _codec,
-        clock,
-        supervisor,
-        loop,
-        executor,
+        process,
     )
     local = LocalShareCoordinator(coordinators)
 
@@ -79,9 +72,8 @@ def make_share_groups(
         return coordinator_at(state.leader)
 
     persister = SharePersister(find)
-    routes = DeadLetterRoutes(
-        node_id, replicas, image, controller, ask_to_produce, clock, loop, executor
-    )
+    clock, loop, supervisor = process.clock, process.loop, process.supervisor
+    routes = DeadLetterRoutes(node_id, replicas, image, controller, ask_to_produce, process)
     office = DeadLetterOffice(routes, config, clock, random, supervisor)
     partitions = SharePartitions(
         replicas, persister, office, config, clock=clock, random=random, loop=loop
@@ -90,7 +82,7 @@ def make_share_groups(
     replicas.listen(partitions.leadership_listener)
     sessions = ShareSessions(values[GROUP_SHARE_MAX_SHARE_SESSIONS])
     interval_ms = values[STATE_TOPIC_PRUNE_INTERVAL_MS]
-    pruning = ShareStatePruning(coordinators, replicas, image, interval_ms, loop, executor)
+    pruning = ShareStatePruning(coordinators, replicas, image, interval_ms, loop, process.executor)
     letters = WaitingLetters(
         node_id, coordinators, partitions, image, coordinator_at, random, supervisor
     )

@@ -5,9 +5,7 @@ The machine is imported when the first of those partitions is taken up, for a br
 transactions starts faster without it.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Executor
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,8 +19,7 @@ from ottla.machine.contract import RecordCodec, Timers
 from ottla.machine.partitioning import partition_for
 from ottla.protocol.topics import TRANSACTION_STATE_TOPIC
 from ottla.replication.manager import ReplicaManager
-from ottla.runtime.clock import Clock
-from ottla.runtime.supervisor import Supervisor
+from ottla.runtime.process import Process
 from ottla.transactions.config import TransactionConfig
 
 if TYPE_CHECKING:
@@ -42,15 +39,14 @@ class TransactionDrivers(NamedTuple):
 
 
 def transaction_drivers(
+    process: Process,
+    *,
     node_id: int,
     config: TransactionConfig,
     image: MetadataImage,
     replicas: ReplicaManager,
     groups: "Coordinators[GroupMachine]",
     ask: Ask,
-    clock: Clock,
-    supervisor: Supervisor,
-    executor: Executor,
 ) -> TransactionDrivers:
     """`ask` sends a request to another broker; ApiError when no answer came."""
 
@@ -64,20 +60,17 @@ def transaction_drivers(
 
         return TransactionRecordCodec()
 
-    loop = asyncio.get_running_loop()
+    loop, supervisor = process.loop, process.supervisor
     coordinators = Coordinators(
         TRANSACTION_STATE_TOPIC,
         image,
         partition_for,
         create_machine,
         create_codec,
-        clock,
-        supervisor,
-        loop,
-        executor,
+        process,
         perform=lambda effect: completion.begin(effect),  # noqa: PLW0108 - made below
     )
-    markers = TransactionMarkers(replicas, groups, clock.now_ms, loop)
+    markers = TransactionMarkers(replicas, groups, process.clock.now_ms, loop)
     routes = MarkerRoutes(node_id, image, markers.write, partial(ask, "markers"), supervisor, loop)
     completion = TransactionCompletion(
         coordinators,

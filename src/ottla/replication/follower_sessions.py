@@ -11,7 +11,6 @@ log is another is told where it leaves this one.
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor
 from functools import partial
 from typing import Final, NamedTuple, Protocol
 from uuid import UUID
@@ -29,7 +28,7 @@ from ottla.replication.fetch_sessions import (
 from ottla.replication.followers import FollowerFetch
 from ottla.replication.partition import Partition
 from ottla.replication.throttle import ReplicationThrottle
-from ottla.runtime.clock import Clock
+from ottla.runtime.process import Process
 from ottla.storage.errors import NotCached
 from ottla.storage.reading import LogSlice
 
@@ -129,18 +128,15 @@ class FollowerSession:
         replica_id: int,
         broker_epoch: int,
         led: LedPartitions,
-        clock: Clock,
-        loop: asyncio.AbstractEventLoop,
-        executor: Executor,
+        process: Process,
     ) -> None:
         self.id = session_id  # 0: it ends with its first answer.
         self.epoch = INITIAL_EPOCH
         self._replica_id = replica_id
         self._broker_epoch = broker_epoch
         self._led = led
-        self._clock = clock
-        self._loop = loop
-        self._executor = executor
+        self._process = process
+        self._loop = process.loop
         self._fetches: dict[WantedKey, _ReplicaFetch] = {}
         # Those that may have something to say; the first was not heard for longest.
         self._unsettled: dict[WantedKey, _ReplicaFetch] = {}
@@ -226,7 +222,7 @@ class FollowerSession:
             read = _read_all(sources, waiting.max_bytes, cached_only=True)
         except NotCached:
             reading = self._loop.run_in_executor(
-                self._executor, partial(_read_all, sources, waiting.max_bytes)
+                self._process.executor, partial(_read_all, sources, waiting.max_bytes)
             )
             reading.add_done_callback(
                 lambda done: self._go_on(waiting, then, problems + done.result())
@@ -281,7 +277,7 @@ class FollowerSession:
         fetch = FollowerFetch(
             self._replica_id, self._broker_epoch, asked.fetch_offset, asked.log_start_offset
         )
-        if partition.on_follower_fetch(fetch, self._clock.monotonic_ms()):
+        if partition.on_follower_fetch(fetch, self._process.clock.monotonic_ms()):
             self._led.on_isr_change(partition)
 
     def _note_absence(self, partition: Partition | None) -> None:
@@ -369,19 +365,10 @@ class FollowerSession:
 class FollowerSessions:
     """The sessions of all followers on this broker, by id."""
 
-    def __init__(
-        self,
-        led: LedPartitions,
-        new_id: Callable[[], int],
-        clock: Clock,
-        loop: asyncio.AbstractEventLoop,
-        executor: Executor,
-    ) -> None:
+    def __init__(self, led: LedPartitions, new_id: Callable[[], int], process: Process) -> None:
         self._led = led
         self._new_id = new_id
-        self._clock = clock
-        self._loop = loop
-        self._executor = executor
+        self._process = process
         self._sessions: dict[int, FollowerSession] = {}
 
     def __len__(self) -> int:
@@ -406,9 +393,7 @@ class FollowerSessions:
             request.replica_id,
             request.replica_epoch,
             self._led,
-            self._clock,
-            self._loop,
-            self._executor,
+            self._process,
         )
         if session_id:
             self._sessions[session_id] = session

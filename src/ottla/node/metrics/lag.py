@@ -157,7 +157,7 @@ class LagWatch:
 
     async def _of_leader(self, leader: int, asked: _Asked) -> dict[tuple[UUID, int], _Found]:
         if leader == self._parts.node_id:
-            loop, executor = self._parts.loop, self._parts.environment.executor
+            loop, executor = self._parts.process.loop, self._parts.process.executor
             return await loop.run_in_executor(executor, self._look_up, asked)
         try:
             response = await self._ask(leader, _request(asked))

@@ -39,18 +39,18 @@ def start_metrics(
     process: Callable[[], bytes],
 ) -> Page:
     """`process` tells of the process, its memory and files."""
-    loop_lag = LoopLag(parts.loop.time)
+    loop_lag = LoopLag(parts.process.loop.time)
     groups_max = parts.values[METRICS_GROUPS_MAX]
     interval_s = parts.values[METRICS_LAG_INTERVAL_MS] / 1000
     watch = LagWatch(parts, broker.groups, ask, interval_s=interval_s, groups_max=groups_max)
     probed: dict[int, ProbeCounters] = {}
     sources = _sources(parts, quorum, broker, server, loop_lag=loop_lag, watch=watch, probed=probed)
-    parts.supervisor.start("event loop lag", loop_lag.watch())
+    parts.process.supervisor.start("event loop lag", loop_lag.watch())
     if groups_max:
-        parts.supervisor.start("lag of groups", watch.watch())
+        parts.process.supervisor.start("lag of groups", watch.watch())
     if parts.values[PROBE_INTERVAL_MS]:
         probe = _probe(parts, quorum, broker, ask, probed)
-        parts.supervisor.start("probe", probe.watch())
+        parts.process.supervisor.start("probe", probe.watch())
     return Page(sources, process)
 
 
@@ -64,7 +64,7 @@ def _sources(
     watch: LagWatch,
     probed: dict[int, ProbeCounters],
 ) -> Sources:
-    values, replicas, clock = parts.values, parts.replicas, parts.environment.clock
+    values, replicas, clock = parts.values, parts.replicas, parts.process.clock
     groups_max = values[METRICS_GROUPS_MAX]
     memory_limit = parts.network.queued_bytes_max
     return Sources(
@@ -93,7 +93,7 @@ def _probe(
         is_active=lambda: quorum.leadership.is_here,
         create_topics=broker.controller.call,
         ask=ask,
-        clock=parts.environment.clock,
+        clock=parts.process.clock,
         interval_s=parts.values[PROBE_INTERVAL_MS] / 1000,
         counters=probed,
     )

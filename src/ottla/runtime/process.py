@@ -1,0 +1,16 @@
+"""What everything on a node needs of the process that it runs in."""
+
+from asyncio import AbstractEventLoop
+from concurrent.futures import Executor
+from dataclasses import dataclass
+
+from ottla.runtime.clock import Clock
+from ottla.runtime.supervisor import Supervisor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    loop: AbstractEventLoop
+    clock: Clock
+    executor: Executor  # For what waits for the disk.
+    supervisor: Supervisor
