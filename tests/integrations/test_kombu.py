@@ -34,6 +34,13 @@ def name(ottla_topic_prefix: str) -> str:
     return f"{ottla_topic_prefix}queue"
 
 
+def test_several_servers_are_shown_without_the_password() -> None:
+    """A worker of Celery shows them when it starts."""
+    connection = Connection("ottla://anna:secret@one:9092,two:9092?linger_ms=1")
+    assert connection.as_uri() == "ottla://anna:**@one:9092,two:9092?linger_ms=1"
+    assert "secret" in connection.as_uri(include_password=True)
+
+
 def test_a_connection_that_fails_leaves_no_thread() -> None:
     before = set(threading.enumerate())
     connection = Connection(f"ottla://{HOST}:{ReservedPort()}")

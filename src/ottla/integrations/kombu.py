@@ -287,6 +287,15 @@ class Transport(virtual.Transport):
             self._news = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         return self._engine
 
+    def as_uri(self, uri: str, include_password: bool = False, mask: str = "**") -> str:
+        """For logs. Kombu's own takes several servers for one port."""
+        url = urlsplit(uri)
+        login, at, servers = url.netloc.rpartition("@")
+        user, colon, password = login.partition(":")
+        shown = password if include_password else mask
+        login = f"{user}{colon}{shown if colon else ''}"
+        return url._replace(netloc=f"{login}{at}{servers}").geturl()
+
     def driver_version(self) -> str:
         from ottla import __version__
 
