@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from tests.broker_process import REPOSITORY, START_TIMEOUT_S
+from tests.cluster.processes import wait_until
 from tests.ports import ReservedPort, reserve_row
 
 HOSTS = ("127.0.0.1", "127.0.0.2", "127.0.0.3")  # All of this machine, and names of their own.
@@ -172,7 +173,13 @@ def test_users_are_added_and_removed(cluster: LockedCluster, tmp_path: Path) -> 
     text = text.replace('"admin"', '"alice"').replace(password, "hush")
     mine.write_text(text.replace("=ca.pem", f"={cluster.secure}/clients/ca.pem"))
     done = cluster.ottla("node", "list", "--command-config", str(mine))
-    assert done.returncode == 0, done.stderr
+    assert "User:alice has no DESCRIBE access to the cluster" in done.stderr
+    rights = ("acls", "add", "--allow-principal", "alice", "--operation", "describe", "--cluster")
+    cluster.admin(*rights)
+    wait_until(
+        lambda: cluster.ottla("node", "list", "--command-config", str(mine)).returncode == 0,
+        "the entry reaches every node",
+    )
     cluster.admin("users", "remove", "alice")
     done = cluster.ottla("node", "list", "--command-config", str(mine))
     assert done.returncode != 0

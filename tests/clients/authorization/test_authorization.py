@@ -4,12 +4,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.clients.authorization.brokers import AuthorizingBroker, apache_kafka, ottla
-from tests.clients.authorization.case import Case
+from tests.clients.authorization.asked import group_heartbeat
+from tests.clients.authorization.brokers import ADMIN, AuthorizingBroker, apache_kafka, ottla
+from tests.clients.authorization.case import TOPIC, Case
 from tests.clients.authorization.entities import codes
 from tests.clients.authorization.table import CASES, OWN_CASES
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.timeout(900),
+    pytest.mark.xdist_group("authorization"),
+]
 
 
 @pytest.fixture(scope="module", params=["ottla", "kafka"])
@@ -30,6 +35,9 @@ def test_the_table(broker: AuthorizingBroker, case: Case) -> None:
 @pytest.mark.parametrize("case", OWN_CASES, ids=str)
 @pytest.mark.parametrize("broker", ["ottla"], indirect=True)
 def test_what_is_otherwise_in_kafka(broker: AuthorizingBroker, case: Case) -> None:
+    with broker.connect(ADMIN) as wire:
+        joined = wire.call(group_heartbeat(76, 1, TOPIC, "s"))
+    assert codes(joined) == {"none"}, joined
     check(broker, case)
 
 
