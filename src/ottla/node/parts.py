@@ -117,12 +117,7 @@ def make_parts(
         new_id=environment.new_uuid,
         new_threads=environment.new_threads,
     )
-    process = Process(
-        loop=loop,
-        clock=environment.clock,
-        executor=environment.executor,
-        supervisor=Supervisor(loop, on_failure),
-    )
+    process = Process(loop, environment.clock, environment.executor, Supervisor(loop, on_failure))
     flushes = Durations()
     return Parts(
         values=values,
