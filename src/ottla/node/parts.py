@@ -117,7 +117,7 @@ def make_parts(
         new_id=environment.new_uuid,
         new_threads=environment.new_threads,
     )
-    process = Process(loop, environment.clock, environment.executor, Supervisor(loop, on_failure))
+    process = _make_process(environment, loop, on_failure)
     flushes = Durations()
     return Parts(
         values=values,
@@ -139,6 +139,17 @@ def make_parts(
         replicas=_make_replicas(values, logs, log_config, environment, process, flushes),
         peers=Peers(loop, f"node-{node_id}", environment.random.random, locks.peer_tls),
         flushes=flushes,
+    )
+
+
+def _make_process(
+    environment: Environment, loop: asyncio.AbstractEventLoop, on_failure: OnFailure
+) -> Process:
+    return Process(
+        loop=loop,
+        clock=environment.clock,
+        executor=environment.executor,
+        supervisor=Supervisor(loop, on_failure),
     )
 
 
