@@ -4,7 +4,7 @@ Keys are fetched in a thread and kept: a login never waits for the network. They
 from time to time, and soon after a token names a key that is not there, with back-off and a bound.
 What cannot be fetched is reported once, and the keys that were there before stay.
 
-PyJWT checks signatures (ADR 26). Only signatures by key pairs count: no `none`, and no shared
+PyJWT checks signatures (ADR 28). Only signatures by key pairs count: no `none`, and no shared
 secrets, which a public key could be taken for.
 """
 
