@@ -1,9 +1,8 @@
 from uuid import UUID
 
 import pytest
-from kio.schema.metadata.v13.request import MetadataRequest, MetadataRequestTopic
+from kio.schema.metadata.v13.request import MetadataRequestTopic
 from kio.schema.metadata.v13.response import (
-    MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
     MetadataResponseTopic,
@@ -13,6 +12,7 @@ from tests.controller.test_topics import creation, topic
 from ottla.handlers.metadata import error_response
 from ottla.handlers.metadata import handle as handle_metadata
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from ottla.protocol.times import NO_THROTTLE
 
 
