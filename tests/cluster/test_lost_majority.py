@@ -32,13 +32,21 @@ OTHERS = (
 )
 COMMANDS = sorted(name for name in EXAMPLES if not name.startswith(OTHERS))
 # The node that is left knows the answer.
-ANSWERED = {"features list", "features upgrade", "topics list", "configs describe", "users list"}
+ANSWERED = {
+    "features list",
+    "features upgrade",
+    "topics list",
+    "configs describe",
+    "users list",
+    "quotas list",
+}
 NO_AUTHORIZER = "No Authorizer is configured"
 OTHER_CAUSES = {
     "acls add": NO_AUTHORIZER,
     "acls list": NO_AUTHORIZER,
     "acls remove": NO_AUTHORIZER,
     "node drain": "there is no other active node to take orders-0",
+    "quotas remove": "user alice has no quota producer_byte_rate",
     "users add": "alice.secret: no such file or directory",
     "users remove": "there is no user 'alice'\n",
 }

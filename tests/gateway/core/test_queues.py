@@ -16,6 +16,7 @@ from ottla.client.share_wire.share_members import ShareMembers
 from ottla.client.share_wire.share_session import Fetched, ShareSession
 from ottla.client.wire.cluster import Cluster as BlockingCluster
 from ottla.client.wire.errors import BrokerError
+from ottla.gateway.core.access import Access
 from ottla.gateway.core.queues import Delivery, Queues, SettleError
 from ottla.gateway.core.shared_secret import SharedSigner, shared_secrets
 
@@ -54,7 +55,7 @@ def publish(bootstrap: str, topic: str, *values: bytes) -> None:
 @asynccontextmanager
 async def gateway(bootstrap: str) -> AsyncIterator[Queues]:
     async with Cluster(bootstrap) as cluster:
-        queues = Queues(cluster, SharedSigner(bootstrap), asyncio.get_running_loop())
+        queues = Queues(cluster, SharedSigner(Access(bootstrap)), asyncio.get_running_loop())
         try:
             yield queues
         finally:
