@@ -122,14 +122,16 @@ def _tell_of_nodes_down(broker: BrokerCall, moves: Sequence[Move], told: Set[int
     return down
 
 
-def keep_leaders_first(broker: BrokerCall, places: Set[Place]) -> None:
-    """After moves were taken back, whose targets had changed the order of the replicas."""
+def take_back(broker: BrokerCall, moves: Sequence[Move]) -> None:
+    """Cancel moves. Their targets have changed the order of the replicas, and with it who is to
+    lead; those that led when this was called come first again, whoever leads meanwhile."""
     partitions = ClusterReader(broker).partitions()
+    reassign(broker, {move.place: None for move in moves})
     orders = {}
-    for place in places:
-        leader, replicas = partitions[place].leader_id, tuple(partitions[place].replica_nodes)
-        if leader in replicas and replicas[0] != leader:
-            orders[place] = (leader, *(one for one in replicas if one != leader))
+    for move in moves:
+        leader = partitions[move.place].leader_id
+        if leader in move.before and move.before[0] != leader:
+            orders[move.place] = (leader, *(one for one in move.before if one != leader))
     if orders:
         reassign(broker, orders)
 

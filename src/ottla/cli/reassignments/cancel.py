@@ -4,7 +4,7 @@ from ottla.cli.broker_call import bootstrap_broker
 from ottla.cli.cluster_reader import ClusterReader
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.output import print_line
-from ottla.cli.reassignment import keep_leaders_first, ongoing_moves, reassign
+from ottla.cli.reassignment import ongoing_moves, take_back
 from ottla.cli.replication_throttle import clear_throttle
 
 
@@ -14,9 +14,7 @@ def cancel(*, connection: Connection = DEFAULT_CONNECTION) -> None:
         reader = ClusterReader(broker)
         moves = ongoing_moves(broker)
         if moves:
-            places = {move.place for move in moves}
-            reassign(broker, dict.fromkeys(places))
-            keep_leaders_first(broker, places)
+            take_back(broker, moves)
         topics = {place.topic for place in reader.partitions()}
         clear_throttle(broker, topics, [node.node_id for node in reader.nodes()])
     print_line(

@@ -8,11 +8,11 @@ from ottla.cli.output import print_json, print_line
 from ottla.cli.parameters import AsJson, Flag, Step, Throttle, validate_step
 from ottla.cli.reassignment import (
     carry_out,
-    keep_leaders_first,
     ongoing,
+    ongoing_moves,
     plan_document,
     print_plan,
-    reassign,
+    take_back,
 )
 from ottla.cli.replica_plan import Assignments, Move, NoRoom, Place, plan_replication_factor
 from ottla.cli.replication_throttle import clear_throttle, parse_rate
@@ -115,13 +115,12 @@ def _moves(
 
 
 def _cancel(broker: BrokerCall, reader: ClusterReader, places: set[Place]) -> None:
-    pending = ongoing(broker, places)
-    if not pending:
+    moves = ongoing_moves(broker, places)
+    if not moves:
         raise CommandError("nothing is being reassigned there")
-    reassign(broker, dict.fromkeys(pending))
-    keep_leaders_first(broker, pending)
-    topics = {place.topic for place in pending}
+    take_back(broker, moves)
+    topics = {move.place.topic for move in moves}
     others = ongoing(broker, None)
     nodes = [] if others else [node.node_id for node in reader.nodes()]
     clear_throttle(broker, topics - {place.topic for place in others}, nodes)
-    print_line(f"{len(pending)} partitions keep the replicas that they had")
+    print_line(f"{len(moves)} partitions keep the replicas that they had")
