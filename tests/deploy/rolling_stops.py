@@ -231,7 +231,7 @@ def run(root: Path, directory: Path, rounds: int) -> list[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--base", default="docker.io/library/python:3.12-slim-bookworm")
+    parser.add_argument("--base", default="python:3.12-slim-bookworm")
     parser.add_argument("--image", help="an image that is there already")
     parser.add_argument("--rounds", type=int, default=1)
     arguments = parser.parse_args()
