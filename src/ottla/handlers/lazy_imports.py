@@ -1,15 +1,20 @@
 """Imports of modules that run when something of them is first used.
 
-To type checkers and editors they are imports like any other.
+To type checkers and editors they are imports like any other. Nodes in several threads may use a
+module first at the same time: one of them runs it, and the others wait. (The loader of the standard
+library shows them a module that is half done, before Python 3.13.)
 """
 
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib.abc import MetaPathFinder
+from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
-from importlib.util import LazyLoader
+from threading import RLock
 from types import ModuleType
+from typing import Any
+
+_running = RLock()  # Held while a module runs, which may use others.
 
 
 @contextmanager
@@ -34,5 +39,35 @@ class _LazyFinder(MetaPathFinder):
             return None
         spec = PathFinder.find_spec(fullname, path, target)
         if spec is not None and spec.loader is not None:
-            spec.loader = LazyLoader(spec.loader)
+            spec.loader = _LazyLoader(spec.loader)
         return spec
+
+
+class _LazyLoader(Loader):
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        spec = module.__spec__
+        assert spec is not None, "the import system sets it"
+        spec.loader = module.__loader__ = spec.loader_state = self._loader
+        module.__class__ = _UnusedModule
+
+
+class _UnusedModule(ModuleType):
+    def __getattribute__(self, name: str) -> Any:
+        with _running:
+            spec: ModuleSpec = object.__getattribute__(self, "__spec__")
+            loader: Loader | None = spec.loader_state
+            if loader is not None:
+                spec.loader_state = None  # What it uses of itself while it runs is as it is.
+                try:
+                    loader.exec_module(self)
+                except BaseException:
+                    spec.loader_state = loader
+                    raise
+                self.__class__ = ModuleType  # type: ignore[assignment]
+            return object.__getattribute__(self, name)
