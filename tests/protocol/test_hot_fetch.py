@@ -149,7 +149,7 @@ def test_response_is_what_kio_writes(
         getattr(entity, "error_code", 3),
         getattr(entity, "session_id", 3),
         [_topic_data(topic) for topic in entity.responses],
-        [
+        node_endpoints=[
             NodeEndpoint(node.node_id, node.host, node.port, node.rack)
             for node in getattr(entity, "node_endpoints", ())
         ],

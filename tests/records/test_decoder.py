@@ -24,6 +24,25 @@ def test_round_trip(records: list[Record], codec: int, padding: bytes) -> None:
     assert found == with_offsets(records, 1000)
 
 
+@given(records=record_lists, codec=codecs, passed=st.integers(-2, 20))
+def test_records_before_an_offset_are_passed_over(
+    records: list[Record], codec: int, passed: int
+) -> None:
+    batch = build_batch(records, base_offset=1000, compression=codec)
+    found = list(iterate_records(batch, from_offset=1000 + passed))
+    assert found == with_offsets(records, 1000)[max(0, passed) :]
+
+
+def test_offsets_with_holes_are_looked_at_also_if_the_header_tells_of_none() -> None:
+    builder = DefaultRecordBatchBuilder(2, 0, False, -1, -1, -1, 1 << 20)
+    for offset in (0, 3, 4, 9):
+        assert builder.append(offset, 1000, b"key", b"value", [])
+    batch = bytearray(builder.build())
+    assert [each.offset for each in iterate_records(bytes(batch), from_offset=3)] == [3, 4, 9]
+    batch[23:27] = (3).to_bytes(4, "big")  # The last offset, from the first.
+    assert [each.offset for each in iterate_records(bytes(batch), from_offset=3)] == [3, 4, 9]
+
+
 @pytest.mark.parametrize("codec", range(5))
 def test_reads_what_another_implementation_writes(codec: int) -> None:
     builder = DefaultRecordBatchBuilder(2, codec, False, -1, -1, -1, 1 << 20)

@@ -6,10 +6,10 @@ that is true once they are committed. The runtime appends the records, replays t
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
 from ottla.protocol.errors import ApiError
+from ottla.protocol.lazy_dataclass import dataclass
 
 R = TypeVar("R")
 

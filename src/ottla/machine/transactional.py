@@ -10,7 +10,7 @@ single `TransactionMarker` (a control batch), or none of both. Replay sees the s
 and when the log is loaded: codecs never see these two, only the record inside.
 """
 
-from dataclasses import dataclass
+from ottla.protocol.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,11 @@ _EXTENDED = {
     "WriteShareGroupStateRequest",
 }
 # APIs that Kafka does not have: the module of `messages`, each in version 0 alone.
-OWN_APIS = {10_000: "delivery_acknowledge", 10_001: "describe_offset_times"}
+OWN_APIS = {
+    10_000: "delivery_acknowledge",
+    10_001: "describe_offset_times",
+    10_002: "import_records",
+}
 
 
 def api_versions_supported_by_codec(api_key: int) -> tuple[int, int]:

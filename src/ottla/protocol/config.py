@@ -8,10 +8,11 @@ DescribeConfigs and the reference documentation are all made.
 import difflib
 import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Generic, TypeVar, cast
 
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.lazy_dataclass import dataclass
 
 T = TypeVar("T")
 
@@ -21,6 +22,7 @@ Validator = Callable[[T], str | None]
 class ConfigType(enum.IntEnum):
     """The numbers are those of DescribeConfigs."""
 
+    UNKNOWN = 0  # Of a key that nobody declared.
     BOOLEAN = 1
     STRING = 2
     INT = 3
@@ -45,10 +47,20 @@ class ConfigKey(Generic[T]):
     synonym: str | None = None  # For a topic key: the broker key that sets its default.
     dynamic: bool = False  # For a broker key: it can be altered while the broker runs.
     per_listener: bool = False  # `listener.name.<name>.<key>` sets it for one listener.
+    broker_only: bool = False  # It is altered for one broker, never for all together.
+    listener_only: bool = False  # It is altered for one listener, never for all together.
+    has_effect: bool = True  # False: Kafka's, taken so that its files and tools work.
+    shows_default: bool = True  # False: Kafka has no default, so an unset key reads as null.
 
     @property
     def sensitive(self) -> bool:
-        return self.type is ConfigType.PASSWORD
+        return self.type in (ConfigType.PASSWORD, ConfigType.UNKNOWN)
+
+    @property
+    def default_text(self) -> str | None:
+        """What DescribeConfigs shows of the default."""
+        shown = self.default is not None and self.shows_default
+        return self.format(self.default) if shown else None
 
     def parse(self, value: object) -> T:
         """Turn text, or a scalar of a configuration file, into a checked value of this key."""
@@ -70,6 +82,8 @@ class ConfigKey(Generic[T]):
             return "true" if value else "false"
         if isinstance(value, tuple):
             return ",".join(map(str, value))
+        if isinstance(value, float):
+            return _format_double(value)
         return "" if value is None else str(value)
 
     def _invalid(self, value: object, problem: str) -> ApiError:
@@ -79,6 +93,17 @@ class ConfigKey(Generic[T]):
         return ApiError(
             ErrorCode.invalid_config, f"invalid value{shown} for {self.name}: {problem}"
         )
+
+
+def _format_double(value: float) -> str:
+    """As Java writes it: a power of ten from ten million on, and below a thousandth."""
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return str(value)
+    mantissa, _, exponent = f"{value!r}".partition("e")
+    if not exponent:
+        digits, exponent = f"{value:.17e}".split("e")
+        mantissa = str(float(digits))
+    return f"{mantissa if '.' in mantissa else mantissa + '.0'}E{int(exponent)}"
 
 
 def _parse_boolean(value: object) -> bool:
@@ -100,13 +125,18 @@ def _parse_list(value: object) -> tuple[str, ...]:
     return tuple(text for item in items if (text := str(item).strip()))
 
 
+def _parse_string(value: object) -> str:
+    return ",".join(_parse_list(value)) if isinstance(value, list) else str(value).strip()
+
+
 _PARSERS: dict[ConfigType, Callable[[object], object]] = {
     ConfigType.BOOLEAN: _parse_boolean,
     ConfigType.DOUBLE: lambda value: float(str(value)),
     ConfigType.LIST: _parse_list,
-    ConfigType.STRING: lambda value: str(value).strip(),
+    ConfigType.STRING: _parse_string,
     ConfigType.CLASS: lambda value: str(value).strip(),
     ConfigType.PASSWORD: str,
+    ConfigType.UNKNOWN: str,
 }
 
 
@@ -135,7 +165,13 @@ LISTENER_PREFIX = "listener.name."
 
 def key_of_listener(key: ConfigKey[T], listener_name: str) -> ConfigKey[T]:
     """The key that sets `key` for one listener."""
-    return replace(key, name=f"{LISTENER_PREFIX}{listener_name.lower()}.{key.name}")
+    name = f"{LISTENER_PREFIX}{listener_name.lower()}.{key.name}"
+    return replace(key, name=name, listener_only=False)
+
+
+def undeclared_key(name: str) -> ConfigKey[str]:
+    """A key that a broker was given and that no package declares, as Kafka takes it."""
+    return ConfigKey(name, ConfigType.UNKNOWN, "", "", shows_default=False)
 
 
 class ConfigSchema:
@@ -152,6 +188,10 @@ class ConfigSchema:
 
     def __iter__(self) -> Iterator[ConfigKey[object]]:
         return iter(self._keys.values())
+
+    def finds(self, name: str) -> bool:
+        """Whether there is such a key, also for one listener."""
+        return name in self._keys or self._of_listener(name) is not None
 
     def __getitem__(self, name: str) -> ConfigKey[object]:
         key = self._keys.get(name) or self._of_listener(name)

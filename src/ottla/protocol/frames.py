@@ -15,7 +15,7 @@ API_VERSIONS_KEY = 18
 
 # API keys by the first version whose messages are flexible (KIP-482); the others never are.
 _FLEXIBLE = {
-    0: (45, 46, 50, 51, 52, *range(55, 93), 10_000, 10_001),
+    0: (45, 46, 50, 51, 52, *range(55, 93), 10_000, 10_001, 10_002),
     1: (27, 44, 48, 49, 53, 54),
     2: (21, 22, 29, 30, 31, *range(33, 44)),
     3: (10, 16, 18, 24, 25, 26, 28),

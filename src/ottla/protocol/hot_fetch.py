@@ -363,6 +363,7 @@ def encode_fetch_response(
     error_code: int,
     session_id: int,
     topics: Sequence[TopicData],
+    *,
     node_endpoints: Sequence[NodeEndpoint] = (),
 ) -> list[bytes | RecordsPlace]:
     """The parts of the whole frame; the first begins with the frame's size."""

@@ -296,7 +296,7 @@ def _encode_one(
     throttle_ms: int,
 ) -> bytes:
     """The commonest shape: one partition of one topic, no error."""
-    partition, _, base_offset, append_time, log_start_offset, *_ = result
+    partition, _, base_offset, append_time, log_start_offset, _, _, _ = result
     if version >= FLEXIBLE_FROM:
         name = compact_names[topic] if version < TOPIC_ID_FROM else uuid_bytes(topic_id)
         end = _ONE_FLEXIBLE_END.pack(

@@ -7,11 +7,12 @@ has `__version__` and `__flexible__`.
 
 import datetime as dt
 import functools
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
 
 from ottla.protocol.errors import ErrorCode
+from ottla.protocol.lazy_dataclass import dataclass
 
 ENTITY = "entity"
 

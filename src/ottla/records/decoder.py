@@ -25,18 +25,30 @@ from ottla.records.errors import CorruptBatch, InvalidRecord, UnsupportedFormat
 VARINT_BYTES_MAX = 10
 
 
+_ALL = -(1 << 63)  # Also of offsets that only a wrong batch has.
+
+
 def iterate_records(
-    batch: Buffer, position: int = 0, *, limit: int = DECOMPRESSED_BYTES_MAX
+    batch: Buffer,
+    position: int = 0,
+    *,
+    from_offset: int = _ALL,
+    limit: int = DECOMPRESSED_BYTES_MAX,
 ) -> Iterator[Record]:
-    """The records of the one batch at the position, with their offsets and timestamps."""
+    """The records of the one batch at the position, with their offsets and timestamps.
+
+    Those before `from_offset` are passed over, without a look inside where offsets have no holes.
+    """
     header = _read_checked_header(batch, position)
     body = decode_body(batch, position, header, limit)
     base_offset = header.base_offset
     base_timestamp = header.base_timestamp
     append_time = header.attributes & APPEND_TIME_FLAG
-    position = 0
+    position = passed = 0
     try:
-        for _ in range(header.records_count):
+        if from_offset > base_offset and header.records_count == header.last_offset_delta + 1:
+            passed, position = _pass_over(body, header, from_offset - base_offset)
+        for _ in range(header.records_count - passed):
             size, position = read_varint(body, position)
             end = position + size
             if size < 0 or end > len(body):
@@ -48,12 +60,34 @@ def iterate_records(
             headers, position = _read_headers(body, position, end)
             if position != end:
                 raise CorruptBatch(f"a record ends at position {position}, not at {end}")
+            if base_offset + offset_delta < from_offset:
+                continue
             timestamp = header.max_timestamp if append_time else base_timestamp + timestamp_delta
             yield Record(base_offset + offset_delta, timestamp, key, value, headers)
     except IndexError:
         raise CorruptBatch("the batch ends inside a record") from None
     if position != len(body):
         raise CorruptBatch(f"{len(body) - position} bytes after the last record")
+
+
+def _pass_over(body: bytes, header: BatchHeader, count: int) -> tuple[int, int]:
+    """How many records were passed over, and the position after them.
+
+    None if the offset of the next one shows that the header is wrong about holes.
+    """
+    count = min(count, header.records_count)
+    position = 0
+    for _ in range(count):
+        size, position = read_varint(body, position)
+        position += size
+        if size < 0 or position > len(body):
+            raise CorruptBatch(f"a record of {size} bytes ends at position {position}")
+    if count < header.records_count:
+        _, inside = read_varint(body, position)
+        _, inside = read_varint(body, inside + 1)
+        if read_varint(body, inside)[0] != count:
+            return 0, 0
+    return count, position
 
 
 def decode_body(batch: Buffer, position: int, header: BatchHeader, limit: int) -> bytes:
@@ -84,7 +118,12 @@ def read_varint(body: bytes, position: int) -> tuple[int, int]:
     if byte < 0x80:
         return (byte >> 1) ^ -(byte & 1), position
     unsigned = byte & 0x7F
-    for shift in range(7, 7 * VARINT_BYTES_MAX, 7):
+    byte = body[position]
+    position += 1
+    unsigned |= (byte & 0x7F) << 7
+    if byte < 0x80:
+        return (unsigned >> 1) ^ -(unsigned & 1), position
+    for shift in range(14, 7 * VARINT_BYTES_MAX, 7):
         byte = body[position]
         position += 1
         unsigned |= (byte & 0x7F) << shift

@@ -6,7 +6,7 @@ the member that fetched them. A delivery is named by its offset, its count and i
 
 import enum
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar, Final
 
 from kio.schema.request_header.v2.header import RequestHeader
@@ -15,6 +15,7 @@ from kio.schema.types import GroupId
 from kio.static.constants import EntityType
 from kio.static.primitive import i8, i16, i32, i32Timedelta, i64
 
+from ottla.protocol.entities import entity
 from ottla.protocol.errors import ErrorCode
 
 API_KEY: Final = i16(10_000)  # Kafka counts its own from 0.
@@ -52,7 +53,7 @@ class _Response:
     __header_schema__: ClassVar[type[ResponseHeader]] = ResponseHeader
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class Delivery(_Request):
     first_offset: i64 = field(metadata={"kafka_type": "int64"})
     last_offset: i64 = field(metadata={"kafka_type": "int64"})
@@ -63,37 +64,37 @@ class Delivery(_Request):
     lock_ms: i64 = field(metadata={"kafka_type": "int64"}, default=i64(0))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class AcknowledgedPartition(_Request):
     partition_index: i32 = field(metadata={"kafka_type": "int32"})
     deliveries: tuple[Delivery, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class AcknowledgedTopic(_Request):
     topic_id: uuid.UUID | None = field(metadata={"kafka_type": "uuid"})
     partitions: tuple[AcknowledgedPartition, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class AcknowledgedGroup(_Request):
     group_id: GroupId = field(metadata={"kafka_type": "string"})
     topics: tuple[AcknowledgedTopic, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class DeliveryAcknowledgeRequest(_Request):
     __type__: ClassVar = EntityType.request
     groups: tuple[AcknowledgedGroup, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class DeliveryResult(_Response):
     error_code: ErrorCode = field(metadata={"kafka_type": "error_code"})
     error_message: str | None = field(metadata={"kafka_type": "string"}, default=None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class PartitionResult(_Response):
     partition_index: i32 = field(metadata={"kafka_type": "int32"})
     error_code: ErrorCode = field(metadata={"kafka_type": "error_code"})
@@ -101,19 +102,19 @@ class PartitionResult(_Response):
     deliveries: tuple[DeliveryResult, ...]  # As in the request; none with an error.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class TopicResult(_Response):
     topic_id: uuid.UUID | None = field(metadata={"kafka_type": "uuid"})
     partitions: tuple[PartitionResult, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class GroupResult(_Response):
     group_id: GroupId = field(metadata={"kafka_type": "string"})
     topics: tuple[TopicResult, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class DeliveryAcknowledgeResponse(_Response):
     __type__: ClassVar = EntityType.response
     throttle_time: i32Timedelta = field(metadata={"kafka_type": "timedelta_i32"})

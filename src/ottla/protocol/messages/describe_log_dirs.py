@@ -3,7 +3,7 @@
 Clients skip tagged fields that they do not know.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from kio.schema.describe_log_dirs.v5 import response as describe_log_dirs_response
@@ -12,12 +12,14 @@ from kio.schema.types import TopicName
 from kio.static.constants import EntityType
 from kio.static.primitive import i16, i32, i64
 
+from ottla.protocol.entities import entity
+
 _DAMAGE_TAG = 10_000  # Kafka counts its own from 0.
 
 WHOLE_LOG = i64(-1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class DamagedOffsets:
     """What this broker cannot serve of a replica until it is repaired."""
 
@@ -32,6 +34,6 @@ class DamagedOffsets:
     last_offset: i64 = field(metadata={"kafka_type": "int64"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class DescribeLogDirsResponse(describe_log_dirs_response.DescribeLogDirsResponse):
     damage: tuple[DamagedOffsets, ...] = field(metadata={"tag": _DAMAGE_TAG}, default=())

@@ -5,7 +5,7 @@ coordinator asks leaders, to tell how far its groups are behind.
 """
 
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar, Final
 
 from kio.schema.request_header.v2.header import RequestHeader
@@ -13,6 +13,7 @@ from kio.schema.response_header.v1.header import ResponseHeader
 from kio.static.constants import EntityType
 from kio.static.primitive import i16, i32, i32Timedelta, i64
 
+from ottla.protocol.entities import entity
 from ottla.protocol.errors import ErrorCode
 
 API_KEY: Final = i16(10_001)  # Kafka counts its own from 0.
@@ -36,25 +37,25 @@ class _Response:
     __header_schema__: ClassVar[type[ResponseHeader]] = ResponseHeader
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class AskedPartition(_Request):
     partition_index: i32 = field(metadata={"kafka_type": "int32"})
     offsets: tuple[i64, ...] = field(metadata={"kafka_type": "int64"}, default=())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class AskedTopic(_Request):
     topic_id: uuid.UUID | None = field(metadata={"kafka_type": "uuid"})
     partitions: tuple[AskedPartition, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class DescribeOffsetTimesRequest(_Request):
     __type__: ClassVar = EntityType.request
     topics: tuple[AskedTopic, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class PartitionTimes(_Response):
     partition_index: i32 = field(metadata={"kafka_type": "int32"})
     error_code: ErrorCode = field(metadata={"kafka_type": "error_code"})
@@ -63,13 +64,13 @@ class PartitionTimes(_Response):
     timestamps: tuple[i64, ...] = field(metadata={"kafka_type": "int64"}, default=())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class TopicTimes(_Response):
     topic_id: uuid.UUID | None = field(metadata={"kafka_type": "uuid"})
     partitions: tuple[PartitionTimes, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class DescribeOffsetTimesResponse(_Response):
     __type__: ClassVar = EntityType.response
     throttle_time: i32Timedelta = field(metadata={"kafka_type": "timedelta_i32"})

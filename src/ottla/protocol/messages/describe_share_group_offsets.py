@@ -1,14 +1,16 @@
 """DescribeShareGroupOffsets: one field more than Kafka's, of records that are held or wait."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from kio.schema.describe_share_group_offsets.v1 import response as offsets_response
 from kio.static.primitive import i64
 
+from ottla.protocol.entities import entity
+
 _PARKED_COUNT_TAG = 10_000  # Kafka counts its own from 0.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class DescribeShareGroupOffsetsResponsePartition(
     offsets_response.DescribeShareGroupOffsetsResponsePartition
 ):
@@ -18,20 +20,20 @@ class DescribeShareGroupOffsetsResponsePartition(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class DescribeShareGroupOffsetsResponseTopic(
     offsets_response.DescribeShareGroupOffsetsResponseTopic
 ):
     partitions: tuple[DescribeShareGroupOffsetsResponsePartition, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class DescribeShareGroupOffsetsResponseGroup(
     offsets_response.DescribeShareGroupOffsetsResponseGroup
 ):
     topics: tuple[DescribeShareGroupOffsetsResponseTopic, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class DescribeShareGroupOffsetsResponse(offsets_response.DescribeShareGroupOffsetsResponse):
     groups: tuple[DescribeShareGroupOffsetsResponseGroup, ...]

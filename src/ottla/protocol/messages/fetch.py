@@ -1,32 +1,34 @@
 """Fetch: see the package."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from kio.schema.fetch.v18 import request as fetch_request
 from kio.schema.fetch.v18 import response as fetch_response
 
+from ottla.protocol.entities import entity
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@entity
 class FetchTopic(fetch_request.FetchTopic):
     topic: str = field(metadata={"kafka_type": "string"}, default="")  # Until v12.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ForgottenTopic(fetch_request.ForgottenTopic):
     topic: str = field(metadata={"kafka_type": "string"}, default="")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class FetchRequest(fetch_request.FetchRequest):
     topics: tuple[FetchTopic, ...]
     forgotten_topics_data: tuple[ForgottenTopic, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class FetchableTopicResponse(fetch_response.FetchableTopicResponse):
     topic: str = field(metadata={"kafka_type": "string"}, default="")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class FetchResponse(fetch_response.FetchResponse):
     responses: tuple[FetchableTopicResponse, ...]

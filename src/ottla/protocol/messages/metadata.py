@@ -1,14 +1,16 @@
 """Metadata: see the package."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from kio.schema.metadata.v13 import request as metadata_request
 from kio.schema.metadata.v13 import response as metadata_response
 
+from ottla.protocol.entities import entity
+
 AUTHORIZED_OPERATIONS_UNKNOWN = -(2**31)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class MetadataRequest(metadata_request.MetadataRequest):
     # v8-v10; later clients ask DescribeCluster.
     include_cluster_authorized_operations: bool = field(
@@ -16,7 +18,7 @@ class MetadataRequest(metadata_request.MetadataRequest):
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class MetadataResponse(metadata_response.MetadataResponse):
     cluster_authorized_operations: int = field(
         metadata={"kafka_type": "int32"}, default=AUTHORIZED_OPERATIONS_UNKNOWN

@@ -1,10 +1,12 @@
 """ReadShareGroupState: also gives the records that are parked, and names who writes from then."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from kio.schema.read_share_group_state.v0 import request as read_request
 from kio.schema.read_share_group_state.v0 import response as read_response
 from kio.static.primitive import i64
+
+from ottla.protocol.entities import entity
 
 _PARKED_FROM_TAG = 10_000  # Kafka counts its own from 0.
 _WRITER_TAG = 10_001
@@ -14,7 +16,7 @@ _PARKED_TAG = 10_001
 NO_PAGE = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class RequestedPartition(read_request.PartitionData):
     # Wanted is the page of parked records that begins here.
     parked_from: i64 = field(
@@ -25,17 +27,17 @@ class RequestedPartition(read_request.PartitionData):
     writer: i64 = field(metadata={"kafka_type": "int64", "tag": _WRITER_TAG}, default=i64(0))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ReadStateData(read_request.ReadStateData):
     partitions: tuple[RequestedPartition, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ReadShareGroupStateRequest(read_request.ReadShareGroupStateRequest):
     topics: tuple[ReadStateData, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class PartitionResult(read_response.PartitionResult):
     parked_count: i64 = field(
         metadata={"kafka_type": "int64", "tag": _PARKED_COUNT_TAG}, default=i64(0)
@@ -44,11 +46,11 @@ class PartitionResult(read_response.PartitionResult):
     parked: bytes = field(metadata={"kafka_type": "bytes", "tag": _PARKED_TAG}, default=b"")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ReadStateResult(read_response.ReadStateResult):
     partitions: tuple[PartitionResult, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ReadShareGroupStateResponse(read_response.ReadShareGroupStateResponse):
     results: tuple[ReadStateResult, ...]

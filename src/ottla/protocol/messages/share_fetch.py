@@ -4,15 +4,17 @@ A gateway hands what it fetched to consumers that acknowledge through any other 
 locks must not end with its session.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from kio.schema.share_fetch.v2 import request as share_fetch_request
 from kio.static.primitive import i32
 
+from ottla.protocol.entities import entity
+
 _HOLD_MS_TAG = 10_000  # Kafka counts its own from 0.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ShareFetchRequest(share_fetch_request.ShareFetchRequest):
     # What is acquired is held for so long, whatever becomes of the member; 0 for ordinary locks.
     hold_ms: i32 = field(metadata={"kafka_type": "int32", "tag": _HOLD_MS_TAG}, default=i32(0))

@@ -1,12 +1,12 @@
 """UpdateFeatures: see the package."""
 
-from dataclasses import dataclass
-
 from kio.schema.update_features.v1.response import UpdatableFeatureResult
 from kio.schema.update_features.v2 import response as update_features_response
 
+from ottla.protocol.entities import entity
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@entity
 class UpdateFeaturesResponse(update_features_response.UpdateFeaturesResponse):
     # Until v1, whose clients look for each feature that they asked to update.
     results: tuple[UpdatableFeatureResult, ...] = ()

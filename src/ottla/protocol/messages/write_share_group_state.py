@@ -1,16 +1,18 @@
 """WriteShareGroupState: also of records that are parked, and with a count of the writes."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from kio.schema.write_share_group_state.v1 import request as write_request
 from kio.static.primitive import i64
+
+from ottla.protocol.entities import entity
 
 _PARKED_TAG = 10_000  # Kafka counts its own from 0.
 _WRITER_TAG = 10_001
 _SEQUENCE_TAG = 10_002
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class PartitionData(write_request.PartitionData):
     # A change, in the layout of the records of `__share_group_state`; empty for none.
     parked: bytes = field(metadata={"kafka_type": "bytes", "tag": _PARKED_TAG}, default=b"")
@@ -19,11 +21,11 @@ class PartitionData(write_request.PartitionData):
     sequence: i64 = field(metadata={"kafka_type": "int64", "tag": _SEQUENCE_TAG}, default=i64(0))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class WriteStateData(write_request.WriteStateData):
     partitions: tuple[PartitionData, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class WriteShareGroupStateRequest(write_request.WriteShareGroupStateRequest):
     topics: tuple[WriteStateData, ...]

@@ -26,7 +26,7 @@ from ottla.records.decoder import decode_body, iterate_records
 from ottla.records.isolation import FoundBatch
 
 ROWS_MAX = 32_768
-BYTES_MAX = 8 * 1024 * 1024
+BYTES_MAX = 4 * 1024 * 1024
 
 _MICROSECONDS = 1000
 _MILLISECONDS_MAX = (2**63 - 1) // _MICROSECONDS

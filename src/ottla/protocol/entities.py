@@ -1,0 +1,13 @@
+"""`@entity`: a frozen dataclass with slots whose fields are keywords, as kio's messages are."""
+
+from dataclasses import field
+from typing import TypeVar, dataclass_transform
+
+from ottla.protocol.lazy_dataclass import dataclass
+
+T = TypeVar("T")
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
+def entity(cls: type[T]) -> type[T]:
+    return dataclass(frozen=True, slots=True, kw_only=True)(cls)
