@@ -17,7 +17,7 @@ from ottla.security.acls import (
     ResourceType,
     host_matches,
 )
-from ottla.security.authorizer import DECISIONS_MAX, UNLIMITED, Authorizer
+from ottla.security.authorizer import DECISIONS_MAX, UNLIMITED, AuthorizedAccess, Authorizer
 from ottla.security.principal import Principal, parse_principal
 
 ALICE = parse_principal("User:alice")
@@ -106,7 +106,9 @@ def naive(
     names,
     st.booleans(),
 )
-def test_decides_as_the_rules_say(acls, removed, operation, name, default):
+def test_decides_as_the_rules_say(
+    acls: list[AclBinding], removed: set[int], operation: Operation, name: str, default: bool
+) -> None:
     acl_index = index(*acls)
     access = Authorizer(acl_index, allow_everyone=default).access(ALICE, HOST)
     for kind in (TOPIC, GROUP):
@@ -116,7 +118,7 @@ def test_decides_as_the_rules_say(acls, removed, operation, name, default):
     for number in removed:
         acl_index.remove(UUID(int=number + 1))
     left = list(acl_index)
-    assert left == [acl for place, acl in enumerate(acls) if place not in removed]
+    assert left == [acl for number, acl in enumerate(acls) if number not in removed]
     for kind in (TOPIC, GROUP):
         assert access.may(operation, kind, name) is naive(
             left, operation, kind, name, default=default
@@ -128,7 +130,9 @@ def test_decides_as_the_rules_say(acls, removed, operation, name, default):
 
 
 @given(st.lists(bindings, max_size=8, unique=True), operations)
-def test_finds_whether_anything_may_be_done_to_some_resource(acls, operation):
+def test_finds_whether_anything_may_be_done_to_some_resource(
+    acls: list[AclBinding], operation: Operation
+) -> None:
     """Compared with trying every name of the alphabet that is not longer than any pattern."""
     access = Authorizer(index(*acls)).access(ALICE, HOST)
     mine = [a for a in acls if is_for(a, ALICE) and a.operation in (operation, Operation.ALL)]
@@ -157,7 +161,7 @@ def test_finds_whether_anything_may_be_done_to_some_resource(acls, operation):
     assert access.may_any(operation, TOPIC) is (expected or hardcoded)
 
 
-def test_a_super_user_may_do_everything_even_what_is_denied():
+def test_a_super_user_may_do_everything_even_what_is_denied() -> None:
     denied = allow(Operation.ALL, "*", who="User:*", permission=DENY)
     authorizer = Authorizer(index(denied), frozenset({ALICE}))
     assert authorizer.access(ALICE, HOST).may(READ, TOPIC, "a")
@@ -165,7 +169,7 @@ def test_a_super_user_may_do_everything_even_what_is_denied():
     assert not authorizer.access(BOB, HOST).may(READ, TOPIC, "a")
 
 
-def test_a_change_drops_earlier_decisions():
+def test_a_change_drops_earlier_decisions() -> None:
     acls = index()
     access = Authorizer(acls).access(ALICE, HOST)
     assert not access.may(READ, TOPIC, "a")
@@ -178,14 +182,15 @@ def test_a_change_drops_earlier_decisions():
     assert access.may(READ, TOPIC, "a")
 
 
-def test_decisions_are_kept_for_a_bounded_number_of_names():
+def test_decisions_are_kept_for_a_bounded_number_of_names() -> None:
     access = Authorizer(index(allow())).access(ALICE, HOST)
     for number in range(DECISIONS_MAX + 10):
         access.may(READ, TOPIC, f"name-{number}")
+    assert isinstance(access, AuthorizedAccess)
     assert len(access._decisions) <= DECISIONS_MAX
 
 
-def test_before_the_entries_are_loaded_only_super_users_may_do_anything():
+def test_before_the_entries_are_loaded_only_super_users_may_do_anything() -> None:
     authorizer = Authorizer(index(), frozenset({BOB}), allow_everyone=True)
     authorizer.is_loaded = False
     alice = authorizer.access(ALICE, HOST)
@@ -196,7 +201,7 @@ def test_before_the_entries_are_loaded_only_super_users_may_do_anything():
     assert alice.may(READ, TOPIC, "a")
 
 
-def test_refusals_of_what_was_asked_for_are_told():
+def test_refusals_of_what_was_asked_for_are_told() -> None:
     told = []
     authorizer = Authorizer(
         index(allow()), on_refused=lambda access, *what: told.append((str(access.principal), *what))
@@ -209,7 +214,7 @@ def test_refusals_of_what_was_asked_for_are_told():
     assert told == [("User:alice", WRITE, TOPIC, "a")]
 
 
-def test_allowed_operations_are_told_as_bits():
+def test_allowed_operations_are_told_as_bits() -> None:
     access = Authorizer(index(allow(READ), allow(Operation.ALTER_CONFIGS))).access(ALICE, HOST)
     assert access.operations(TOPIC, "a") == sum(
         1 << one for one in (READ, DESCRIBE, Operation.ALTER_CONFIGS, Operation.DESCRIBE_CONFIGS)
@@ -237,7 +242,7 @@ def test_allowed_operations_are_told_as_bits():
         ("", "10.1.2.3", False),
     ],
 )
-def test_hosts_are_addresses_ranges_or_all(pattern, host, matches):
+def test_hosts_are_addresses_ranges_or_all(pattern: str, host: str, matches: bool) -> None:
     assert host_matches(pattern, host) is matches
 
 
@@ -258,7 +263,7 @@ def test_hosts_are_addresses_ranges_or_all(pattern, host, matches):
         (AclFilter(resource_type=GROUP), set()),
     ],
 )
-def test_filters_choose_entries(chosen, names):
+def test_filters_choose_entries(chosen: AclFilter, names: set[str]) -> None:
     acls = (
         allow(name="*", permission=DENY),
         allow(WRITE, "logs"),
@@ -268,7 +273,7 @@ def test_filters_choose_entries(chosen, names):
     assert {acl.resource_name for acl in acls if chosen.matches(acl)} == names
 
 
-def test_numbers_that_are_not_known_make_a_filter_unknown():
+def test_numbers_that_are_not_known_make_a_filter_unknown() -> None:
     assert AclFilter(operation=Operation(99)).is_unknown
     assert AclFilter(pattern_type=PatternType(-5)).is_unknown
     assert not AclFilter().is_unknown

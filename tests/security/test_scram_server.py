@@ -95,7 +95,7 @@ def test_no_password_fits_an_unknown_user() -> None:
         b"n=user,r=abc",
         b"p=tls-unique,,n=user,r=abc",  # Channel binding, which is not offered.
         b"n,,m=ext,n=user,r=abc",  # A mandatory extension.
-        b"n,,n=user,r=abc,tokenauth=true",  # Delegation tokens.
+        b"n,,n=user,r=abc,tokenauth",
         b"n,,n=us=er,r=abc",
         b"n,,n=,r=abc",
         b"n,,n=user,r=",
@@ -107,6 +107,10 @@ def test_no_password_fits_an_unknown_user() -> None:
 def test_a_first_message_that_is_not_scrams_is_refused(message: bytes) -> None:
     with pytest.raises(AuthenticationFailed):
         server().first(message)
+
+
+def test_optional_extensions_that_are_not_known_are_ignored() -> None:
+    assert server().first(b"n,,n=user,r=abc,color=red").startswith(b"r=abc")
 
 
 def test_a_user_may_ask_to_act_as_itself() -> None:

@@ -74,7 +74,7 @@ class ClientQuotas:
     def __init__(self, windows: Windows) -> None:
         self.enabled = False  # There is a quota of some client.
         self.lap_ns = 0  # Since when the request that is being handled takes time; 0 for none.
-        self.throttles = {key: Throttles() for key in METERED_KEYS}
+        self.throttles = {key: Throttles() for key in (*METERED_KEYS, CONTROLLER_MUTATION_RATE)}
         self._windows = windows
         self._version = 0
         self._keys = [QuotaKey({}, key) for key in METERED_KEYS]

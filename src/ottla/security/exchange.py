@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from ottla.security.delegation_tokens import TokenLogin
 from ottla.security.errors import AuthenticationFailed
 from ottla.security.oauthbearer import OAUTHBEARER, OauthExchange, VerifyToken
 from ottla.security.plain import parse_plain
@@ -22,12 +23,16 @@ class Credentials(Protocol):
     def scram(self, mechanism: ScramMechanism, username: str) -> ScramCredential:
         """Also of users that are not there: one that no password fits."""
 
+    def token(self, mechanism: ScramMechanism, token_id: str) -> TokenLogin | None:
+        """Of a delegation token that has not expired; None if there is none."""
+
 
 class Exchange(Protocol):
     username: str  # Who it is, once `is_done`.
     is_done: bool
     is_slow: bool  # `respond` takes a while, and is for a thread.
     lifetime_ms: int | None  # How long the login holds at most, once `is_done`; None for ever.
+    by_token: bool  # It was made with a delegation token.
 
     def respond(self, message: bytes) -> bytes:
         """AuthenticationFailed when the exchange has failed."""
@@ -36,13 +41,17 @@ class Exchange(Protocol):
 class ScramExchange:
     is_slow = False
     lifetime_ms: int | None = None
+    by_token = False
 
     def __init__(self, mechanism: ScramMechanism, nonce: str, credentials: Credentials) -> None:
         self.username = ""
         self.is_done = False
         self._begun = False
         self._server = ScramServer(
-            mechanism, nonce, lambda username: credentials.scram(mechanism, username)
+            mechanism,
+            nonce,
+            lambda username: credentials.scram(mechanism, username),
+            lambda token_id: credentials.token(mechanism, token_id),
         )
 
     def respond(self, message: bytes) -> bytes:
@@ -51,6 +60,9 @@ class ScramExchange:
             return self._server.first(message)
         answer = self._server.final(message)
         self.username = self._server.username
+        token = self._server.token
+        if token is not None:
+            self.by_token, self.lifetime_ms = True, token.lifetime_ms
         self.is_done = True
         return answer
 
@@ -60,6 +72,7 @@ class PlainExchange:
 
     is_slow = True
     lifetime_ms: int | None = None
+    by_token = False
 
     def __init__(self, credentials: Credentials) -> None:
         self.username = ""

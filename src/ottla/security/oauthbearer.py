@@ -55,6 +55,7 @@ class OauthExchange:
     """Implements `exchange.Exchange`."""
 
     is_slow = True  # Signatures are checked.
+    by_token = False
 
     def __init__(self, verify: VerifyToken) -> None:
         self.username = ""

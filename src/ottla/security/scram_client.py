@@ -4,6 +4,7 @@ client: first()  ->  server: first message  ->  client: final()  ->  server: sig
 """
 
 import hmac
+from functools import lru_cache
 from typing import Final
 
 from ottla.security.errors import AuthenticationFailed
@@ -24,14 +25,25 @@ _HEADER: Final = "n,,"
 
 
 class ScramClient:
-    """One exchange. `nonce` is new for each and cannot be guessed; it has no comma."""
+    """One exchange. `nonce` is new for each and cannot be guessed; it has no comma.
 
-    def __init__(self, mechanism: ScramMechanism, username: str, password: str, nonce: str) -> None:
+    With `by_token` the username and the password are the id and the HMAC of a delegation token.
+    """
+
+    def __init__(
+        self,
+        mechanism: ScramMechanism,
+        username: str,
+        password: str,
+        nonce: str,
+        *,
+        by_token: bool = False,
+    ) -> None:
         self._mechanism = mechanism
         self._password = password.encode()
         self._nonce = nonce
         name = username.replace("=", "=3D").replace(",", "=2C")
-        self._first_bare = f"n={name},r={nonce}"
+        self._first_bare = f"n={name},r={nonce}" + (",tokenauth=true" if by_token else "")
         self._server_signature = b""
 
     def first(self) -> bytes:
@@ -49,7 +61,7 @@ class ScramClient:
         without_proof = f"c={encode(_HEADER.encode())},r={nonce}"
         said = f"{self._first_bare},{server_first.decode()},{without_proof}".encode()
         mechanism = self._mechanism
-        salted = salted_password(mechanism, self._password, _decoded(salt), int(iterations))
+        salted = _salted(mechanism, self._password, _decoded(salt), int(iterations))
         key = client_key(mechanism, salted)
         proof = xor(key, sign(mechanism, digest(mechanism, key), said))
         self._server_signature = sign(mechanism, server_key(mechanism, salted), said)
@@ -62,6 +74,10 @@ class ScramClient:
             raise AuthenticationFailed(
                 "SCRAM: the server does not prove that it knows the password"
             )
+
+
+# Whoever connects again is asked with the same salt, and does not hash for milliseconds again.
+_salted = lru_cache(maxsize=32)(salted_password)
 
 
 def _decoded(text: str) -> bytes:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from ottla.security.delegation_tokens import TokenLogin
 from ottla.security.errors import AuthenticationFailed
 from ottla.security.scram import (
     ScramCredential,
@@ -20,6 +21,10 @@ from ottla.security.scram import (
     sign,
     xor,
 )
+
+# An extension of Kafka's (KIP-48). Others are ignored, as RFC 5802 asks.
+_BY_TOKEN: Final = "tokenauth=true"
+_NO_USER: Final = "\0"  # No user's name begins with it, so that no password fits.
 
 _NAME: Final = r"(?:[^=,\0]|=2C|=3D)+"
 _NONCE: Final = r"[\x21-\x2b\x2d-\x7e]+"
@@ -46,8 +51,12 @@ class ScramServer:
         mechanism: ScramMechanism,
         nonce: str,
         credential_of: Callable[[str], ScramCredential],
+        token_of: Callable[[str], TokenLogin | None] = lambda _: None,
     ) -> None:
+        """`token_of` gives what a delegation token logs in with, if there is such a token."""
         self.username = ""  # Who it is, once `final` has returned.
+        self.token: TokenLogin | None = None  # That it logged in with, if it did.
+        self._token_of = token_of
         self._mechanism = mechanism
         self._credential_of = credential_of
         self._server_nonce = nonce
@@ -60,13 +69,19 @@ class ScramServer:
         match = _FIRST.fullmatch(_text(client_first))
         if match is None:
             raise AuthenticationFailed("the first message is not SCRAM's, or binds a channel")
-        if match["extensions"]:
-            raise AuthenticationFailed("an extension of SCRAM that is not known")
         username = _unescaped(match["name"])
         authorize = match["authorize"]
         if authorize is not None and _unescaped(authorize) != username:
             raise AuthenticationFailed(f"{username!r} wants to act as somebody else")
-        credential = self._credential_of(username)
+        by_token = _BY_TOKEN in match["extensions"].split(",")
+        self.token = self._token_of(username) if by_token else None
+        if self.token is not None:
+            credential = self.token.credential
+            username = self.token.owner.name
+        elif by_token:
+            credential = self._credential_of(_NO_USER + username)
+        else:
+            credential = self._credential_of(username)
         self.username = username
         self._credential = credential
         self._header = match["header"]
