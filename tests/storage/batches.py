@@ -4,9 +4,11 @@ from ottla.protocol.topics import TopicPartition
 from ottla.records.batch import BatchHeader, iterate_headers, read_header
 from ottla.records.builder import Record, build_batch
 from ottla.records.decoder import Marker, build_marker, iterate_records
+from ottla.storage.appended import Appended
 from ottla.storage.config import LogConfig
 from ottla.storage.faulty_filesystem import FaultyFilesystem
-from ottla.storage.log import Appended, PartitionLog
+from ottla.storage.log import PartitionLog
+from ottla.storage.opening import open_partition_log
 
 NOW_MS = 1_700_000_000_000
 PARTITION = TopicPartition("orders", 0)
@@ -43,7 +45,7 @@ def open_log(filesystem=None, config: LogConfig | None = None, **options) -> Par
     filesystem = filesystem or FaultyFilesystem()
     filesystem.make_directory(DIRECTORY)
     options = {"now_ms": NOW_MS, **options}
-    return PartitionLog.open(
+    return open_partition_log(
         DIRECTORY, PARTITION, None, config or LogConfig(), filesystem, **options
     )
 

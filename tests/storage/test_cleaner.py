@@ -17,6 +17,7 @@ from ottla.storage.errors import StorageError
 from ottla.storage.faulty_filesystem import FaultyFilesystem
 from ottla.storage.log import PartitionLog
 from ottla.storage.offset_map import ENTRY_BYTES
+from ottla.storage.opening import open_partition_log
 from ottla.storage.transaction_index import AbortedTransaction
 
 from .batches import DIRECTORY, NOW_MS, PARTITION, append_marker, open_log, read_all
@@ -417,7 +418,7 @@ def test_a_disk_that_fails_puts_the_directory_offline(filesystem: FaultyFilesyst
     filesystem.fail_reads(log.segments[1].path)
     with pytest.raises(StorageError, match="read error"):
         new_cleaner(filesystem).clean_filthiest([log])
-    assert log.home.failure is not None
+    assert log.log_directory.failure is not None
     assert new_cleaner(filesystem).clean_filthiest([log]) is None
 
 
@@ -458,7 +459,7 @@ def test_the_filthiest_log_comes_first(filesystem: FaultyFilesystem) -> None:
     put(log, "key-1", "again")
     settle(log)
     filesystem.make_directory("/data/other-0")
-    other = PartitionLog.open(
+    other = open_partition_log(
         "/data/other-0", TopicPartition("other", 0), None, COMPACT, filesystem, NOW_MS
     )
     for number in range(20):

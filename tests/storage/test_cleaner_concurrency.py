@@ -13,6 +13,7 @@ from ottla.storage.cleaner import LogCleaner
 from ottla.storage.config import LogConfig
 from ottla.storage.local_filesystem import LocalFilesystem
 from ottla.storage.log import PartitionLog
+from ottla.storage.opening import open_partition_log
 
 NOW_MS = 1_700_000_000_000
 APPENDS = 1500
@@ -82,7 +83,7 @@ def test_compaction_beside_everything_else(tmp_path: Path) -> None:
     filesystem = LocalFilesystem()
     directory = f"{tmp_path}/orders-0"
     filesystem.make_directory(directory)
-    log = PartitionLog.open(
+    log = open_partition_log(
         directory, TopicPartition("orders", 0), None, CONFIG, filesystem, NOW_MS
     )
     cleaner = LogCleaner(
@@ -119,7 +120,7 @@ def test_compaction_beside_everything_else(tmp_path: Path) -> None:
     assert cleaned_count
     assert read_from(log, 0) == expected
     log.close()
-    again = PartitionLog.open(
+    again = open_partition_log(
         directory,
         TopicPartition("orders", 0),
         None,

@@ -60,7 +60,6 @@ def test_cleanup_policy_is_a_list():
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("cleanup.policy", ""),
         ("cleanup.policy", "compact,burn"),
         ("min.cleanable.dirty.ratio", "1.5"),
         ("segment.ms", "0"),

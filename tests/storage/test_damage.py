@@ -98,7 +98,7 @@ def test_no_wrong_byte_is_served(
     assert again.log_end_offset == recovery_point
     found, _ = read_all_that_can_be(again)
     assert all(value == expected(offset) for offset, value in found.items())
-    scrubber = DirectoryScrubber(again.home, lambda: NOW_MS, 0, lambda _: None)
+    scrubber = DirectoryScrubber(again.log_directory, lambda: NOW_MS, 0, lambda _: None)
     scrubber.step({PARTITION: again}, 1 << 30)
     found, refused = read_all_that_can_be(again)
     assert all(value == expected(offset) for offset, value in found.items())

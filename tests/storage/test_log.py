@@ -8,7 +8,7 @@ from ottla.storage.checkpoints import read_partition_metadata
 from ottla.storage.config import LogConfig
 from ottla.storage.errors import NotCached
 from ottla.storage.faulty_filesystem import FaultyFilesystem
-from ottla.storage.log import PartitionLog
+from ottla.storage.opening import open_partition_log
 
 from .batches import DIRECTORY, NOW_MS, PARTITION, append, open_log, produced, read_all, values_of
 
@@ -28,7 +28,7 @@ def test_whose_log_it_is_survives_a_kill_and_then_a_loss_of_power(seed):
     killed = open_log(filesystem)
     killed.identify(topic_id)
     append(killed)
-    log = PartitionLog.open(
+    log = open_partition_log(
         DIRECTORY, PARTITION, topic_id, LogConfig(), filesystem, NOW_MS, clean_shutdown=False
     )
     append(log)

@@ -318,7 +318,7 @@ def test_a_renamed_log_leaves_its_place():
     with pytest.raises(ApiError) as refusal:
         log.read(0, 1000, 12)
     assert refusal.value.code is ErrorCode.unknown_topic_or_partition
-    assert log.home.failure is None
+    assert log.log_directory.failure is None
 
 
 def test_truncation_into_a_batch_that_reaches_before_the_log_start():

@@ -167,6 +167,18 @@ def test_retention_removes_old_segments():
     assert append(log, now_ms=broker.now_ms, timestamp=broker.now_ms).first_offset == 10
 
 
+def test_silent_producers_are_forgotten_without_retention():
+    broker = Broker()
+    log = broker.create()
+    append(log, b"a", producer_id=7, producer_epoch=0, base_sequence=0)
+    assert [entry.producer_id for entry in log.producers] == [7]
+    broker.now_ms += log.producers.expiration_ms + 1
+    broker.logs.retain()
+    assert [entry.producer_id for entry in log.producers] == [7]
+    broker.logs.expire_producers()
+    assert list(log.producers) == []
+
+
 def test_compaction_keeps_the_last_record_of_each_key():
     broker = Broker()
     config = LogConfig(segment_bytes=300, cleanup_policy=("compact",))

@@ -111,7 +111,7 @@ def test_a_failed_directory_goes_offline_and_the_other_goes_on():
     assert not broker.logs.log_dirs.is_out_of_reach(None)
     broker.logs.retain()
     broker.logs.checkpoint()
-    assert broker.create(TopicPartition("orders", 2)).home.path == "/b"
+    assert broker.create(TopicPartition("orders", 2)).log_directory.path == "/b"
     broker.logs.stop()
     assert read_clean_shutdown(broker.filesystem, "/a") is None
     assert read_clean_shutdown(broker.filesystem, "/b") is not None
@@ -119,11 +119,11 @@ def test_a_failed_directory_goes_offline_and_the_other_goes_on():
 
 @pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOSPC])
 def test_what_is_short_for_a_while_does_not_take_the_directory_offline(number):
-    home = LogDirectory("/data", FaultyFilesystem())
-    refusal = home.fail(OSError(number, "short"))
+    log_directory = LogDirectory("/data", FaultyFilesystem())
+    refusal = log_directory.fail(OSError(number, "short"))
     assert isinstance(refusal, ApiError)
     assert refusal.code is ErrorCode.kafka_storage_error
-    assert home.failure is None
+    assert log_directory.failure is None
 
 
 def test_a_directory_in_use_is_refused(tmp_path):

@@ -141,7 +141,7 @@ def test_after_a_clean_shutdown_only_the_end_is_read(disk):
         disk.fail_reads(segment.path, 1000)
     log = open_log(disk, CONFIG, clean_shutdown=True)
     assert log.log_end_offset == 12
-    assert len(log.home.open_files) == 1
+    assert len(log.log_directory.open_files) == 1
 
 
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
@@ -213,6 +213,22 @@ def test_a_power_loss_after_an_orderly_stop_leaves_aborted_transactions_known(se
     disk.crash()
     log = open_log(disk, CONFIG, clean_shutdown=True)
     assert log.aborted_transactions(0, 10) == aborted
+
+
+def test_aborted_transactions_that_were_indexed_anew_survive_a_power_loss(disk):
+    log = open_log(disk, CONFIG)
+    append(log, producer_id=5, producer_epoch=1, base_sequence=0, transactional=True)
+    append_marker(log, ControlType.ABORT, 5, 1)
+    aborted = log.aborted_transactions(0, 2)
+    while len(log.segments) < 3:
+        append(log)
+    log.flush()
+    end = log.log_end_offset
+    log = open_log(disk, CONFIG, recovery_point=end, checks_all=True)
+    assert log.aborted_transactions(0, 2) == aborted
+    disk.crash()
+    log = open_log(disk, CONFIG, recovery_point=end)
+    assert log.aborted_transactions(0, 2) == aborted
 
 
 @pytest.mark.parametrize("clean_shutdown", [True, False])

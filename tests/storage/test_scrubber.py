@@ -30,7 +30,9 @@ class Kit:
         self.scrubber = self.new_scrubber()
 
     def new_scrubber(self) -> DirectoryScrubber:
-        scrubber = DirectoryScrubber(self.log.home, lambda: self.now_ms, DAY_MS, self.heard.append)
+        scrubber = DirectoryScrubber(
+            self.log.log_directory, lambda: self.now_ms, DAY_MS, self.heard.append
+        )
         scrubber.load()
         return scrubber
 
@@ -145,7 +147,7 @@ def test_what_was_damaged_is_examined_first_after_a_restart(kit):
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"next": 1}', b'{"next":[1,2],"x":0}'])
 def test_a_state_that_is_not_understood_means_from_the_beginning(kit, content):
-    kit.filesystem.write_atomically(f"{kit.log.home.path}/{STATE_FILE}", content)
+    kit.filesystem.write_atomically(f"{kit.log.log_directory.path}/{STATE_FILE}", content)
     kit.scrubber = kit.new_scrubber()
     kit.step()
     assert kit.scrubber.bytes_count

@@ -56,7 +56,7 @@ def test_an_unloaded_segment_knows_the_same():
     segment = filled_segment(disk)
     segment.seal()
     segment.unload()
-    other = Segment(segment.home, DIRECTORY, 0, size=segment.size, on_disk=True)
+    other = Segment(segment.log_directory, DIRECTORY, 0, size=segment.size, on_disk=True)
     assert other.largest == segment.largest
     assert other.find_offset(11) == segment.find_offset(11)
     assert other.load_tail() == 20

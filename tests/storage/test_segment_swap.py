@@ -35,8 +35,8 @@ def new_disk(seed: int = 0) -> FaultyFilesystem:
 
 
 def segments(disk: FaultyFilesystem) -> list[Segment]:
-    home = LogDirectory("/data", disk)
-    return [Segment(home, DIRECTORY, offset, size=3, on_disk=True) for offset in OLD]
+    log_directory = LogDirectory("/data", disk)
+    return [Segment(log_directory, DIRECTORY, offset, size=3, on_disk=True) for offset in OLD]
 
 
 def contents(disk: FaultyFilesystem) -> dict[str, bytes]:

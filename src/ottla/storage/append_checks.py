@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from ottla.controller.config import RECORD_IMPORT
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.topics import TopicPartition
 from ottla.records.batch import BatchHeader, validate_checksum
@@ -32,4 +33,12 @@ def invalid_timestamp(header: BatchHeader, config: LogConfig, now_ms: int) -> Ap
         f"timestamps {header.base_timestamp} to {header.max_timestamp} of the batch are not from"
         f" {config.message_timestamp_before_max_ms} ms before to"
         f" {config.message_timestamp_after_max_ms} ms after the broker's clock, {now_ms}",
+    )
+
+
+def only_imports(topic_partition: TopicPartition) -> ApiError:
+    return ApiError(
+        ErrorCode.policy_violation,
+        f"{topic_partition} takes only imported records until {RECORD_IMPORT.name} of its topic is"
+        " closed; `ottla restore` and `ottla migrate --cut-over` close it when they are done",
     )

@@ -11,8 +11,8 @@ segment reaches.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
+from ottla.protocol.lazy_dataclass import dataclass
 from ottla.records.batch import BatchHeader, validate_checksum
 from ottla.records.builder import Record, build_batch
 from ottla.records.decoder import Marker, iterate_records, parse_marker

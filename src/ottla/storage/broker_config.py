@@ -4,18 +4,26 @@ These are the keys that the log manager obeys, and the defaults of the topic key
 turns a broker's values into the layer below a topic's own.
 """
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 
 from ottla.protocol.config import ConfigKey, ConfigType, at_least, between, one_of
-from ottla.storage.config import RETENTION_MS, SEGMENT_MS, TOPIC_KEYS
+from ottla.storage.config import (
+    FLUSH_MS,
+    LONG_MAX,
+    RETENTION_MS,
+    SEGMENT_JITTER_MS,
+    SEGMENT_MS,
+    TOPIC_KEYS,
+)
 
 _HOUR_MS = 3_600_000
 _DAY_MS = 24 * _HOUR_MS
 
 
-def _long_or_unset(name: str, doc: str) -> ConfigKey[int | None]:
-    return ConfigKey(name, ConfigType.LONG, None, doc)
+def _long_or_unset(name: str, doc: str, *, dynamic: bool = False) -> ConfigKey[int | None]:
+    return ConfigKey(name, ConfigType.LONG, None, doc, dynamic=dynamic)
 
 
 LOG_DIRS = ConfigKey(
@@ -49,14 +57,14 @@ LOG_RETENTION_CHECK_INTERVAL_MS = ConfigKey(
 )
 LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS = ConfigKey(
     "log.flush.offset.checkpoint.interval.ms",
-    ConfigType.LONG,
+    ConfigType.INT,
     60_000,
     "How often the offset up to which each log is synced is written down.",
     at_least(1),
 )
 LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS = ConfigKey(
     "log.flush.start.offset.checkpoint.interval.ms",
-    ConfigType.LONG,
+    ConfigType.INT,
     60_000,
     "How often the offset at which each log starts is written down.",
     at_least(1),
@@ -67,6 +75,7 @@ NUM_RECOVERY_THREADS_PER_DATA_DIR = ConfigKey(
     2,
     "Threads for each log directory that load logs at start and flush them at shutdown.",
     at_least(1),
+    dynamic=True,
 )
 LOG_OPEN_FILES_MAX = ConfigKey(
     "log.open.files.max",
@@ -79,7 +88,12 @@ LOG_CLEANER_ENABLE = ConfigKey(
     "log.cleaner.enable", ConfigType.BOOLEAN, True, "Whether logs are compacted."
 )
 LOG_CLEANER_THREADS = ConfigKey(
-    "log.cleaner.threads", ConfigType.INT, 1, "Threads that compact logs.", at_least(0)
+    "log.cleaner.threads",
+    ConfigType.INT,
+    1,
+    "Threads that compact logs.",
+    at_least(0),
+    dynamic=True,
 )
 LOG_CLEANER_BACKOFF_MS = ConfigKey(
     "log.cleaner.backoff.ms",
@@ -87,6 +101,7 @@ LOG_CLEANER_BACKOFF_MS = ConfigKey(
     15_000,
     "The pause when there is nothing to compact.",
     at_least(0),
+    dynamic=True,
 )
 LOG_CLEANER_DEDUPE_BUFFER_SIZE = ConfigKey(
     "log.cleaner.dedupe.buffer.size",
@@ -94,6 +109,7 @@ LOG_CLEANER_DEDUPE_BUFFER_SIZE = ConfigKey(
     128 << 20,
     "Memory for the keys of the records that are being compacted, for all threads.",
     at_least(1 << 20),
+    dynamic=True,
 )
 LOG_CLEANER_IO_BUFFER_SIZE = ConfigKey(
     "log.cleaner.io.buffer.size",
@@ -101,12 +117,14 @@ LOG_CLEANER_IO_BUFFER_SIZE = ConfigKey(
     512 << 10,
     "Memory for the reads and writes of compaction, for all threads.",
     at_least(0),
+    dynamic=True,
 )
 LOG_CLEANER_IO_MAX_BYTES_PER_SECOND = ConfigKey(
     "log.cleaner.io.max.bytes.per.second",
     ConfigType.DOUBLE,
-    float("inf"),
+    sys.float_info.max,
     "The most that compaction reads and writes in a second.",
+    dynamic=True,
 )
 LOG_SCRUB_BYTES_PER_SECOND = ConfigKey(
     "log.scrub.bytes.per.second",
@@ -129,6 +147,7 @@ PRODUCER_ID_EXPIRATION_MS = ConfigKey(
     _DAY_MS,
     "How long the last sequences of a silent producer are remembered.",
     at_least(1),
+    dynamic=True,
 )
 PRODUCER_ID_EXPIRATION_CHECK_INTERVAL_MS = ConfigKey(
     "producer.id.expiration.check.interval.ms",
@@ -138,21 +157,51 @@ PRODUCER_ID_EXPIRATION_CHECK_INTERVAL_MS = ConfigKey(
     at_least(1),
 )
 LOG_RETENTION_MS = _long_or_unset(
-    "log.retention.ms", "The default of retention.ms; log.retention.minutes if unset."
+    "log.retention.ms",
+    "The default of retention.ms; log.retention.minutes if unset.",
+    dynamic=True,
 )
-LOG_RETENTION_MINUTES = _long_or_unset(
-    "log.retention.minutes", "The default of retention.ms in minutes; log.retention.hours if unset."
+LOG_RETENTION_MINUTES: ConfigKey[int | None] = ConfigKey(
+    "log.retention.minutes",
+    ConfigType.INT,
+    None,
+    "The default of retention.ms in minutes; log.retention.hours if unset.",
 )
 LOG_RETENTION_HOURS = ConfigKey(
     "log.retention.hours", ConfigType.INT, 168, "The default of retention.ms in hours."
 )
-LOG_ROLL_MS = _long_or_unset("log.roll.ms", "The default of segment.ms; log.roll.hours if unset.")
+LOG_ROLL_MS = _long_or_unset(
+    "log.roll.ms", "The default of segment.ms; log.roll.hours if unset.", dynamic=True
+)
 LOG_ROLL_HOURS = ConfigKey(
     "log.roll.hours",
     ConfigType.INT,
     168,
     "The default of segment.ms in hours.",
     between(1, 2**31 - 1),
+)
+LOG_ROLL_JITTER_MS = _long_or_unset(
+    "log.roll.jitter.ms",
+    "The default of segment.jitter.ms; log.roll.jitter.hours if unset.",
+    dynamic=True,
+)
+LOG_ROLL_JITTER_HOURS = ConfigKey(
+    "log.roll.jitter.hours",
+    ConfigType.INT,
+    0,
+    "The default of segment.jitter.ms in hours.",
+    at_least(0),
+)
+LOG_FLUSH_INTERVAL_MS = _long_or_unset(
+    "log.flush.interval.ms",
+    "The default of flush.ms; log.flush.scheduler.interval.ms if unset.",
+    dynamic=True,
+)
+LOG_FLUSH_SCHEDULER_INTERVAL_MS = ConfigKey(
+    "log.flush.scheduler.interval.ms",
+    ConfigType.LONG,
+    LONG_MAX,
+    "The default of flush.ms where log.flush.interval.ms is unset.",
 )
 
 _UNIT_KEYS: tuple[ConfigKey[Any], ...] = (
@@ -161,6 +210,10 @@ _UNIT_KEYS: tuple[ConfigKey[Any], ...] = (
     LOG_RETENTION_HOURS,
     LOG_ROLL_MS,
     LOG_ROLL_HOURS,
+    LOG_ROLL_JITTER_MS,
+    LOG_ROLL_JITTER_HOURS,
+    LOG_FLUSH_INTERVAL_MS,
+    LOG_FLUSH_SCHEDULER_INTERVAL_MS,
 )
 
 
@@ -173,6 +226,7 @@ def _broker_key(key: ConfigKey[Any]) -> ConfigKey[Any]:
         f"The default of the topic key {key.name}. {key.doc}",
         key.validator,
         dynamic=True,
+        has_effect=key.has_effect,
     )
 
 
@@ -210,6 +264,8 @@ _UNIT_SYNONYMS: dict[str, tuple[tuple[str, int], ...]] = {
         (LOG_RETENTION_HOURS.name, _HOUR_MS),
     ),
     SEGMENT_MS.name: ((LOG_ROLL_MS.name, 1), (LOG_ROLL_HOURS.name, _HOUR_MS)),
+    SEGMENT_JITTER_MS.name: ((LOG_ROLL_JITTER_MS.name, 1), (LOG_ROLL_JITTER_HOURS.name, _HOUR_MS)),
+    FLUSH_MS.name: ((LOG_FLUSH_INTERVAL_MS.name, 1), (LOG_FLUSH_SCHEDULER_INTERVAL_MS.name, 1)),
 }
 
 

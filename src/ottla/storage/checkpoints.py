@@ -14,11 +14,11 @@ meta.properties                    whose directory it is
 import base64
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from uuid import UUID
 
 from crc32c import crc32c
 
+from ottla.protocol.lazy_dataclass import dataclass
 from ottla.protocol.topics import TopicPartition
 from ottla.storage.filesystem import Filesystem
 from ottla.storage.text_checkpoint import CorruptCheckpoint, read_entries, write_entries

@@ -24,7 +24,7 @@ class CompactableLog(Protocol):
 
     topic_partition: TopicPartition
     producers: ProducerStateManager
-    home: LogDirectory
+    log_directory: LogDirectory
 
     @property
     def directory(self) -> str: ...
@@ -80,7 +80,7 @@ class Cleanable(NamedTuple):
 
     @property
     def is_due(self) -> bool:
-        if not self.dirty_bytes:
+        if not self.dirty_bytes or self.log.config.takes_imports:
             return False
         return self.overdue or self.dirty_ratio > self.log.config.min_cleanable_dirty_ratio
 

@@ -84,8 +84,8 @@ class LogCleaner:
         """`on_work` is told of the bytes read and written, and may wait (see `Throttle`)."""
         self._filesystem = filesystem
         self._now_ms = now_ms
-        self._dedupe_buffer_size = dedupe_buffer_size
-        self._io_buffer_size = io_buffer_size
+        self.dedupe_buffer_size = dedupe_buffer_size
+        self.io_buffer_size = io_buffer_size
         self._on_work = on_work
         self._should_stop = should_stop
         self._guard = threading.RLock()  # Of the checkpoints.
@@ -113,9 +113,9 @@ class LogCleaner:
         log = cleanable.log
         log.flush()  # Segments that wait for a sync cannot be replaced.
         round_ = _Round(
-            self._filesystem, cleanable, self._now_ms(), self._io_buffer_size, self._on_piece
+            self._filesystem, cleanable, self._now_ms(), self.io_buffer_size, self._on_piece
         )
-        offsets = round_.map_offsets(self._dedupe_buffer_size)
+        offsets = round_.map_offsets(self.dedupe_buffer_size)
         end_offset = offsets.latest_offset + 1
         round_.rewrite(offsets, end_offset)
         log.flush()  # Syncs the directory, so that the old files may go.
@@ -148,7 +148,7 @@ class LogCleaner:
     def _may_clean(self, log: CompactableLog) -> bool:
         return (
             log.config.compact
-            and log.home.failure is None
+            and log.log_directory.failure is None
             and log.directory not in self._uncleanable
         )
 
@@ -168,10 +168,10 @@ class LogCleaner:
             self._uncleanable.add(directory)
             _logger.error("%s is not compacted any more: %s", directory, error)
             for segment in log.segments[:-1]:
-                log.home.suspect(log.topic_partition, segment.base_offset, str(error))
+                log.log_directory.suspect(log.topic_partition, segment.base_offset, str(error))
         except OSError as error:
             if not any(segment.removed for segment in log.segments):
-                raise log.home.fail(error) from error
+                raise log.log_directory.fail(error) from error
             _logger.info("compaction of %s is given up: it was deleted", directory)
         return None
 
@@ -218,7 +218,7 @@ class _Round:
         self._log = cleanable.log
         self._first_dirty_offset = cleanable.first_dirty_offset
         self._now_ms = now_ms
-        self._io_buffer_size = io_buffer_size
+        self.io_buffer_size = io_buffer_size
         all_segments = cleanable.log.segments
         self._all_segments = all_segments
         self._segments = [
@@ -340,7 +340,7 @@ class _Round:
         """Each batch as a view of its own, and whole."""
         file, end = segment.file(), segment.size
         while position < end:
-            chunk = memoryview(file.read(position, min(self._io_buffer_size, end - position)))
+            chunk = memoryview(file.read(position, min(self.io_buffer_size, end - position)))
             start = 0
             while len(chunk) - start >= HEADER_SIZE:
                 header = _read_valid_header(chunk, start, segment)

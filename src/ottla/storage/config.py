@@ -3,19 +3,25 @@
 A key that a topic does not set takes the value of its broker synonym; see `broker_config`.
 """
 
-from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
-from ottla.controller.config import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION_ENABLE
+from ottla.controller.config import (
+    IMPORT_OPEN,
+    MIN_INSYNC_REPLICAS,
+    RECORD_IMPORT,
+    UNCLEAN_LEADER_ELECTION_ENABLE,
+)
 from ottla.protocol.config import (
     ConfigKey,
     ConfigType,
     ConfigValues,
     Validator,
     at_least,
+    between,
     each_of,
     one_of,
 )
+from ottla.protocol.lazy_dataclass import dataclass
 
 T = TypeVar("T")
 
@@ -32,14 +38,10 @@ def _topic_key(
     synonym: str | None,
     doc: str,
     validator: Validator[Any] | None = None,
+    *,
+    has_effect: bool = True,
 ) -> ConfigKey[T]:
-    return ConfigKey(name, type_, default, doc, validator, synonym)
-
-
-def _cleanup_policies(policies: tuple[str, ...]) -> str | None:
-    if not policies:
-        return "must name delete, compact or both"
-    return each_of("delete", "compact")(policies)
+    return ConfigKey(name, type_, default, doc, validator, synonym, has_effect=has_effect)
 
 
 def _throttled_replicas(replicas: tuple[str, ...]) -> str | None:
@@ -54,13 +56,43 @@ def _ratio(value: float) -> str | None:
     return None if 0 <= value <= 1 else "must be from 0 to 1"
 
 
+def _level(name: str, default: int, validator: Validator[int]) -> ConfigKey[int]:
+    return _topic_key(
+        name,
+        ConfigType.INT,
+        default,
+        name,
+        "Accepted for compatibility; batches are kept as the producer compressed them.",
+        validator,
+        has_effect=False,
+    )
+
+
+def _local_retention(name: str, limit: str) -> ConfigKey[int]:
+    return _topic_key(
+        f"local.retention.{name}",
+        ConfigType.LONG,
+        -2,
+        f"log.local.retention.{name}",
+        f"Accepted for compatibility; there is no tiered storage, so {limit} holds.",
+        at_least(-2),
+        has_effect=False,
+    )
+
+
+def _remote(name: str, validator: Validator[bool] | None = None) -> ConfigKey[bool]:
+    doc = "Accepted for compatibility; there is no tiered storage."
+    return _topic_key(name, ConfigType.BOOLEAN, False, None, doc, validator, has_effect=False)
+
+
 CLEANUP_POLICY = _topic_key(
     "cleanup.policy",
     ConfigType.LIST,
     ("delete",),
     "log.cleanup.policy",
-    "What happens to old segments: delete removes them, compact keeps the last record of each key.",
-    _cleanup_policies,
+    "What happens to old segments: delete removes them, compact keeps the last record of each key."
+    " Empty: they stay for ever.",
+    each_of("delete", "compact"),
 )
 COMPRESSION_TYPE = _topic_key(
     "compression.type",
@@ -247,6 +279,21 @@ FOLLOWER_REPLICATION_THROTTLED_REPLICAS = _topic_key(
     _throttled_replicas,
 )
 
+_WITHOUT_EFFECT: tuple[ConfigKey[Any], ...] = (
+    _level(
+        "compression.gzip.level",
+        -1,
+        lambda level: None if level == -1 else between(1, 9)(level),
+    ),
+    _level("compression.lz4.level", 9, between(1, 17)),
+    _level("compression.zstd.level", 3, between(-131_072, 22)),
+    _local_retention("bytes", "retention.bytes"),
+    _local_retention("ms", "retention.ms"),
+    _remote("remote.log.copy.disable"),
+    _remote("remote.log.delete.on.disable"),
+    _remote("remote.storage.enable", lambda value: "there is no tiered storage" if value else None),
+)
+
 TOPIC_KEYS: tuple[ConfigKey[Any], ...] = (
     CLEANUP_POLICY,
     COMPRESSION_TYPE,
@@ -267,6 +314,7 @@ TOPIC_KEYS: tuple[ConfigKey[Any], ...] = (
     MIN_COMPACTION_LAG_MS,
     MIN_INSYNC_REPLICAS,
     PREALLOCATE,
+    RECORD_IMPORT,
     RETENTION_BYTES,
     RETENTION_MS,
     SEGMENT_BYTES,
@@ -274,6 +322,7 @@ TOPIC_KEYS: tuple[ConfigKey[Any], ...] = (
     SEGMENT_JITTER_MS,
     SEGMENT_MS,
     UNCLEAN_LEADER_ELECTION_ENABLE,
+    *_WITHOUT_EFFECT,
 )
 
 
@@ -299,6 +348,7 @@ class LogConfig:
     min_cleanable_dirty_ratio: float = MIN_CLEANABLE_DIRTY_RATIO.default
     min_compaction_lag_ms: int = MIN_COMPACTION_LAG_MS.default
     min_insync_replicas: int = MIN_INSYNC_REPLICAS.default
+    record_import: str = RECORD_IMPORT.default
     retention_bytes: int = RETENTION_BYTES.default
     retention_ms: int = RETENTION_MS.default
     segment_bytes: int = SEGMENT_BYTES.default
@@ -315,6 +365,11 @@ class LogConfig:
     @property
     def compact(self) -> bool:
         return "compact" in self.cleanup_policy
+
+    @property
+    def takes_imports(self) -> bool:
+        """Whoever has a record of one's own to write is refused meanwhile."""
+        return self.record_import == IMPORT_OPEN
 
     @property
     def delete(self) -> bool:

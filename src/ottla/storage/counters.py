@@ -1,7 +1,8 @@
 """What retention and compaction have done, in plain integers that the node exports."""
 
-from dataclasses import dataclass
 from typing import Protocol
+
+from ottla.protocol.lazy_dataclass import dataclass
 
 
 class _Retained(Protocol):

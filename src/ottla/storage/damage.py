@@ -65,6 +65,7 @@ class Examination:
         file: File,
         position: int,
         end: int,
+        *,
         floor: int,
         ceiling: int,
         on_intact: Callable[[IntactBatch], object] | None = None,

@@ -56,7 +56,7 @@ def identify_directory(
     """Check that the directory is this node's; a new one becomes it, under the new id."""
     found = read_identity(filesystem, directory)
     if found is None:
-        made = MetaProperties(cluster_id, node_id, _format_directory_id(new_id))
+        made = MetaProperties(cluster_id, node_id, format_id(new_id))
         write_meta_properties(filesystem, directory, made)
         return made
     if found.node_id != node_id:
@@ -70,9 +70,9 @@ def identify_directory(
     return found
 
 
-def _format_directory_id(directory_id: UUID) -> str:
-    """As Kafka does, which reads nothing else."""
-    return base64.urlsafe_b64encode(directory_id.bytes).decode().rstrip("=")
+def format_id(identity: UUID) -> str:
+    """Of a directory or a cluster, as Kafka writes it: 22 characters."""
+    return base64.urlsafe_b64encode(identity.bytes).decode().rstrip("=")
 
 
 def parse_directory_id(text: str) -> UUID | None:

@@ -5,6 +5,7 @@ from typing import NamedTuple, Self
 
 from ottla.storage.log import PartitionLog
 from ottla.storage.log_directory import LogDirectory
+from ottla.storage.log_move import LogMove
 
 
 class DirectoryInfo(NamedTuple):
@@ -14,24 +15,31 @@ class DirectoryInfo(NamedTuple):
     total_bytes: int  # Of the volume; -1 when it is not known.
     usable_bytes: int
     logs: Sequence[PartitionLog]
+    moves: Sequence[LogMove]  # What comes here from other directories.
 
     @classmethod
-    def of(cls, home: LogDirectory, logs: Iterable[PartitionLog]) -> Self:
-        total_bytes, usable_bytes = _space(home)
+    def of(
+        cls,
+        log_directory: LogDirectory,
+        logs: Iterable[PartitionLog],
+        moves: Iterable[LogMove] = (),
+    ) -> Self:
+        total_bytes, usable_bytes = _space(log_directory)
         return cls(
-            home.path,
-            home.failure is None,
-            home.is_cordoned,
+            log_directory.path,
+            log_directory.failure is None,
+            log_directory.is_cordoned,
             total_bytes,
             usable_bytes,
-            [log for log in logs if log.home is home],
+            [log for log in logs if log.log_directory is log_directory],
+            [move for move in moves if move.future.log_directory is log_directory],
         )
 
 
-def _space(home: LogDirectory) -> tuple[int, int]:
-    if home.failure is None:
+def _space(log_directory: LogDirectory) -> tuple[int, int]:
+    if log_directory.failure is None:
         try:
-            return home.filesystem.space(home.path)
+            return log_directory.filesystem.space(log_directory.path)
         except OSError as error:
-            home.fail(error)
+            log_directory.fail(error)
     return -1, -1

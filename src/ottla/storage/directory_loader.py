@@ -22,7 +22,8 @@ from ottla.storage.config import LogConfig
 from ottla.storage.errors import CorruptLog
 from ottla.storage.log import PartitionLog
 from ottla.storage.log_directory import LogDirectory
-from ottla.storage.partition_names import is_deleted, is_stray, parse_partition
+from ottla.storage.opening import open_partition_log
+from ottla.storage.partition_names import is_deleted, is_stray, parse_future, parse_partition
 from ottla.storage.text_checkpoint import CorruptCheckpoint
 
 _logger = logging.getLogger(__name__)
@@ -32,6 +33,7 @@ STRAYS_NAMED = 5
 
 class LoadedDirectory(NamedTuple):
     logs: list[PartitionLog]
+    futures: list[PartitionLog]  # What moves into the directory; see `future_logs`.
     corrupt: dict[TopicPartition, CorruptLog]
     broker_epoch: int  # Of the last life, if nothing that it had is lost; otherwise -1.
 
@@ -39,12 +41,12 @@ class LoadedDirectory(NamedTuple):
 class DirectoryLoader:
     def __init__(
         self,
-        home: LogDirectory,
+        log_directory: LogDirectory,
         config_of_topic: Callable[[str], LogConfig],
         now_ms: int,
         producer_expiration_ms: int,
     ) -> None:
-        self._home = home
+        self._log_directory = log_directory
         self._config_of_topic = config_of_topic
         self._now_ms = now_ms
         self._producer_expiration_ms = producer_expiration_ms
@@ -57,14 +59,14 @@ class DirectoryLoader:
 
     def load(self, threads: Executor) -> LoadedDirectory:
         """In parallel. OSError and StorageError are of the whole directory."""
-        home = self._home
-        filesystem = home.filesystem
-        clean_epoch = read_clean_shutdown(filesystem, home.path)
+        log_directory = self._log_directory
+        filesystem = log_directory.filesystem
+        clean_epoch = read_clean_shutdown(filesystem, log_directory.path)
         self._clean_shutdown = clean_epoch is not None
-        self._writes_survived = self._clean_shutdown or is_same_boot(filesystem, home.path)
-        write_boot(filesystem, home.path)
-        crash_epoch = read_broker_epoch(filesystem, home.path)
-        remove_clean_shutdown(filesystem, home.path)
+        self._writes_survived = self._clean_shutdown or is_same_boot(filesystem, log_directory.path)
+        write_boot(filesystem, log_directory.path)
+        crash_epoch = read_broker_epoch(filesystem, log_directory.path)
+        remove_clean_shutdown(filesystem, log_directory.path)
         self._recovery_points = self._read_offsets(RECOVERY_POINT_CHECKPOINT)
         self._log_starts = self._read_offsets(LOG_START_CHECKPOINT)
         self._high_watermarks = self._read_offsets(REPLICATION_CHECKPOINT)
@@ -79,7 +81,7 @@ class DirectoryLoader:
         if not self._clean_shutdown and logs:
             _logger.info(
                 "%s was not closed in order; %d partitions were checked and recovered",
-                home.path,
+                log_directory.path,
                 len(logs),
             )
         if self._nameless:
@@ -91,24 +93,49 @@ class DirectoryLoader:
         self._report_strays()
         epochs = (epoch for epoch in (clean_epoch, crash_epoch) if epoch is not None)
         has_all = not corrupt and not any(log.may_lack_synced for log in logs)
-        return LoadedDirectory(logs, corrupt, max(epochs, default=-1) if has_all else -1)
+        epoch = max(epochs, default=-1) if has_all else -1
+        return LoadedDirectory(logs, self._load_futures(), corrupt, epoch)
 
     def _partitions(self) -> Iterator[TopicPartition]:
-        for name in self._home.filesystem.list(self._home.path):
-            path = f"{self._home.path}/{name}"
+        for name in self._log_directory.filesystem.list(self._log_directory.path):
+            path = f"{self._log_directory.path}/{name}"
             topic_partition = parse_partition(name)
             if is_deleted(name):
-                self._home.discard([path], 0)
+                self._log_directory.discard([path], 0)
             elif topic_partition and topic_partition.topic != CLUSTER_METADATA_TOPIC:
                 yield topic_partition
 
+    def _load_futures(self) -> list[PartitionLog]:
+        """A crash may have left anything there, so all of it is checked."""
+        futures = []
+        self._recovery_points, self._log_starts = {}, {}
+        for name in self._log_directory.filesystem.list(self._log_directory.path):
+            topic_partition = parse_future(name)
+            if topic_partition is None:
+                continue
+            try:
+                log = self._open(name, topic_partition)
+            except CorruptLog as error:
+                _logger.warning("%s is copied anew: %s", topic_partition, error)
+                deleted = name.removesuffix("-future") + "-delete"
+                path = f"{self._log_directory.path}/{deleted}"
+                self._log_directory.filesystem.rename(error.directory, path)
+                self._log_directory.discard([path], 0)
+                continue
+            futures.append(log)
+        return futures
+
     def _report_strays(self) -> None:
-        strays = [name for name in self._home.filesystem.list(self._home.path) if is_stray(name)]
+        strays = [
+            name
+            for name in self._log_directory.filesystem.list(self._log_directory.path)
+            if is_stray(name)
+        ]
         if strays:
             more = f" and {len(strays) - STRAYS_NAMED} more" if len(strays) > STRAYS_NAMED else ""
             _logger.warning(
                 "%s: %d set aside under a name that ends in -stray, to be removed by hand: %s%s",
-                self._home.path,
+                self._log_directory.path,
                 len(strays),
                 ", ".join(strays[:STRAYS_NAMED]),
                 more,
@@ -117,29 +144,8 @@ class DirectoryLoader:
     def _load_partition(
         self, topic_partition: TopicPartition
     ) -> PartitionLog | tuple[TopicPartition, CorruptLog]:
-        directory = f"{self._home.path}/{topic_partition}"
-        filesystem = self._home.filesystem
         try:
-            topic_id = read_partition_metadata(filesystem, directory)
-        except CorruptCheckpoint as error:
-            self._nameless.append(error)
-            topic_id = None
-        try:
-            log = PartitionLog.open(
-                directory,
-                topic_partition,
-                topic_id,
-                self._config_of_topic(topic_partition.topic),
-                filesystem,
-                self._now_ms,
-                recovery_point=self._recovery_points.get(topic_partition, 0),
-                log_start_offset=self._log_starts.get(topic_partition, 0),
-                clean_shutdown=self._clean_shutdown,
-                producer_expiration_ms=self._producer_expiration_ms,
-                home=self._home,
-                pass_over_damage=True,
-                writes_survived=self._writes_survived,
-            )
+            log = self._open(str(topic_partition), topic_partition)
         except CorruptLog as error:
             _logger.error("%s is not served: %s", topic_partition, error)
             return topic_partition, error
@@ -147,9 +153,35 @@ class DirectoryLoader:
         log.high_watermark = min(max(high_watermark, log.log_start_offset), log.log_end_offset)
         return log
 
+    def _open(self, name: str, topic_partition: TopicPartition) -> PartitionLog:
+        directory = f"{self._log_directory.path}/{name}"
+        filesystem = self._log_directory.filesystem
+        try:
+            topic_id = read_partition_metadata(filesystem, directory)
+        except CorruptCheckpoint as error:
+            self._nameless.append(error)
+            topic_id = None
+        return open_partition_log(
+            directory,
+            topic_partition,
+            topic_id,
+            self._config_of_topic(topic_partition.topic),
+            filesystem,
+            self._now_ms,
+            recovery_point=self._recovery_points.get(topic_partition, 0),
+            log_start_offset=self._log_starts.get(topic_partition, 0),
+            clean_shutdown=self._clean_shutdown,
+            producer_expiration_ms=self._producer_expiration_ms,
+            log_directory=self._log_directory,
+            pass_over_damage=True,
+            writes_survived=self._writes_survived,
+        )
+
     def _read_offsets(self, name: str) -> dict[TopicPartition, int]:
         try:
-            return read_offsets(self._home.filesystem, f"{self._home.path}/{name}")
+            return read_offsets(
+                self._log_directory.filesystem, f"{self._log_directory.path}/{name}"
+            )
         except CorruptCheckpoint as error:
             _logger.warning("going on without a checkpoint: %s", error)
             self._clean_shutdown = False

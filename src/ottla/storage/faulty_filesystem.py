@@ -16,9 +16,10 @@ import functools
 import random
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Concatenate, ParamSpec, TypeVar
 
+from ottla.protocol.lazy_dataclass import dataclass
 from ottla.storage.filesystem import Buffer, parent_of, write_atomically
 
 P = ParamSpec("P")

@@ -42,10 +42,10 @@ class LoadedLog(NamedTuple):
     may_lack_synced: bool  # Batches were cut off that other replicas may count on.
 
 
-def load_log(home: LogDirectory, request: LoadRequest) -> LoadedLog:
-    filesystem = home.filesystem
+def load_log(log_directory: LogDirectory, request: LoadRequest) -> LoadedLog:
+    filesystem = log_directory.filesystem
     names = _without_leftovers(filesystem, request.directory)
-    segments = _find_segments(home, request, names)
+    segments = _find_segments(log_directory, request, names)
     producers = ProducerStateManager(
         request.topic_partition,
         request.directory,
@@ -70,7 +70,7 @@ def load_log(home: LogDirectory, request: LoadRequest) -> LoadedLog:
         offset = producers.truncate_and_reload(log_start_offset, log_end_offset, request.now_ms)
         replay_producers(producers, segments, offset, log_end_offset)
     if log_start_offset > log_end_offset:
-        segments = _start_anew(home, request, segments)
+        segments = _start_anew(log_directory, request, segments)
         producers.truncate_fully()
         log_end_offset = log_start_offset
     epochs.truncate_from_end(log_end_offset)
@@ -93,7 +93,9 @@ def _without_leftovers(filesystem: Filesystem, directory: str) -> list[str]:
     return [name for name in names if not name.endswith(_LEFTOVER_SUFFIXES)]
 
 
-def _find_segments(home: LogDirectory, request: LoadRequest, names: list[str]) -> list[Segment]:
+def _find_segments(
+    log_directory: LogDirectory, request: LoadRequest, names: list[str]
+) -> list[Segment]:
     segments = []
     stems = {name[: -len(LOG_SUFFIX)] for name in names if name.endswith(LOG_SUFFIX)}
     for name in names:
@@ -102,11 +104,13 @@ def _find_segments(home: LogDirectory, request: LoadRequest, names: list[str]) -
             continue
         path = f"{request.directory}/{name}"
         if dot + suffix == LOG_SUFFIX:
-            size = home.filesystem.size(path)
-            segments.append(Segment(home, request.directory, int(stem), size=size, on_disk=True))
+            size = log_directory.filesystem.size(path)
+            segments.append(
+                Segment(log_directory, request.directory, int(stem), size=size, on_disk=True)
+            )
         elif stem not in stems:
-            home.filesystem.remove(path)
-    return segments or [Segment(home, request.directory, request.log_start_offset)]
+            log_directory.filesystem.remove(path)
+    return segments or [Segment(log_directory, request.directory, request.log_start_offset)]
 
 
 def _load_epochs(filesystem: Filesystem, path: str) -> LeaderEpochCache | None:
@@ -171,9 +175,9 @@ def _log_start(request: LoadRequest, segments: Sequence[Segment]) -> int:
 
 
 def _start_anew(
-    home: LogDirectory, request: LoadRequest, segments: Sequence[Segment]
+    log_directory: LogDirectory, request: LoadRequest, segments: Sequence[Segment]
 ) -> list[Segment]:
     """All that the log start offset leaves is gone; so is what is before it."""
     for segment in reversed(segments):
-        remove_all(home.filesystem, segment.mark_deleted())
-    return [Segment(home, request.directory, request.log_start_offset)]
+        remove_all(log_directory.filesystem, segment.mark_deleted())
+    return [Segment(log_directory, request.directory, request.log_start_offset)]

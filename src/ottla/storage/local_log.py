@@ -32,6 +32,8 @@ from ottla.storage.segment_swap import swap_segments
 
 _logger = logging.getLogger(__name__)
 
+_new_tuple = tuple.__new__  # Cheaper than the constructors of named tuples.
+
 
 class FlushWork(NamedTuple):
     """What a flush has to sync, as it was when the flush began."""
@@ -77,14 +79,15 @@ class LocalLog:
         "directory",
         "end",
         "generation",
-        "home",
+        "log_directory",
         "segments",
         "truncations_count",
     )
 
     def __init__(
         self,
-        home: LogDirectory,
+        *,
+        log_directory: LogDirectory,
         directory: str,
         config: LogConfig,
         segments: tuple[Segment, ...],
@@ -93,7 +96,7 @@ class LocalLog:
         on_roll: Callable[[int], object],
     ) -> None:
         """`lock` is the one that the partition's log holds around changes."""
-        self.home = home
+        self.log_directory = log_directory
         self.directory = directory
         self.segments = segments  # Oldest first, at least one.
         self._lock = lock
@@ -144,8 +147,8 @@ class LocalLog:
 
     def write(self, batch: memoryview, last_offset: int, max_timestamp: int) -> None:
         """Append one batch; OSError and ApiError leave the log as it was."""
-        if self.home.failure is not None:
-            raise self.home.failure
+        if self.log_directory.failure is not None:
+            raise self.log_directory.failure
         segment = self.active
         size = len(batch)
         if (
@@ -160,12 +163,12 @@ class LocalLog:
         if not position:
             self._changes_count += 1
             self._set_roll_timestamp(segment, max_timestamp)
-        self.end = Place(segment, position + size, last_offset + 1)
+        self.end = _new_tuple(Place, (segment, position + size, last_offset + 1))
 
     def write_run(self, records: memoryview, batches: Sequence[tuple[int, BatchHeader]]) -> int:
         """Append, with one write, as many batches as go into one segment; returns their count."""
-        if self.home.failure is not None:
-            raise self.home.failure
+        if self.log_directory.failure is not None:
+            raise self.log_directory.failure
         start, first = batches[0]
         segment = self.active
         if _is_past(segment, first.size, first):
@@ -267,7 +270,7 @@ class LocalLog:
         offset = self.end.offset
         old.seal()
         self._on_roll(offset)
-        self.home.open_files.set_writer(old, None)
+        self.log_directory.open_files.set_writer(old, None)
         self._rolled = (*self._rolled, old)
         self._sealed_bytes += old.size
         self._begin(offset, self.segments)
@@ -291,7 +294,7 @@ class LocalLog:
         if work.end.segment.on_disk and (changed or work.end.offset > self._flushed.offset):
             self._sync_segment(work.end.segment, indexes=False)
         if work.rolled or changed:
-            self.home.filesystem.sync_directory(self.directory)
+            self.log_directory.filesystem.sync_directory(self.directory)
 
     def end_flush(self, work: FlushWork) -> None:
         """A segment that was rolled meanwhile stays listed until a flush has synced it whole."""
@@ -318,7 +321,7 @@ class LocalLog:
         index = self.segments.index(kept)
         if index + 1 < len(self.segments):
             self._forget(self.segments[:index:-1])
-            self.home.filesystem.sync_directory(self.directory)
+            self.log_directory.filesystem.sync_directory(self.directory)
         self.segments = self.segments[: index + 1]
         self._activate(kept)
         kept.truncate_to(position, end_offset)
@@ -339,7 +342,7 @@ class LocalLog:
         if not self.segments[count].on_disk:
             # The name of a file is where the next offset is written down, before the others go.
             self.segments[count].file()
-            self.home.filesystem.sync_directory(self.directory)
+            self.log_directory.filesystem.sync_directory(self.directory)
         removed, self.segments = self.segments[:count], self.segments[count:]
         self._forget(removed)
 
@@ -359,9 +362,11 @@ class LocalLog:
             return False
         self.generation += 1
         self._changes_count += 1
-        deleted = swap_segments(self.home.filesystem, self.directory, cleaned.base_offset, old)
+        deleted = swap_segments(
+            self.log_directory.filesystem, self.directory, cleaned.base_offset, old
+        )
         compacted = Segment(
-            self.home, self.directory, cleaned.base_offset, size=cleaned.size, on_disk=True
+            self.log_directory, self.directory, cleaned.base_offset, size=cleaned.size, on_disk=True
         )
         compacted.on_verified(0, cleaned.size)
         compacted.are_transactions_verified = True
@@ -370,7 +375,7 @@ class LocalLog:
         if self._flushed.segment in old:
             self._flushed = Place(self.segments[first + 1], 0, self._flushed.offset)
         self._limit = (self.end.offset, self.end)
-        self.home.discard(deleted, self._config.file_delete_delay_ms)
+        self.log_directory.discard(deleted, self._config.file_delete_delay_ms)
         return True
 
     def close(self) -> None:
@@ -381,7 +386,7 @@ class LocalLog:
             segment.unload()
         if any(segment.wrote_transaction_index for segment in self.segments):
             # One whose name is lost could not be told from one that never was.
-            self.home.filesystem.sync_directory(self.directory)
+            self.log_directory.filesystem.sync_directory(self.directory)
 
     def abandon(self) -> None:
         """The directory is gone or going; nothing is written any more."""
@@ -389,7 +394,12 @@ class LocalLog:
         self.active.roll_size = ROLL_NOW
         for segment in self.segments:
             segment.removed = True
-            self.home.open_files.release(segment)
+            self.log_directory.open_files.release(segment)
+
+    def on_renamed(self, directory: str) -> None:
+        self.directory = directory
+        for segment in self.segments:
+            segment.on_renamed(directory)
 
     def _sync_segment(self, segment: Segment, *, indexes: bool) -> None:
         try:
@@ -415,17 +425,17 @@ class LocalLog:
         self._changes_count += 1
         self._rolled = tuple(segment for segment in self._rolled if segment not in segments)
         for segment in segments:
-            self.home.discard(segment.mark_deleted(), self._config.file_delete_delay_ms)
+            self.log_directory.discard(segment.mark_deleted(), self._config.file_delete_delay_ms)
 
     def _begin(self, offset: int, before: tuple[Segment, ...]) -> None:
-        segment = Segment(self.home, self.directory, offset)
+        segment = Segment(self.log_directory, self.directory, offset)
         self.segments = (*before, segment)
         self._activate(segment)
         self.end = Place(segment, 0, offset)
         self._set_roll_bounds()
 
     def _activate(self, segment: Segment) -> None:
-        self.home.open_files.set_writer(segment, self._lock)
+        self.log_directory.open_files.set_writer(segment, self._lock)
         self.active = segment
 
     def _on_end_moved(self, offset: int) -> None:

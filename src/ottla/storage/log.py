@@ -15,9 +15,9 @@ import struct
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple, Self
 from uuid import UUID
 
+from ottla.controller.config import IMPORT_OPEN
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.topics import TopicPartition
 from ottla.records.batch import (
@@ -29,49 +29,41 @@ from ottla.records.batch import (
     set_append_time,
 )
 from ottla.records.decoder import iterate_records, parse_marker
-from ottla.storage.append_checks import invalid_timestamp, validate_fetched
+from ottla.storage.append_checks import invalid_timestamp, only_imports, validate_fetched
+from ottla.storage.appended import NO_APPEND_TIME, Appended
 from ottla.storage.checkpoints import sync_partition_metadata, write_partition_metadata
 from ottla.storage.cleaned_segment import CleanedSegment
 from ottla.storage.config import LogConfig
 from ottla.storage.damage import Damage
 from ottla.storage.errors import CorruptLog
-from ottla.storage.filesystem import Filesystem, parent_of
-from ottla.storage.loading import LoadedLog, load_log
+from ottla.storage.loading import LEADER_EPOCH_CHECKPOINT, LoadedLog
 from ottla.storage.local_log import LocalLog
 from ottla.storage.log_directory import LogDirectory
 from ottla.storage.log_history import LogHistory
 from ottla.storage.log_lookups import LogLookups
-from ottla.storage.producer_state import EXPIRATION_MS
 from ottla.storage.reading import FoundTimestamp, LogSlice, Place, ReadHint, index_of
-from ottla.storage.recovery import LoadRequest
 from ottla.storage.retention import expired_count, passed_count
 from ottla.storage.segment import Segment
 from ottla.storage.transaction_index import AbortedTransaction
 
 _BEGINNING = struct.Struct(">qii")  # Base offset, batch length, partition leader epoch.
 
-NO_APPEND_TIME = -1
 
-
-class Appended(NamedTuple):
-    first_offset: int
-    last_offset: int
-    append_time_ms: int  # NO_APPEND_TIME when the records keep their producer's time.
-    duplicate: bool  # The batch was there already; the offsets are those that it has.
+_new_tuple = tuple.__new__  # Cheaper than the constructors of named tuples.
 
 
 class PartitionLog:
     __slots__ = (
         "_history",
-        "_identity_unsynced",
         "_local",
         "_lock",
         "_lookups",
         "config",
         "directory",
         "high_watermark",
-        "home",
+        "identity_unsynced",
         "leader_epochs",
+        "log_directory",
         "log_start_offset",
         "may_lack_synced",
         "producers",
@@ -81,15 +73,15 @@ class PartitionLog:
 
     def __init__(
         self,
-        home: LogDirectory,
+        log_directory: LogDirectory,
         directory: str,
         topic_partition: TopicPartition,
         topic_id: UUID | None,
         config: LogConfig,
         loaded: LoadedLog,
     ) -> None:
-        """Made by `open`."""
-        self.home = home
+        """Made by `opening.open_partition_log`."""
+        self.log_directory = log_directory
         self.directory = directory
         self.topic_partition = topic_partition
         self.topic_id = topic_id
@@ -101,72 +93,30 @@ class PartitionLog:
         # Invariant: log_start_offset <= high_watermark <= log_end_offset.
         self.high_watermark = loaded.log_start_offset
         self.config = config  # Changed by `configure`; a slot, for every append reads it often.
-        self._identity_unsynced = False
+        self.identity_unsynced = False  # Whose log it is was written down and not synced.
         self._lock = threading.Lock()
         self._history = LogHistory(loaded.leader_epochs, loaded.producers)
         self._local = LocalLog(
-            home,
-            directory,
-            config,
-            loaded.segments,
-            loaded.log_end_offset,
-            self._lock,
-            self._history.on_roll,
-        )
-        self._lookups = LogLookups(self._local, self._lock, self._failed, self._on_damage)
-
-    @classmethod
-    def open(
-        cls,
-        directory: str,
-        topic_partition: TopicPartition,
-        topic_id: UUID | None,
-        config: LogConfig,
-        filesystem: Filesystem,
-        now_ms: int,
-        *,
-        recovery_point: int = 0,
-        log_start_offset: int = 0,
-        clean_shutdown: bool = False,
-        producer_expiration_ms: int = EXPIRATION_MS,
-        home: LogDirectory | None = None,
-        checks_all: bool = False,
-        pass_over_damage: bool = False,
-        writes_survived: bool = False,
-    ) -> Self:
-        """Load the log that is in `directory`, or begin an empty one there.
-
-        After a clean shutdown nothing is checked. Otherwise the batches from the segment of the
-        recovery point on are, or those of all segments if `checks_all`: a tail that is damaged past
-        the recovery point is cut off, damage before it is passed over or raises CorruptLog. If
-        `writes_survived`, only the last write can be torn, and damage before it is passed over too.
-        """
-        home = home or LogDirectory(parent_of(directory), filesystem)
-        request = LoadRequest(
+            log_directory=log_directory,
             directory=directory,
-            topic_partition=topic_partition,
             config=config,
-            now_ms=now_ms,
-            recovery_point=recovery_point,
-            log_start_offset=log_start_offset,
-            clean_shutdown=clean_shutdown,
-            producer_expiration_ms=producer_expiration_ms,
-            checks_all=checks_all,
-            pass_over_damage=pass_over_damage,
-            writes_survived=writes_survived,
+            segments=loaded.segments,
+            end_offset=loaded.log_end_offset,
+            lock=self._lock,
+            on_roll=self._history.on_roll,
         )
-        loaded = load_log(home, request)
-        log = cls(home, directory, topic_partition, topic_id, config, loaded)
-        # A process that was killed may have written down whose log it is, and not synced that.
-        log._identity_unsynced = topic_id is not None and not clean_shutdown
-        return log
+        self._lookups = LogLookups(
+            self._local, self._lock, log_directory, topic_partition, self._failed
+        )
 
     def identify(self, topic_id: UUID) -> None:
         """Write down whose log it is; for good with the first flush, before anything is acked."""
         with self._disk_errors():
-            write_partition_metadata(self.home.filesystem, self.directory, topic_id, sync=False)
+            write_partition_metadata(
+                self.log_directory.filesystem, self.directory, topic_id, sync=False
+            )
         self.topic_id = topic_id
-        self._identity_unsynced = True
+        self.identity_unsynced = True
 
     def __repr__(self) -> str:
         return f"PartitionLog({self.directory}, {self.log_start_offset}..{self.log_end_offset})"
@@ -231,13 +181,6 @@ class PartitionLog:
         segment = segments[index_of(segments, offset)]
         segment.unverified = ((0, segment.size),) if segment.size else ()
 
-    def _on_damage(self, error: CorruptLog) -> None:
-        """A reader met it. The segment is examined before anybody else is served from there."""
-        for segment in self._local.segments:
-            if segment.path == error.path:
-                segment.unverified = ((0, segment.size),)
-                self.home.suspect(self.topic_partition, segment.base_offset, str(error))
-
     def append_as_leader(
         self, records: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int
     ) -> Appended:
@@ -254,6 +197,8 @@ class PartitionLog:
                 if duplicate is not None:
                     return duplicate
             config = self.config
+            if config.record_import == IMPORT_OPEN:
+                raise only_imports(self.topic_partition)
             if config.log_append_time:
                 set_append_time(records, 0, now_ms)
                 header = header._replace(max_timestamp=now_ms)
@@ -275,7 +220,7 @@ class PartitionLog:
                 self.leader_epochs.assign(leader_epoch, base_offset)
             if producer_id >= 0:
                 self.producers.update(header, base_offset)
-        return Appended(base_offset, last_offset, append_time_ms, False)
+        return _new_tuple(Appended, (base_offset, last_offset, append_time_ms, False))
 
     def append_control(
         self, batch: bytearray, leader_epoch: int, *, transaction_version: int = 0
@@ -387,17 +332,17 @@ class PartitionLog:
         For a thread: appends go on meanwhile and never wait for it. If a sync fails, the directory
         goes offline, for nobody knows what is on the disk.
         """
-        self.home.check_online()
+        self.log_directory.check_online()
         with self._lock:
             work = None if self._local.closed else self._local.begin_flush()
         if work is not None:
             with self._disk_errors(while_syncing=True):
-                if self._identity_unsynced:
-                    sync_partition_metadata(self.home.filesystem, self.directory)
-                    self._identity_unsynced = False
+                if self.identity_unsynced:
+                    sync_partition_metadata(self.log_directory.filesystem, self.directory)
+                    self.identity_unsynced = False
                 self._local.sync(work)
-                self.home.sync_partitions()
-                self.home.check_in_place()
+                self.log_directory.sync_partitions()
+                self.log_directory.check_in_place()
             with self._lock:
                 self._local.end_flush(work)
         return self._local.flushed_offset
@@ -475,7 +420,7 @@ class PartitionLog:
         self, old: Sequence[Segment], cleaned: CleanedSegment, truncations_count: int
     ) -> bool:
         """For compaction: see `CompactableLog`."""
-        self.home.check_online()
+        self.log_directory.check_online()
         with self._lock, self._disk_errors():
             return self._local.replace(old, cleaned, truncations_count)
 
@@ -498,9 +443,20 @@ class PartitionLog:
         """Give the log's directory another name; slices that were read stay readable."""
         with self._lock, self._disk_errors():
             self._local.abandon()
-            self.home.filesystem.rename(self.directory, directory)
-            self.home.on_partitions_changed()
+            self.log_directory.filesystem.rename(self.directory, directory)
+            self.log_directory.on_partitions_changed()
             self.directory = directory
+
+    def rename(self, directory: str, *, instead_of: "PartitionLog | None" = None) -> None:
+        """Go on under another name, perhaps in the place of a log whose hints are void then."""
+        with self._lock, self._disk_errors():
+            self.log_directory.filesystem.rename(self.directory, directory)
+            self.log_directory.on_partitions_changed()
+            self.directory = self.producers.directory = directory
+            self.leader_epochs.path = f"{directory}/{LEADER_EPOCH_CHECKPOINT}"
+            self._local.on_renamed(directory)
+            if instead_of is not None:
+                self._local.generation += instead_of._local.generation + 1
 
     def _start_anew(self, offset: int) -> None:
         self._local.start_anew(offset)
@@ -532,7 +488,7 @@ class PartitionLog:
             return ApiError(
                 ErrorCode.unknown_topic_or_partition, f"{self.topic_partition} was deleted"
             )
-        return self.home.fail(error, while_syncing=while_syncing)
+        return self.log_directory.fail(error, while_syncing=while_syncing)
 
     def _out_of_range(self, offset: int) -> ApiError:
         return ApiError(

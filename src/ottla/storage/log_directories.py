@@ -11,6 +11,7 @@ from uuid import UUID
 
 from ottla.storage.checkpoints import write_broker_epoch, write_clean_shutdown
 from ottla.storage.directory_identity import (
+    format_id,
     identify_directory,
     is_in_place,
     lock_directory,
@@ -66,44 +67,46 @@ class LogDirectories:
         return len(self._all)
 
     def lock(self) -> None:
-        for home in self._all:
-            self.take_up(home, self._lock)
+        for log_directory in self._all:
+            self.take_up(log_directory, self._lock)
 
     def identify(self, node_id: int, cluster_id: str | None) -> None:
         """Check that they are this node's. Without a cluster id it is theirs, or a new one."""
-        self.cluster_id = cluster_id or self._find_cluster_id() or str(self._new_id())
-        for home in self._all:
-            self.take_up(home, lambda home: self._identify(home, node_id))
+        self.cluster_id = cluster_id or self._find_cluster_id() or format_id(self._new_id())
+        for log_directory in self._all:
+            self.take_up(
+                log_directory, lambda log_directory: self._identify(log_directory, node_id)
+            )
 
     def release(self) -> None:
         for lock in self._locks.values():
             lock.release()
         self._locks.clear()
 
-    def take_up(self, home: LogDirectory, work: Callable[[LogDirectory], object]) -> None:
+    def take_up(self, log_directory: LogDirectory, work: Callable[[LogDirectory], object]) -> None:
         """What a full disk only delays later on must not be left out of a start."""
-        if home.failure is not None:
+        if log_directory.failure is not None:
             return
         try:
-            work(home)
+            work(log_directory)
         except OSError as error:
-            home.fail(error)
-            if home.failure is None:
-                raise StorageError(home.path, error) from error
+            log_directory.fail(error)
+            if log_directory.failure is None:
+                raise StorageError(log_directory.path, error) from error
 
-    def attempt(self, home: LogDirectory, work: Callable[[LogDirectory], object]) -> None:
+    def attempt(self, log_directory: LogDirectory, work: Callable[[LogDirectory], object]) -> None:
         """Errors of the disk put the directory offline and go no further."""
-        if home.failure is not None:
+        if log_directory.failure is not None:
             return
         try:
-            work(home)
+            work(log_directory)
         except OSError as error:
-            _logger.warning("%s", home.fail(error))
+            _logger.warning("work in a directory failed: %s", log_directory.fail(error))
         except StorageError as error:
-            _logger.warning("%s", error)
+            _logger.warning("work on a log failed: %s", error)
 
     def online(self) -> list[LogDirectory]:
-        return [home for home in self._all if home.failure is None]
+        return [log_directory for log_directory in self._all if log_directory.failure is None]
 
     @property
     def is_offline(self) -> bool:
@@ -113,11 +116,11 @@ class LogDirectories:
     @property
     def offline_ids(self) -> list[UUID]:
         """Of those that failed after they were known."""
-        return self._ids_of(home for home in self._all if home.failure)
+        return self._ids_of(log_directory for log_directory in self._all if log_directory.failure)
 
     @property
     def full_ids(self) -> list[UUID]:
-        return self._ids_of(home for home in self._all if home.is_full)
+        return self._ids_of(log_directory for log_directory in self._all if log_directory.is_full)
 
     def is_out_of_reach(self, directory_id: UUID | None) -> bool:
         """Whether a directory that is not here may be one of those that are offline."""
@@ -130,26 +133,28 @@ class LogDirectories:
 
     @property
     def open_files_count(self) -> int:
-        return sum(len(home.open_files) for home in self._all)
+        return sum(len(log_directory.open_files) for log_directory in self._all)
 
     def cordon(self, is_cordoned: Callable[[str], bool]) -> None:
         """New logs go to other directories, as long as there is one (KIP-1066)."""
-        for home in self._all:
-            home.is_cordoned = is_cordoned(home.path)
+        for log_directory in self._all:
+            log_directory.is_cordoned = is_cordoned(log_directory.path)
 
     def look_for_room(self) -> None:
         """Whether directories are full, or have room again."""
         now_ms = self._clock_ms()
-        for home in self.online():
-            home.look_for_room(now_ms)
+        for log_directory in self.online():
+            log_directory.look_for_room(now_ms)
 
     def check(self) -> None:
         """Put directories offline that are not there any more."""
-        for home in self._all:
-            self.attempt(home, LogDirectory.check_in_place)
+        for log_directory in self._all:
+            self.attempt(log_directory, LogDirectory.check_in_place)
 
     def is_in_place(self, path: str) -> bool:
-        return next(home for home in self._all if home.path == path).is_in_place()
+        return next(
+            log_directory for log_directory in self._all if log_directory.path == path
+        ).is_in_place()
 
     @property
     def previous_broker_epoch(self) -> int:
@@ -160,31 +165,37 @@ class LogDirectories:
 
     def write_broker_epoch(self) -> None:
         """Only if nothing that this broker says it has is lost by a crash."""
-        for home in self._all:
+        for log_directory in self._all:
             self.attempt(
-                home,
-                lambda home: write_broker_epoch(self._filesystem, home.path, self.broker_epoch),
+                log_directory,
+                lambda log_directory: write_broker_epoch(
+                    self._filesystem, log_directory.path, self.broker_epoch
+                ),
             )
 
-    def write_clean_shutdown(self, home: LogDirectory) -> None:
-        write_clean_shutdown(self._filesystem, home.path, self.broker_epoch)
+    def write_clean_shutdown(self, log_directory: LogDirectory) -> None:
+        write_clean_shutdown(self._filesystem, log_directory.path, self.broker_epoch)
 
-    def _ids_of(self, homes: Iterable[LogDirectory]) -> list[UUID]:
-        return list(filter(None, (self.ids.get(home.path) for home in homes)))
+    def _ids_of(self, log_directories: Iterable[LogDirectory]) -> list[UUID]:
+        return list(
+            filter(None, (self.ids.get(log_directory.path) for log_directory in log_directories))
+        )
 
-    def _lock(self, home: LogDirectory) -> None:
-        self._locks[home] = lock_directory(self._filesystem, home.path)
+    def _lock(self, log_directory: LogDirectory) -> None:
+        self._locks[log_directory] = lock_directory(self._filesystem, log_directory.path)
 
     def _find_cluster_id(self) -> str | None:
-        for home in self.online():
-            identity = read_identity(self._filesystem, home.path)
+        for log_directory in self.online():
+            identity = read_identity(self._filesystem, log_directory.path)
             if identity is not None:
                 return identity.cluster_id
         return None
 
-    def _identify(self, home: LogDirectory, node_id: int) -> None:
+    def _identify(self, log_directory: LogDirectory, node_id: int) -> None:
         meta = identify_directory(
-            self._filesystem, home.path, node_id, self.cluster_id, self._new_id()
+            self._filesystem, log_directory.path, node_id, self.cluster_id, self._new_id()
         )
-        self.ids[home.path] = parse_directory_id(meta.directory_id)
-        home.is_in_place = partial(is_in_place, self._filesystem, home.path, self._locks[home])
+        self.ids[log_directory.path] = parse_directory_id(meta.directory_id)
+        log_directory.is_in_place = partial(
+            is_in_place, self._filesystem, log_directory.path, self._locks[log_directory]
+        )

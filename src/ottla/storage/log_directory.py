@@ -50,7 +50,6 @@ class LogDirectory:
     __slots__ = (
         "_changes_count",
         "_changes_synced",
-        "_is_reserved",
         "_on_failure",
         "_on_full",
         "_shortage_reported",
@@ -61,6 +60,7 @@ class LogDirectory:
         "is_cordoned",
         "is_full",
         "is_in_place",
+        "is_reserved",
         "open_files",
         "path",
         "suspects",
@@ -88,7 +88,7 @@ class LogDirectory:
         self.is_full = False
         self._on_failure = on_failure
         self._on_full = on_full
-        self._is_reserved = False  # What is left of the disk is the metadata's.
+        self.is_reserved = False  # What is left of the disk is the metadata's.
         self._space = DiskSpace(filesystem, path, reserve_bytes=reserve_bytes)
         # Partitions that were made, renamed or removed: by this process, and perhaps by one before
         # that was killed before it could sync them.
@@ -112,7 +112,7 @@ class LogDirectory:
 
     def check_room(self) -> None:
         """Before records are appended."""
-        if self._is_reserved:
+        if self.is_reserved:
             raise ApiError(ErrorCode.kafka_storage_error, f"log directory {self.path} is full")
 
     def on_partitions_changed(self) -> None:
@@ -172,7 +172,7 @@ class LogDirectory:
 
     def _set_full(self, is_full: bool) -> None:
         self.is_full = is_full
-        self._is_reserved = is_full and self._space.give_up_reserve()
+        self.is_reserved = is_full and self._space.give_up_reserve()
         if not is_full:
             _logger.info("log directory %s has room again", self.path)
         if self._on_full is not None:

@@ -8,10 +8,12 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
+from ottla.protocol.topics import TopicPartition
 from ottla.storage.errors import CorruptLog, KnownDamage
 from ottla.storage.index_audit import validate_transactions
 from ottla.storage.index_file import CorruptIndex
 from ottla.storage.local_log import LocalLog
+from ottla.storage.log_directory import LogDirectory
 from ottla.storage.reading import (
     FoundTimestamp,
     collect_aborted,
@@ -25,23 +27,22 @@ T = TypeVar("T")
 
 
 class LogLookups:
-    __slots__ = ("_local", "_lock", "_on_damage", "_on_disk_error")
+    __slots__ = ("_local", "_lock", "_log_directory", "_on_disk_error", "_topic_partition")
 
     def __init__(
         self,
         local: LocalLog,
         lock: threading.Lock,
+        log_directory: LogDirectory,
+        topic_partition: TopicPartition,
         on_disk_error: Callable[[OSError], Exception],
-        on_damage: Callable[[CorruptLog], object],
     ) -> None:
-        """`lock` is the one that is held around changes; `on_disk_error` says what to raise.
-
-        `on_damage` hears of damage that nobody knows of yet.
-        """
+        """`lock` is the one that is held around changes; `on_disk_error` says what to raise."""
         self._local = local
         self._lock = lock
+        self._log_directory = log_directory
+        self._topic_partition = topic_partition
         self._on_disk_error = on_disk_error
-        self._on_damage = on_damage
 
     def timestamp(self, timestamp_ms: int, log_start_offset: int) -> FoundTimestamp | None:
         """The first record whose timestamp is not smaller."""
@@ -79,8 +80,15 @@ class LogLookups:
         if isinstance(error, OSError):
             raise self._on_disk_error(error)
         if not isinstance(error, KnownDamage):
-            self._on_damage(error)
+            self._suspect(error)
         raise error
+
+    def _suspect(self, error: CorruptLog) -> None:
+        """A reader met it. The segment is examined before anybody else is served from there."""
+        for segment in self._local.segments:
+            if segment.path == error.path:
+                segment.unverified = ((0, segment.size),)
+                self._log_directory.suspect(self._topic_partition, segment.base_offset, str(error))
 
     def _look(self, look: Callable[[], T]) -> T:
         generation = self._settled_generation()

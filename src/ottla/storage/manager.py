@@ -27,23 +27,20 @@ from ottla.storage.broker_config import (
     NUM_RECOVERY_THREADS_PER_DATA_DIR,
     PRODUCER_ID_EXPIRATION_MS,
 )
-from ottla.storage.checkpoints import (
-    LOG_START_CHECKPOINT,
-    RECOVERY_POINT_CHECKPOINT,
-    REPLICATION_CHECKPOINT,
-    write_offsets,
-)
+from ottla.storage.checkpoint_writer import CheckpointWriter
 from ottla.storage.cleaner import LogCleaner
 from ottla.storage.config import LogConfig
 from ottla.storage.corrupt_logs import CorruptLogs
 from ottla.storage.counters import StorageCounters
 from ottla.storage.directory_info import DirectoryInfo
-from ottla.storage.directory_loader import DirectoryLoader, log_starts
+from ottla.storage.directory_loader import DirectoryLoader, LoadedDirectory
 from ottla.storage.errors import CorruptLog, StorageError
 from ottla.storage.filesystem import Filesystem, parent_of
+from ottla.storage.future_logs import FutureLogs, has_more
 from ottla.storage.log import PartitionLog
 from ottla.storage.log_directories import LogDirectories
 from ottla.storage.log_directory import LogDirectory
+from ottla.storage.log_maker import LogMaker
 from ottla.storage.partition_names import name_for_deletion, name_for_stray
 from ottla.storage.removals import Removals
 from ottla.storage.scrubber import DirectoryScrubber
@@ -55,10 +52,6 @@ SCRUBS_PER_SECOND = 4  # In short turns, for a thread that computes holds up the
 _CLOSING_THREADS_MIN = 8  # They wait for syncs, which the disk does together.
 
 
-def _default_config(_topic: str) -> LogConfig:
-    return LogConfig()
-
-
 class LogManager:
     def __init__(
         self,
@@ -67,7 +60,7 @@ class LogManager:
         clock_ms: Callable[[], int],
         *,
         broker: ConfigValues | None = None,
-        config_of_topic: Callable[[str], LogConfig] = _default_config,
+        config_of_topic: Callable[[str], LogConfig] = lambda _: LogConfig(),
         on_failure: Callable[[StorageError], object] | None = None,
         on_full: Callable[[], object] | None = None,
         new_id: Callable[[], UUID] = uuid4,
@@ -94,22 +87,30 @@ class LogManager:
         self._new_id = new_id
         self._new_threads = new_threads
         self._threads_count = values[NUM_RECOVERY_THREADS_PER_DATA_DIR]
-        self._producer_expiration_ms = values[PRODUCER_ID_EXPIRATION_MS]
+        self._maker = LogMaker(filesystem, clock_ms, values[PRODUCER_ID_EXPIRATION_MS])
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._counts = dict.fromkeys(self.log_dirs, 0)  # Logs in each directory.
         self._damaged: dict[PartitionLog, None] = {}  # Those that have damage, or had.
         self._corrupt = CorruptLogs(filesystem, new_id)
         self._strangers: dict[TopicPartition, PartitionLog] = {}  # Without a known topic id.
+        self.futures = FutureLogs(self.log_dirs, new_id, self._maker)
         self._removals = Removals(self.log_dirs, filesystem, clock_ms)
-        self._checkpoint_guard = (
-            threading.Lock()
-        )  # Recovery points never run ahead of a truncation.
+        self._checkpoints = CheckpointWriter(
+            filesystem,
+            self._logs_in,
+            lambda log: self._guarded(log, PartitionLog.flush_leader_epochs),
+        )
         self._stopping = threading.Event()
+        self._throttle = Throttle(
+            values[LOG_CLEANER_IO_MAX_BYTES_PER_SECOND], clock_ms, self._stopping.wait
+        )
         self._cleaner = self._make_cleaner(values)
         self._scrub_bytes = values[LOG_SCRUB_BYTES_PER_SECOND]
         self._scrubbers = {
-            home: DirectoryScrubber(home, clock_ms, values[LOG_SCRUB_INTERVAL_MS], self._on_damage)
-            for home in self.log_dirs
+            log_directory: DirectoryScrubber(
+                log_directory, clock_ms, values[LOG_SCRUB_INTERVAL_MS], self._on_damage
+            )
+            for log_directory in self.log_dirs
         }
 
     def start(self, node_id: int, cluster_id: str | None = None) -> None:
@@ -127,11 +128,23 @@ class LogManager:
             raise
 
     def _load_all(self) -> None:
-        homes = self.log_dirs
-        with self._new_threads(len(homes), "load-directories") as threads:
-            list(threads.map(lambda home: homes.take_up(home, self._load), homes))
-        failures = [home.failure for home in homes if home.failure is not None]
-        if len(failures) == len(homes):
+        log_directories = self.log_dirs
+        loaded: list[LoadedDirectory] = []
+        work = partial(self._load, loaded)
+        with self._new_threads(len(log_directories), "load-directories") as threads:
+            list(threads.map(lambda one: log_directories.take_up(one, work), log_directories))
+        for directory in loaded:
+            for log in directory.logs:
+                self._take_up(log)
+        futures = [future for directory in loaded for future in directory.futures]
+        for log in self.futures.take_up(futures, self._logs):
+            self._add(log)
+        failures = [
+            log_directory.failure
+            for log_directory in log_directories
+            if log_directory.failure is not None
+        ]
+        if len(failures) == len(log_directories):
             raise failures[0]
 
     def get(
@@ -145,7 +158,7 @@ class LogManager:
 
     def logs(self) -> Iterator[PartitionLog]:
         """Those of the directories that are online."""
-        return (log for log in list(self._logs.values()) if log.home.failure is None)
+        return (log for log in list(self._logs.values()) if log.log_directory.failure is None)
 
     def create(
         self, topic_partition: TopicPartition, topic_id: UUID, config: LogConfig
@@ -161,7 +174,7 @@ class LogManager:
         existing = self._logs.get(topic_partition)
         if existing is not None:
             if existing.topic_id == topic_id:
-                existing.home.check_online()
+                existing.log_directory.check_online()
                 existing.configure(config)
                 return existing
             self.set_aside(topic_partition)
@@ -181,10 +194,7 @@ class LogManager:
         log = self._logs.get(topic_partition)
         if log is None:
             return
-        if log.home.failure is None:
-            path = self._path_for_deletion(log.home, topic_partition)
-            self._rename(log, path)
-            log.home.discard([path], log.config.file_delete_delay_ms)
+        self.retire(log)
         self._forget(log)
 
     def set_aside(self, topic_partition: TopicPartition) -> None:
@@ -194,9 +204,9 @@ class LogManager:
         ends in `-stray`, and is a person's to remove or to rename.
         """
         log = self._logs[topic_partition]
-        if log.home.failure is None:
+        if log.log_directory.failure is None:
             before = log.directory
-            path = f"{log.home.path}/{name_for_stray(topic_partition, self._new_id())}"
+            path = f"{log.log_directory.path}/{name_for_stray(topic_partition, self._new_id())}"
             if self._rename(log, path):
                 _logger.warning(
                     "the cluster has no topic with the id %s of %s; the directory is set aside as "
@@ -207,14 +217,37 @@ class LogManager:
                 )
         self._forget(log)
 
+    def promote(self, future: PartitionLog) -> PartitionLog:
+        """What moved to another directory is the log now; returns the former, to be retired."""
+        topic_partition = future.topic_partition
+        log = self._logs[topic_partition]
+        future.rename(f"{future.log_directory.path}/{topic_partition}", instead_of=log)
+        del self.futures.all[topic_partition]
+        self._forget(log)
+        self._add(future)
+        return log
+
+    def settle(self, log_directory: LogDirectory) -> None:
+        """In a thread, before and after a move: checkpoints and names are those of its logs."""
+        self.log_dirs.attempt(log_directory, self._write_checkpoints)
+        self.log_dirs.attempt(log_directory, LogDirectory.sync_partitions)
+
+    def retire(self, log: PartitionLog) -> None:
+        """Rename its directory for deletion: another was promoted, synced and settled."""
+        if log.log_directory.failure is None:
+            path = self._path_for_deletion(log.log_directory, log.topic_partition)
+            self._rename(log, path)
+            log.log_directory.discard([path], log.config.file_delete_delay_ms)
+
     def _rename(self, log: PartitionLog, path: str) -> bool:
         self._cleaner.on_deleted(log.directory, log.topic_partition)
         return self._guarded(log, lambda log: log.rename_for_deletion(path))
 
     def _forget(self, log: PartitionLog) -> None:
+        self.futures.discard(log.topic_partition)
         del self._logs[log.topic_partition]
         self._damaged.pop(log, None)
-        self._counts[log.home] -= 1
+        self._counts[log.log_directory] -= 1
 
     def set_corrupt_aside(self, topic_partition: TopicPartition) -> None:
         """Make room for a new copy of a log that is not served, from the leader or a backup."""
@@ -245,11 +278,26 @@ class LogManager:
             if log.flushed_offset < log.log_end_offset:
                 self._guarded(log, PartitionLog.flush)
 
+    def reconfigure(self, values: ConfigValues) -> None:
+        """What can be altered while the broker runs; it holds from the next round of each."""
+        self._threads_count = values[NUM_RECOVERY_THREADS_PER_DATA_DIR]
+        self._throttle.bytes_per_second = values[LOG_CLEANER_IO_MAX_BYTES_PER_SECOND]
+        self._cleaner.dedupe_buffer_size = values[LOG_CLEANER_DEDUPE_BUFFER_SIZE]
+        self._cleaner.io_buffer_size = values[LOG_CLEANER_IO_BUFFER_SIZE]
+        self._maker.producer_expiration_ms = values[PRODUCER_ID_EXPIRATION_MS]
+        for log in self.logs():
+            log.producers.expiration_ms = self._maker.producer_expiration_ms
+
     def retain(self) -> None:
-        """Take out of the logs what is expired: segments and producers."""
+        """Take expired segments out of the logs."""
         now_ms = self._clock_ms()
         for log in self.logs():
             self._guarded(log, lambda log: self.counters.delete_expired(log, now_ms))
+
+    def expire_producers(self) -> None:
+        """Forget producers that have been silent."""
+        now_ms = self._clock_ms()
+        for log in self.logs():
             self._guarded(log, lambda log: log.expire_producers(now_ms))
 
     def clean(self) -> bool:
@@ -268,28 +316,28 @@ class LogManager:
 
     def scrub(self) -> None:
         """SCRUBS_PER_SECOND times: check a little of each directory, and what looked damaged."""
-        for home, scrubber in self._scrubbers.items():
-            if home.failure is None and not self._stopping.is_set():
-                self.log_dirs.attempt(home, partial(self._scrub, scrubber))
+        for log_directory, scrubber in self._scrubbers.items():
+            if log_directory.failure is None and not self._stopping.is_set():
+                self.log_dirs.attempt(log_directory, partial(self._scrub, scrubber))
 
-    def _scrub(self, scrubber: DirectoryScrubber, _home: LogDirectory) -> None:
+    def _scrub(self, scrubber: DirectoryScrubber, _log_directory: LogDirectory) -> None:
         scrubber.step(dict(self._logs), self._scrub_bytes // SCRUBS_PER_SECOND)
 
     def remove_discarded(self) -> None:
         """Remove the files of deleted logs and segments whose delay is over."""
-        for home, path in self._removals.take_due():
-            if home.failure is None:
-                self.log_dirs.attempt(home, partial(self._remove, path))
+        for log_directory, path in self._removals.take_due():
+            if log_directory.failure is None:
+                self.log_dirs.attempt(log_directory, partial(self._remove, path))
 
     def checkpoint(self) -> None:
         """Write down how far each log is synced and committed, and where it starts."""
         for log in self.logs():
             if log.has_rolled:
                 self._guarded(log, PartitionLog.flush)
-        for home in self.log_dirs:
-            home.report_shortages_again()
-            if home.failure is None:
-                self.log_dirs.attempt(home, self._write_checkpoints)
+        for log_directory in self.log_dirs:
+            log_directory.report_shortages_again()
+            if log_directory.failure is None:
+                self.log_dirs.attempt(log_directory, self._write_checkpoints)
 
     def truncate(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Truncate logs; their recovery points are written down first, once for all of them.
@@ -309,97 +357,102 @@ class LogManager:
         truncate: Callable[[PartitionLog, int], None],
     ) -> None:
         logs = [log for place in offsets if (log := self._logs.get(place)) is not None]
-        with self._checkpoint_guard:
+        with self._checkpoints.guard:
             ends = {
                 log.topic_partition: end_before(log, offsets[log.topic_partition]) for log in logs
             }
-            for home in dict.fromkeys(log.home for log in logs):
-                self.log_dirs.attempt(home, lambda home: self._write_recovery_points(home, ends))
+            for log_directory in dict.fromkeys(log.log_directory for log in logs):
+                self.log_dirs.attempt(
+                    log_directory,
+                    lambda one: self._checkpoints.write_recovery_points(one, ends),
+                )
             for log in logs:
                 offset = offsets[log.topic_partition]
                 truncate(log, offset)
                 self._cleaner.on_truncated(log, offset)
 
     def directories(self) -> list[DirectoryInfo]:
-        logs = list(self._logs.values())
-        return [DirectoryInfo.of(home, logs) for home in self.log_dirs]
+        logs, moves = list(self._logs.values()), self.futures.moves(self._logs)
+        return [DirectoryInfo.of(one, logs, moves) for one in self.log_dirs]
 
     def stop(self) -> None:
         """Close every log; the next start finds a clean shutdown where all went well."""
         self._stopping.set()
+        futures = [log for log in self.futures.all.values() if log.log_directory.failure is None]
         count = max(self._threads_count, _CLOSING_THREADS_MIN) * len(self.log_dirs)
         with self._new_threads(count, "close-logs") as threads:
-            failed = set(filter(None, threads.map(self._close, self.logs())))
-        for home in self.log_dirs:
-            if home.failure is None:
-                self.log_dirs.attempt(home, self._write_checkpoints)
-            if home.failure is None and home not in failed:
-                self.log_dirs.attempt(home, self.log_dirs.write_clean_shutdown)
+            failed = set(filter(None, threads.map(self._close, [*self.logs(), *futures])))
+        for log_directory in self.log_dirs:
+            if log_directory.failure is None:
+                self.log_dirs.attempt(log_directory, self._write_checkpoints)
+            if log_directory.failure is None and log_directory not in failed:
+                self.log_dirs.attempt(log_directory, self.log_dirs.write_clean_shutdown)
         self.log_dirs.release()
 
     def _make_cleaner(self, values: ConfigValues) -> LogCleaner:
-        throttle = Throttle(
-            values[LOG_CLEANER_IO_MAX_BYTES_PER_SECOND], self._clock_ms, self._stopping.wait
-        )
         return LogCleaner(
             self._filesystem,
             self._clock_ms,
             dedupe_buffer_size=values[LOG_CLEANER_DEDUPE_BUFFER_SIZE],
             io_buffer_size=values[LOG_CLEANER_IO_BUFFER_SIZE],
-            on_work=throttle.done,
+            on_work=self._throttle.done,
             should_stop=self._stopping.is_set,
         )
 
-    def _load(self, home: LogDirectory) -> None:
+    def _load(self, loaded: list[LoadedDirectory], log_directory: LogDirectory) -> None:
         loader = DirectoryLoader(
-            home, self._config_of_topic, self._clock_ms(), self._producer_expiration_ms
+            log_directory,
+            self._config_of_topic,
+            self._clock_ms(),
+            self._maker.producer_expiration_ms,
         )
         with self._new_threads(self._threads_count, "load-logs") as threads:
-            logs, corrupt, broker_epoch = loader.load(threads)
-        self.log_dirs.previous_epochs.add(broker_epoch)
-        self._corrupt.add(corrupt)
-        self._scrubbers[home].load()
-        for log in logs:
-            if log.topic_id is None:
-                self._strangers[log.topic_partition] = log
-            elif log.topic_partition in self._logs:
-                other = self._logs[log.topic_partition].directory
-                _logger.error("%s is not served: the same is in %s", log.directory, other)
-            else:
-                self._add(log)
+            directory = loader.load(threads)
+        loaded.append(directory)
+        self.log_dirs.previous_epochs.add(directory.broker_epoch)
+        self._corrupt.add(directory.corrupt)
+        self._scrubbers[log_directory].load()
+
+    def _take_up(self, log: PartitionLog) -> None:
+        other = self._logs.get(log.topic_partition)
+        if log.topic_id is None:
+            self._strangers[log.topic_partition] = log
+        elif other is None:
+            self._add(log)
+        elif log.topic_id != other.topic_id:
+            _logger.error("%s is not served: %s has its name", log.directory, other.directory)
+        elif has_more(log, other):
+            self._forget(other)
+            self.futures.set_duplicate_aside(other, log)
+            self._add(log)
+        else:
+            self.futures.set_duplicate_aside(log, other)
 
     def _make(self, topic_partition: TopicPartition, config: LogConfig) -> PartitionLog:
         online = self.log_dirs.online()
         if not online:
             raise ApiError(ErrorCode.kafka_storage_error, "every log directory is offline")
-        home = min(online, key=lambda home: (home.is_cordoned, self._counts[home]))
-        directory = f"{home.path}/{topic_partition}"
-        try:
-            self._filesystem.make_directory(directory, sync=False)
-            home.on_partitions_changed()
-            return PartitionLog.open(
-                directory,
-                topic_partition,
-                None,
-                config,
-                self._filesystem,
-                self._clock_ms(),
-                clean_shutdown=True,
-                producer_expiration_ms=self._producer_expiration_ms,
-                home=home,
-            )
-        except OSError as error:
-            raise home.fail(error) from error
+        log_directory = self.futures.take_wish(topic_partition) or min(
+            online,
+            key=lambda log_directory: (log_directory.is_cordoned, self._counts[log_directory]),
+        )
+        return self._maker.make(log_directory, str(topic_partition), topic_partition, config)
 
     def _delete_corrupt(self, topic_partition: TopicPartition, corrupt: CorruptLog) -> None:
         directory = parent_of(corrupt.path)
-        home = next(home for home in self.log_dirs if home.path == parent_of(directory))
-        path = self._path_for_deletion(home, topic_partition)
-        self.log_dirs.attempt(home, lambda _: self._filesystem.rename(directory, path))
-        home.discard([path], 0)
+        log_directory = next(
+            log_directory
+            for log_directory in self.log_dirs
+            if log_directory.path == parent_of(directory)
+        )
+        path = self._path_for_deletion(log_directory, topic_partition)
+        self.log_dirs.attempt(log_directory, lambda _: self._filesystem.rename(directory, path))
+        log_directory.discard([path], 0)
 
-    def _path_for_deletion(self, home: LogDirectory, topic_partition: TopicPartition) -> str:
-        return f"{home.path}/{name_for_deletion(topic_partition, self._new_id())}"
+    def _path_for_deletion(
+        self, log_directory: LogDirectory, topic_partition: TopicPartition
+    ) -> str:
+        return f"{log_directory.path}/{name_for_deletion(topic_partition, self._new_id())}"
 
     def _on_damage(self, log: PartitionLog) -> None:
         """In any thread."""
@@ -409,7 +462,7 @@ class LogManager:
         if log.damage:
             self._on_damage(log)
         self._logs[log.topic_partition] = log
-        self._counts[log.home] += 1
+        self._counts[log.log_directory] += 1
 
     def _close(self, log: PartitionLog) -> LogDirectory | None:
         """The log's directory if it could not be closed in order."""
@@ -417,7 +470,7 @@ class LogManager:
             log.close()
         except (StorageError, ApiError) as error:
             _logger.error("%s was not closed in order: %s", log.topic_partition, error)
-            return log.home
+            return log.log_directory
         return None
 
     def _guarded(self, log: PartitionLog, work: Callable[[PartitionLog], object]) -> bool:
@@ -426,37 +479,18 @@ class LogManager:
             work(log)
         except (StorageError, ApiError) as error:
             # Else it was deleted meanwhile, or the directory has said what is wrong.
-            if self._logs.get(log.topic_partition) is log and not log.home.is_full:
-                _logger.warning("%s: %s", log.topic_partition, error)
+            if self._logs.get(log.topic_partition) is log and not log.log_directory.is_full:
+                _logger.warning("work on %s failed: %s", log.topic_partition, error)
             return False
         return True
 
-    def _write_checkpoints(self, home: LogDirectory) -> None:
-        logs = [log for log in list(self._logs.values()) if log.home is home]
-        high_watermarks = {log.topic_partition: log.high_watermark for log in logs}
-        with self._checkpoint_guard:
-            self._write_recovery_points(home, {})
-            self._write(f"{home.path}/{LOG_START_CHECKPOINT}", log_starts(logs))
-            self._write(f"{home.path}/{REPLICATION_CHECKPOINT}", high_watermarks)
-        self._scrubbers[home].save(logs)
+    def _write_checkpoints(self, log_directory: LogDirectory) -> None:
+        logs = self._logs_in(log_directory)
+        self._checkpoints.write(log_directory)
+        self._scrubbers[log_directory].save(logs)
 
-    def _write_recovery_points(
-        self, home: LogDirectory, limits: Mapping[TopicPartition, int]
-    ) -> None:
-        logs = [log for log in list(self._logs.values()) if log.home is home]
-        points = {
-            log.topic_partition: min(
-                log.flushed_offset, limits.get(log.topic_partition, log.flushed_offset)
-            )
-            for log in logs
-        }
-        for log in logs:
-            if not self._guarded(log, PartitionLog.flush_leader_epochs):
-                points[log.topic_partition] = log.log_start_offset
-        self._write(f"{home.path}/{RECOVERY_POINT_CHECKPOINT}", points)
+    def _logs_in(self, log_directory: LogDirectory) -> list[PartitionLog]:
+        return [log for log in list(self._logs.values()) if log.log_directory is log_directory]
 
-    def _write(self, path: str, offsets: Mapping[TopicPartition, int]) -> None:
-        write_offsets(self._filesystem, path, offsets)
-
-    def _remove(self, path: str, _home: LogDirectory) -> None:
+    def _remove(self, path: str, _log_directory: LogDirectory) -> None:
         self._removals.remove(path)

@@ -8,6 +8,7 @@ from ottla.protocol.topics import TopicPartition
 _NAME_LENGTH_MAX = 255
 _PARTITION = re.compile(r"([a-zA-Z0-9._-]+)-(\d+)")
 _DELETED = re.compile(r".+\.[0-9a-f]{32}-delete")
+_FUTURE = re.compile(r"([a-zA-Z0-9._-]+)-(\d+)\.[0-9a-f]{32}-future")
 _STRAY = re.compile(r".+\.[0-9a-f]{32}-stray")
 
 
@@ -15,6 +16,18 @@ def parse_partition(name: str) -> TopicPartition | None:
     """None when a directory of this name is not that of a partition."""
     match = _PARTITION.fullmatch(name)
     return TopicPartition(match[1], int(match[2])) if match else None
+
+
+def parse_future(name: str) -> TopicPartition | None:
+    """The partition whose log moves into a directory of this name; None for any other name."""
+    match = _FUTURE.fullmatch(name)
+    return TopicPartition(match[1], int(match[2])) if match else None
+
+
+def name_for_future(topic_partition: TopicPartition, unique: UUID) -> str | None:
+    """None when the name of the topic is too long for it."""
+    name = f"{topic_partition}.{unique.hex}-future"
+    return name if len(name) <= _NAME_LENGTH_MAX else None
 
 
 def name_for_deletion(topic_partition: TopicPartition, unique: UUID) -> str:

@@ -80,7 +80,7 @@ def check_batches(file: File, position: int, end: int, floor: int, limit: Place)
     `limit` is where the batches end that are to be read, and what the first one behind does not
     go below; one behind `end` shows whether the last one before it has the right offset.
     """
-    examination = Examination(file, position, end, floor, limit.offset)
+    examination = Examination(file, position, end, floor=floor, ceiling=limit.offset)
     while not examination.is_done and not examination.damage:
         examination.advance(end - position)
     if examination.damage:

@@ -13,9 +13,9 @@ would write, and neither the next process nor the system remembers it (docs/adr/
 
 import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import NoReturn
 
+from ottla.protocol.lazy_dataclass import dataclass
 from ottla.protocol.topics import TopicPartition
 from ottla.records.batch import (
     BatchHeader,
@@ -104,7 +104,9 @@ class Recovery:
             segment.seal()
         for segment in self.segments[first:]:
             segment.on_verified(0, segment.size)
-        if self._cut_off or self._next_offset > request.recovery_point:
+        # Indexing anew empties the files of indexes, and no flush writes those of closed segments.
+        is_reindexed = first < len(self.segments) - 1
+        if self._cut_off or is_reindexed or self._next_offset > request.recovery_point:
             self._sync(self.segments[first:])
         return self._next_offset
 
@@ -288,8 +290,8 @@ class Recovery:
             segment.file(),
             position,
             segment.size,
-            floor,
-            self._ceiling(segment),
+            floor=floor,
+            ceiling=self._ceiling(segment),
             epoch_max=self._epoch_max(floor),
         )
         while not examination.is_done:
@@ -309,11 +311,11 @@ class Recovery:
     def _drop_after(self, index: int) -> None:
         for segment in reversed(self.segments[index + 1 :]):
             _logger.warning("%s: dropped, for the segment before it was cut off", segment.path)
-            remove_all(segment.home.filesystem, segment.mark_deleted())
+            remove_all(segment.log_directory.filesystem, segment.mark_deleted())
         del self.segments[index + 1 :]
         cut = self.segments[index]
         if not cut.size and index and cut.base_offset != self._next_offset:
-            remove_all(cut.home.filesystem, cut.mark_deleted())
+            remove_all(cut.log_directory.filesystem, cut.mark_deleted())
             del self.segments[index]
 
     def _sync(self, segments: Iterable[Segment]) -> None:
@@ -322,8 +324,8 @@ class Recovery:
                 segment.sync()
                 segment.flush_indexes()
         self._epochs.flush(self._next_offset)
-        home = self.segments[0].home
-        home.filesystem.sync_directory(self._request.directory)
+        log_directory = self.segments[0].log_directory
+        log_directory.filesystem.sync_directory(self._request.directory)
 
 
 class _Rewriting:

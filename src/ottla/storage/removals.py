@@ -9,9 +9,12 @@ from ottla.storage.partition_names import is_deleted
 
 class Removals:
     def __init__(
-        self, homes: Iterable[LogDirectory], filesystem: Filesystem, clock_ms: Callable[[], int]
+        self,
+        log_directories: Iterable[LogDirectory],
+        filesystem: Filesystem,
+        clock_ms: Callable[[], int],
     ) -> None:
-        self._homes = homes
+        self._log_directories = log_directories
         self._filesystem = filesystem
         self._clock_ms = clock_ms
         self._waiting: list[tuple[int, LogDirectory, str]] = []  # Due time and path.
@@ -19,13 +22,13 @@ class Removals:
     def take_due(self) -> Iterator[tuple[LogDirectory, str]]:
         """What was discarded, and whose delay is over."""
         now_ms = self._clock_ms()
-        for home in self._homes:
-            while home.discarded:
-                path, delay_ms = home.discarded.popleft()
-                self._waiting.append((now_ms + delay_ms, home, path))
+        for log_directory in self._log_directories:
+            while log_directory.discarded:
+                path, delay_ms = log_directory.discarded.popleft()
+                self._waiting.append((now_ms + delay_ms, log_directory, path))
         due = [removal for removal in self._waiting if removal[0] <= now_ms]
         self._waiting = [removal for removal in self._waiting if removal[0] > now_ms]
-        return ((home, path) for _, home, path in due)
+        return ((log_directory, path) for _, log_directory, path in due)
 
     def remove(self, path: str) -> None:
         if is_deleted(path.rpartition("/")[2]):

@@ -60,8 +60,8 @@ class _Work:
             segment.file(),
             0,
             end.position,
-            segment.base_offset,
-            end.offset,
+            floor=segment.base_offset,
+            ceiling=end.offset,
             on_intact=None if self.audit is None else self.audit.on_batch,
             epoch_max=log.leader_epochs.latest_epoch,
         )
@@ -77,13 +77,13 @@ class DirectoryScrubber:
 
     def __init__(
         self,
-        home: LogDirectory,
+        log_directory: LogDirectory,
         now_ms: Callable[[], int],
         interval_ms: int,
         on_damage: OnDamage,
     ) -> None:
         """`on_damage` hears, in this thread, of logs that have damage which was not known."""
-        self._home = home
+        self._log_directory = log_directory
         self._now_ms = now_ms
         self._interval_ms = interval_ms
         self._on_damage = on_damage
@@ -97,9 +97,9 @@ class DirectoryScrubber:
 
     def load(self) -> None:
         """Go on where the last process was; from the beginning if that is not known."""
-        path = f"{self._home.path}/{STATE_FILE}"
+        path = f"{self._log_directory.path}/{STATE_FILE}"
         try:
-            state = json.loads(self._home.filesystem.read_bytes(path))
+            state = json.loads(self._log_directory.filesystem.read_bytes(path))
             following = state["next"]
             self._next = None if following is None else _Next(*following)
             self._pass_began_ms = min(int(state["passBeganMs"]), self._now_ms())
@@ -110,7 +110,7 @@ class DirectoryScrubber:
             _logger.warning("%s is not understood; all segments are checked: %s", path, error)
             self._next = _BEGINNING
             return
-        self._home.suspects.extend(suspects)
+        self._log_directory.suspects.extend(suspects)
 
     def save(self, logs: Iterable[PartitionLog]) -> None:
         """Cheap when there is nothing new."""
@@ -123,7 +123,9 @@ class DirectoryScrubber:
         state = {"passBeganMs": self._pass_began_ms, "next": self._next, "suspects": suspects}
         data = json.dumps(state, separators=(",", ":")).encode()
         if data != self._written:
-            self._home.filesystem.write_atomically(f"{self._home.path}/{STATE_FILE}", data)
+            self._log_directory.filesystem.write_atomically(
+                f"{self._log_directory.path}/{STATE_FILE}", data
+            )
             self._written = data
 
     def step(self, logs: Mapping[TopicPartition, PartitionLog], bytes_max: int) -> None:
@@ -138,10 +140,10 @@ class DirectoryScrubber:
             left -= max(self._go_on(work, left), _SEGMENT_BYTES_MIN)
 
     def examine_suspects(self, logs: Mapping[TopicPartition, PartitionLog]) -> None:
-        while self._home.suspects:
-            suspect = self._home.suspects.popleft()
+        while self._log_directory.suspects:
+            suspect = self._log_directory.suspects.popleft()
             log = logs.get(suspect.topic_partition)
-            if log is None or log.home is not self._home:
+            if log is None or log.log_directory is not self._log_directory:
                 continue
             for place in log.ends():
                 if place.segment.base_offset == suspect.base_offset and place.segment.size:
@@ -159,7 +161,7 @@ class DirectoryScrubber:
             self._order = sorted(logs)
         for topic_partition in self._order[bisect_left(self._order, self._next[:2]) :]:
             log = logs.get(topic_partition)
-            if log is None or log.home is not self._home:
+            if log is None or log.log_directory is not self._log_directory:
                 continue
             for place in log.ends()[:-1]:
                 key = _Next(*topic_partition, place.segment.base_offset)
@@ -226,7 +228,7 @@ class DirectoryScrubber:
             return
         _logger.error("%s: indexes are wrong and made anew: %s", segment.path, reason)
         producers = ProducerStateManager(
-            log.topic_partition, log.directory, self._home.filesystem, names=()
+            log.topic_partition, log.directory, self._log_directory.filesystem, names=()
         )
         interval_bytes = log.config.index_interval_bytes
         rebuild_indexes(log.segments, segment, producers, log.log_start_offset, interval_bytes)

@@ -52,8 +52,8 @@ class Segment:
         "created_ms",
         "damage",
         "directory",
-        "home",
         "index_bytes_max",
+        "log_directory",
         "on_disk",
         "open_file",
         "recently_used",
@@ -69,7 +69,7 @@ class Segment:
 
     def __init__(
         self,
-        home: LogDirectory,
+        log_directory: LogDirectory,
         directory: str,
         base_offset: int,
         *,
@@ -77,7 +77,7 @@ class Segment:
         on_disk: bool = False,
         created_ms: int = 0,
     ) -> None:
-        self.home = home
+        self.log_directory = log_directory
         self.directory = directory
         self.base_offset = base_offset
         self.created_ms = created_ms
@@ -120,21 +120,23 @@ class Segment:
     def offset_index(self) -> OffsetIndex:
         if self._offset_index is None:
             path = self._path(OFFSET_INDEX_SUFFIX)
-            self._offset_index = OffsetIndex(path, self.base_offset, self.home.filesystem)
+            self._offset_index = OffsetIndex(path, self.base_offset, self.log_directory.filesystem)
         return self._offset_index
 
     @property
     def time_index(self) -> TimeIndex:
         if self._time_index is None:
             path = self._path(TIME_INDEX_SUFFIX)
-            self._time_index = TimeIndex(path, self.base_offset, self.home.filesystem)
+            self._time_index = TimeIndex(path, self.base_offset, self.log_directory.filesystem)
         return self._time_index
 
     @property
     def transaction_index(self) -> TransactionIndex:
         if self._transaction_index is None:
             path = self._path(TRANSACTION_INDEX_SUFFIX)
-            self._transaction_index = TransactionIndex(path, self.base_offset, self.home.filesystem)
+            self._transaction_index = TransactionIndex(
+                path, self.base_offset, self.log_directory.filesystem
+            )
         return self._transaction_index
 
     @property
@@ -153,7 +155,7 @@ class Segment:
         timestamp = self.largest.timestamp
         if timestamp != NO_TIMESTAMP or not self.on_disk:
             return timestamp
-        return self.home.filesystem.modified_ms(self.path)
+        return self.log_directory.filesystem.modified_ms(self.path)
 
     def _is_largest(self, entry: TimestampOffset) -> bool:
         """Retention goes by the last entry, so it is compared with the batch that it stands for."""
@@ -182,7 +184,7 @@ class Segment:
 
     def file(self) -> File:
         self.recently_used = True
-        return self.open_file or self.home.open_files.open(self)
+        return self.open_file or self.log_directory.open_files.open(self)
 
     def open_own_file(self, filesystem: Filesystem) -> File:
         """For `OpenFiles`; others use `file`."""
@@ -198,7 +200,7 @@ class Segment:
         self, data: Buffer, last_offset: int, max_timestamp: int, index_interval_bytes: int
     ) -> int:
         """Write one batch and return its position; OSError leaves the segment as it was."""
-        file = self.open_file or self.home.open_files.open(self)
+        file = self.open_file or self.log_directory.open_files.open(self)
         self.recently_used = True
         self.unsynced = True
         position = file.append(data)
@@ -356,7 +358,7 @@ class Segment:
 
     def with_new_indexes(self) -> "Segment":
         """The same with empty indexes, to be filled anew and given to `take_indexes`."""
-        fresh = Segment(self.home, self.directory, self.base_offset, on_disk=True)
+        fresh = Segment(self.log_directory, self.directory, self.base_offset, on_disk=True)
         fresh.begin_indexing()
         return fresh
 
@@ -411,7 +413,7 @@ class Segment:
         for index in (self._offset_index, self._time_index, self._transaction_index):
             if index is not None:
                 index.unload()
-        self.home.open_files.release(self)
+        self.log_directory.open_files.release(self)
 
     def mark_deleted(self) -> list[str]:
         """Take the files out of the log; returns their new paths, to be removed later.
@@ -420,11 +422,18 @@ class Segment:
         get the old names.
         """
         renamed: list[str] = []
-        self.home.open_files.release(self, lambda: renamed.extend(self._rename_files()))
+        self.log_directory.open_files.release(self, lambda: renamed.extend(self._rename_files()))
         return renamed
 
+    def on_renamed(self, directory: str) -> None:
+        """Its directory has another name; files that are open stay so."""
+        self.directory = directory
+        for index in (self._offset_index, self._time_index, self._transaction_index):
+            if index is not None:
+                index.on_renamed(f"{directory}/{index.path.rpartition('/')[2]}")
+
     def _rename_files(self) -> Iterator[str]:
-        filesystem = self.home.filesystem
+        filesystem = self.log_directory.filesystem
         for suffix in SEGMENT_SUFFIXES:
             path = self.stem + suffix
             if filesystem.exists(path):

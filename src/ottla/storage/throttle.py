@@ -11,7 +11,7 @@ REST_MS_MAX = 10
 
 
 class Throttle:
-    __slots__ = ("_bytes_per_second", "_due_ms", "_now_ms", "_pause", "_turn_began_ms")
+    __slots__ = ("_due_ms", "_now_ms", "_pause", "_turn_began_ms", "bytes_per_second")
 
     def __init__(
         self,
@@ -20,7 +20,7 @@ class Throttle:
         pause: Callable[[float], object],
     ) -> None:
         """`pause` waits for so many seconds, or less if the work is to stop."""
-        self._bytes_per_second = bytes_per_second
+        self.bytes_per_second = bytes_per_second
         self._now_ms = now_ms
         self._pause = pause
         self._due_ms = 0.0  # When the work done so far would be due at the rate.
@@ -29,7 +29,7 @@ class Throttle:
     def done(self, work_bytes: int) -> None:
         """Called after each piece of work."""
         now_ms = self._now_ms()
-        self._due_ms = max(self._due_ms, now_ms) + 1000 * work_bytes / self._bytes_per_second
+        self._due_ms = max(self._due_ms, now_ms) + 1000 * work_bytes / self.bytes_per_second
         worked_ms = now_ms - self._turn_began_ms
         rest_ms = min(worked_ms, REST_MS_MAX) if worked_ms >= TURN_MS else 0
         wait_ms = max(self._due_ms - now_ms, rest_ms)

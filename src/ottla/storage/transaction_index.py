@@ -118,6 +118,10 @@ class TransactionIndex:
     def rename(self, path: str) -> None:
         self._file.rename(path)
 
+    def on_renamed(self, path: str) -> None:
+        """The file has this path already."""
+        self._file.path = path
+
     def remove(self) -> None:
         self._file.remove()
 

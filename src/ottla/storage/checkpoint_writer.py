@@ -1,0 +1,63 @@
+"""Writes down, for each log directory, how far its logs are synced and committed, and their starts.
+
+After a crash everything past a recovery point is checked, so it never runs ahead of what is synced,
+nor of a truncation: whoever truncates holds the guard and writes the lower point first.
+"""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+
+from ottla.protocol.topics import TopicPartition
+from ottla.storage.checkpoints import (
+    LOG_START_CHECKPOINT,
+    RECOVERY_POINT_CHECKPOINT,
+    REPLICATION_CHECKPOINT,
+    write_offsets,
+)
+from ottla.storage.directory_loader import log_starts
+from ottla.storage.filesystem import Filesystem
+from ottla.storage.log import PartitionLog
+from ottla.storage.log_directory import LogDirectory
+
+
+class CheckpointWriter:
+    def __init__(
+        self,
+        filesystem: Filesystem,
+        logs_in: Callable[[LogDirectory], Sequence[PartitionLog]],
+        flush_epochs: Callable[[PartitionLog], bool],
+    ) -> None:
+        """`flush_epochs` says whether it could."""
+        self.guard = threading.Lock()
+        self._filesystem = filesystem
+        self._logs_in = logs_in
+        self._flush_epochs = flush_epochs
+
+    def write(self, log_directory: LogDirectory) -> None:
+        logs = self._logs_in(log_directory)
+        high_watermarks = {log.topic_partition: log.high_watermark for log in logs}
+        with self.guard:
+            self.write_recovery_points(log_directory, {})
+            self._write(log_directory, LOG_START_CHECKPOINT, log_starts(logs))
+            self._write(log_directory, REPLICATION_CHECKPOINT, high_watermarks)
+
+    def write_recovery_points(
+        self, log_directory: LogDirectory, limits: Mapping[TopicPartition, int]
+    ) -> None:
+        """With the guard."""
+        logs = self._logs_in(log_directory)
+        points = {
+            log.topic_partition: min(
+                log.flushed_offset, limits.get(log.topic_partition, log.flushed_offset)
+            )
+            for log in logs
+        }
+        for log in logs:
+            if not self._flush_epochs(log):
+                points[log.topic_partition] = log.log_start_offset
+        self._write(log_directory, RECOVERY_POINT_CHECKPOINT, points)
+
+    def _write(
+        self, log_directory: LogDirectory, name: str, offsets: Mapping[TopicPartition, int]
+    ) -> None:
+        write_offsets(self._filesystem, f"{log_directory.path}/{name}", offsets)

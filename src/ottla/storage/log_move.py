@@ -1,0 +1,89 @@
+"""Copies a log into another one, in a second log directory, until it can take the first one's part.
+
+The copy follows its source as a replica follows its leader: it appends what the source has, starts
+where the source starts, and where the source was truncated it is truncated to where both part, as
+their leader epochs tell (KIP-101).
+"""
+
+from ottla.storage.leader_epochs import UNDEFINED_EPOCH
+from ottla.storage.log import PartitionLog
+from ottla.storage.reading import ReadHint
+
+READ_BYTES = 1 << 20
+
+
+class LogMove:
+    """`advance` is for a thread; `finish` for the event loop, beside which nobody appends."""
+
+    __slots__ = ("_hint", "_truncations_count", "future", "source")
+
+    def __init__(self, source: PartitionLog, future: PartitionLog) -> None:
+        self.source = source
+        self.future = future
+        self._truncations_count: int | None = None  # Of the source, when it was last compared.
+        self._hint: ReadHint | None = None
+
+    def advance(self) -> int:
+        """Copy a piece and sync it; returns its size, 0 when everything was there."""
+        size = self._copy()
+        if size == 0:
+            self.future.flush()
+        return size
+
+    def finish(self) -> bool:
+        """Copy what was appended since, if it is one piece; True when nothing is left."""
+        self._copy()
+        return (
+            self.future.log_end_offset == self.source.log_end_offset
+            and self.source.truncations_count == self._truncations_count
+        )
+
+    def _copy(self) -> int:
+        source, future = self.source, self.future
+        truncations_count = source.truncations_count
+        if truncations_count != self._truncations_count:
+            align(source, future)
+            self._truncations_count = truncations_count
+        start_offset = source.log_start_offset
+        if future.log_end_offset < start_offset:
+            future.truncate_fully_and_start_at(start_offset)
+        size = 0
+        end_offset = source.log_end_offset
+        if future.log_end_offset < end_offset:
+            found = source.read(future.log_end_offset, READ_BYTES, end_offset, self._hint)
+            if found is not None:
+                self._hint = found.hint
+                records = found.read()
+                if source.truncations_count == truncations_count:
+                    future.append_as_follower(memoryview(records))
+                size = found.size
+        if start_offset > future.log_start_offset:
+            future.delete_records_before(min(start_offset, future.log_end_offset))
+        future.high_watermark = max(
+            min(source.high_watermark, future.log_end_offset), future.log_start_offset
+        )
+        return size
+
+
+def align(source: PartitionLog, future: PartitionLog) -> None:
+    """Truncate the copy to what it has in common with its source."""
+    if future.log_start_offset > source.log_start_offset:
+        future.truncate_fully_and_start_at(source.log_start_offset)
+    while True:
+        end_offset = future.log_end_offset
+        common = _common_end(source, future)
+        if common >= end_offset:
+            return
+        future.truncate_to(common)
+
+
+def _common_end(source: PartitionLog, future: PartitionLog) -> int:
+    """Not before where both part; when nothing is left to remove, it is the copy's end."""
+    end_offset = future.log_end_offset
+    epoch = future.leader_epochs.latest_epoch
+    if epoch == UNDEFINED_EPOCH:
+        return min(end_offset, source.log_end_offset)
+    found, found_end = source.leader_epochs.end_offset_for(epoch, source.log_end_offset)
+    if found == epoch:
+        return min(end_offset, found_end)
+    return future.leader_epochs.entries[-1].start_offset
