@@ -31,16 +31,16 @@ def test_a_slow_reader_stays_bounded(run: Run, dispatch) -> None:
         ):
             session = await session_of(server)
             sent = peer.send_what_fits(frame(b"r") * 2000)
-            await until(lambda: session.paused)
-            assert session.held_bytes <= bound
+            await until(lambda: session.receiver.paused)
+            assert session.receiver.held_bytes <= bound
             assert server.counters.frames < 100
             for _ in range(2000):
                 if sent < 10_000:
                     sent += peer.send_what_fits((frame(b"r") * 2000)[sent:])
                 assert await peer.receive(len(ANSWER)) == ANSWER
-                assert session.held_bytes <= bound
-            await until(lambda: session.held_bytes == 0)
-            assert not session.paused
+                assert session.receiver.held_bytes <= bound
+            await until(lambda: session.receiver.held_bytes == 0)
+            assert not session.receiver.paused
             assert server.counters.pauses > 1
             assert server.counters.sessions_paused == 0
             assert server.queued_bytes == 0
@@ -56,11 +56,11 @@ def test_reading_pauses_when_too_many_requests_wait(run: Run) -> None:
             session = await session_of(server)
             bodies = [b"%d" % number for number in range(35)]
             await peer.send(b"".join(map(frame, bodies)))
-            await until(lambda: session.paused)
+            await until(lambda: session.receiver.paused)
             assert len(answers.waiting) == 10
             for _ in range(4):
                 answers.send(0)
-            assert session.paused
+            assert session.receiver.paused
             answers.send(0)
             await until(lambda: len(answers.waiting) == 10)
             answered = []
@@ -68,7 +68,7 @@ def test_reading_pauses_when_too_many_requests_wait(run: Run) -> None:
                 answers.send_all()
                 answered.append(await peer.receive_frame())
             assert answered == bodies
-            assert not session.paused
+            assert not session.receiver.paused
 
     run(main())
 
@@ -98,9 +98,9 @@ def test_reading_pauses_when_the_waiting_requests_are_large(run: Run) -> None:
         ):
             session = await session_of(server)
             peer.send_what_fits(frame(b"r" * 10_000) * 30)
-            await until(lambda: session.paused)
+            await until(lambda: session.receiver.paused)
             assert len(answers.waiting) == 11
-            assert session.held_bytes <= 110_000 + RECEIVE_BUFFER_BYTES
+            assert session.receiver.held_bytes <= 110_000 + RECEIVE_BUFFER_BYTES
             for _ in range(6):
                 answers.send(0)
             await until(lambda: len(answers.waiting) > 5)
@@ -118,10 +118,10 @@ def test_answers_that_wait_for_an_earlier_one_are_counted(run: Run) -> None:
             await until(lambda: len(answers.waiting) == 8)
             for _ in range(7):
                 answers.send(1)
-            assert session.paused
+            assert session.receiver.paused
             answers.send(0)
             assert await peer.receive(8 * 10_004) == frame(b"r" * 10_000) * 8
-            await until(lambda: not session.paused)
+            await until(lambda: not session.receiver.paused)
 
     run(main())
 
@@ -202,7 +202,7 @@ def test_a_paused_connection_that_is_lost_gives_everything_back(run: Run) -> Non
         async with serving(answers, pending_requests_max=5) as server, peer_of(server) as peer:
             session = await session_of(server)
             await peer.send(frame(b"r" * 100) * 50)
-            await until(lambda: session.paused)
+            await until(lambda: session.receiver.paused)
             session.abort("the test says so")
             await until(lambda: not server.sessions)
             assert server.queued_bytes == 0

@@ -109,7 +109,7 @@ def test_client_sockets_are_prompt_and_notice_a_lost_peer(run: Run) -> None:
             await peer.send(frame(b"a"))
             await peer.receive_frame()
             (session,) = server.sessions
-            accepted = session._socket
+            accepted = session.receiver._socket
             assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
             assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
             assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 60

@@ -100,7 +100,7 @@ def test_every_peer_gets_exactly_its_answers(run: Run, tmp_path: Path, seed: int
             await until(lambda: server.queued_bytes == 0 and not server.counters.sessions_paused)
             completing.cancel()
             assert server.counters.pauses > 0
-            assert sum(session.held_bytes for session in server.sessions) == 0
+            assert sum(session.receiver.held_bytes for session in server.sessions) == 0
 
     with contextlib.ExitStack() as stack:
         files = [

@@ -45,11 +45,11 @@ def test_a_request_waits_for_the_one_before_it(run: Run, second: int) -> None:
         async with serving(broker) as server, peer_of(server) as peer:
             session = await session_of(server)
             await peer.send(request(READ) + request(second))
-            await until(lambda: session.paused)
+            await until(lambda: session.receiver.paused)
             assert broker.seen == [READ]
             broker.answer()
             await until(lambda: broker.seen == [READ, second])
-            await until(lambda: not session.paused)
+            await until(lambda: not session.receiver.paused)
             assert await peer.receive_frame() == b"a"
 
     run(main())
@@ -62,11 +62,11 @@ def test_what_cannot_be_told_apart_overtakes(run: Run) -> None:
         async with serving(broker) as server, peer_of(server) as peer:
             session = await session_of(server)
             await peer.send(request(WRITE) * 3 + request(LOOKUP) + request(WRITE))
-            await until(lambda: session.paused)
+            await until(lambda: session.receiver.paused)
             assert broker.seen == [WRITE] * 3
             broker.answer(2)
             broker.answer(1)
-            assert session.paused
+            assert session.receiver.paused
             broker.answer()
             await until(lambda: broker.seen == [WRITE, WRITE, WRITE, LOOKUP, WRITE])
             for body in (b"a", b"a", b"a", b"2"):
@@ -83,9 +83,9 @@ def test_a_request_that_comes_later_waits_too(run: Run) -> None:
             session = await session_of(server)
             await peer.send(request(WRITE))
             await until(lambda: broker.seen == [WRITE])
-            assert not session.paused
+            assert not session.receiver.paused
             await peer.send(request(LOOKUP))
-            await until(lambda: session.paused)
+            await until(lambda: session.receiver.paused)
             broker.answer()
             assert await peer.receive_frame() == b"a"
             assert await peer.receive_frame() == b"2"
@@ -103,16 +103,16 @@ def test_a_large_request_waits_whole(run: Run, size: int) -> None:
             await peer.send(request(WRITE))
             await until(lambda: broker.seen == [WRITE])
             await peer.send(request(READ, bytes(size)))
-            await until(lambda: session.paused)
-            assert session.held_bytes >= size
+            await until(lambda: session.receiver.paused)
+            assert session.receiver.held_bytes >= size
             broker.answer()
             await until(lambda: broker.seen == [WRITE, READ])
             await peer.send(request(LOOKUP))
-            await until(lambda: session.paused)
+            await until(lambda: session.receiver.paused)
             broker.answer()
             for body in (b"a", b"a", b"2"):
                 assert await peer.receive_frame() == body
-            await until(lambda: session.held_bytes == 0)
+            await until(lambda: session.receiver.held_bytes == 0)
             assert server.queued_bytes == 0
 
     run(main())
@@ -130,7 +130,7 @@ def test_more_than_fits_the_buffer_is_taken_in_order(run: Run) -> None:
             for _ in range(rounds):
                 await until(lambda: broker.waiting)
                 assert broker.seen[-1] == READ
-                assert session.held_bytes <= 2 * RECEIVE_BUFFER_BYTES
+                assert session.receiver.held_bytes <= 2 * RECEIVE_BUFFER_BYTES
                 broker.answer()
                 assert await peer.receive_frame() == b"a"
                 await peer.send(stream[sent:])
@@ -148,10 +148,10 @@ def test_an_answer_that_begins_to_let_others_pass(run: Run) -> None:
         async with serving(broker) as server, peer_of(server) as peer:
             session = await session_of(server)
             await peer.send(request(READ) + request(WRITE) + request(LOOKUP))
-            await until(lambda: session.paused)
+            await until(lambda: session.receiver.paused)
             broker.waiting[0].let_pass(WRITES)
             await until(lambda: broker.seen == [READ, WRITE])
-            await until(lambda: session.paused)
+            await until(lambda: session.receiver.paused)
             broker.answer()
             broker.answer()
             await until(lambda: broker.seen == [READ, WRITE, LOOKUP])
@@ -167,7 +167,7 @@ def test_a_peer_that_closed_its_half_gets_the_answers_to_what_waited(run: Run) -
             session = await session_of(server)
             await peer.send(request(READ) + request(LOOKUP))
             peer.close_half()
-            await until(lambda: session.paused)
+            await until(lambda: session.receiver.paused)
             broker.answer()
             assert await peer.receive_to_end() == frame(b"a") + frame(b"2")
             await until(lambda: not server.sessions)
@@ -182,7 +182,7 @@ def test_a_connection_that_ends_while_a_request_waits_gives_everything_back(run:
         async with serving(broker) as server, peer_of(server) as peer:
             session = await session_of(server)
             await peer.send(request(READ) + request(READ, bytes(100_000)))
-            await until(lambda: session.paused)
+            await until(lambda: session.receiver.paused)
             session.abort("the test ends it")
             await until(lambda: not server.sessions)
             broker.answer()
@@ -204,7 +204,7 @@ def test_a_connection_whose_request_waits_is_not_idle(run: Run) -> None:
         ):
             session = await session_of(server)
             await peer.send(request(READ) + request(LOOKUP))
-            await until(lambda: session.paused)
+            await until(lambda: session.receiver.paused)
             for _ in range(5):
                 clock.advance(900)
                 server.close_idle_sessions()
@@ -227,8 +227,8 @@ def test_a_request_too_short_for_a_key_waits_like_any_other(run: Run, body: byte
             rest = RECEIVE_BUFFER_BYTES - len(request(READ)) - len(frame(body))
             stream = request(READ) + request(READ, bytes(rest - len(request(READ)))) + frame(body)
             assert len(stream) == RECEIVE_BUFFER_BYTES
-            session.get_buffer(-1)[:] = stream
-            session.buffer_updated(len(stream))
+            session.receiver.get_buffer(-1)[:] = stream
+            session.receiver.buffer_updated(len(stream))
             for _ in range(2):
                 await until(lambda: broker.waiting)
                 broker.answer()

@@ -122,14 +122,14 @@ def test_a_slow_reader_of_files_stays_bounded(run: Run, file: SomeFile) -> None:
         ):
             session = await session_of(server)
             await peer.send(frame(b"0:2900000") * 5000)
-            await until(lambda: session.paused)
+            await until(lambda: session.receiver.paused)
             assert server.counters.frames < 1500
             for _ in range(30):
-                assert session.held_bytes <= bound
+                assert session.receiver.held_bytes <= bound
                 assert server.counters.bytes_out < 1_000_000
                 await until(lambda: True)
             assert await peer.receive_frame() == b"head" + CONTENT[:2_900_000]
-            assert session.held_bytes <= bound
+            assert session.receiver.held_bytes <= bound
 
     run(main())
 

@@ -41,10 +41,18 @@ def request_frame(body: bytes) -> BuildFrame:
 
 
 async def ask(
-    peers: Peers, address: Address, body: bytes, *, purpose: str = "test", timeout_ms: int = LONG_MS
+    peers: Peers,
+    address: Address,
+    body: bytes,
+    *,
+    purpose: str = "test",
+    timeout_ms: int = LONG_MS,
+    at_once: bool = False,
 ) -> bytes:
     built = request_frame(body)
-    answer = await peers.call_frame(address, built, purpose=purpose, timeout_ms=timeout_ms)
+    answer = await peers.call_frame(
+        address, built, purpose=purpose, timeout_ms=timeout_ms, at_once=at_once
+    )
     return bytes(answer[4:])
 
 

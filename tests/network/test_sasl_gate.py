@@ -3,7 +3,9 @@
 import asyncio
 import contextlib
 import struct
+import threading
 from collections.abc import AsyncIterator
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +22,7 @@ from ottla.network.server import Server
 from ottla.network.session import Session
 from ottla.protocol.codec import read_response, write_request
 from ottla.protocol.errors import ErrorCode
+from ottla.security.delegation_tokens import TokenLogin
 from ottla.security.exchange import Credentials
 from ottla.security.plain import plain_message
 from ottla.security.principal import Principal
@@ -39,6 +42,9 @@ class Users:
         if username in ("alice", "bob"):
             return new_credential(mechanism, f"{username}'s", b"salt")
         return unknown_user(mechanism, username, b"secret", 4096)
+
+    def token(self, mechanism: ScramMechanism, token_id: str) -> TokenLogin | None:
+        return None
 
 
 USERS = Users()
@@ -69,6 +75,7 @@ async def locked(
     config: ListenerConfig = CONFIG,
     *,
     users: Credentials | None = USERS,
+    executors: dict[str, Executor] | None = None,
     **security: Any,
 ) -> AsyncIterator[Served]:
     whole = SecurityConfig(
@@ -84,7 +91,8 @@ async def locked(
     def dispatch(session: Session, body: memoryview) -> None:
         served.dispatch(session, body)
 
-    server = Server(network, dispatch, monotonic_ms=clock, security={"SASL": lock})
+    locks = {"SASL": lock}
+    server = Server(network, dispatch, monotonic_ms=clock, security=locks, **(executors or {}))
     served = Served(server, clock)
     await server.bind()
     server.start()
@@ -325,5 +333,22 @@ def test_who_goes_away_while_its_password_is_checked_leaves_nothing(run: Run) ->
                 peer.reset()
             while served.server.sessions:  # noqa: ASYNC110
                 await asyncio.sleep(0.001)
+
+    run(main())
+
+
+def test_logins_do_not_wait_for_the_disk(run: Run) -> None:
+    async def main() -> None:
+        synced = threading.Event()
+        with ThreadPoolExecutor(1) as disk, ThreadPoolExecutor(1) as logins:
+            disk.submit(synced.wait)
+            executors: dict[str, Executor] = {"executor": disk, "login_executor": logins}
+            try:
+                async with locked(executors=executors) as served, peer_of(served.server) as peer:
+                    await shake(peer, "PLAIN")
+                    answer = await say(peer, plain_message("alice", "alice's"))
+                    assert answer.error_code is ErrorCode.none
+            finally:
+                synced.set()
 
     run(main())

@@ -89,7 +89,7 @@ def test_a_peer_that_does_not_take_its_answers_is_idle(run: Run) -> None:
         ):
             await peer.send(frame(b"a"))
             session = await session_of(server)
-            await until(lambda: session.paused)
+            await until(lambda: session.receiver.paused)
             server.close_idle_sessions()
             clock.advance(1001)
             server.close_idle_sessions()

@@ -48,7 +48,7 @@ def test_frames_split_at_every_byte(run: Run) -> None:
                 await until(lambda seen=seen: server.counters.bytes_in == seen)
                 await peer.send(stream[cut:])
                 assert await peer.receive(len(stream)) == stream
-            assert session.held_bytes == 0
+            assert session.receiver.held_bytes == 0
 
     run(main())
 
@@ -75,11 +75,11 @@ def test_large_frames_between_small_ones(run: Run, size: int) -> None:
             session = await session_of(server)
             await peer.send(stream[: size // 2])
             await until(lambda: server.counters.bytes_in == size // 2)
-            assert 0 < session.held_bytes <= max(65_536, 4 * size)
+            assert 0 < session.receiver.held_bytes <= max(65_536, 4 * size)
             await peer.send(stream[size // 2 :])
             for body in bodies:
                 assert await peer.receive_frame() == body
-            assert session.held_bytes == 0
+            assert session.receiver.held_bytes == 0
 
     run(main())
 
@@ -117,8 +117,8 @@ def test_chunking_does_not_matter(bodies: list[bytes], chunk_sizes: list[int]) -
             position = number = 0
             while position < len(stream):
                 chunk = stream[position : position + chunk_sizes[number % len(chunk_sizes)]]
-                session.get_buffer(-1)[: len(chunk)] = chunk
-                session.buffer_updated(len(chunk))
+                session.receiver.get_buffer(-1)[: len(chunk)] = chunk
+                session.receiver.buffer_updated(len(chunk))
                 position += len(chunk)
                 number += 1
 
@@ -168,7 +168,7 @@ def test_answers_leave_in_the_order_of_the_requests(run: Run, seed: int) -> None
                 answers.send(chance.randrange(len(answers.waiting)))
             for body in bodies:
                 assert await peer.receive_frame() == body
-            assert (await session_of(server)).held_bytes == 0
+            assert (await session_of(server)).receiver.held_bytes == 0
             assert server.queued_bytes == 0
 
     run(main())
@@ -339,7 +339,7 @@ def test_a_muted_session_is_answered_and_not_heard_until_its_time_has_passed(run
             seen.append(bytes(body))
             session.send_now(frame(bytes(body)))
             if seen[-1] in times_ms:
-                session.mute(times_ms[seen[-1]])
+                session.receiver.mute(times_ms[seen[-1]])
 
         async with serving(dispatch) as server, peer_of(server) as peer:
             session = await session_of(server)
@@ -348,10 +348,10 @@ def test_a_muted_session_is_answered_and_not_heard_until_its_time_has_passed(run
                 assert await peer.receive_frame() == body
             await peer.send(frame(b"for long") + frame(b"three"))
             assert await peer.receive_frame() == b"for long"
-            assert session.paused
-            session.mute(0)  # A shorter time does not end a longer one.
+            assert session.receiver.paused
+            session.receiver.mute(0)  # A shorter time does not end a longer one.
             await asyncio.sleep(0)
-            assert session.paused
+            assert session.receiver.paused
         assert seen == [b"one", b"briefly", b"two", b"for long"]
 
     run(main())

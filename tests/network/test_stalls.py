@@ -75,7 +75,7 @@ def test_a_request_that_stops_half_way_is_given_up(
         async with serving(monotonic_ms=clock) as server, peer_of(server) as peer:
             session = await session_of(server)
             await peer.send(announced(1_000) + b"half")
-            await until(lambda: session.held_bytes)
+            await until(lambda: session.receiver.held_bytes)
             clock.pass_s(server, 59)
             assert not session.closed
             clock.pass_s(server, 3)
@@ -119,7 +119,7 @@ def test_a_request_that_takes_for_ever_is_given_up(run: Run) -> None:
         async with serving(monotonic_ms=clock, **limits) as server, peer_of(server) as peer:
             session = await session_of(server)
             await peer.send(announced(1_000) + b"half")
-            await until(lambda: session.held_bytes)
+            await until(lambda: session.receiver.held_bytes)
             clock.pass_s(server, 20)
             assert not session.closed
             clock.pass_s(server, 2)
@@ -135,7 +135,7 @@ def test_nobody_is_given_up_because_the_process_stood_still(run: Run) -> None:
         async with serving(monotonic_ms=clock) as server, peer_of(server) as peer:
             session = await session_of(server)
             await peer.send(announced(1_000) + b"half")
-            await until(lambda: session.held_bytes)
+            await until(lambda: session.receiver.held_bytes)
             clock.pass_s(server, 1)
             clock.now_ms += 3_600_000
             server.close_stalled_sessions()
@@ -157,7 +157,7 @@ def test_a_request_that_waits_for_our_answers_is_not_given_up(run: Run) -> None:
         ):
             session = await session_of(server)
             await peer.send(frame(b"one") * 3)
-            await until(lambda: session.paused)
+            await until(lambda: session.receiver.paused)
             clock.pass_s(server, 1_000)
             assert not session.closed
 
@@ -180,7 +180,7 @@ def test_unread_answers_are_given_up_only_when_memory_is_short(run: Run, short: 
         ):
             session = await session_of(server)
             peer.send_what_fits(frame(b"r") * 1_000)
-            await until(lambda: session.paused)
+            await until(lambda: session.receiver.paused)
             clock.pass_s(server, 10)
             assert session.closed == short
 
@@ -230,7 +230,7 @@ def test_a_shortage_is_logged_once_and_its_end(run: Run, caplog: pytest.LogCaptu
 def test_brokers_are_read_on_when_clients_have_taken_everything(run: Run) -> None:
     def dispatch(session: Session, body: memoryview) -> None:
         if body[:4] == b"peer":
-            session.become_peer()
+            session.receiver.become_peer()
             session.send_now(frame(bytes(body)))
         else:
             session.reply()

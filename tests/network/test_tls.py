@@ -2,6 +2,7 @@
 
 import asyncio
 import datetime as dt
+import shutil
 import ssl
 from dataclasses import replace
 from pathlib import Path
@@ -52,6 +53,24 @@ def test_a_key_from_a_file_and_one_from_the_configuration(tmp_path: Path) -> Non
         assert contexts.client.check_hostname
 
 
+def test_the_end_of_a_certificate_is_known_and_renewed_with_its_file(tmp_path: Path) -> None:
+    short, long = (
+        issue(AUTHORITY, "node-1", NODES_UNIT, ["localhost"], NOW - dt.timedelta(days=days))
+        for days in (300, 10)
+    )
+    contexts = TlsContexts(stored(tmp_path, short))
+    contexts.load()
+    before = contexts.expires_s()
+    stored(tmp_path, long)
+    contexts.load()
+    after = contexts.expires_s()
+    assert before is not None
+    assert after is not None
+    assert after - before == dt.timedelta(days=290).total_seconds()
+    assert TlsContexts(INLINE).expires_s() is not None
+    assert TlsContexts(replace(INLINE, certificate_chain="nothing")).expires_s() is None
+
+
 def test_an_encrypted_key_needs_its_password() -> None:
     key = serialization.load_pem_private_key(NODE.key, None)
     encrypted = key.private_bytes(
@@ -92,17 +111,21 @@ def test_a_configuration_does_not_show_its_key() -> None:
 
 
 class Locked:
-    """A listener of one test."""
+    """A listener of one test; it `keeps` the sessions that came."""
 
-    def __init__(self, tls: TlsConfig, **more: Any) -> None:
+    def __init__(
+        self, tls: TlsConfig, *, timeout_ms: int = 30_000, keeps: bool = True, **more: Any
+    ) -> None:
         self.contexts = TlsContexts(tls)
         self.contexts.load()
         config = ListenerConfig("SSL", SecurityProtocol.SSL, tls, **more)
         users = frozenset({Principal("User", "node")})
-        security = SecurityConfig({"SSL": config}, "SSL", users, timeout_ms=30_000)
+        security = SecurityConfig({"SSL": config}, "SSL", users, timeout_ms=timeout_ms)
         lock = ListenerSecurity(config, security, self.contexts, lambda: None)
         listeners = (LOOPBACK._replace(listener_name="SSL"),)
         self.came: list[Session] = []
+        self.bodies: set[bytes] = set()  # Of their requests.
+        self._keeps = keeps
         self._writers: list[asyncio.StreamWriter] = []
         self.server = Server(
             replace(NetworkConfig(), listeners=listeners),
@@ -112,7 +135,9 @@ class Locked:
         )
 
     def _dispatch(self, session: Session, body: memoryview) -> None:
-        self.came.append(session)
+        if self._keeps:
+            self.came.append(session)
+        self.bodies.add(bytes(body))
         echo(session, body)
 
     async def __aenter__(self) -> "Locked":
@@ -154,6 +179,7 @@ def test_frames_of_all_sizes_go_through_tls(run: Run, tmp_path: Path) -> None:
                 assert await locked.exchange(connection, body) == body
             assert str(locked.came[0].principal) == "User:ANONYMOUS"
             assert not locked.came[0].may_act_as_node
+            assert locked.server.counters.handshakes_full == 1
 
     run(main())
 
@@ -245,5 +271,61 @@ def test_garbage_and_silence_end_no_more_than_their_own_connection(
             connection = await locked.connect()
             assert await locked.exchange(connection, b"hello") == b"hello"
             silent[1].close()
+
+    run(main())
+
+
+def test_handshakes_that_stay_half_open_are_ended_counted_and_forgotten(
+    run: Run, tmp_path: Path
+) -> None:
+    beginning = bytes.fromhex("16030100c8010000c40303") + bytes(20)  # Of a ClientHello.
+
+    async def main() -> None:
+        async with Locked(stored(tmp_path), timeout_ms=50) as locked:
+            port = locked.server.endpoints[0].port
+            half_open = [await asyncio.open_connection("127.0.0.1", port) for _ in range(20)]
+            for _, writer in half_open:
+                writer.write(beginning)
+            for reader, writer in half_open:
+                try:
+                    assert await reader.read() == b""
+                except ConnectionError:
+                    pass
+                writer.close()
+            counters = locked.server.counters
+            while counters.connections_refused.get("handshake failed", 0) < 20:  # noqa: ASYNC110
+                await asyncio.sleep(0)
+            assert counters.connections_open == 0
+            assert locked.server.sessions == ()
+            assert locked.server.queued_bytes == 0
+
+    run(main())
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs the openssl command")
+def test_renegotiation_is_refused(run: Run, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with Locked(stored(tmp_path)) as locked:
+            port = locked.server.endpoints[0].port
+            client = await asyncio.create_subprocess_exec(
+                *("openssl", "s_client", "-tls1_2", "-connect", f"127.0.0.1:{port}"),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+            )
+            assert client.stdin is not None
+            assert client.stdout is not None
+            seen = b""
+            while b"Extended master secret" not in seen:
+                data = await client.stdout.read(65_536)
+                assert data, seen
+                seen += data
+            client.stdin.write(b"R\n")
+            await client.stdin.drain()
+            said, _ = await client.communicate()
+            assert b"RENEGOTIATING" in said
+            assert b"no renegotiation" in said
+            connection = await locked.connect()
+            assert await locked.exchange(connection, b"hello") == b"hello"
 
     run(main())

@@ -1,7 +1,7 @@
 import asyncio
 import base64
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
 
@@ -133,3 +133,13 @@ def test_a_new_key_is_fetched_when_a_token_names_it(config: TokenConfig, tmp_pat
             await asyncio.gather(watching, return_exceptions=True)
 
     asyncio.run(main())
+
+
+def test_a_login_waits_for_the_first_attempt_to_fetch_the_keys(config: TokenConfig) -> None:
+    """A broker serves before it has them, and refused those who came at once."""
+    keys = TokenKeys(config)
+    with ThreadPoolExecutor(1) as threads:
+        login = threads.submit(keys.verify, ONE.token("ann", scope="write"))
+        assert not wait([login], 0.2).done
+        keys.load()
+        assert login.result(60).name == "ann"

@@ -2,11 +2,12 @@
 
 import ipaddress
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import cast
 
 from ottla.network.endpoints import Endpoint, parse_advertised_listeners, parse_listeners
 from ottla.protocol.config import ConfigKey, ConfigType, ConfigValues, Validator, at_least
+from ottla.protocol.lazy_dataclass import dataclass
 from ottla.security.rates import Windows
 
 _UNLIMITED = 2_147_483_647
@@ -104,6 +105,7 @@ MAX_CONNECTIONS = ConfigKey(
     _UNLIMITED,
     "The most connections that the broker holds at a time; further ones are closed at once.",
     at_least(0),
+    dynamic=True,
 )
 MAX_CONNECTIONS_PER_IP = ConfigKey(
     "max.connections.per.ip",
@@ -111,6 +113,7 @@ MAX_CONNECTIONS_PER_IP = ConfigKey(
     _UNLIMITED,
     "The most connections from one IP address; further ones are closed at once.",
     at_least(0),
+    dynamic=True,
 )
 MAX_CONNECTIONS_PER_IP_OVERRIDES = ConfigKey(
     "max.connections.per.ip.overrides",
@@ -118,6 +121,7 @@ MAX_CONNECTIONS_PER_IP_OVERRIDES = ConfigKey(
     "",
     "Exceptions to max.connections.per.ip, such as 10.0.0.7:100,127.0.0.1:200.",
     _overrides_problem,
+    dynamic=True,
 )
 MAX_CONNECTION_CREATION_RATE = ConfigKey(
     "max.connection.creation.rate",
@@ -126,6 +130,7 @@ MAX_CONNECTION_CREATION_RATE = ConfigKey(
     "How many connections in a second are accepted; further ones wait. The rate of one address is "
     "a quota: connection_creation_rate.",
     at_least(1),
+    dynamic=True,
 )
 QUOTA_WINDOW_NUM = ConfigKey(
     "quota.window.num",

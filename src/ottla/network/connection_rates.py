@@ -21,7 +21,7 @@ class ConnectionRates:
     def __init__(self, windows: Windows, bound: float, monotonic_ms: Callable[[], float]) -> None:
         self.of_address: Callable[[str], float | None] = _unlimited  # None: no limit.
         self._windows = windows
-        self._bound = bound
+        self.bound = bound  # Of all connections together, in a second.
         self._monotonic_ms = monotonic_ms
         self._total = Rate(windows)
         self._by_address: dict[str, Rate] = {}
@@ -49,7 +49,7 @@ class ConnectionRates:
         """Count a connection; for how long no other may be accepted."""
         now_ms = self._monotonic_ms()
         self._total.record(1, now_ms)
-        return min(self._total.excess_ms(self._bound, now_ms), self._windows.size_ms)
+        return min(self._total.excess_ms(self.bound, now_ms), self._windows.size_ms)
 
     @property
     def addresses(self) -> int:

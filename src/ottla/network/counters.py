@@ -1,6 +1,9 @@
 """What the sockets did, in plain integers that the node exports as metrics."""
 
-from dataclasses import dataclass, field
+import ssl
+from dataclasses import field
+
+from ottla.protocol.lazy_dataclass import dataclass
 
 
 @dataclass(slots=True)
@@ -10,6 +13,9 @@ class NetworkCounters:
     connections_open: int = 0
     connections_accepted: int = 0
     connections_refused: dict[str, int] = field(default_factory=dict)  # By reason.
+    handshakes_full: int = 0  # Of TLS.
+    handshakes_resumed: int = 0
+    logins: dict[str, int] = field(default_factory=dict)  # By SASL mechanism.
     accept_pauses: int = 0  # Because connections came faster than the broker's rate.
     connections_closed_idle: int = 0
     connections_closed_stalled: int = 0  # Half a request, or unread answers, and no progress.
@@ -23,6 +29,15 @@ class NetworkCounters:
     sessions_paused: int = 0  # Read no further at this moment, for one of their bounds is passed.
     pauses: int = 0
     memory_waits: int = 0  # Pauses because memory for requests was short.
+
+    def shake_hands(self, connection: ssl.SSLObject | None) -> None:
+        if connection is not None and connection.session_reused:
+            self.handshakes_resumed += 1
+        else:
+            self.handshakes_full += 1
+
+    def log_in(self, mechanism: str) -> None:
+        self.logins[mechanism] = self.logins.get(mechanism, 0) + 1
 
     def refuse(self, reason: str) -> None:
         self.connections_refused[reason] = self.connections_refused.get(reason, 0) + 1

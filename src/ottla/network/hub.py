@@ -45,6 +45,7 @@ class Hub:
         loop: asyncio.AbstractEventLoop,
         monotonic_ms: Callable[[], float],
         executor: Executor | None = None,
+        login_executor: Executor | None = None,
         counters: NetworkCounters | None = None,
     ) -> None:
         self.config = config
@@ -52,6 +53,7 @@ class Hub:
         self.loop = loop
         self.monotonic_ms = monotonic_ms
         self.executor = executor  # For reads that wait for the disk; None for the loop's own.
+        self.login_executor = login_executor  # For logins that take a while.
         self.counters = counters or NetworkCounters()
         self.unnamed_api = ApiCounters()  # Of requests whose dispatch names no other.
         self.received_ns = 0  # When the bytes came that are being dispatched.
@@ -110,14 +112,14 @@ class Hub:
         self.counters.memory_waits += 1
         if not self.quiet_log.is_due("memory", MEMORY_LINES_MS):
             return
-        largest = max(self.sessions, key=lambda session: session.held_bytes)
+        largest = max(self.sessions, key=lambda session: session.receiver.held_bytes)
         logger.warning(
             "memory for requests is short: %d of %d bytes are taken (queued.max.request.bytes), "
             "most by %s with %d; connections that want more wait",
             self.budget.used,
             self.budget.limit,
             largest,
-            largest.held_bytes,
+            largest.receiver.held_bytes,
         )
         if self._short_since_ms is None:
             self._short_since_ms = self.monotonic_ms()
@@ -147,11 +149,11 @@ class Hub:
         now = self.monotonic_ms()
         patience = self.sweep_clock.patience(now, short=self.budget.short)
         for session in list(self.sessions):
-            problem = session.stall(patience)
+            problem = session.receiver.stall(patience)
             if problem:
                 self.counters.connections_closed_stalled += 1
                 self.quiet_log.warn_rarely(
-                    "stalled", "closing the connection of %s: %s", session, problem
+                    "stalled", "closing the connection of %s, which stalled: %s", session, problem
                 )
                 session.abort(problem)
         if self._short_since_ms is not None and not self.budget.short:
@@ -167,6 +169,6 @@ class Hub:
             return
         now = self.monotonic_ms()
         for session in list(self.sessions):
-            if not session.closed and session.idle_ms(now) > limit:
+            if not session.closed and session.receiver.idle_ms(now) > limit:
                 self.counters.connections_closed_idle += 1
                 session.abort("idle")

@@ -5,11 +5,15 @@ from collections.abc import Mapping
 
 class ConnectionLimits:
     def __init__(self, total_max: int, per_ip_max: int, overrides: Mapping[str, int]) -> None:
+        self._count = 0
+        self._counts: dict[str, int] = {}  # Only addresses that have a connection.
+        self.set(total_max, per_ip_max, overrides)
+
+    def set(self, total_max: int, per_ip_max: int, overrides: Mapping[str, int]) -> None:
+        """Connections that there are stay, also if they are too many now."""
         self._total_max = total_max
         self._per_ip_max = per_ip_max
         self._overrides = dict(overrides)
-        self._count = 0
-        self._counts: dict[str, int] = {}  # Only addresses that have a connection.
 
     def admit(self, address: str) -> str | None:
         """Count one more connection; or say which limit forbids it, in the name of its key."""

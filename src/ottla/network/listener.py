@@ -13,6 +13,7 @@ from functools import partial
 from ottla.network.endpoints import Endpoint
 from ottla.network.hub import Hub, logger
 from ottla.network.listener_security import ListenerSecurity
+from ottla.network.receiver import Receiver
 from ottla.network.session import Session
 from ottla.security.quotas import CONNECTION_CREATION_RATE
 
@@ -135,22 +136,17 @@ class Listener:
     async def _open(self, accepted: socket.socket, address: str, port: int) -> None:
         hub, security = self._hub, self._security
         tls = None if security is None else security.server_context
-        session = Session(
-            hub,
-            self.endpoint.listener_name,
-            accepted,
-            (address, port),
-            tls=tls is not None,
-            security=security,
-        )
+        session = Session(hub, self.endpoint.listener_name, (address, port), security)
         try:
             self._set_options(accepted)
-            await hub.loop.connect_accepted_socket(
-                lambda: session,
+            transport, _ = await hub.loop.connect_accepted_socket(
+                lambda: Receiver(session, hub, accepted, tls=tls is not None),
                 accepted,
                 ssl=tls,
                 ssl_handshake_timeout=security.timeout_s if tls and security else None,
             )
+            if tls is not None:
+                hub.counters.shake_hands(transport.get_extra_info("ssl_object"))
         except OSError as error:
             hub.counters.refuse("handshake failed")
             hub.quiet_log.warn_rarely("handshake", "lost a connection of %s: %s", session, error)

@@ -10,6 +10,7 @@ from ottla.network.sasl_gate import LoginPolicy, SaslGate
 from ottla.network.security_config import ListenerConfig, SecurityConfig
 from ottla.network.session import Session
 from ottla.network.tls import TlsContexts
+from ottla.security.audit import Audit, Kind
 from ottla.security.errors import AuthenticationFailed
 from ottla.security.exchange import Credentials
 from ottla.security.oauthbearer import VerifyToken
@@ -17,6 +18,7 @@ from ottla.security.principal import ANONYMOUS, USER, Principal
 from ottla.security.principal_mapping import PrincipalMapper, distinguished_name
 
 _NONCE_BYTES = 24
+_CERTIFICATE = "certificate"
 
 
 class ListenerSecurity:
@@ -27,18 +29,22 @@ class ListenerSecurity:
         contexts: TlsContexts | None,
         credentials: Callable[[], Credentials | None],
         verify_token: VerifyToken | None = None,
+        audit: Audit | None = None,
     ) -> None:
+        """`audit` is told who logs in, and who does not."""
         self.contexts = contexts
         self.timeout_s = security.timeout_ms / 1000
         self._config = config
         self._super_users = security.super_users
         self._mapper = PrincipalMapper(config.mapping_rules)
+        self._audit = audit
         self._hub: Hub
         self._policy = LoginPolicy(
             mechanisms=config.mechanisms,
             credentials=credentials,
             new_nonce=lambda: secrets.token_urlsafe(_NONCE_BYTES),
             on_login=self._on_login,
+            on_refused=self._on_refused,
             lifetime_ms=config.reauthenticate_ms,
             request_bytes_max=security.unauthenticated_bytes_max,
             timeout_ms=security.timeout_ms,
@@ -58,7 +64,7 @@ class ListenerSecurity:
         session.may_act_as_node = False
         if self._config.protocol.has_sasl:
             gate = SaslGate(self._policy, self._hub, session)
-            session.guard(gate, self._policy.request_bytes_max)
+            session.receiver.guard(gate, self._policy.request_bytes_max)
             return
         try:
             principal = self._certified(transport)
@@ -67,9 +73,11 @@ class ListenerSecurity:
             self._hub.quiet_log.warn_rarely(
                 "authentication", "refused the certificate of %s: %s", session, error
             )
+            self._on_refused(session, _CERTIFICATE, str(error))
             session.abort("its certificate names no user")
             return
         self._know(session, principal)
+        self._on_known(session, _CERTIFICATE)
 
     def _certified(self, transport: asyncio.Transport) -> Principal:
         certificate = transport.get_extra_info("peercert")
@@ -78,10 +86,32 @@ class ListenerSecurity:
         name = distinguished_name(certificate.get("subject", ()))
         return Principal(USER, self._mapper.user(name))
 
-    def _on_login(self, session: Session, principal: Principal) -> None:
+    def _on_login(self, session: Session, principal: Principal, mechanism: str) -> None:
         self._know(session, principal)
+        self._on_known(session, mechanism)
         if not self._policy.lifetime_ms:
-            session.unguard()
+            session.receiver.unguard()
+
+    def _on_known(self, session: Session, mechanism: str) -> None:
+        if self._audit is not None:
+            self._audit.tell(
+                Kind.LOGIN,
+                session.principal,
+                session.peer_address,
+                listener=session.listener_name,
+                mechanism=mechanism,
+            )
+
+    def _on_refused(self, session: Session, mechanism: str, reason: str) -> None:
+        if self._audit is not None:
+            self._audit.tell(
+                Kind.LOGIN_REFUSED,
+                None,
+                session.peer_address,
+                listener=session.listener_name,
+                mechanism=mechanism,
+                reason=reason,
+            )
 
     def _know(self, session: Session, principal: Principal) -> None:
         session.principal = principal

@@ -20,13 +20,15 @@ import re
 from asyncio import AbstractEventLoop, BaseTransport, BufferedProtocol, Future, Task, TimerHandle
 from asyncio import Transport as StreamTransport
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from ssl import SSLContext
 from typing import Any, Final, NamedTuple, cast
 
+from ottla.network.peer_login import PeerLogin
 from ottla.protocol.addresses import Address
 from ottla.protocol.codec import read_response, write_request
 from ottla.protocol.errors import ProtocolError
+from ottla.security.errors import AuthenticationFailed
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +42,7 @@ _CORRELATION_ID_BYTES: Final = 4
 _CORRELATION_IDS: Final = 1 << 31
 _ERROR_NUMBERS: Final = re.compile(r"\[Errno (\d+)\]")
 
+_Login = Generator[bytes, memoryview, None]  # See `peer_login`.
 BuildFrame = Callable[[int], bytes]  # From a correlation id to a whole frame, with its size.
 
 
@@ -80,11 +83,13 @@ class Peers:
         client_id: str,
         random: Callable[[], float],
         tls: Callable[[], SSLContext] | None = None,
+        login: PeerLogin | None = None,
     ) -> None:
         """`random` gives numbers from 0 to 1, for the waits; `tls` what the next connection is made
-        with, None where nodes speak without."""
+        with, None where nodes speak without; `login` who this node is, where it has to say so."""
         self.client_id = client_id
         self._tls = tls
+        self._login = None if login is None else lambda: login.frames(client_id)
         self._loop = loop
         self._random = random
         self._connections: dict[_Key, _Connection] = {}
@@ -100,13 +105,20 @@ class Peers:
         *,
         timeout_ms: float,
         purpose: str = "",
+        at_once: bool = False,
     ) -> Any:
-        """`request` and the response are the newest entities of `protocol.codec`."""
+        """`request` and the response are the newest entities of `protocol.codec`.
+
+        At once: a peer that does not answer is tried again without a wait, and its absence is not
+        noted. The caller sees to the waits.
+        """
 
         def build(correlation_id: int) -> bytes:
             return write_request(api_key, api_version, correlation_id, self.client_id, request)
 
-        frame = await self.call_frame(address, build, purpose=purpose, timeout_ms=timeout_ms)
+        frame = await self.call_frame(
+            address, build, purpose=purpose, timeout_ms=timeout_ms, at_once=at_once
+        )
         try:
             return read_response(api_key, api_version, frame)[1]
         except ProtocolError as error:
@@ -114,7 +126,13 @@ class Peers:
             raise PeerUnreachable(f"{address} sent a response that is wrong: {error}") from error
 
     async def call_frame(
-        self, address: Address, build: BuildFrame, *, purpose: str, timeout_ms: float
+        self,
+        address: Address,
+        build: BuildFrame,
+        *,
+        purpose: str,
+        timeout_ms: float,
+        at_once: bool = False,
     ) -> memoryview:
         """The frame of the response, without its size, from the correlation id on."""
         if self._closed:
@@ -122,9 +140,12 @@ class Peers:
         key = (address, purpose)
         connection = self._connections.get(key)
         if connection is None:
-            connection = _Connection(self._loop, key, self._tls, self._on_answered, self._on_failed)
+            on_failed = self._forget if at_once else self._on_failed
+            connection = _Connection(
+                self._loop, key, self._tls, self._login, self._on_answered, on_failed
+            )
             self._connections[key] = connection
-            connection.open_in(self._wait_s(key))
+            connection.open_in(0 if at_once else self._wait_s(key))
         return await connection.send(build, timeout_ms)
 
     def expect(self, address: Address) -> None:
@@ -138,31 +159,9 @@ class Peers:
         absence = self._absences.get(address)
         return absence is not None and absence.is_refused
 
-    async def call_once(
-        self,
-        address: Address,
-        api_key: int,
-        api_version: int,
-        request: object,
-        *,
-        timeout_ms: float,
-    ) -> Any:
-        """As `call`, at once and on a connection of its own: the caller sees to the waits."""
-
-        def build(correlation_id: int) -> bytes:
-            return write_request(api_key, api_version, correlation_id, self.client_id, request)
-
-        if self._closed:
-            raise PeerUnreachable("the node stops")
-        connection = _Connection(
-            self._loop, (address, ""), self._tls, self._on_answered, lambda *_: None
-        )
-        connection.open_in(0)
-        try:
-            frame = await connection.send(build, timeout_ms)
-            return read_response(api_key, api_version, frame)[1]
-        finally:
-            connection.fail("is not needed any more")
+    def is_connected(self, address: Address, purpose: str) -> bool:
+        """Whether there is a connection, or one is being opened."""
+        return (address, purpose) in self._connections
 
     def drop(self, address: Address, purpose: str, reason: str) -> None:
         """End a connection whose peer did what it must not, or that is not needed."""
@@ -202,10 +201,13 @@ class Peers:
                 absence.attempts_count,
             )
 
+    def _forget(self, failed: "_Connection", _: str, __: type[PeerUnreachable]) -> None:
+        if self._connections.get(failed.key) is failed:
+            del self._connections[failed.key]
+
     def _on_failed(self, failed: "_Connection", reason: str, error: type[PeerUnreachable]) -> None:
-        address, purpose = key = failed.key
-        if self._connections.get(key) is failed:
-            del self._connections[key]
+        self._forget(failed, reason, error)
+        address, purpose = failed.key
         if failed.is_answered or self._closed:
             return
         now_s = self._loop.time()
@@ -239,6 +241,7 @@ class _Connection(BufferedProtocol):
         loop: AbstractEventLoop,
         key: _Key,
         tls: Callable[[], SSLContext] | None,
+        login: Callable[[], _Login] | None,
         on_answered: Callable[[_Key], None],
         on_failed: Callable[["_Connection", str, type[PeerUnreachable]], None],
     ) -> None:
@@ -246,11 +249,13 @@ class _Connection(BufferedProtocol):
         self.is_answered = False  # Something was, on this connection.
         self._loop = loop
         self._tls = tls
+        self._new_login = login
+        self._login: _Login | None = None  # While it logs in.
         self._on_answered = on_answered
         self._on_failed = on_failed
         self._opening: TimerHandle | Task[None] | None = None
         self._transport: StreamTransport | None = None
-        self._unsent: list[bytes] = []  # Until it is connected.
+        self._unsent: list[bytes] = []  # Until it is connected, and logged in.
         self._waiting: deque[_Waiting] = deque()
         self._next_correlation_id = 1
         self._failed = False
@@ -277,7 +282,7 @@ class _Connection(BufferedProtocol):
         response: Future[memoryview] = self._loop.create_future()
         timeout = self._loop.call_later(timeout_ms / 1000, self._on_late, timeout_ms)
         self._waiting.append(_Waiting(correlation_id, response, timeout))
-        if self._transport is None:
+        if self._transport is None or self._login is not None:
             self._unsent.append(frame)
         else:
             self._transport.write(frame)
@@ -333,8 +338,27 @@ class _Connection(BufferedProtocol):
             self._transport.abort()
             return
         self._buffer = bytearray(_BUFFER_BYTES)
+        if self._new_login is None:
+            self._send_unsent()
+        else:
+            self._login = self._new_login()
+            self._transport.write(next(self._login))
+
+    def _send_unsent(self) -> None:
+        assert self._transport is not None
         self._transport.write(b"".join(self._unsent))
         self._unsent.clear()
+
+    def _log_in(self, login: _Login, frame: memoryview) -> None:
+        """Go on with the login, now that its last message was answered."""
+        assert self._transport is not None
+        try:
+            self._transport.write(login.send(frame))
+        except StopIteration:
+            self._login = None
+            self._send_unsent()
+        except (AuthenticationFailed, ProtocolError) as error:
+            self.fail(f"does not let this node log in: {error}")
 
     def connection_lost(self, error: Exception | None) -> None:
         self.fail(f"closed the connection{f': {error}' if error else ''}")
@@ -351,7 +375,9 @@ class _Connection(BufferedProtocol):
         while not self._failed and self._received - position >= _SIZE_BYTES:
             size = int.from_bytes(self._buffer[position : position + _SIZE_BYTES], "big")
             if not _CORRELATION_ID_BYTES <= size <= RESPONSE_BYTES_MAX:
-                self.fail(f"announced a response of {size} bytes")
+                self.fail(
+                    f"does not speak the Kafka protocol: it announced a response of {size} bytes"
+                )
                 return
             needed = _SIZE_BYTES + size
             if self._received - position < needed:
@@ -379,6 +405,9 @@ class _Connection(BufferedProtocol):
         self._received = len(rest)
 
     def _on_response(self, frame: memoryview) -> None:
+        if self._login is not None:
+            self._log_in(self._login, frame)
+            return
         correlation_id = int.from_bytes(frame[:_CORRELATION_ID_BYTES], "big")
         if not self._waiting or self._waiting[0].correlation_id != correlation_id:
             self.fail(f"sent response {correlation_id}, which nobody waits for")

@@ -18,9 +18,10 @@ class QuietLog:
         left_out = self._left_out(kind, INTERVAL_MS)
         if left_out is None:
             return
+        template = message
         if left_out:
             message += f" ({left_out} more like this)"
-        self._logger.warning(message, *arguments)
+        self._logger.warning(message, *arguments, extra={"template": template})
 
     def is_due(self, kind: str, interval_ms: float) -> bool:
         """Whether a line of this kind, which is costly to make, may be written now."""

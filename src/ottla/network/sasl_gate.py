@@ -6,14 +6,14 @@
 
 Before the first login only ApiVersions, SaslHandshake and SaslAuthenticate are taken, of a bounded
 size and within a bounded time. After SaslHandshake v0 the client sends bare SASL messages, without
-the headers of requests, until it is known.
+the headers of requests, until it is known. The login of a node does not expire: others would take
+the end of its connection for that of its process.
 """
 
 import enum
 import struct
 from asyncio import TimerHandle
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,6 +24,7 @@ from ottla.network.hub import Hub
 from ottla.protocol.codec import newest_response_type, read_request, write_response
 from ottla.protocol.errors import ErrorCode, ProtocolError
 from ottla.protocol.frames import API_VERSIONS_KEY, RequestHeader, parse_request_header
+from ottla.protocol.lazy_dataclass import dataclass
 from ottla.security.errors import AuthenticationFailed
 from ottla.security.exchange import Credentials, Exchange, new_exchange
 from ottla.security.oauthbearer import VerifyToken
@@ -57,7 +58,8 @@ class LoginPolicy:
     # None while the node does not know its users yet; clients are to come back.
     credentials: Callable[[], Credentials | None]
     new_nonce: Callable[[], str]
-    on_login: Callable[["Session", Principal], None]
+    on_login: Callable[["Session", Principal, str], None]  # By this mechanism.
+    on_refused: Callable[["Session", str, str], None]  # By a mechanism, for a reason.
     lifetime_ms: int  # 0: as long as the connection.
     request_bytes_max: int
     timeout_ms: int
@@ -94,7 +96,7 @@ class SaslGate:
         elif key == SASL_AUTHENTICATE_KEY:
             self._authenticate(session, frame)
         elif self._state is _State.OPEN:
-            if self._is_expired():
+            if self._is_expired() and not session.receiver.is_peer:
                 session.close("its login has expired")
             else:
                 self._hub.dispatch(session, frame)
@@ -164,7 +166,8 @@ class SaslGate:
         if not exchange.is_slow:
             self._finish(session, header, _outcome(exchange, message), reply)
             return
-        future = self._hub.loop.run_in_executor(self._hub.executor, _outcome, exchange, message)
+        executor = self._hub.login_executor
+        future = self._hub.loop.run_in_executor(executor, _outcome, exchange, message)
         future.add_done_callback(lambda done: self._finish(session, header, done.result(), reply))
 
     def _finish(
@@ -203,10 +206,12 @@ class SaslGate:
             return f"{self._principal} logs in again as {principal}"
         self._state = _State.OPEN
         self._principal = principal
+        self._hub.counters.log_in(self._mechanism)
         assert self._exchange is not None
         self._expires_ms = self._hub.monotonic_ms() + self._lifetime_ms(self._exchange)
         self._on_close(session)
-        self._policy.on_login(session, principal)
+        session.is_token_authenticated = self._exchange.by_token
+        self._policy.on_login(session, principal, self._mechanism)
         return None
 
     def _lifetime_ms(self, exchange: Exchange) -> int:
@@ -229,6 +234,7 @@ class SaslGate:
         self._state = _State.FAILED
         hub = self._hub
         hub.counters.refuse("authentication failed")
+        self._policy.on_refused(session, self._mechanism, reason)
         hub.quiet_log.warn_rarely(
             "authentication",
             "%s did not log in by %s: %s",

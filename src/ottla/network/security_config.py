@@ -2,10 +2,12 @@
 
 import enum
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, TypeVar, cast
 
+from ottla.network.audit_config import BROKER_KEYS as AUDIT_KEYS
 from ottla.network.endpoints import Endpoint
+from ottla.network.peer_login import PeerLogin, parse_jaas
 from ottla.network.tls import ClientAuth, TlsConfig
 from ottla.network.token_config import BROKER_KEYS as TOKEN_KEYS
 from ottla.network.token_config import token_config
@@ -21,6 +23,7 @@ from ottla.protocol.config import (
     key_of_listener,
     one_of,
 )
+from ottla.protocol.lazy_dataclass import dataclass
 from ottla.security.oauthbearer import OAUTHBEARER
 from ottla.security.principal import Principal, parse_super_users
 from ottla.security.principal_mapping import PrincipalMapper
@@ -52,10 +55,10 @@ class SecurityProtocol(enum.IntEnum):
 _PROTOCOLS: Final = tuple(protocol.name for protocol in SecurityProtocol)
 
 
-def parse_protocol_map(items: Sequence[str]) -> dict[str, SecurityProtocol]:
-    """`NAME:PROTOCOL`; ValueError for anything else."""
+def parse_protocol_map(text: str) -> dict[str, SecurityProtocol]:
+    """`NAME:PROTOCOL`, comma-separated; ValueError for anything else."""
     protocols = {}
-    for item in items:
+    for item in filter(None, map(str.strip, text.split(","))):
         name, _, protocol = item.partition(":")
         if not name or protocol.upper() not in _PROTOCOLS:
             raise ValueError(f"{item!r} is not of the form NAME:{'|'.join(_PROTOCOLS)}")
@@ -74,20 +77,36 @@ def _problem_of(parse: Callable[[Any], object]) -> Validator[Any]:
     return validate
 
 
-LISTENER_SECURITY_PROTOCOL_MAP: ConfigKey[tuple[str, ...]] = ConfigKey(
+LISTENER_SECURITY_PROTOCOL_MAP = ConfigKey(
     "listener.security.protocol.map",
-    ConfigType.LIST,
-    tuple(f"{name}:{name}" for name in _PROTOCOLS),
+    ConfigType.STRING,
+    # The order is Kafka's.
+    ",".join(f"{name}:{name}" for name in ("SASL_SSL", "PLAINTEXT", "SSL", "SASL_PLAINTEXT")),
     "Which protocol a listener speaks, by its name: NAME:PROTOCOL, comma-separated. PLAINTEXT has "
     "no lock; SSL is TLS, SASL_PLAINTEXT a login without TLS, SASL_SSL a login inside TLS.",
     _problem_of(parse_protocol_map),
+)
+CONTROLLER_LISTENER_NAMES: ConfigKey[tuple[str, ...]] = ConfigKey(
+    "controller.listener.names",
+    ConfigType.LIST,
+    (),
+    "Listeners that Kafka keeps for its controllers. Here they serve as all others do, and speak "
+    "PLAINTEXT unless listener.security.protocol.map says more.",
+)
+SECURITY_INTER_BROKER_PROTOCOL = ConfigKey(
+    "security.inter.broker.protocol",
+    ConfigType.STRING,
+    "",
+    "The listener of this name is the one that nodes use among themselves, if it is there and "
+    "inter.broker.listener.name is not set.",
+    one_of("", *_PROTOCOLS),
 )
 INTER_BROKER_LISTENER_NAME = ConfigKey(
     "inter.broker.listener.name",
     ConfigType.STRING,
     "",
     "The listener that nodes use among themselves, also for the metadata quorum. By default the "
-    "first one.",
+    "one named by security.inter.broker.protocol, or else the first.",
 )
 SSL_KEYSTORE_TYPE = ConfigKey(
     "ssl.keystore.type",
@@ -95,6 +114,7 @@ SSL_KEYSTORE_TYPE = ConfigKey(
     "PEM",
     "The format of the broker's key and certificates. Only PEM is read.",
     one_of("PEM"),
+    dynamic=True,
     per_listener=True,
 )
 SSL_KEYSTORE_LOCATION = ConfigKey(
@@ -103,6 +123,7 @@ SSL_KEYSTORE_LOCATION = ConfigKey(
     "",
     "A PEM file with the broker's private key, its certificate and the chain above it. It is read "
     "again when it changes. Others must not be able to read it.",
+    dynamic=True,
     per_listener=True,
 )
 SSL_KEYSTORE_CERTIFICATE_CHAIN = ConfigKey(
@@ -110,6 +131,7 @@ SSL_KEYSTORE_CERTIFICATE_CHAIN = ConfigKey(
     ConfigType.STRING,
     "",
     "The broker's certificate and the chain above it, in PEM, instead of a file.",
+    dynamic=True,
     per_listener=True,
 )
 SSL_KEYSTORE_KEY = ConfigKey(
@@ -117,6 +139,7 @@ SSL_KEYSTORE_KEY = ConfigKey(
     ConfigType.PASSWORD,
     "",
     "The broker's private key, in PEM, instead of a file.",
+    dynamic=True,
     per_listener=True,
 )
 SSL_KEY_PASSWORD = ConfigKey(
@@ -124,6 +147,7 @@ SSL_KEY_PASSWORD = ConfigKey(
     ConfigType.PASSWORD,
     "",
     "What the private key is encrypted with, if it is.",
+    dynamic=True,
     per_listener=True,
 )
 SSL_TRUSTSTORE_TYPE = ConfigKey(
@@ -132,6 +156,7 @@ SSL_TRUSTSTORE_TYPE = ConfigKey(
     "PEM",
     "The format of the trusted certificates. Only PEM is read.",
     one_of("PEM"),
+    dynamic=True,
     per_listener=True,
 )
 SSL_TRUSTSTORE_LOCATION = ConfigKey(
@@ -140,6 +165,7 @@ SSL_TRUSTSTORE_LOCATION = ConfigKey(
     "",
     "A PEM file with the certificates of the authorities that peers may have theirs from. It is "
     "read again when it changes. Without any, those of the operating system count.",
+    dynamic=True,
     per_listener=True,
 )
 SSL_TRUSTSTORE_CERTIFICATES = ConfigKey(
@@ -147,6 +173,7 @@ SSL_TRUSTSTORE_CERTIFICATES = ConfigKey(
     ConfigType.STRING,
     "",
     "The certificates of trusted authorities, in PEM, instead of a file.",
+    dynamic=True,
     per_listener=True,
 )
 SSL_CLIENT_AUTH = ConfigKey(
@@ -191,6 +218,22 @@ SASL_ENABLED_MECHANISMS: ConfigKey[tuple[str, ...]] = ConfigKey(
     "GSSAPI, which is not there.) The users are those of SCRAM, also for PLAIN.",
     each_of(*SCRAM_MECHANISMS, PLAIN, OAUTHBEARER),
     per_listener=True,
+)
+SASL_MECHANISM_INTER_BROKER_PROTOCOL = ConfigKey(
+    "sasl.mechanism.inter.broker.protocol",
+    ConfigType.STRING,
+    "SCRAM-SHA-512",
+    "How nodes log in at each other, if inter.broker.listener.name wants logins: SCRAM-SHA-256 or "
+    "SCRAM-SHA-512.",
+)
+_JAAS_DOC: Final = (
+    "How this node logs in at others, if inter.broker.listener.name wants logins: "
+    'org.apache.kafka.common.security.scram.ScramLoginModule required username="..." '
+    'password="...";'
+)
+SASL_JAAS_CONFIG, *_JAAS_OF_MECHANISMS = (
+    ConfigKey(f"{prefix}sasl.jaas.config", ConfigType.PASSWORD, "", _JAAS_DOC, per_listener=True)
+    for prefix in ("", *(f"{name.lower()}." for name in SCRAM_MECHANISMS))
 )
 SASL_PLAIN_WITHOUT_TLS = ConfigKey(
     "sasl.plain.without.tls",
@@ -259,6 +302,8 @@ BROKER_KEYS: tuple[ConfigKey[object], ...] = cast(
     "tuple[ConfigKey[object], ...]",
     (
         LISTENER_SECURITY_PROTOCOL_MAP,
+        CONTROLLER_LISTENER_NAMES,
+        SECURITY_INTER_BROKER_PROTOCOL,
         INTER_BROKER_LISTENER_NAME,
         SSL_KEYSTORE_TYPE,
         SSL_KEYSTORE_LOCATION,
@@ -274,7 +319,11 @@ BROKER_KEYS: tuple[ConfigKey[object], ...] = cast(
         SSL_PRINCIPAL_MAPPING_RULES,
         SASL_ENABLED_MECHANISMS,
         SASL_PLAIN_WITHOUT_TLS,
+        SASL_MECHANISM_INTER_BROKER_PROTOCOL,
+        SASL_JAAS_CONFIG,
+        *_JAAS_OF_MECHANISMS,
         *TOKEN_KEYS,
+        *AUDIT_KEYS,
         SASL_SERVER_MAX_RECEIVE_SIZE,
         CONNECTIONS_MAX_REAUTH_MS,
         CONNECTION_FAILED_AUTHENTICATION_DELAY_MS,
@@ -314,12 +363,15 @@ class SecurityConfig:
     unauthenticated_bytes_max: int = SASL_SERVER_MAX_RECEIVE_SIZE.default
     failure_delay_ms: int = CONNECTION_FAILED_AUTHENTICATION_DELAY_MS.default
     timeout_ms: int = AUTHENTICATION_TIMEOUT_MS.default
+    node_login: PeerLogin | None = None  # Of this node at others.
 
     @classmethod
     def of(cls, values: ConfigValues, endpoints: Sequence[Endpoint]) -> "SecurityConfig":
         """ValueError, with one sentence, for what does not fit together."""
-        mapped: tuple[str, ...] = values[LISTENER_SECURITY_PROTOCOL_MAP]
-        protocols = parse_protocol_map(mapped)
+        protocols = dict.fromkeys(
+            (name.upper() for name in values[CONTROLLER_LISTENER_NAMES]), SecurityProtocol.PLAINTEXT
+        )
+        protocols |= parse_protocol_map(values[LISTENER_SECURITY_PROTOCOL_MAP])
         listeners = {}
         for endpoint in endpoints:
             name = endpoint.listener_name
@@ -328,7 +380,10 @@ class SecurityConfig:
                     f"listener {name} has no protocol; say one in listener.security.protocol.map"
                 )
             listeners[name] = _listener(values, name, protocols[name])
-        inter_broker = values[INTER_BROKER_LISTENER_NAME].upper() or endpoints[0].listener_name
+        inter_broker = values[INTER_BROKER_LISTENER_NAME].upper()
+        if not inter_broker:
+            named = values[SECURITY_INTER_BROKER_PROTOCOL]
+            inter_broker = named if named in listeners else endpoints[0].listener_name
         if inter_broker not in listeners:
             raise ValueError(f"inter.broker.listener.name is {inter_broker}, which does not listen")
         return cls(
@@ -338,7 +393,23 @@ class SecurityConfig:
             values[SASL_SERVER_MAX_RECEIVE_SIZE],
             values[CONNECTION_FAILED_AUTHENTICATION_DELAY_MS],
             values[AUTHENTICATION_TIMEOUT_MS],
+            _node_login(values, listeners[inter_broker]),
         )
+
+
+def _node_login(values: ConfigValues, listener: ListenerConfig) -> PeerLogin | None:
+    """None where nodes need none. A node that is alone needs none either."""
+    if not listener.protocol.has_sasl:
+        return None
+    mechanism = values[SASL_MECHANISM_INTER_BROKER_PROTOCOL]
+    if mechanism not in SCRAM_MECHANISMS:
+        return None
+    of_mechanism = _JAAS_OF_MECHANISMS[tuple(SCRAM_MECHANISMS).index(mechanism)]
+    for key in (of_mechanism, SASL_JAAS_CONFIG):
+        text = values[key_of_listener(replace(key, default=values[key]), listener.name)]
+        if text:
+            return parse_jaas(mechanism, text)
+    return None
 
 
 def validate_listener_keys(names: Sequence[str], endpoints: Sequence[Endpoint]) -> None:
@@ -349,26 +420,36 @@ def validate_listener_keys(names: Sequence[str], endpoints: Sequence[Endpoint]) 
             raise ValueError(f"{name} is for a listener that is not in listeners")
 
 
+def tls_config(values: ConfigValues, name: str) -> TlsConfig:
+    """Of a listener that speaks TLS. ValueError, with one sentence, for what does not fit."""
+
+    def value(key: ConfigKey[T]) -> T:
+        return values[key_of_listener(replace(key, default=values[key]), name)]
+
+    tls = TlsConfig(
+        keystore_location=value(SSL_KEYSTORE_LOCATION),
+        certificate_chain=value(SSL_KEYSTORE_CERTIFICATE_CHAIN),
+        key=value(SSL_KEYSTORE_KEY),
+        key_password=value(SSL_KEY_PASSWORD),
+        truststore_location=value(SSL_TRUSTSTORE_LOCATION),
+        truststore_certificates=value(SSL_TRUSTSTORE_CERTIFICATES),
+        client_auth=ClientAuth(value(SSL_CLIENT_AUTH)),
+        protocols=value(SSL_ENABLED_PROTOCOLS),
+        checks_host_name=bool(value(SSL_ENDPOINT_IDENTIFICATION_ALGORITHM)),
+    )
+    problem = tls.problem()
+    if problem:
+        raise ValueError(f"listener {name} speaks TLS, and {problem}")
+    return tls
+
+
 def _listener(values: ConfigValues, name: str, protocol: SecurityProtocol) -> ListenerConfig:
     def value(key: ConfigKey[T]) -> T:
         return values[key_of_listener(replace(key, default=values[key]), name)]
 
     config = ListenerConfig(name, protocol)
     if protocol.has_tls:
-        tls = TlsConfig(
-            keystore_location=value(SSL_KEYSTORE_LOCATION),
-            certificate_chain=value(SSL_KEYSTORE_CERTIFICATE_CHAIN),
-            key=value(SSL_KEYSTORE_KEY),
-            key_password=value(SSL_KEY_PASSWORD),
-            truststore_location=value(SSL_TRUSTSTORE_LOCATION),
-            truststore_certificates=value(SSL_TRUSTSTORE_CERTIFICATES),
-            client_auth=ClientAuth(value(SSL_CLIENT_AUTH)),
-            protocols=value(SSL_ENABLED_PROTOCOLS),
-            checks_host_name=bool(value(SSL_ENDPOINT_IDENTIFICATION_ALGORITHM)),
-        )
-        problem = tls.problem()
-        if problem:
-            raise ValueError(f"listener {name} speaks TLS, and {problem}")
+        tls = tls_config(values, name)
         config = replace(config, tls=tls, mapping_rules=value(SSL_PRINCIPAL_MAPPING_RULES))
     if protocol.has_sasl:
         mechanisms = value(SASL_ENABLED_MECHANISMS)

@@ -10,6 +10,7 @@ from ottla.network.connection_rates import ConnectionRates
 from ottla.network.counters import NetworkCounters
 from ottla.network.endpoints import Endpoint
 from ottla.network.hub import Dispatch, Hub
+from ottla.network.limits import ConnectionLimits
 from ottla.network.listener import Listener, NewSocket
 from ottla.network.listener_security import ListenerSecurity
 from ottla.network.session import Session
@@ -28,6 +29,7 @@ class Server:
         *,
         monotonic_ms: Callable[[], float],
         executor: Executor | None = None,
+        login_executor: Executor | None = None,
         counters: NetworkCounters | None = None,
         security: Mapping[str, ListenerSecurity] | None = None,
         new_socket: NewSocket = socket.socket,
@@ -39,6 +41,7 @@ class Server:
             loop=self._loop,
             monotonic_ms=monotonic_ms,
             executor=executor,
+            login_executor=login_executor,
             counters=counters,
         )
         locks = security or {}
@@ -58,6 +61,10 @@ class Server:
     @property
     def connection_rates(self) -> ConnectionRates:
         return self._hub.rates
+
+    @property
+    def limits(self) -> ConnectionLimits:
+        return self._hub.limits
 
     @property
     def queued_bytes(self) -> int:

@@ -9,9 +9,8 @@ Time passes here only as fast as the sweeps come, so that a process that was sto
 does not take everyone for stalled.
 """
 
-from dataclasses import dataclass
-
 from ottla.network.config import NetworkConfig
+from ottla.protocol.lazy_dataclass import dataclass
 
 SHORT_GRACE_DIVISOR = 10
 SWEEPS_PER_GRACE = 5

@@ -9,9 +9,11 @@ import os
 import ssl
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final
+
+from ottla.protocol.lazy_dataclass import dataclass
 
 _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 
@@ -65,6 +67,17 @@ class TlsConfig:
     @property
     def files(self) -> tuple[str, ...]:
         return tuple(filter(None, (self.keystore_location, self.truststore_location)))
+
+    def expires_s(self) -> float | None:
+        """When the first certificate of the chain ends; None if nobody can tell."""
+        try:
+            from cryptography import x509
+
+            stored = Path(self.keystore_location).read_bytes() if self.keystore_location else b""
+            chain = x509.load_pem_x509_certificates(stored or self.certificate_chain.encode())
+        except (ImportError, OSError, ValueError):
+            return None
+        return min(one.not_valid_after_utc.timestamp() for one in chain)
 
     def server_context(self) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -125,20 +138,36 @@ def validate_private(path: str) -> None:
         raise TlsError(f"{path} has a secret and others can read it; run `chmod o-rwx {path}`")
 
 
+_NEVER: Final = object()  # Differs from what any file can be.
+
+
 class TlsContexts:
     """Of one listener. `load` reads files, so it is for a thread."""
 
     def __init__(self, config: TlsConfig) -> None:
         self._config = config
         self._seen: object = None
+        self._expiry: tuple[object, float | None] | None = None  # As of what was seen.
         self.server: ssl.SSLContext
         self.client: ssl.SSLContext
+
+    def configure(self, config: TlsConfig) -> None:
+        """From the next `load` on, which `is_outdated` asks for."""
+        if config != self._config:
+            self._config = config
+            self._seen = _NEVER
 
     def load(self) -> None:
         """Raises TlsError; then the contexts stay as they are until the files change again."""
         self._seen = self._state()
         server, client = self._config.server_context(), self._config.client_context()
         self.server, self.client = server, client
+
+    def expires_s(self) -> float | None:
+        """As of the configuration; for a thread."""
+        if self._expiry is None or self._expiry[0] != self._seen:
+            self._expiry = (self._seen, self._config.expires_s())
+        return self._expiry[1]
 
     def is_outdated(self) -> bool:
         return self._state() != self._seen

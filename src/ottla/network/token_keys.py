@@ -1,8 +1,9 @@
 """The keys that tokens are signed with (JWKS), from a file or a URL, and the check of a token.
 
-Keys are fetched in a thread and kept: a login never waits for the network. They are fetched again
-from time to time, and soon after a token names a key that is not there, with back-off and a bound.
-What cannot be fetched is reported once, and the keys that were there before stay.
+Keys are fetched in a thread and kept: only logins right after the start wait for the first attempt.
+They are fetched again from time to time, and soon after a token names a key that is not there, with
+back-off and a bound. What cannot be fetched is reported once, and the keys that were there before
+stay.
 
 PyJWT checks signatures (ADR 28). Only signatures by key pairs count: no `none`, and no shared
 secrets, which a public key could be taken for.
@@ -16,13 +17,11 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, Final
-from urllib.error import URLError
 from urllib.parse import urlsplit
-from urllib.request import urlopen
 
+from ottla.protocol.lazy_dataclass import dataclass
 from ottla.security.errors import AuthenticationFailed
 from ottla.security.oauthbearer import VerifiedToken
 
@@ -78,6 +77,7 @@ class TokenKeys:
         self._config = config
         self._keys: dict[str | None, Any] = {}
         self._lock = threading.Lock()
+        self._was_tried = threading.Event()  # To fetch the keys, with whatever outcome.
         self._is_wanted = asyncio.Event()  # A token names a key that is not there.
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -87,9 +87,12 @@ class TokenKeys:
 
     def load(self) -> None:
         """KeysUnavailable if there are no keys."""
-        keys = _parsed(_fetched(self._config.jwks_url))
-        with self._lock:
-            self._keys = keys
+        try:
+            keys = _parsed(_fetched(self._config.jwks_url))
+            with self._lock:
+                self._keys = keys
+        finally:
+            self._was_tried.set()
 
     async def watch(self, executor: Executor) -> None:
         """Fetches the keys, and again from time to time, for as long as it runs."""
@@ -146,6 +149,7 @@ class TokenKeys:
         return VerifiedToken(name, max(int(expires_s * 1000), 1))
 
     def _key(self, header: dict[str, Any]) -> Any:
+        self._was_tried.wait(FETCH_TIMEOUT_S)
         with self._lock:
             keys = self._keys
             key = keys.get(header.get("kid"))
@@ -170,10 +174,12 @@ _CHECKED: Final = {"verify_exp": True, "verify_nbf": True, "verify_iat": True, "
 
 
 def _fetched(url: str) -> bytes:
+    from urllib.request import urlopen
+
     try:
         with urlopen(url, timeout=FETCH_TIMEOUT_S) as response:
             data: bytes = response.read(JWKS_BYTES_MAX + 1)
-    except (OSError, URLError, ValueError) as error:
+    except (OSError, ValueError) as error:
         raise KeysUnavailable(f"{url}: {error}") from None
     if len(data) > JWKS_BYTES_MAX:
         raise KeysUnavailable(f"{url} has more than {JWKS_BYTES_MAX} bytes")
