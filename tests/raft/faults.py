@@ -82,12 +82,12 @@ class Nemesis:
         cluster, faults = self._cluster, self._cluster.faults
         if cluster.random.random() < faults.short_reign:
             reign_ms = cluster.random.uniform(0, 6 * faults.delay_ms_max + faults.sync_ms_max)
-            cluster.after(reign_ms, lambda: leader.leads and self._bring_down(leader))
+            cluster.after(reign_ms, lambda: self._end_reign(leader))
 
     def on_commit(self, leader: "Replica") -> None:
         cluster = self._cluster
         if cluster.random.random() < cluster.faults.short_reign:
-            cluster.after(0, lambda: leader.leads and self._bring_down(leader))
+            cluster.after(0, lambda: self._end_reign(leader))
 
     def _victim(self) -> "Replica | None":
         cluster = self._cluster
@@ -102,10 +102,18 @@ class Nemesis:
         if victim is not None:
             self._bring_down(victim)
 
+    def _end_reign(self, leader: "Replica") -> None:
+        if leader.leads:
+            self._bring_down(leader)
+
+    def _bring_up(self, victim: "Replica") -> None:
+        if not victim.is_up:
+            victim.start()
+
     def _bring_down(self, victim: "Replica") -> None:
         victim.crash()
         down_ms = self._cluster.random.uniform(1, self._cluster.faults.down_ms_max)
-        self._cluster.after(down_ms, lambda: victim.is_up or victim.start())
+        self._cluster.after(down_ms, lambda: self._bring_up(victim))
 
     def _pause(self) -> None:
         victim = self._victim()

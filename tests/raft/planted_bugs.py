@@ -13,6 +13,7 @@ from ottla.raft.quorum import Quorum
 from ottla.raft.ready import Ready
 from ottla.raft.states import Leader, Prospective, Unattached
 from ottla.raft.voter_changes import VoterChanges
+from ottla.raft.voters import ReplicaKey
 
 Patch = tuple[Any, str, Callable[..., Any]]
 
@@ -29,7 +30,7 @@ def _grants_any_vote(state: object, _: object, *, up_to_date: bool) -> bool:
     return up_to_date and isinstance(state, Prospective | Unattached)
 
 
-def _forget_earlier_vote(quorum: Quorum, candidate: object) -> None:
+def _forget_earlier_vote(quorum: Quorum, candidate: ReplicaKey) -> None:
     quorum._become(replace(quorum.state, voted=candidate))
 
 

@@ -63,17 +63,17 @@ class Replica:
         self.life += 1
         cluster = self.cluster
         self.node = RaftNode(
-            Identity(
+            identity=Identity(
                 cluster_id="c",
                 key=self.key,
                 bootstrap=tuple(other for other in cluster.replicas if other != self.key.id),
             ),
-            cluster.config,
-            self.log,
-            self.log.voters(self.initial_voters),
-            self.disk.quorum_state,
-            cluster.random.randrange,
-            self.now_ms,
+            config=cluster.config,
+            log=self.log,
+            voters=self.log.voters(self.initial_voters),
+            quorum_state=self.disk.quorum_state,
+            random=cluster.random.randrange,
+            now_ms=self.now_ms,
         )
         cluster.trace(f"{self} starts at epoch {self.node.state.epoch}")
         self.run(lambda node: None)

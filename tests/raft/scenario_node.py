@@ -52,13 +52,13 @@ class ScenarioNode:
         assert self.node is None
         others = tuple(number for number in self.scenario.nodes if number != self.number)
         self.node = RaftNode(
-            Identity(cluster_id="c", key=self.key, bootstrap=others[:1]),
-            CONFIG,
-            self.log,
-            self.log.voters(self.initial_voters),
-            self.disk.quorum_state,
-            lambda bound: self.number * 10 % bound,
-            self.now_ms,
+            identity=Identity(cluster_id="c", key=self.key, bootstrap=others[:1]),
+            config=CONFIG,
+            log=self.log,
+            voters=self.log.voters(self.initial_voters),
+            quorum_state=self.disk.quorum_state,
+            random=lambda bound: self.number * 10 % bound,
+            now_ms=self.now_ms,
         )
         self.scenario.tell(f"{self.number} starts as {self._role()}")
 

@@ -45,13 +45,13 @@ class Node:
             self.log.append(bytearray(each))
         voter_set = VoterSet.of(Voter(key_of(number)) for number in voters)
         self.node = RaftNode(
-            Identity(cluster_id="c", key=key_of(1)),
-            CONFIG,
-            self.log,
-            self.log.voters(voter_set),
-            state or QuorumState(),
-            lambda bound: 0,
-            0,
+            identity=Identity(cluster_id="c", key=key_of(1)),
+            config=CONFIG,
+            log=self.log,
+            voters=self.log.voters(voter_set),
+            quorum_state=state or QuorumState(),
+            random=lambda bound: 0,
+            now_ms=0,
             committed_offset=len(committed),
         )
 

@@ -1,9 +1,9 @@
 """Broker keys that the quorum obeys."""
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 from ottla.protocol.config import ConfigKey, ConfigType, ConfigValues, at_least
+from ottla.protocol.entities import entity
 
 ELECTION_TIMEOUT_MS: Final = ConfigKey(
     "controller.quorum.election.timeout.ms",
@@ -56,7 +56,7 @@ BROKER_KEYS: Final[tuple[ConfigKey[Any], ...]] = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class RaftConfig:
     """What the core reads of the configuration, and the limits that Kafka has no keys for."""
 

@@ -4,9 +4,8 @@ A leader commits by counting only from the LeaderChange record on with which its
 older epochs left is committed with it. It resigns when no majority has fetched for a while.
 """
 
-from dataclasses import dataclass
-
 from ottla.protocol.errors import ErrorCode
+from ottla.protocol.lazy_dataclass import dataclass
 from ottla.raft.control_records import (
     control_batch,
     kraft_version,

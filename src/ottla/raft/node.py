@@ -52,6 +52,7 @@ class RaftNode:
 
     def __init__(
         self,
+        *,
         identity: Identity,
         config: RaftConfig,
         log: ReplicatedLog,
@@ -62,7 +63,14 @@ class RaftNode:
         committed_offset: int = 0,
     ) -> None:
         self._quorum = Quorum(
-            identity, config, log, voters, quorum_state, random, now_ms, committed_offset
+            identity=identity,
+            config=config,
+            log=log,
+            voters=voters,
+            saved=quorum_state,
+            random=random,
+            now_ms=now_ms,
+            committed_offset=committed_offset,
         )
         self._leadership = Leadership(self._quorum)
         self._following = Following(self._quorum)

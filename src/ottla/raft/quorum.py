@@ -5,8 +5,9 @@ into the Ready and forgets the requests of the state before.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ottla.protocol.entities import entity
 from ottla.protocol.errors import ErrorCode
 from ottla.raft.config import RaftConfig
 from ottla.raft.log import OffsetAndEpoch, PendingLog, ReplicatedLog
@@ -65,7 +66,7 @@ _CLIENT_RESPONSES: dict[type, type] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class Identity:
     cluster_id: str
     key: ReplicaKey
@@ -76,6 +77,7 @@ class Identity:
 class Quorum:
     def __init__(
         self,
+        *,
         identity: Identity,
         config: RaftConfig,
         log: ReplicatedLog,

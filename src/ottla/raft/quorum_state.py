@@ -6,12 +6,12 @@ added, which Kafka ignores: a vote or an epoch that is not what was saved elects
 
 import base64
 import json
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from crc32c import crc32c
 
+from ottla.protocol.lazy_dataclass import dataclass
 from ottla.raft.voters import ReplicaKey
 
 _VERSIONS_READ = (0, 1)

@@ -5,8 +5,9 @@ means writing; only `quorum_state` must be on the disk before the driver goes on
 synced at leisure and told with `on_synced`: the core itself holds back what depends on it.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ottla.protocol.lazy_dataclass import dataclass
 from ottla.raft.log import OffsetAndEpoch
 from ottla.raft.messages import Message
 from ottla.raft.quorum_state import QuorumState

@@ -1,7 +1,6 @@
 """Requests to other replicas: one at a time to each, with a timeout and a pause after a failure."""
 
-from dataclasses import dataclass
-
+from ottla.protocol.lazy_dataclass import dataclass
 from ottla.raft.messages import ReplicaRequest
 
 

@@ -32,9 +32,10 @@ be in any state until it knows that its removal is committed.
 """
 
 import enum
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
+from ottla.protocol.lazy_dataclass import dataclass
 from ottla.raft.log import OffsetAndEpoch
 from ottla.raft.voters import Endpoint, ReplicaKey, VoterSet
 

@@ -7,9 +7,8 @@ common. A leader that removes itself leads until the record is committed, withou
 Left out: Kafka asks the new voter for its versions before it adds it; here the driver may.
 """
 
-from dataclasses import dataclass
-
 from ottla.protocol.errors import ErrorCode
+from ottla.protocol.lazy_dataclass import dataclass
 from ottla.raft.leadership import Leadership
 from ottla.raft.messages import (
     AddRaftVoterRequest,

@@ -8,9 +8,10 @@ record off brings the set before it back.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
+
+from ottla.protocol.lazy_dataclass import dataclass
 
 KRAFT_VERSION_MAX = 1
 
