@@ -79,3 +79,11 @@ def test_every_broker_must_know_the_level():
     with pytest.raises(ApiError) as caught:
         update(cluster, (NAME, 2, UPGRADE))
     assert caught.value.code is ErrorCode.invalid_update_version
+
+
+@pytest.mark.parametrize(("name", "level"), [("metadata.version", 29), ("kraft.version", 0)])
+@pytest.mark.parametrize("kind", [SAFE_DOWNGRADE, UNSAFE_DOWNGRADE])
+def test_what_the_log_depends_on_is_not_lowered(name, level, kind):
+    with pytest.raises(ApiError, match="cannot be lowered") as refused:
+        update(Cluster(), (name, level, kind))
+    assert refused.value.code is ErrorCode.invalid_update_version

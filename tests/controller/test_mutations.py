@@ -11,10 +11,11 @@ from ottla.controller.image import quota_record
 from ottla.controller.mutations import BUCKETS_UNSWEPT_MAX, Caller
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.times import NO_THROTTLE, in_milliseconds
+from ottla.security.principal import Principal
 from ottla.security.quotas import CLIENT_ID, CONTROLLER_MUTATION_RATE, USER, Entity
 
-ANN = Caller("ann", "app", is_strict=True)
-OLD_ANN = Caller("ann", "app", is_strict=False)
+ANN = Caller(Principal("User", "ann"), "127.0.0.1", "app", is_strict=True)
+OLD_ANN = Caller(Principal("User", "ann"), "127.0.0.1", "app", is_strict=False)
 OF_ANN: Entity = ((USER, "ann"),)
 
 
@@ -88,7 +89,7 @@ def test_partitions_that_are_added_and_deleted_count_as_well() -> None:
 
 def test_others_and_nodes_have_no_quota() -> None:
     cluster = limited_cluster()
-    for number, caller in enumerate((ANN._replace(user="bob"), None)):
+    for number, caller in enumerate((ANN._replace(principal=Principal("User", "bob")), None)):
         response = cluster.call(creation((f"a{number}", 100), (f"b{number}", 100)), caller)
         assert outcome(response) == ([ErrorCode.none] * 2, 0)
 
@@ -97,5 +98,5 @@ def test_client_ids_without_end_leave_nothing_behind() -> None:
     cluster = limited_cluster(((CLIENT_ID, None),))
     mutations = cluster.machine.mutations
     for number in range(5 * BUCKETS_UNSWEPT_MAX):
-        mutations.of(Caller("ann", f"client-{number}", is_strict=True), number * 100).take(1)
+        mutations.of(ANN._replace(client_id=f"client-{number}"), number * 100).take(1)
     assert len(mutations._buckets) <= 2 * BUCKETS_UNSWEPT_MAX

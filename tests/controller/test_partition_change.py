@@ -82,6 +82,17 @@ def test_a_set_that_grows_enough_forgets_the_eligible_ones():
     assert change.record() == record(isr=(1, 3), eligible_leader_replicas=())
 
 
+def test_an_eligible_leader_that_acknowledges_alone_ends_the_eligibility_of_the_others():
+    """The minimum was lowered while nobody was in sync: what it takes from now on only it has."""
+    old = partition(isr=(), leader=-1, eligible_leader_replicas=(2, 3), last_known_elr=(1,))
+    assert change_of(old, 2, min_isr=1).record() == record(
+        isr=(2,), leader=2, eligible_leader_replicas=(), last_known_elr=()
+    )
+    assert change_of(old, 2, min_isr=2).record() == record(
+        isr=(2,), leader=2, eligible_leader_replicas=(3,), last_known_elr=()
+    )
+
+
 def test_the_minimum_is_never_more_than_there_are_replicas():
     old = partition(replicas=(1,), isr=(1,))
     assert change_of(old, 1, min_isr=3).record() is None

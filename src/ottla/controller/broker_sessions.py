@@ -8,10 +8,11 @@ What would fence it could not be committed sooner either.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ottla.machine.contract import Timers
 from ottla.machine.result import Deferred, Result
+from ottla.protocol.lazy_dataclass import dataclass
 
 _UNKNOWN = -1
 

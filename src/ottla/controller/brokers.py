@@ -77,6 +77,7 @@ def validate_broker_epoch(
 class BrokerControl:
     def __init__(
         self,
+        *,
         image: MetadataImage,
         index: PartitionIndex,
         leadership: Leadership,

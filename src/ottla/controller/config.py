@@ -2,7 +2,8 @@
 
 from typing import Any, Final
 
-from ottla.protocol.config import ConfigKey, ConfigType, at_least
+from ottla.controller.token_config import BROKER_KEYS as TOKEN_KEYS
+from ottla.protocol.config import ConfigKey, ConfigType, at_least, one_of
 
 NUM_PARTITIONS: Final = ConfigKey(
     "num.partitions",
@@ -81,6 +82,16 @@ UNCLEAN_LEADER_ELECTION_ENABLE: Final = ConfigKey(
     "Elect a replica that is not in sync when no other is left; acknowledged records can be lost.",
     synonym="unclean.leader.election.enable",
 )
+IMPORT_OPEN: Final = "open"
+RECORD_IMPORT: Final = ConfigKey(
+    "record.import",
+    ConfigType.STRING,
+    "none",
+    "Whether records come into the topic with the offsets that they had elsewhere, as restore and"
+    " migrate write them. open: only so; producers are refused, and nothing is removed. closed: no"
+    " more. A topic is open only from its creation on.",
+    one_of("none", IMPORT_OPEN, "closed"),
+)
 CONTROLLER_QUOTA_WINDOW_NUM: Final = ConfigKey(
     "controller.quota.window.num",
     ConfigType.INT,
@@ -119,4 +130,5 @@ BROKER_KEYS: Final[tuple[ConfigKey[Any], ...]] = (
     CORDONED_LOG_DIRS,
     CONTROLLER_QUOTA_WINDOW_NUM,
     CONTROLLER_QUOTA_WINDOW_SIZE_SECONDS,
+    *TOKEN_KEYS,
 )

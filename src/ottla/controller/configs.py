@@ -1,4 +1,6 @@
-"""Configs of topics, groups and brokers: incremental changes (KIP-339), and whole replacement.
+"""Configs of topics, groups, brokers and client metrics.
+
+They are changed one by one (KIP-339), or replaced as a whole.
 
 A broker's configs are kept under its id; those of all brokers under the empty name. Only keys that
 are dynamic can be set for brokers, for the others are read once at start.
@@ -19,10 +21,12 @@ from kio.schema.incremental_alter_configs.v1.response import (
 from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterConfigsResponse
 from kio.static.primitive import i8
 
-from ottla.controller.config import MIN_INSYNC_REPLICAS
+from ottla.controller.client_metrics import CLIENT_METRICS_SCHEMA
+from ottla.controller.config import IMPORT_OPEN, MIN_INSYNC_REPLICAS, RECORD_IMPORT
 from ottla.controller.effective_configs import ConfigRules, EffectiveConfigs
 from ottla.controller.image import (
     BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
     GROUP_RESOURCE,
     TOPIC_RESOURCE,
     MetadataImage,
@@ -31,7 +35,13 @@ from ottla.controller.leadership import Leadership
 from ottla.controller.partition_index import PartitionIndex
 from ottla.controller.records import ConfigRecord, MetadataRecord
 from ottla.machine.result import Result
-from ottla.protocol.config import ConfigKey, ConfigSchema, ConfigType
+from ottla.protocol.config import (
+    LISTENER_PREFIX,
+    ConfigKey,
+    ConfigSchema,
+    ConfigType,
+    undeclared_key,
+)
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 
@@ -131,6 +141,10 @@ class ConfigControl:
             if not name:
                 raise ApiError(ErrorCode.invalid_request, "the name of the group is empty")
             return _Resource(resource_type, name, self._rules.group_schema, values)
+        if resource_type == CLIENT_METRICS_RESOURCE:
+            if not name:
+                raise ApiError(ErrorCode.invalid_request, "the subscription's name is empty")
+            return _Resource(resource_type, name, CLIENT_METRICS_SCHEMA, values)
         raise ApiError(
             ErrorCode.invalid_request, f"configs of resource type {resource_type} cannot be set"
         )
@@ -143,6 +157,12 @@ class ConfigControl:
             own = {name: value for name, value in values.items() if value is not None}
             configs = EffectiveConfigs(self._image, self._rules, None)
             self._rules.validate_group(configs.group_values_with(own), configs.broker_values())
+        if (RECORD_IMPORT.name, IMPORT_OPEN) in ((each.name, each.value) for each in changes):
+            raise ApiError(
+                ErrorCode.invalid_config,
+                f"{RECORD_IMPORT.name} can be {IMPORT_OPEN} only from the creation of a topic on:"
+                " others may have written to this one",
+            )
         return changes
 
     def _validate_broker(self, name: str) -> None:
@@ -158,7 +178,7 @@ class ConfigControl:
         _validate_once(change.name for change in changes)
         records: list[ConfigRecord] = []
         for change in changes:
-            key = _settable(resource, change.name)
+            key = _alterable(resource, change)
             value = self._incremented(resource, key, change)
             records.extend(_change(resource, key.name, value))
         return records
@@ -180,7 +200,7 @@ class ConfigControl:
                 ErrorCode.invalid_request, f"{operation.name} of {key.name} has no value"
             )
         if operation is Operation.SET:
-            return key.format(key.parse(change.value))
+            return _checked(resource, key, change.value)
         return self._list_value(resource, key, operation, change.value)
 
     def _list_value(
@@ -207,6 +227,8 @@ class ConfigControl:
             entries = configs.describe_topic({})
         elif resource.resource_type == GROUP_RESOURCE:
             entries = configs.describe_group({})
+        elif resource.resource_type == CLIENT_METRICS_RESOURCE:
+            entries = configs.describe_client_metrics({})
         else:
             entries = configs.describe_broker()
         return next(entry.value or "" for entry in entries if entry.key.name == key.name)
@@ -221,25 +243,57 @@ def _replacements(
         key = _settable(resource, config.name)
         if config.value is None:
             raise ApiError(ErrorCode.invalid_request, f"{config.name} has no value")
-        wanted[config.name] = key.format(key.parse(config.value))
+        wanted[config.name] = _checked(resource, key, config.value)
     records: list[ConfigRecord] = []
     for name in (*wanted, *(name for name in resource.values if name not in wanted)):
         records.extend(_change(resource, name, wanted.get(name)))
     return records
 
 
+def _alterable(resource: _Resource, change: incremental.AlterableConfig) -> ConfigKey[Any]:
+    """Whatever a broker has of its own can be taken from it; lists have to be known as such."""
+    operation: int = change.config_operation
+    is_broker = resource.resource_type == BROKER_RESOURCE
+    if is_broker and operation in (Operation.APPEND, Operation.SUBTRACT):
+        resource.schema[change.name]
+    if is_broker and operation == Operation.DELETE:
+        return undeclared_key(change.name)
+    return _settable(resource, change.name)
+
+
 def _settable(resource: _Resource, name: str) -> ConfigKey[Any]:
-    key = resource.schema[name]
     if resource.resource_type != BROKER_RESOURCE:
-        return key
+        return resource.schema[name]
+    if not resource.schema.finds(name):
+        return undeclared_key(name)
+    key = resource.schema[name]
     if not key.dynamic:
         raise ApiError(ErrorCode.invalid_request, f"{name} cannot be altered while the broker runs")
+    if key.listener_only:
+        raise ApiError(
+            ErrorCode.invalid_request,
+            f"{name} is altered for one listener, as {LISTENER_PREFIX}<listener>.{name}",
+        )
+    if key.broker_only and not resource.name:
+        raise ApiError(
+            ErrorCode.invalid_request, f"{name} is altered for one broker, not for all of them"
+        )
     if resource.name and name == MIN_INSYNC_REPLICAS.name:
         # The controller could not tell who has everything: leaders would differ in what they need.
         raise ApiError(
             ErrorCode.invalid_config, f"{name} is set for a topic or for all brokers, not for one"
         )
     return key
+
+
+def _checked(resource: _Resource, key: ConfigKey[Any], value: str) -> str:
+    """Kafka calls a bad value of a broker a bad request: there the broker finds it."""
+    try:
+        return key.format(key.parse(value))
+    except ApiError as error:
+        if resource.resource_type == BROKER_RESOURCE:
+            raise ApiError(ErrorCode.invalid_request, error.message) from None
+        raise
 
 
 def _change(resource: _Resource, name: str, value: str | None) -> Iterable[ConfigRecord]:

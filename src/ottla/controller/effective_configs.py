@@ -7,12 +7,13 @@ value of their broker synonym in all but the first and the last.
 
 import enum
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ottla.controller.client_metrics import CLIENT_METRICS_SCHEMA
 from ottla.controller.image import MetadataImage
-from ottla.protocol.config import ConfigKey, ConfigSchema, ConfigValues
+from ottla.protocol.config import ConfigKey, ConfigSchema, ConfigValues, undeclared_key
 from ottla.protocol.errors import ApiError
+from ottla.protocol.lazy_dataclass import dataclass
 
 Values = Mapping[str, object]  # Parsed values by the name of the key.
 
@@ -25,6 +26,7 @@ class ConfigSource(enum.IntEnum):
     DYNAMIC_DEFAULT_BROKER = 3
     STATIC_BROKER = 4
     DEFAULT = 5
+    CLIENT_METRICS = 7
     GROUP = 8
 
 
@@ -40,11 +42,11 @@ class ConfigEntry(NamedTuple):
 
     @property
     def value(self) -> str | None:
-        return self.synonyms[0].value
+        return self.synonyms[0].value if self.synonyms else self.key.default_text
 
     @property
     def source(self) -> ConfigSource:
-        return self.synonyms[0].source
+        return self.synonyms[0].source if self.synonyms else ConfigSource.DEFAULT
 
 
 _NO_KEYS = ConfigSchema(())
@@ -98,7 +100,8 @@ class EffectiveConfigs:
             (source, self._rules.topic_defaults(values)) for source, values in self._broker_layers()
         ]
         return [
-            _entry(key, overrides, layers, ConfigSource.TOPIC) for key in self._rules.topic_schema
+            self._entry(key, overrides, layers, ConfigSource.TOPIC)
+            for key in self._rules.topic_schema
         ]
 
     def describe_group(self, overrides: Mapping[str, str]) -> list[ConfigEntry]:
@@ -107,14 +110,61 @@ class EffectiveConfigs:
             (source, self._group_defaults(values)) for source, values in self._broker_layers()
         ]
         return [
-            _entry(key, overrides, layers, ConfigSource.GROUP) for key in self._rules.group_schema
+            self._entry(key, overrides, layers, ConfigSource.GROUP)
+            for key in self._rules.group_schema
         ]
+
+    def describe_client_metrics(self, overrides: Mapping[str, str]) -> list[ConfigEntry]:
+        """Every key of a subscription to clients' metrics, which takes nothing from the broker."""
+        source = ConfigSource.CLIENT_METRICS
+        return [self._entry(key, overrides, [], source) for key in CLIENT_METRICS_SCHEMA]
 
     def describe_broker(self) -> list[ConfigEntry]:
         layers = self._broker_layers()
         schema = self._rules.broker_schema
-        of_listeners = [schema[name] for name in self._rules.static if name not in schema]
-        return [_broker_entry(key, layers) for key in (*schema, *of_listeners)]
+        given = {name: None for _, values in layers for name in values if name not in schema}
+        of_listeners = [schema[name] for name in given]
+        known = [_broker_entry(key, layers) for key in (*schema, *of_listeners)]
+        return known + self._undeclared_entries()
+
+    def _undeclared_entries(self) -> list[ConfigEntry]:
+        """Keys that nobody declared, and that were set for brokers. Their values may be secrets."""
+        schema = self._rules.broker_schema
+        found: dict[str, list[ConfigSource]] = {}
+        for source, stored in self._stored_broker_configs():
+            for name in stored:
+                if not schema.finds(name):
+                    found.setdefault(name, []).append(source)
+        return [
+            ConfigEntry(
+                undeclared_key(name),
+                tuple(ConfigSynonym(name, None, source) for source in sources),
+            )
+            for name, sources in found.items()
+        ]
+
+    def _entry(
+        self,
+        key: ConfigKey[Any],
+        overrides: Mapping[str, str],
+        layers: list[tuple[ConfigSource, Values]],
+        own_source: ConfigSource,
+    ) -> ConfigEntry:
+        name = key.synonym or key.name
+        synonyms = _layer_synonyms(key, name, layers)
+        if self._broker_shows_default(key):
+            synonyms.append(ConfigSynonym(name, key.format(key.default), ConfigSource.DEFAULT))
+        if key.name in overrides:
+            own = ConfigSynonym(key.name, overrides[key.name], own_source)
+            synonyms.insert(0, own)
+        return ConfigEntry(key, tuple(synonyms))
+
+    def _broker_shows_default(self, key: ConfigKey[Any]) -> bool:
+        """Whether the broker has a key, with a default, that stands behind one of its topics."""
+        schema = self._rules.broker_schema
+        if key.synonym is None or key.synonym not in schema:
+            return False
+        return schema[key.synonym].default_text is not None
 
     def _group_defaults(self, broker: Values) -> Values:
         return {
@@ -125,14 +175,21 @@ class EffectiveConfigs:
 
     def _broker_layers(self) -> list[tuple[ConfigSource, Values]]:
         schema = self._rules.broker_schema
-        layers: list[tuple[ConfigSource, Values]] = []
-        if self._broker_id is not None:
-            own = self._image.broker_configs(self._broker_id)
-            layers.append((ConfigSource.DYNAMIC_BROKER, _parse_stored(schema, own)))
-        shared = self._image.default_broker_configs()
-        layers.append((ConfigSource.DYNAMIC_DEFAULT_BROKER, _parse_stored(schema, shared)))
+        layers: list[tuple[ConfigSource, Values]] = [
+            (source, _parse_stored(schema, stored))
+            for source, stored in self._stored_broker_configs()
+        ]
         layers.append((ConfigSource.STATIC_BROKER, self._rules.static))
         return layers
+
+    def _stored_broker_configs(self) -> list[tuple[ConfigSource, Mapping[str, str]]]:
+        stored: list[tuple[ConfigSource, Mapping[str, str]]] = [
+            (ConfigSource.DYNAMIC_DEFAULT_BROKER, self._image.default_broker_configs())
+        ]
+        if self._broker_id is not None:
+            own = self._image.broker_configs(self._broker_id)
+            stored.insert(0, (ConfigSource.DYNAMIC_BROKER, own))
+        return stored
 
 
 def _parse_stored(schema: ConfigSchema, stored: Mapping[str, str]) -> Values:
@@ -146,33 +203,21 @@ def _parse_stored(schema: ConfigSchema, stored: Mapping[str, str]) -> Values:
     return values
 
 
-def _entry(
-    key: ConfigKey[Any],
-    overrides: Mapping[str, str],
-    layers: list[tuple[ConfigSource, Values]],
-    own_source: ConfigSource,
-) -> ConfigEntry:
-    name = key.synonym or key.name
-    synonyms = _layer_synonyms(key, name, layers)
-    if key.name in overrides:
-        own = ConfigSynonym(key.name, overrides[key.name], own_source)
-        synonyms.insert(0, own)
-    return ConfigEntry(key, tuple(synonyms))
-
-
 def _broker_entry(key: ConfigKey[Any], layers: list[tuple[ConfigSource, Values]]) -> ConfigEntry:
-    return ConfigEntry(key, tuple(_layer_synonyms(key, key.name, layers)))
+    synonyms = _layer_synonyms(key, key.name, layers)
+    if key.default_text is not None:
+        synonyms.append(ConfigSynonym(key.name, key.default_text, ConfigSource.DEFAULT))
+    return ConfigEntry(key, tuple(synonyms))
 
 
 def _layer_synonyms(
     key: ConfigKey[Any], name: str, layers: list[tuple[ConfigSource, Values]]
 ) -> list[ConfigSynonym]:
-    synonyms = [
+    return [
         ConfigSynonym(name, _text(key, values[key.name]), source)
         for source, values in layers
         if key.name in values
     ]
-    return [*synonyms, ConfigSynonym(name, _text(key, key.default), ConfigSource.DEFAULT)]
 
 
 def _text(key: ConfigKey[Any], value: object) -> str | None:

@@ -55,6 +55,8 @@ class FeatureControl:
         is_upgrade = update.upgrade_type == UPGRADE
         if level < present and is_upgrade:
             raise _refusal(update, f"it has level {present}; ask for a downgrade")
+        if level < present and FEATURES[name].is_fixed:
+            raise _refusal(update, f"it has level {present}, which cannot be lowered")
         if level > present and not is_upgrade:
             raise _refusal(update, f"it has level {present}; that would be no downgrade")
         return level != present

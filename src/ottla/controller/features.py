@@ -16,18 +16,31 @@ from ottla.protocol.errors import ApiError, ErrorCode
 
 TRANSACTION_VERSION: Final = "transaction.version"
 ELIGIBLE_LEADER_REPLICAS_VERSION: Final = "eligible.leader.replicas.version"
+GROUP_VERSION: Final = "group.version"
+KRAFT_VERSION: Final = "kraft.version"
+METADATA_VERSION: Final = "metadata.version"
+SHARE_VERSION: Final = "share.version"
+STREAMS_VERSION: Final = "streams.version"
 
 
 class Feature(NamedTuple):
     low: i16
     high: i16
     default: i16
+    is_fixed: bool = False  # It cannot be lowered, as in Kafka.
 
 
 FEATURES: Final[dict[str, Feature]] = {
     TRANSACTION_VERSION: Feature(i16(0), i16(2), default=i16(2)),
     # Always on (KIP-966): without it an empty in-sync set would have no meaning.
     ELIGIBLE_LEADER_REPLICAS_VERSION: Feature(i16(1), i16(1), default=i16(1)),
+    GROUP_VERSION: Feature(i16(0), i16(1), default=i16(1)),  # KIP-848.
+    SHARE_VERSION: Feature(i16(0), i16(1), default=i16(1)),  # KIP-932.
+    STREAMS_VERSION: Feature(i16(0), i16(1), default=i16(1)),  # KIP-1071.
+    # Voters can be added and removed (KIP-853); there was no release without that.
+    KRAFT_VERSION: Feature(i16(0), i16(1), default=i16(1), is_fixed=True),
+    # That of Kafka 4.3, whose records the metadata log has.
+    METADATA_VERSION: Feature(i16(7), i16(30), default=i16(30), is_fixed=True),
 }
 
 

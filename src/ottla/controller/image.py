@@ -6,12 +6,12 @@ partition is its record, with later changes folded in, so an image is read and n
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from typing import Any, Final
 from uuid import UUID
 
 from kio.schema.types import BrokerId, ProducerId, TopicName
-from kio.static.primitive import f64, i8, i16, i32
+from kio.static.primitive import f64, i8, i16, i32, i64
 
 from ottla.controller.records import (
     FENCE,
@@ -22,6 +22,7 @@ from ottla.controller.records import (
     BrokerRegistrationChangeRecord,
     ClientQuotaRecord,
     ConfigRecord,
+    DelegationTokenRecord,
     FeatureLevelRecord,
     MetadataRecord,
     NoOpRecord,
@@ -31,21 +32,25 @@ from ottla.controller.records import (
     QuotaEntityData,
     RegisterBrokerRecord,
     RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
     RemoveTopicRecord,
     RemoveUserScramCredentialRecord,
     TopicRecord,
     UnregisterBrokerRecord,
     UserScramCredentialRecord,
 )
+from ottla.protocol.lazy_dataclass import dataclass
 from ottla.protocol.topics import collision_key
 from ottla.security.acl_index import AclIndex
 from ottla.security.acls import AclBinding, Operation, PatternType, Permission, ResourceType
+from ottla.security.delegation_tokens import DelegationToken
 from ottla.security.principal import Principal
 from ottla.security.quotas import Entity, entity_of
 from ottla.security.scram import ScramCredential, ScramMechanism
 
 TOPIC_RESOURCE: Final = i8(2)
 BROKER_RESOURCE: Final = i8(4)
+CLIENT_METRICS_RESOURCE: Final = i8(16)
 GROUP_RESOURCE: Final = i8(32)
 
 _NO_ID: Final = UUID(int=0)
@@ -74,6 +79,7 @@ class MetadataImage:
     producer_ids: ProducerIdsRecord | None = None
     # By user and mechanism, in the order of their coming; a new password keeps its place.
     scram_credentials: dict[tuple[str, int], ScramCredential] = field(default_factory=dict)
+    delegation_tokens: dict[str, DelegationToken] = field(default_factory=dict)  # By id.
     acls: AclIndex = field(default_factory=AclIndex)
     client_quotas: dict[Entity, dict[str, float]] = field(default_factory=dict)
     topics_version: int = field(default=0, compare=False)  # Grows with topics and partitions.
@@ -97,6 +103,9 @@ class MetadataImage:
 
     def group_configs(self, group_id: str) -> dict[str, str]:
         return self.configs.get((GROUP_RESOURCE, group_id), {})
+
+    def client_metrics_configs(self, subscription: str) -> dict[str, str]:
+        return self.configs.get((CLIENT_METRICS_RESOURCE, subscription), {})
 
     def active_brokers(self) -> list[RegisterBrokerRecord]:
         """Those that may lead partitions, by id."""
@@ -158,6 +167,7 @@ class MetadataImage:
             yield self.producer_ids
         for (user, mechanism), credential in self.scram_credentials.items():
             yield scram_record(user, ScramMechanism(mechanism), credential)
+        yield from map(token_record, self.delegation_tokens.values())
         for acl_id, acl in self.acls.items():
             yield acl_record(acl_id, acl)
         for entity, bounds in self.client_quotas.items():
@@ -185,6 +195,18 @@ def scram_record(
         stored_key=credential.stored_key,
         server_key=credential.server_key,
         iterations=i32(credential.iterations),
+    )
+
+
+def token_record(token: DelegationToken) -> DelegationTokenRecord:
+    return DelegationTokenRecord(
+        owner=str(token.owner),
+        requester=str(token.requester),
+        renewers=tuple(map(str, token.renewers)),
+        issue_timestamp=i64(token.issued_ms),
+        max_timestamp=i64(token.max_ms),
+        expiration_timestamp=i64(token.expires_ms),
+        token_id=token.token_id,
     )
 
 
@@ -311,13 +333,33 @@ def _replay_remove_scram_credential(
     image.scram_credentials.pop((record.name, int(record.mechanism)), None)
 
 
+def _replay_token(image: MetadataImage, record: DelegationTokenRecord) -> None:
+    image.delegation_tokens[record.token_id] = DelegationToken(
+        record.token_id,
+        _principal(record.owner),
+        _principal(record.requester),
+        tuple(map(_principal, record.renewers)),
+        int(record.issue_timestamp),
+        int(record.max_timestamp),
+        int(record.expiration_timestamp),
+    )
+
+
+def _replay_remove_token(image: MetadataImage, record: RemoveDelegationTokenRecord) -> None:
+    image.delegation_tokens.pop(record.token_id, None)
+
+
+def _principal(text: str) -> Principal:
+    principal_type, _, name = text.partition(":")
+    return Principal(principal_type, name)
+
+
 def _replay_acl(image: MetadataImage, record: AccessControlEntryRecord) -> None:
-    principal_type, _, name = record.principal.partition(":")
     acl = AclBinding(
         ResourceType(record.resource_type),
         record.resource_name,
         PatternType(record.pattern_type),
-        Principal(principal_type, name),
+        _principal(record.principal),
         record.host,
         Operation(record.operation),
         Permission(record.permission_type),
@@ -357,6 +399,8 @@ _REPLAY: Final[dict[type, Callable[[MetadataImage, Any], None]]] = {
     ProducerIdsRecord: _replay_producer_ids,
     UserScramCredentialRecord: _replay_scram_credential,
     RemoveUserScramCredentialRecord: _replay_remove_scram_credential,
+    DelegationTokenRecord: _replay_token,
+    RemoveDelegationTokenRecord: _replay_remove_token,
     AccessControlEntryRecord: _replay_acl,
     RemoveAccessControlEntryRecord: _replay_remove_acl,
     ClientQuotaRecord: _replay_client_quota,

@@ -11,7 +11,7 @@ takes to import everything.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -28,8 +28,10 @@ from ottla.controller.image import MetadataImage
 from ottla.controller.internal_topics import InternalTopicControl
 from ottla.controller.leadership import Leadership
 from ottla.controller.partition_index import PartitionIndex
+from ottla.controller.token_config import DELEGATION_TOKEN_SECRET_KEY
 from ottla.machine.contract import Timers
 from ottla.protocol.config import ConfigValues
+from ottla.protocol.entities import entity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -45,13 +47,14 @@ if TYPE_CHECKING:
     from ottla.controller.producer_ids import ProducerIdControl
     from ottla.controller.quotas import QuotaControl
     from ottla.controller.reassignments import ReassignmentControl
+    from ottla.controller.tokens import TokenControl
     from ottla.controller.topics import TopicControl
     from ottla.controller.users import UserControl
     from ottla.protocol.config import ConfigKey
     from ottla.security.scram import ScramCredential
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ControllerSettings:
     cluster_id: str
     config_rules: ConfigRules
@@ -80,13 +83,13 @@ class ControllerMachine:
             interval_ms=static[LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS] * 1000,
         )
         self.brokers = BrokerControl(
-            self.image,
-            self._index,
-            self._leadership,
-            self._elections,
-            settings.cluster_id,
-            static[BROKER_SESSION_TIMEOUT_MS],
-            timers,
+            image=self.image,
+            index=self._index,
+            leadership=self._leadership,
+            elections=self._elections,
+            cluster_id=settings.cluster_id,
+            session_timeout_ms=static[BROKER_SESSION_TIMEOUT_MS],
+            timers=timers,
         )
         self._minimum = ClusterMinimum(
             self.image,
@@ -116,6 +119,8 @@ class ControllerMachine:
         self._elections.on_loaded(now_ms)
         if self._settings.initial_users:
             self.users.on_loaded(now_ms)
+        if ConfigValues(self._settings.config_rules.static)[DELEGATION_TOKEN_SECRET_KEY]:
+            self.tokens.on_loaded(now_ms)
 
     @cached_property
     def topics(self) -> TopicControl:
@@ -175,6 +180,14 @@ class ControllerMachine:
         return UserControl(self.image, self._settings.initial_users, self._timers)
 
     @cached_property
+    def tokens(self) -> TokenControl:
+        from ottla.controller.tokens import TokenControl
+
+        settings = self._settings
+        static = ConfigValues(settings.config_rules.static)
+        return TokenControl(self.image, static, settings.new_topic_id, self._timers)
+
+    @cached_property
     def acls(self) -> AclControl:
         from ottla.controller.acls import AclControl
 
@@ -190,4 +203,4 @@ class ControllerMachine:
     def producer_ids(self) -> ProducerIdControl:
         from ottla.controller.producer_ids import ProducerIdControl
 
-        return ProducerIdControl(self.image)
+        return ProducerIdControl(self.image, self._settings.new_topic_id)

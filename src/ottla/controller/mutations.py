@@ -14,6 +14,7 @@ from ottla.controller.config import (
 from ottla.controller.image import MetadataImage
 from ottla.protocol.config import ConfigValues
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.security.principal import Principal
 from ottla.security.quotas import CONTROLLER_MUTATION_RATE, QuotaKey
 from ottla.security.rates import TokenBucket, Windows
 
@@ -23,9 +24,13 @@ BUCKETS_UNSWEPT_MAX: Final = 1_000  # More than twice as many as last time, and 
 class Caller(NamedTuple):
     """The client that a request came from."""
 
-    user: str
+    principal: Principal
+    host: str  # Its address.
     client_id: str
-    is_strict: bool  # It knows THROTTLING_QUOTA_EXCEEDED; others are slowed down afterwards.
+    # It knows THROTTLING_QUOTA_EXCEEDED; others are slowed down afterwards.
+    is_strict: bool = False
+    by_token: bool = False  # It logged in with a delegation token.
+    is_forwarded: bool = False  # Another node passed the request on, and it goes no further.
 
 
 class MutationQuota:
@@ -75,7 +80,7 @@ class MutationQuotas:
         allowance = None
         if caller is not None:
             rates = QuotaKey(self._image.client_quotas, CONTROLLER_MUTATION_RATE)
-            allowance = rates.of_client(caller.user, caller.client_id)
+            allowance = rates.of_client(caller.principal.name, caller.client_id)
         if caller is None or allowance is None:
             return MutationQuota()
         key = (allowance.user, allowance.client_id)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
+from ottla.security.principal import ANONYMOUS
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -40,6 +42,12 @@ def _quota(machine: ControllerMachine, at: At) -> MutationQuota:
     return machine.mutations.of(at.caller, at.now_ms)
 
 
+def _who_and_when(at: At) -> dict[str, Any]:
+    """Nodes, which ask for themselves, are nobody here."""
+    principal = ANONYMOUS if at.caller is None else at.caller.principal
+    return {"caller": principal, "now_ms": at.now_ms}
+
+
 OPERATIONS: Final[Mapping[int, Operation[Any, Any]]] = {
     19: Operation(
         lambda machine, at: partial(machine.topics.create_topics, quota=_quota(machine, at))
@@ -52,6 +60,15 @@ OPERATIONS: Final[Mapping[int, Operation[Any, Any]]] = {
     33: Operation(lambda machine, _: machine.configs.alter_configs),
     37: Operation(
         lambda machine, at: partial(machine.topics.create_partitions, quota=_quota(machine, at))
+    ),
+    38: Operation(
+        lambda machine, at: partial(machine.tokens.create_delegation_token, **_who_and_when(at))
+    ),
+    39: Operation(
+        lambda machine, at: partial(machine.tokens.renew_delegation_token, **_who_and_when(at))
+    ),
+    40: Operation(
+        lambda machine, at: partial(machine.tokens.expire_delegation_token, **_who_and_when(at))
     ),
     43: Operation(lambda machine, _: machine.election_requests.elect_leaders),
     44: Operation(lambda machine, _: machine.configs.incremental_alter_configs),

@@ -16,7 +16,6 @@ gives the record that brings it about, or None when there is nothing to change.
 
 import enum
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
@@ -25,6 +24,7 @@ from kio.static.primitive import i8
 
 from ottla.controller.directories import directories_for
 from ottla.controller.records import NO_LEADER, PartitionChangeRecord, PartitionRecord
+from ottla.protocol.lazy_dataclass import dataclass
 
 RECOVERED: Final = i8(0)
 RECOVERING: Final = i8(1)  # Its leader was elected uncleanly and has not said that it is ready.
@@ -96,7 +96,9 @@ class PartitionChange:
         leader, is_clean = self._elect(eligible)
         if leader != NO_LEADER and leader not in self.isr:
             self.isr = (leader,)
-            eligible = _without(eligible, self.isr) if is_clean else ()
+            # Where one in sync is enough it acknowledges alone what the others will lack.
+            keeps = is_clean and not self._is_isr_enough()
+            eligible = _without(eligible, self.isr) if keeps else ()
         if not is_clean:
             self.recovery_state = RECOVERING
         return self._difference(leader, eligible)
@@ -109,9 +111,13 @@ class PartitionChange:
         if isr and replicas and set(replicas) <= set(isr):
             self.isr, self.replicas, self.removing, self.adding = isr, replicas, (), ()
 
-    def _eligible(self) -> Replicas:
+    def _is_isr_enough(self) -> bool:
+        """Whether the in-sync set acknowledges; then nobody else is known to have everything."""
         # What is being added does not count: the partition goes on while it is copied.
-        if len(self.isr) >= min(self.min_isr, len(self.replicas) - len(self.adding)):
+        return len(self.isr) >= min(self.min_isr, len(self.replicas) - len(self.adding))
+
+    def _eligible(self) -> Replicas:
+        if self._is_isr_enough():
             return ()
         partition = self.partition
         known = dict.fromkeys((*(partition.eligible_leader_replicas or ()), *partition.isr))

@@ -1,6 +1,13 @@
-"""Producer ids, handed to brokers in blocks."""
+"""Producer ids, handed to brokers in blocks.
 
+They begin where this cluster's random number says, so that no two clusters give the same id: logs
+that come from elsewhere with their producers' ids (restored, or moved here) would otherwise have
+batches that look like the earlier ones of a producer that never wrote them.
+"""
+
+from collections.abc import Callable
 from typing import Final
+from uuid import UUID
 
 from kio.schema.allocate_producer_ids.v0.request import AllocateProducerIdsRequest
 from kio.schema.allocate_producer_ids.v0.response import AllocateProducerIdsResponse
@@ -18,15 +25,24 @@ BLOCK_SIZE: Final = 1000
 PRODUCER_ID_MAX: Final = 2**63 - 1
 
 
+# JavaScript, and so a console, counts to 2^53.
+_CLUSTERS: Final = 2**20
+_IDS_OF_A_CLUSTER: Final = 2**32
+
+
 class ProducerIdControl:
-    def __init__(self, image: MetadataImage) -> None:
+    def __init__(self, image: MetadataImage, new_uuid: Callable[[], UUID]) -> None:
         self._image = image
+        self._new_uuid = new_uuid
 
     def allocate_producer_ids(
         self, request: AllocateProducerIdsRequest
     ) -> Result[AllocateProducerIdsResponse]:
         validate_broker_epoch(self._image, request.broker_id, request.broker_epoch)
         first = self._image.next_producer_id
+        if first < _IDS_OF_A_CLUSTER:  # Where other clusters, and all of Apache Kafka's, begin.
+            number = 1 + self._new_uuid().int % _CLUSTERS
+            first = ProducerId(number * _IDS_OF_A_CLUSTER)
         if first > PRODUCER_ID_MAX - BLOCK_SIZE:
             raise ApiError(ErrorCode.unknown_server_error, "all producer ids are used up")
         record = ProducerIdsRecord(

@@ -6,13 +6,15 @@ partition and broker as that subject's state; change records are folded into it.
 Every layout is at the version that `__version__` names; the log holds no other.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 from uuid import UUID
 
 from kio.schema.types import BrokerId, ProducerId, TopicName
 from kio.static.constants import EntityType
 from kio.static.primitive import f64, i8, i16, i32, i64, u16
+
+from ottla.protocol.entities import entity
 
 NO_LEADER = BrokerId(-1)
 LEADER_UNCHANGED = BrokerId(-2)
@@ -28,7 +30,7 @@ _UUID = {"kafka_type": "uuid"}
 _BYTES = {"kafka_type": "bytes"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class BrokerEndpoint:
     __type__: ClassVar = EntityType.nested
     __version__: ClassVar[i16] = i16(3)
@@ -39,7 +41,7 @@ class BrokerEndpoint:
     security_protocol: i16 = field(metadata={"kafka_type": "int16"}, default=i16(0))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class BrokerFeature:
     __type__: ClassVar = EntityType.nested
     __version__: ClassVar[i16] = i16(3)
@@ -49,7 +51,7 @@ class BrokerFeature:
     max_supported_version: i16 = field(metadata={"kafka_type": "int16"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class RegisterBrokerRecord:
     __type__: ClassVar = EntityType.data
     __api_key__: ClassVar[i16] = i16(0)
@@ -67,7 +69,7 @@ class RegisterBrokerRecord:
     log_dirs: tuple[UUID | None, ...] = field(metadata={**_UUID, "tag": 0}, default=())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class UnregisterBrokerRecord:
     __type__: ClassVar = EntityType.data
     __api_key__: ClassVar[i16] = i16(1)
@@ -77,7 +79,7 @@ class UnregisterBrokerRecord:
     broker_epoch: i64 = field(metadata={"kafka_type": "int64"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class TopicRecord:
     __type__: ClassVar = EntityType.data
     __api_key__: ClassVar[i16] = i16(2)
@@ -87,7 +89,7 @@ class TopicRecord:
     topic_id: UUID = field(metadata=_UUID)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class PartitionRecord:
     __type__: ClassVar = EntityType.data
     __api_key__: ClassVar[i16] = i16(3)
@@ -112,7 +114,7 @@ class PartitionRecord:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ConfigRecord:
     __type__: ClassVar = EntityType.data
     __api_key__: ClassVar[i16] = i16(4)
@@ -124,7 +126,7 @@ class ConfigRecord:
     value: str | None = field(metadata=_STRING)  # None: back to the default.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class PartitionChangeRecord:
     """What is None (or LEADER_UNCHANGED, or recovery state -1) stays as it was."""
 
@@ -153,7 +155,7 @@ class PartitionChangeRecord:
     directories: tuple[UUID | None, ...] | None = field(metadata={**_UUID, "tag": 8}, default=None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class RemoveTopicRecord:
     __type__: ClassVar = EntityType.data
     __api_key__: ClassVar[i16] = i16(9)
@@ -162,7 +164,7 @@ class RemoveTopicRecord:
     topic_id: UUID = field(metadata=_UUID)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class UserScramCredentialRecord:
     __type__: ClassVar = EntityType.data
     __api_key__: ClassVar[i16] = i16(11)
@@ -176,7 +178,22 @@ class UserScramCredentialRecord:
     iterations: i32 = field(metadata={"kafka_type": "int32"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
+class DelegationTokenRecord:
+    __type__: ClassVar = EntityType.data
+    __api_key__: ClassVar[i16] = i16(10)
+    __version__: ClassVar[i16] = i16(0)
+    __flexible__: ClassVar[bool] = True
+    owner: str = field(metadata=_STRING)
+    requester: str = field(metadata=_STRING)
+    renewers: tuple[str, ...] = field(metadata=_STRING)
+    issue_timestamp: i64 = field(metadata={"kafka_type": "int64"})
+    max_timestamp: i64 = field(metadata={"kafka_type": "int64"})
+    expiration_timestamp: i64 = field(metadata={"kafka_type": "int64"})
+    token_id: str = field(metadata=_STRING)
+
+
+@entity
 class FeatureLevelRecord:
     __type__: ClassVar = EntityType.data
     __api_key__: ClassVar[i16] = i16(12)
@@ -186,7 +203,7 @@ class FeatureLevelRecord:
     feature_level: i16 = field(metadata={"kafka_type": "int16"})  # 0: the feature is off.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class QuotaEntityData:
     __type__: ClassVar = EntityType.nested
     __version__: ClassVar[i16] = i16(0)
@@ -195,7 +212,7 @@ class QuotaEntityData:
     entity_name: str | None = field(metadata=_STRING)  # None: the default.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ClientQuotaRecord:
     __type__: ClassVar = EntityType.data
     __api_key__: ClassVar[i16] = i16(14)
@@ -207,7 +224,7 @@ class ClientQuotaRecord:
     remove: bool = field(metadata={"kafka_type": "bool"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ProducerIdsRecord:
     __type__: ClassVar = EntityType.data
     __api_key__: ClassVar[i16] = i16(15)
@@ -218,7 +235,7 @@ class ProducerIdsRecord:
     next_producer_id: ProducerId = field(metadata={"kafka_type": "int64"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class BrokerRegistrationChangeRecord:
     __type__: ClassVar = EntityType.data
     __api_key__: ClassVar[i16] = i16(17)
@@ -231,7 +248,7 @@ class BrokerRegistrationChangeRecord:
     log_dirs: tuple[UUID | None, ...] = field(metadata={**_UUID, "tag": 2}, default=())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class AccessControlEntryRecord:
     __type__: ClassVar = EntityType.data
     __api_key__: ClassVar[i16] = i16(18)
@@ -247,7 +264,7 @@ class AccessControlEntryRecord:
     permission_type: i8 = field(metadata={"kafka_type": "int8"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class RemoveAccessControlEntryRecord:
     __type__: ClassVar = EntityType.data
     __api_key__: ClassVar[i16] = i16(19)
@@ -256,7 +273,7 @@ class RemoveAccessControlEntryRecord:
     id: UUID | None = field(metadata=_UUID)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class RemoveUserScramCredentialRecord:
     __type__: ClassVar = EntityType.data
     __api_key__: ClassVar[i16] = i16(22)
@@ -266,7 +283,16 @@ class RemoveUserScramCredentialRecord:
     mechanism: i8 = field(metadata={"kafka_type": "int8"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
+class RemoveDelegationTokenRecord:
+    __type__: ClassVar = EntityType.data
+    __api_key__: ClassVar[i16] = i16(26)
+    __version__: ClassVar[i16] = i16(0)
+    __flexible__: ClassVar[bool] = True
+    token_id: str = field(metadata=_STRING)
+
+
+@entity
 class NoOpRecord:
     """Written by a new leader of the quorum so that earlier epochs become committed."""
 
@@ -286,6 +312,8 @@ MetadataRecord = (
     | RemoveTopicRecord
     | UserScramCredentialRecord
     | RemoveUserScramCredentialRecord
+    | DelegationTokenRecord
+    | RemoveDelegationTokenRecord
     | FeatureLevelRecord
     | ClientQuotaRecord
     | ProducerIdsRecord

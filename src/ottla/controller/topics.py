@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, TypeVar
 from uuid import UUID
 
@@ -46,6 +46,7 @@ from ottla.controller.records import (
 )
 from ottla.machine.result import Result
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.lazy_dataclass import dataclass
 from ottla.protocol.times import milliseconds
 from ottla.protocol.topics import CLUSTER_METADATA_TOPIC, collision_key, validate_topic_name
 

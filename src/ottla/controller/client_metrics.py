@@ -1,0 +1,112 @@
+"""Subscriptions to the metrics of clients (KIP-714): which clients are asked for which metrics.
+
+A subscription is a config resource of its own. A client is asked for the metrics of all
+subscriptions that match it, as often as the most impatient of them wants.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+from ottla.protocol.config import ConfigKey, ConfigSchema, ConfigType, ConfigValues, between
+from ottla.protocol.errors import ApiError
+from ottla.protocol.lazy_dataclass import dataclass
+
+ALL_METRICS: Final = "*"
+INTERVAL_MS_DEFAULT: Final = 300_000
+_SELECTORS: Final = (
+    "client_instance_id",
+    "client_id",
+    "client_software_name",
+    "client_software_version",
+    "client_source_address",
+    "client_source_port",
+)
+
+
+def _match_problem(patterns: tuple[str, ...]) -> str | None:
+    for text in patterns:
+        selector, equals, pattern = text.partition("=")
+        if not equals or selector.strip() not in _SELECTORS:
+            return f"{text!r} is not SELECTOR=REGEX with one of {', '.join(_SELECTORS)}"
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            return f"{pattern!r} is no regular expression: {error}"
+    return None
+
+
+INTERVAL_MS: ConfigKey[Any] = ConfigKey(
+    "interval.ms",
+    ConfigType.INT,
+    INTERVAL_MS_DEFAULT,
+    "How often the clients push their metrics.",
+    between(100, 3_600_000),
+)
+MATCH: ConfigKey[Any] = ConfigKey(
+    "match",
+    ConfigType.LIST,
+    (),
+    "Which clients: SELECTOR=REGEX, all of which have to match; none matches every client.",
+    _match_problem,
+)
+METRICS: ConfigKey[Any] = ConfigKey(
+    "metrics",
+    ConfigType.LIST,
+    (),
+    "Prefixes of the names of the metrics to push; * for all of them, nothing for none.",
+)
+CLIENT_METRICS_SCHEMA: Final = ConfigSchema((INTERVAL_MS, MATCH, METRICS))
+
+
+class ClientDescription(NamedTuple):
+    """In the order of the selectors."""
+
+    instance_id: str
+    client_id: str
+    software_name: str
+    software_version: str
+    source_address: str
+    source_port: str
+
+
+class Request(NamedTuple):
+    """What one client is asked for."""
+
+    metrics: tuple[str, ...]
+    interval_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    metrics: tuple[str, ...]
+    interval_ms: int
+    patterns: tuple[tuple[int, re.Pattern[str]], ...]  # By the place of the selector.
+
+    @classmethod
+    def of(cls, stored: Mapping[str, str]) -> "Subscription":
+        parsed = {}
+        for name, text in stored.items():
+            try:
+                parsed[name] = CLIENT_METRICS_SCHEMA[name].parse(text)
+            except ApiError:
+                continue  # Another release accepted it.
+        values = ConfigValues(parsed)
+        pairs = [text.partition("=") for text in values[MATCH]]
+        patterns = tuple(
+            (_SELECTORS.index(selector.strip()), re.compile(pattern.strip()))
+            for selector, _, pattern in pairs
+        )
+        return cls(values[METRICS], values[INTERVAL_MS], patterns)
+
+    def matches(self, client: ClientDescription) -> bool:
+        return all(pattern.fullmatch(client[place]) for place, pattern in self.patterns)
+
+
+def request_of(subscriptions: Iterable[Subscription], client: ClientDescription) -> Request:
+    matching = [one for one in subscriptions if one.matches(client)]
+    metrics = {name for one in matching for name in one.metrics}
+    if ALL_METRICS in metrics:
+        metrics = {ALL_METRICS}
+    interval_ms = min([INTERVAL_MS_DEFAULT, *(one.interval_ms for one in matching)])
+    return Request(tuple(sorted(metrics)), interval_ms)

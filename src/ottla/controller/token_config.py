@@ -1,0 +1,42 @@
+"""The keys of delegation tokens, with Kafka's names."""
+
+from typing import Any, Final
+
+from ottla.protocol.config import ConfigKey, ConfigType, at_least
+
+_DAY_MS: Final = 86_400_000
+
+DELEGATION_TOKEN_SECRET_KEY: Final = ConfigKey(
+    "delegation.token.secret.key",
+    ConfigType.PASSWORD,
+    "",
+    "What delegation tokens are made with, the same on all nodes. Without it there are no tokens.",
+)
+DELEGATION_TOKEN_MAX_LIFETIME_MS: Final = ConfigKey(
+    "delegation.token.max.lifetime.ms",
+    ConfigType.LONG,
+    7 * _DAY_MS,
+    "How long a delegation token lives at most, however often it is renewed.",
+    validator=at_least(1),
+)
+DELEGATION_TOKEN_EXPIRY_TIME_MS: Final = ConfigKey(
+    "delegation.token.expiry.time.ms",
+    ConfigType.LONG,
+    _DAY_MS,
+    "How long a delegation token lives until it has to be renewed.",
+    validator=at_least(1),
+)
+DELEGATION_TOKEN_EXPIRY_CHECK_INTERVAL_MS: Final = ConfigKey(
+    "delegation.token.expiry.check.interval.ms",
+    ConfigType.LONG,
+    3_600_000,
+    "How often the controller removes delegation tokens that have expired.",
+    validator=at_least(1),
+)
+
+BROKER_KEYS: Final[tuple[ConfigKey[Any], ...]] = (
+    DELEGATION_TOKEN_SECRET_KEY,
+    DELEGATION_TOKEN_MAX_LIFETIME_MS,
+    DELEGATION_TOKEN_EXPIRY_TIME_MS,
+    DELEGATION_TOKEN_EXPIRY_CHECK_INTERVAL_MS,
+)
