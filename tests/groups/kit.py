@@ -32,6 +32,7 @@ from ottla.groups.consumer.config import ConsumerConfig
 from ottla.groups.coordinator import GroupMachine
 from ottla.groups.record import Record
 from ottla.groups.record_codec import GroupRecordCodec
+from ottla.groups.streams.config import StreamsConfig
 from ottla.machine.contract import Expiry
 from ottla.machine.result import Deferred, Result
 from ottla.machine.transactional import Transactional
@@ -145,11 +146,13 @@ class Coordinator:
         self,
         catalog: Catalog | None = None,
         consumer: ConsumerConfig | None = None,
+        streams: StreamsConfig | None = None,
         **config: Any,
     ) -> None:
-        """`consumer` holds for every consumer group."""
+        """`consumer` holds for every consumer group, `streams` for every streams group."""
         self.catalog = catalog or Catalog(t=4, u=2)
         self.consumer_config = consumer or ConsumerConfig()
+        self.streams_config = streams or StreamsConfig()
         self.config = GroupConfig(**config)
         self.now_ms = START_MS
         self.log: list[object] = []
@@ -165,6 +168,7 @@ class Coordinator:
             timers=self.timers,
             new_uuid=lambda: str(next(self._uuids)),
             consumer_config=lambda _: self.consumer_config,
+            streams_config=lambda _: self.streams_config,
         )
         for record in self.log:
             self.machine.replay(record, self.now_ms)
@@ -300,6 +304,7 @@ class Coordinator:
         rebalance_ms: int | None = None,
         assignor: str | None = None,
         version: int = 1,
+        may_describe: Callable[[str], bool] = lambda _: True,
     ) -> ConsumerGroupHeartbeatResponse:
         """ConsumerGroupHeartbeat; who joins (epoch 0) subscribes to `t` if nothing else is said."""
         joins = epoch == 0
@@ -318,7 +323,7 @@ class Coordinator:
             server_assignor=assignor,
             topic_partitions=() if joins and owned is None else self._owned(owned),
         )
-        caller = Caller(api_version=version, client_id="client", client_host="/host")
+        caller = Caller(version, "client", "/host", may_describe)
         reply = self.run(
             lambda now_ms: self.machine.consumer_group_heartbeat(request, caller, now_ms)
         )

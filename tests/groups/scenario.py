@@ -113,8 +113,10 @@ class Scenario:
             )
         elif kind == "sync":
             partitions = parse_assignment(response.assignment)
-            places = {(topic, index) for topic, found in partitions.items() for index in found}
-            yield f"{name} <- sync {_places(places)}"
+            topic_partitions = {
+                (topic, index) for topic, found in partitions.items() for index in found
+            }
+            yield f"{name} <- sync {_topic_partitions(topic_partitions)}"
         else:
             yield f"{name} <- {kind} ok"
 
@@ -168,18 +170,23 @@ class Scenario:
             int(options.get("epoch", client.epoch)),
             topics=tuple(options["topics"].split(",")) if "topics" in options else None,
             regex=options.get("regex"),
-            owned=None if owned is None else list(map(_place, filter(None, owned.split(",")))),
+            owned=None
+            if owned is None
+            else list(map(_topic_partition, filter(None, owned.split(",")))),
             instance=client.instance,
         )
         client.epoch = response.member_epoch
         assigned = self.coordinator.assigned(response)
-        shown = "" if assigned is None else f" assigned={_places(assigned)}"
+        shown = "" if assigned is None else f" assigned={_topic_partitions(assigned)}"
         yield f"{name} <- beat epoch={response.member_epoch}{shown}"
 
     def _on_commit(self, name: str, *words: str) -> Iterator[str]:
         client = Client("-") if name == "-" else self._client(name)
         response = self.coordinator.commit(
-            {_place(place): int(offset) for place, offset in _options(words).items()},
+            {
+                _topic_partition(topic_partition): int(offset)
+                for topic_partition, offset in _options(words).items()
+            },
             member_id=client.member_id or ("" if name == "-" else name),
             generation=client.epoch or client.generation,
             instance=client.instance,
@@ -222,13 +229,13 @@ def _indexes(text: str) -> tuple[int, ...]:
     return tuple(map(int, text.split(",")))
 
 
-def _place(text: str) -> tuple[str, int]:
+def _topic_partition(text: str) -> tuple[str, int]:
     topic, _, partition = text.rpartition("-")
     return topic, int(partition)
 
 
-def _places(places: set[tuple[str, int]]) -> str:
-    return ",".join(f"{topic}-{partition}" for topic, partition in sorted(places)) or "-"
+def _topic_partitions(topic_partitions: set[tuple[str, int]]) -> str:
+    return ",".join(f"{topic}-{partition}" for topic, partition in sorted(topic_partitions)) or "-"
 
 
 def _topics(topics: tuple[TopicPartitions, ...]) -> str:
@@ -245,8 +252,8 @@ def _topics(topics: tuple[TopicPartitions, ...]) -> str:
 
 def _show(record: object) -> str:
     if isinstance(record, OffsetCommitRecord):
-        group, place, commit = record
-        return f"offset {group} {place} = {commit.offset if commit else 'gone'}"
+        group, topic_partition, commit = record
+        return f"offset {group} {topic_partition} = {commit.offset if commit else 'gone'}"
     assert isinstance(record, Record)
     value: Any = record.value
     match record.key:

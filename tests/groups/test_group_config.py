@@ -7,10 +7,11 @@ from ottla.groups.consumer import config as consumer
 from ottla.groups.consumer.config import ConsumerConfig
 from ottla.groups.group_config import GROUP_KEYS, validate_broker, validate_group
 from ottla.groups.share import config as share
+from ottla.groups.streams import config as streams
 from ottla.protocol.config import ConfigSchema, ConfigValues
 from ottla.protocol.errors import ApiError, ErrorCode
 
-BROKER_SCHEMA = ConfigSchema((*consumer.BROKER_KEYS, *share.BROKER_KEYS))
+BROKER_SCHEMA = ConfigSchema((*consumer.BROKER_KEYS, *share.BROKER_KEYS, *streams.BROKER_KEYS))
 
 
 def test_every_group_key_has_a_broker_key_with_the_same_default() -> None:

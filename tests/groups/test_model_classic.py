@@ -197,11 +197,11 @@ class ClassicGroupModel(RuleBasedStateMachine):
     def commit(self, client: Client, data: st.DataObject) -> None:
         if not client.owned:
             return
-        place = ("t", data.draw(st.sampled_from(sorted(client.owned))))
+        topic_partition = ("t", data.draw(st.sampled_from(sorted(client.owned))))
         self.commit_count += 1
         try:
             self.coordinator.commit(
-                {place: self.commit_count},
+                {topic_partition: self.commit_count},
                 member_id=client.member_id,
                 generation=client.generation,
                 instance=client.instance,
@@ -209,7 +209,7 @@ class ClassicGroupModel(RuleBasedStateMachine):
         except ApiError as error:
             self._on_error(client, error.code)
         else:
-            self.committed[place] = self.commit_count
+            self.committed[topic_partition] = self.commit_count
 
     # What always holds.
 

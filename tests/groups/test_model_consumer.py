@@ -194,15 +194,17 @@ class ConsumerGroupModel(RuleBasedStateMachine):
     def commit(self, client: Client, data: st.DataObject) -> None:
         if not client.owned or client.epoch <= 0:
             return
-        place = data.draw(st.sampled_from(sorted(client.owned)))
+        topic_partition = data.draw(st.sampled_from(sorted(client.owned)))
         self.commit_count += 1
         try:
             self.coordinator.commit(
-                {place: self.commit_count}, member_id=client.member_id, generation=client.epoch
+                {topic_partition: self.commit_count},
+                member_id=client.member_id,
+                generation=client.epoch,
             )
         except ApiError:
             return  # Its epoch is old; nothing was committed.
-        self.committed[place] = self.commit_count
+        self.committed[topic_partition] = self.commit_count
 
     def _describe(self) -> object:
         return self.coordinator.run(
@@ -213,9 +215,13 @@ class ConsumerGroupModel(RuleBasedStateMachine):
     def no_partition_has_two_owners(self) -> None:
         owners: dict[Place, str] = {}
         for client in getattr(self, "all", []):
-            for place in client.owned:
-                assert place not in owners, (place, owners[place], client.member_id)
-                owners[place] = client.member_id
+            for topic_partition in client.owned:
+                assert topic_partition not in owners, (
+                    topic_partition,
+                    owners[topic_partition],
+                    client.member_id,
+                )
+                owners[topic_partition] = client.member_id
 
     @invariant()
     def epochs_only_grow(self) -> None:

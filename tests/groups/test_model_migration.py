@@ -213,9 +213,13 @@ class MigrationModel(RuleBasedStateMachine):
     def no_partition_has_two_owners(self) -> None:
         owners: dict[Place, str] = {}
         for client in getattr(self, "all", []):
-            for place in client.owned:
-                assert place not in owners, (place, owners[place], client.name)
-                owners[place] = client.name
+            for topic_partition in client.owned:
+                assert topic_partition not in owners, (
+                    topic_partition,
+                    owners[topic_partition],
+                    client.name,
+                )
+                owners[topic_partition] = client.name
 
 
 def assert_known(error: ErrorCode) -> None:
@@ -243,10 +247,10 @@ def _dealt_out(members: tuple[JoinGroupResponseMember, ...]) -> dict[str, bytes]
     }
     ids = sorted(member.member_id for member in members)
     shares: dict[str, list[int]] = {member_id: [] for member_id in ids}
-    for place in PARTITIONS:
-        wanted = ids[place[1] % len(ids)]
-        if claims.get(place, wanted) == wanted:
-            shares[wanted].append(place[1])
+    for topic_partition in PARTITIONS:
+        wanted = ids[topic_partition[1] % len(ids)]
+        if claims.get(topic_partition, wanted) == wanted:
+            shares[wanted].append(topic_partition[1])
     return {
         member_id: write_assignment(1, {"t": tuple(found)} if found else {})
         for member_id, found in shares.items()

@@ -21,6 +21,7 @@ from ottla.groups.offsets.records import (
 from ottla.groups.record import Record, UnknownRecord
 from ottla.groups.record_codec import GroupRecordCodec
 from ottla.groups.share import records as share
+from ottla.groups.streams import records as streams
 from ottla.protocol.topics import TopicPartition
 
 TOPIC_ID = uuid.UUID("00112233-4455-6677-8899-aabbccddeeff")
@@ -305,3 +306,40 @@ def test_share_group_bytes() -> None:
         ),
     )
     assert codec.decode(*codec.encode(current)) == current
+
+
+def test_a_streams_member_and_its_epoch() -> None:
+    key = streams.StreamsGroupMemberMetadataKey(group_id="g", member_id="m")
+    value = streams.StreamsGroupMemberMetadataValue(
+        client_id="c",
+        client_host="h",
+        rebalance_timeout_ms=5,
+        topology_epoch=1,
+        process_id="p",
+        user_endpoint=streams.Endpoint(host="e", port=8080),
+        client_tags=(streams.KeyValue(key="k", value="v"),),
+    )
+    encoded = codec.encode(Record(key, value))
+    assert encoded == (
+        bytes.fromhex("0013 0001 67 0001 6d"),
+        bytes.fromhex(
+            "0000 00 00 02 63 02 68 00000005 00000001 02 70 01 02 65 1f90 00 02 02 6b 02 76 00 00"
+        ),
+    )
+    assert codec.decode(*encoded) == Record(key, value)
+
+
+def test_the_epoch_of_a_streams_group() -> None:
+    key = streams.StreamsGroupMetadataKey(group_id="g")
+    value = streams.StreamsGroupMetadataValue(
+        epoch=3,
+        metadata_hash=4,
+        validated_topology_epoch=0,
+        last_assignment_configs=(streams.KeyValue(key="k", value="v"),),
+    )
+    encoded = codec.encode(Record(key, value))
+    assert encoded == (
+        bytes.fromhex("0011 0001 67"),
+        bytes.fromhex("0000 00000003 0000000000000004 02 00 04 00000000 01 06 02 02 6b 02 76 00"),
+    )
+    assert codec.decode(*encoded) == Record(key, value)

@@ -10,29 +10,30 @@ This is no record of Kafka's; its coordinators pass over record types that they 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar, Final
 
 from ottla.groups.record import GroupKey, Record, ValueLayout, wire
 from ottla.machine.contract import Timers
 from ottla.machine.result import Result
+from ottla.protocol.entities import entity
 
 INTERVAL_MS: Final = 10_000  # Longer than members that are alive take to find a new coordinator.
 _TIMER_KEY: Final = "absences"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class AbsenceKey(GroupKey):
     RECORD_TYPE: ClassVar[int] = 1_000  # Far from those that Kafka may come to use.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class AbsentMember(ValueLayout):
     member_id: str = field(metadata=wire("string"))
     left_ms: int = field(metadata=wire("int32"))  # Of its session.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class AbsenceValue(ValueLayout):
     members: tuple[AbsentMember, ...]
 

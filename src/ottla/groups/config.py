@@ -1,6 +1,5 @@
 """Configuration of the group coordinator, with Kafka's names and defaults."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from ottla.protocol.config import (
@@ -11,6 +10,7 @@ from ottla.protocol.config import (
     each_of,
     one_of,
 )
+from ottla.protocol.entities import entity
 
 _INT_MAX = 2**31 - 1
 _MINUTE_MS = 60_000
@@ -20,6 +20,21 @@ def _integer(name: str, default: int, doc: str, low: int = 1) -> ConfigKey[int]:
     return ConfigKey(name, ConfigType.INT, default, doc, validator=at_least(low))
 
 
+def _protocols_problem(protocols: tuple[str, ...]) -> str | None:
+    if "classic" not in protocols:
+        return "must have classic"
+    return each_of("classic", "consumer", "share", "streams")(protocols)
+
+
+GROUP_COORDINATOR_REBALANCE_PROTOCOLS: ConfigKey[tuple[str, ...]] = ConfigKey(
+    "group.coordinator.rebalance.protocols",
+    ConfigType.LIST,
+    ("classic", "consumer", "streams"),
+    "The protocols of groups that are served. Without consumer or streams, clients that ask for"
+    " groups of these kinds (KIP-848, KIP-1071) are told that there are none; share groups have the"
+    " feature share.version.",
+    _protocols_problem,
+)
 GROUP_MIN_SESSION_TIMEOUT_MS = _integer(
     "group.min.session.timeout.ms",
     6_000,
@@ -96,8 +111,16 @@ GROUP_CONSUMER_MIGRATION_POLICY = ConfigKey(
     "Whether a group with members may change between the classic and the consumer protocol.",
     validator=one_of("bidirectional", "upgrade", "downgrade", "disabled"),
 )
+GROUP_CONSUMER_REGEX_REFRESH_INTERVAL_MS = _integer(
+    "group.consumer.regex.refresh.interval.ms",
+    10 * _MINUTE_MS,
+    "How often the topics of subscribed regular expressions are looked up again while no topic "
+    "changes: what a member may describe can change.",
+    low=10_000,
+)
 
 BROKER_KEYS: tuple[ConfigKey[Any], ...] = (
+    GROUP_COORDINATOR_REBALANCE_PROTOCOLS,
     GROUP_MIN_SESSION_TIMEOUT_MS,
     GROUP_MAX_SESSION_TIMEOUT_MS,
     GROUP_INITIAL_REBALANCE_DELAY_MS,
@@ -111,10 +134,11 @@ BROKER_KEYS: tuple[ConfigKey[Any], ...] = (
     GROUP_CONSUMER_MAX_SIZE,
     GROUP_CONSUMER_ASSIGNORS,
     GROUP_CONSUMER_MIGRATION_POLICY,
+    GROUP_CONSUMER_REGEX_REFRESH_INTERVAL_MS,
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class GroupConfig:
     """What the coordinator reads of the configuration."""
 
@@ -128,6 +152,7 @@ class GroupConfig:
     consumer_max_size: int = GROUP_CONSUMER_MAX_SIZE.default
     consumer_assignors: tuple[str, ...] = GROUP_CONSUMER_ASSIGNORS.default
     consumer_migration_policy: str = GROUP_CONSUMER_MIGRATION_POLICY.default
+    regex_refresh_interval_ms: int = GROUP_CONSUMER_REGEX_REFRESH_INTERVAL_MS.default
 
     @classmethod
     def of(cls, values: ConfigValues) -> "GroupConfig":
@@ -142,4 +167,5 @@ class GroupConfig:
             consumer_max_size=values[GROUP_CONSUMER_MAX_SIZE],
             consumer_assignors=values[GROUP_CONSUMER_ASSIGNORS],
             consumer_migration_policy=values[GROUP_CONSUMER_MIGRATION_POLICY],
+            regex_refresh_interval_ms=values[GROUP_CONSUMER_REGEX_REFRESH_INTERVAL_MS],
         )

@@ -6,7 +6,8 @@ fields to which later versions only append. It comes from clients, so nothing is
 
 import struct
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+from ottla.protocol.lazy_dataclass import dataclass
 
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")

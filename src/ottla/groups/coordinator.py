@@ -30,6 +30,8 @@ from kio.schema.offset_delete.v0.response import OffsetDeleteResponse
 from kio.schema.share_group_describe.v1.response import DescribedGroup as DescribedShareGroup
 from kio.schema.share_group_heartbeat.v1.request import ShareGroupHeartbeatRequest
 from kio.schema.share_group_heartbeat.v1.response import ShareGroupHeartbeatResponse
+from kio.schema.streams_group_describe.v0.response import DescribedGroup as DescribedStreamsGroup
+from kio.schema.streams_group_heartbeat.v0.request import StreamsGroupHeartbeatRequest
 from kio.schema.sync_group.v5.request import SyncGroupRequest
 from kio.schema.sync_group.v5.response import SyncGroupResponse
 from kio.schema.txn_offset_commit.v5.request import TxnOffsetCommitRequest
@@ -70,6 +72,11 @@ from ottla.groups.share.group import ShareGroup
 from ottla.groups.share.heartbeat import ShareHeartbeat
 from ottla.groups.share.records import SHARE_KEYS
 from ottla.groups.state import CoordinatorState
+from ottla.groups.streams import describe as streams_describe
+from ottla.groups.streams.config import StreamsConfig
+from ottla.groups.streams.group import StreamsGroup
+from ottla.groups.streams.heartbeat import StreamsHeartbeat, StreamsHeartbeatResult
+from ottla.groups.streams.records import STREAMS_KEYS, StreamsGroupMetadataKey
 from ottla.machine.catalog import TopicCatalog
 from ottla.machine.contract import Timers
 from ottla.machine.result import Deferred, Result
@@ -96,6 +103,7 @@ class GroupMachine:
         new_uuid: Callable[[], str],
         consumer_config: Callable[[str], ConsumerConfig] = lambda _: ConsumerConfig(),
         share_config: Callable[[str], ShareConfig] = lambda _: ShareConfig(),
+        streams_config: Callable[[str], StreamsConfig] = lambda _: StreamsConfig(),
     ) -> None:
         self._state = CoordinatorState(
             config=config,
@@ -104,6 +112,7 @@ class GroupMachine:
             new_uuid=new_uuid,
             consumer_config=consumer_config,
             share_config=share_config,
+            streams_config=streams_config,
         )
         self._rebalance = ClassicRebalance(self._state)
         self._classic_join = ClassicJoin(self._state, self._rebalance)
@@ -117,6 +126,7 @@ class GroupMachine:
         )
         self._classic_members = ClassicMembers(self._state, progress, self._sessions, migration)
         self._share_heartbeat = ShareHeartbeat(self._state)
+        self._streams_heartbeat = StreamsHeartbeat(self._state)
 
     # The machine.
 
@@ -138,6 +148,8 @@ class GroupMachine:
                 )
             case Record(key=key) if isinstance(key, SHARE_KEYS):
                 self._replay_modern(self._state.share_groups, ShareGroup, key.group_id, record)
+            case Record(key=key) if isinstance(key, STREAMS_KEYS):
+                self._replay_streams(key.group_id, record)
             case Record(key=AbsenceKey(group_id=id), value=AbsenceValue() | None as value):
                 self._state.absences.replay(id, value)
             case UnknownRecord():
@@ -164,6 +176,19 @@ class GroupMachine:
         if isinstance(record.key, group.FAMILIES.epoch) and record.value is None:
             del groups[group_id]
             self._state.topics_seen.pop(group_id, None)
+            self._state.expressions_seen_ms.pop(group_id, None)
+
+    def _replay_streams(self, group_id: str, record: Record) -> None:
+        groups = self._state.streams_groups
+        group = groups.get(group_id)
+        if group is None:
+            if record.value is None:
+                return
+            group = groups.setdefault(group_id, StreamsGroup(group_id))
+        group.replay(record)
+        if isinstance(record.key, StreamsGroupMetadataKey) and record.value is None:
+            del groups[group_id]
+            self._streams_heartbeat.forget(group_id)
 
     def snapshot(self) -> Iterable[object]:
         yield from self._state.offsets.snapshot()
@@ -171,6 +196,8 @@ class GroupMachine:
             yield from group.snapshot()
         for share_group in self._state.share_groups.values():
             yield from share_group.snapshot()
+        for streams_group in self._state.streams_groups.values():
+            yield from streams_group.snapshot()
         for group_id, value in self._state.classic_records.items():
             yield group_metadata(group_id, value)
         yield from self._state.absences.snapshot()
@@ -185,6 +212,8 @@ class GroupMachine:
             self._sessions.on_loaded(consumer_group, now_ms)
         for share_group in self._state.share_groups.values():
             self._share_heartbeat.on_loaded(share_group, now_ms)
+        for streams_group in self._state.streams_groups.values():
+            self._streams_heartbeat.on_loaded(streams_group, now_ms)
         self._state.absences.on_loaded(now_ms)
         self._schedule_expiry(now_ms + self._state.config.offsets_retention_check_interval_ms)
 
@@ -258,6 +287,8 @@ class GroupMachine:
     def _validate_not_shared(self, group_id: str, code: ErrorCode) -> None:
         if group_id in self._state.share_groups:
             raise ApiError(code, f"{group_id} is a share group")
+        if group_id in self._state.streams_groups:
+            raise ApiError(code, f"{group_id} is a streams group")
 
     def share_group_heartbeat(
         self, request: ShareGroupHeartbeatRequest, caller: Caller, now_ms: int
@@ -299,6 +330,26 @@ class GroupMachine:
         self, group_id: str, partitions: Assignment, now_ms: int
     ) -> Result[None]:
         return state_partitions.list_removed(self._state, group_id, partitions, now_ms)
+
+    # Streams groups.
+
+    def streams_group_heartbeat(
+        self, request: StreamsGroupHeartbeatRequest, caller: Caller, now_ms: int
+    ) -> Result[StreamsHeartbeatResult]:
+        return self._streams_heartbeat.heartbeat(request, caller, now_ms)
+
+    def describe_streams_groups(
+        self, group_ids: Iterable[str]
+    ) -> Result[tuple[DescribedStreamsGroup, ...]]:
+        described = []
+        for group_id in group_ids:
+            group = self._state.streams_groups.get(group_id)
+            described.append(
+                streams_describe.describe_missing(group_id, self._missing(group_id, "streams"))
+                if group is None
+                else streams_describe.describe(group)
+            )
+        return Result(tuple(described))
 
     # Offsets.
 
@@ -361,10 +412,10 @@ class GroupMachine:
         return Result(tuple(self._describe(group_id, caller) for group_id in group_ids))
 
     def _describe(self, group_id: str, caller: Caller) -> DescribedGroup:
-        is_consumer_group = group_id in self._state.consumer_groups
-        group = None if is_consumer_group else self._state.classic_group(group_id)
+        is_other = group_id in self._state.consumer_groups or group_id in self._state.streams_groups
+        group = None if is_other else self._state.classic_group(group_id)
         if group is None:
-            problem = "is not a classic group" if is_consumer_group else "not found"
+            problem = "is not a classic group" if is_other else "not found"
             message = f"Group {group_id} {problem}."
             return describe_missing(group_id, caller.api_version, message)
         return describe(group)

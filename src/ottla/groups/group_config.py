@@ -4,15 +4,21 @@ from typing import Any
 
 from ottla.groups.consumer import config as consumer
 from ottla.groups.share import config as share
+from ottla.groups.streams import config as streams
 from ottla.protocol.config import ConfigKey, ConfigValues
 from ottla.protocol.errors import ApiError, ErrorCode
 
-GROUP_KEYS: tuple[ConfigKey[Any], ...] = (*consumer.GROUP_KEYS, *share.GROUP_KEYS)
+GROUP_KEYS: tuple[ConfigKey[Any], ...] = (
+    *consumer.GROUP_KEYS,
+    *share.GROUP_KEYS,
+    *streams.GROUP_KEYS,
+)
 
-_BOUNDED_KEYS = (*consumer.BOUNDED_KEYS, *share.BOUNDED_KEYS)
+_BOUNDED_KEYS = (*consumer.BOUNDED_KEYS, *share.BOUNDED_KEYS, *streams.BOUNDED_KEYS)
 _SESSIONS = (
     (consumer.CONSUMER_SESSION_TIMEOUT_MS, consumer.CONSUMER_HEARTBEAT_INTERVAL_MS),
     (share.SHARE_SESSION_TIMEOUT_MS, share.SHARE_HEARTBEAT_INTERVAL_MS),
+    (streams.STREAMS_SESSION_TIMEOUT_MS, streams.STREAMS_HEARTBEAT_INTERVAL_MS),
 )
 
 

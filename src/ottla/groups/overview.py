@@ -17,8 +17,8 @@ class GroupOverview(NamedTuple):
 
 
 def overview(state: CoordinatorState) -> Iterator[GroupOverview]:
-    for modern in (state.consumer_groups, state.share_groups):
-        for group in modern.values():
+    for assigned in (state.consumer_groups, state.share_groups, state.streams_groups):
+        for group in assigned.values():
             members_count = len(group.members)
             yield GroupOverview(
                 group.group_id, group.type_name, group.state_name, members_count, group.epoch
@@ -26,7 +26,7 @@ def overview(state: CoordinatorState) -> Iterator[GroupOverview]:
     for group_id in dict.fromkeys(
         (*state.classic_groups, *state.classic_records, *state.offsets.group_ids())
     ):
-        if group_id not in state.consumer_groups:
+        if group_id not in state.consumer_groups and group_id not in state.streams_groups:
             yield _classic(state, group_id)
 
 

@@ -9,10 +9,13 @@ versions that have it: `since` is the first one, `until` the last one.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar, Protocol
 
 from kio.static.constants import EntityType
+
+from ottla.protocol.entities import entity
+from ottla.protocol.lazy_dataclass import dataclass
 
 
 class RecordKey(Protocol):
@@ -64,12 +67,12 @@ def wire(kafka_type: str, **rest: int) -> Mapping[str, object]:
     return {"kafka_type": kafka_type, **rest}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class GroupKey(KeyLayout):
     group_id: str = field(metadata=wire("string"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class MemberKey(KeyLayout):
     group_id: str = field(metadata=wire("string"))
     member_id: str = field(metadata=wire("string"))

@@ -25,6 +25,7 @@ from ottla.groups.offsets.record_codec import (
 from ottla.groups.offsets.records import OffsetCommitRecord
 from ottla.groups.record import Record, RecordKey, RecordValue, UnknownRecord
 from ottla.groups.share.records import SHARE_FAMILIES
+from ottla.groups.streams.records import STREAMS_FAMILIES
 from ottla.protocol.errors import ProtocolError
 from ottla.protocol.reader import read_lifted
 from ottla.protocol.writer import write_entity
@@ -36,7 +37,10 @@ Families = Mapping[int, tuple[type[Any], type[Any]]]  # Classes of key and value
 _GROUP_FAMILIES: Families = {
     GroupMetadataKey.RECORD_TYPE: (GroupMetadataKey, GroupMetadataValue),
     AbsenceKey.RECORD_TYPE: (AbsenceKey, AbsenceValue),
-    **{key.RECORD_TYPE: (key, value) for key, value in (*CONSUMER_FAMILIES, *SHARE_FAMILIES)},
+    **{
+        key.RECORD_TYPE: (key, value)
+        for key, value in (*CONSUMER_FAMILIES, *SHARE_FAMILIES, *STREAMS_FAMILIES)
+    },
 }
 
 

@@ -2,9 +2,10 @@
 
     offsets, classic_records,           replicated: changed by replay only
     consumer_groups, share_groups,
-    what is written of absences
-    classic_groups, topics_seen, timers volatile: changed by operations, gone with the machine,
-                                        never seen by another coordinator
+    streams_groups, what is written of
+    absences
+    classic_groups, topics_seen,        volatile: changed by operations, gone with the machine,
+    expressions_seen_ms, timers         never seen by another coordinator
 
 A classic group is in `classic_groups` from the moment that anything is asked of it; before that
 only its record or its offsets are here.
@@ -22,6 +23,8 @@ from ottla.groups.group import Group
 from ottla.groups.offsets.store import OffsetStore
 from ottla.groups.share.config import ShareConfig
 from ottla.groups.share.group import ShareGroup
+from ottla.groups.streams.config import StreamsConfig
+from ottla.groups.streams.group import StreamsGroup
 from ottla.machine.catalog import TopicCatalog
 from ottla.machine.contract import Timers
 
@@ -36,10 +39,12 @@ class CoordinatorState:
         new_uuid: Callable[[], str],
         consumer_config: Callable[[str], ConsumerConfig],
         share_config: Callable[[str], ShareConfig],
+        streams_config: Callable[[str], StreamsConfig],
     ) -> None:
         self.config = config
         self.consumer_config = consumer_config  # Of a consumer group.
         self.share_config = share_config  # Of a share group.
+        self.streams_config = streams_config  # Of a streams group.
         self.catalog = catalog
         self.timers = timers
         self.new_uuid = new_uuid  # The random part of a member id.
@@ -48,14 +53,18 @@ class CoordinatorState:
         self.classic_records: dict[str, GroupMetadataValue] = {}
         self.consumer_groups: dict[str, ConsumerGroup] = {}
         self.share_groups: dict[str, ShareGroup] = {}
+        self.streams_groups: dict[str, StreamsGroup] = {}
         self.classic_groups: dict[str, ClassicGroup] = {}
         # The version of the catalog at which a group was last compared with its topics.
         self.topics_seen: dict[str, int] = {}
+        # When the topics of a group's regular expressions were last looked up.
+        self.expressions_seen_ms: dict[str, int] = {}
 
     def group(self, group_id: str) -> Group | None:
         return (
             self.consumer_groups.get(group_id)
             or self.share_groups.get(group_id)
+            or self.streams_groups.get(group_id)
             or self.classic_group(group_id)
         )
 
@@ -81,6 +90,7 @@ class CoordinatorState:
             (
                 *self.consumer_groups,
                 *self.share_groups,
+                *self.streams_groups,
                 *self.classic_groups,
                 *self.classic_records,
                 *self.offsets.group_ids(),
@@ -92,6 +102,7 @@ class CoordinatorState:
             group_id in self.classic_records
             or group_id in self.consumer_groups
             or group_id in self.share_groups
+            or group_id in self.streams_groups
         )
 
     def forget_unused(self, group_id: str) -> None:

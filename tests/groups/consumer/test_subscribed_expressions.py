@@ -26,6 +26,40 @@ def test_a_subscribed_expression_follows_the_topics() -> None:
     assert coordinator.assigned(coordinator.beat("m", 1)) == {("orders-eu", 0), ("orders-us", 0)}
 
 
+def test_an_expression_stands_for_topics_that_the_member_may_describe() -> None:
+    coordinator = Coordinator(Catalog(**{"orders-eu": 1, "orders-us": 1}))
+
+    joined = coordinator.beat("m", regex="orders-.*", may_describe=lambda name: name == "orders-eu")
+
+    assert coordinator.assigned(joined) == {("orders-eu", 0)}
+    # Nothing has changed, and nothing is looked up anew.
+    assert coordinator.assigned(coordinator.beat("m", 1)) in (None, {("orders-eu", 0)})
+
+
+def test_what_a_member_may_describe_now_is_looked_up_from_time_to_time() -> None:
+    catalog = Catalog(**{"orders-eu": 1, "orders-us": 1})
+    coordinator = Coordinator(catalog, regex_refresh_interval_ms=20_000)
+    coordinator.beat("m", regex="orders-.*", may_describe=lambda name: name == "orders-eu")
+
+    coordinator.advance(20_000)
+    assert coordinator.beat("m", 1).member_epoch == 1
+    coordinator.advance(1)
+    both = coordinator.beat("m", 1)
+    assert both.member_epoch == 2
+    assert coordinator.assigned(both) == {("orders-eu", 0), ("orders-us", 0)}
+
+    coordinator.advance(20_001)
+    less = coordinator.beat("m", 2, may_describe=lambda name: name == "orders-us")
+    assert coordinator.assigned(less) == {("orders-us", 0)}
+
+
+def test_groups_without_expressions_are_not_looked_at_again() -> None:
+    coordinator = Coordinator(regex_refresh_interval_ms=20_000)
+    coordinator.beat("m")
+    coordinator.advance(20_001)
+    assert coordinator.beat("m", 1).member_epoch == 1
+
+
 def test_an_empty_expression_means_none() -> None:
     coordinator = Coordinator()
 

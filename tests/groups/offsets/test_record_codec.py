@@ -43,7 +43,7 @@ class ValueLayout:
 int64 = st.integers(-(2**63), 2**63 - 1)
 int32 = st.integers(-(2**31), 2**31 - 1)
 texts = st.text(max_size=40) | st.sampled_from(["", "x" * 126, "x" * 127, "é" * 64, "x" * 600])
-places = st.builds(TopicPartition, topic=texts, partition=int32)
+topic_partitions = st.builds(TopicPartition, topic=texts, partition=int32)
 values = st.builds(
     OffsetCommitValue,
     offset=int64,
@@ -53,12 +53,16 @@ values = st.builds(
     expire_timestamp=st.just(-1) | int64,
     topic_id=st.none() | st.uuids(),
 )
-records = st.builds(OffsetCommitRecord, group_id=texts, place=places, value=values)
+records = st.builds(
+    OffsetCommitRecord, group_id=texts, topic_partition=topic_partitions, value=values
+)
 
 
 def by_general_codec(record, version, family=1):
     key = KeyLayout(
-        group=record.group_id, topic=record.place.topic, partition=record.place.partition
+        group=record.group_id,
+        topic=record.topic_partition.topic,
+        partition=record.topic_partition.partition,
     )
     layout = general._layout(ValueLayout, version)
     return (
@@ -91,7 +95,7 @@ def test_every_version_is_read(record, family):
 
 @given(records)
 def test_a_tombstone_is_read(record):
-    tombstone = offset_tombstone(record.group_id, record.place)
+    tombstone = offset_tombstone(record.group_id, record.topic_partition)
     key, value = encode_offset_commit(tombstone)
     assert value is None
     assert decode_offset_commit(key, None) == tombstone

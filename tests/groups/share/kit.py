@@ -152,7 +152,12 @@ class Leader:
             type=i8(kind),
             **terms,
         )
-        self.write(self.partition.acknowledge_delivery(delivery, self.now_ms))
+        (refused,), change = self.partition.acknowledge_deliveries(
+            [delivery], self.now_ms, self.end_offset
+        )
+        self.write(change)
+        if refused is not None:
+            raise refused
 
     def acknowledge(
         self, member_id: str, *acknowledgements: tuple[int, int, tuple[int, ...]]

@@ -103,8 +103,8 @@ class Scenario:
 
     def _letters(self) -> Iterator[str]:
         for letter in self.leader.dead_letters:
-            place = _range(letter.first_offset, letter.last_offset)
-            yield f"dead letter {place}#{letter.delivery_count}: {letter.reason.value}"
+            offsets = _range(letter.first_offset, letter.last_offset)
+            yield f"dead letter {offsets}#{letter.delivery_count}: {letter.reason.value}"
 
     def _state(self) -> str:
         partition = self.leader.partition
@@ -118,8 +118,8 @@ def _range(first: int, last: int) -> str:
 
 def _show_run(run: Run) -> str:
     owner = f"({run.member_id})" if run.member_id is not None else ""
-    place = _range(run.first_offset, run.last_offset)
-    return f"{place}:{run.state.name.lower()}{owner}#{run.delivery_count}"
+    offsets = _range(run.first_offset, run.last_offset)
+    return f"{offsets}:{run.state.name.lower()}{owner}#{run.delivery_count}"
 
 
 def _show(record: Record) -> str:

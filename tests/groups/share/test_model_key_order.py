@@ -46,8 +46,10 @@ class KeyOrderModel(ParkingModel):
         leader = self.leader
         if not leader.partition.rules.key_order or self.was_set_back:
             return
-        while self._fetch(member, 10, None, 0):
-            pass
+        met = ""
+        # One fetch may only give up records, and the next one have what was behind them.
+        while self._fetch(member, 10, None, 0) or met != repr([*leader.partition.runs()]):
+            met = repr([*leader.partition.runs()])
         if leader.partition.acquired_count + leader.partition.archiving_count > 10:
             return
         for key in set(leader.keys().values()):

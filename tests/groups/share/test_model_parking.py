@@ -257,11 +257,11 @@ class ParkingModel(RuleBasedStateMachine):
         coordinator = self.leader.coordinator
         keep_from = len(coordinator.log)
         machine = coordinator.machine
-        coordinator.run(machine.rewrite(self.leader.now_ms, machine.places()))
-        for place in machine.places():
+        coordinator.run(machine.rewrite(self.leader.now_ms, machine.share_partitions()))
+        for share_partition in machine.share_partitions():
             first: int | None = 0
             while first is not None:
-                first = coordinator.run(machine.rewrite_parked(0, place, first))
+                first = coordinator.run(machine.rewrite_parked(0, share_partition, first))
         del coordinator.log[:keep_from]
 
     @rule()

@@ -1,6 +1,9 @@
 """What one share-partition hands out, takes back and writes down."""
 
+from typing import Any
+
 import pytest
+from kio.static.primitive import i8, i16, i64
 from tests.groups.share.kit import Leader
 
 from ottla.groups.share.delivery import (
@@ -14,6 +17,7 @@ from ottla.groups.share.delivery import (
 from ottla.groups.share.partition import Change, SharePartition
 from ottla.groups.share.taking import AcquiredRange, DeliveryRules, LogBatch
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.messages.delivery_acknowledge import Delivery, DeliveryAcknowledgeType
 
 ACCEPT = (AcknowledgeType.ACCEPT,)
 RELEASE = (AcknowledgeType.RELEASE,)
@@ -352,6 +356,70 @@ def test_acknowledgements_that_are_refused_change_nothing(
     leader.acquire("b")
 
     assert refusal(leader, "a", *acknowledgements) is code
+
+
+def delivery(first: int, last: int, kind: DeliveryAcknowledgeType, **terms: Any) -> Delivery:
+    return Delivery(
+        first_offset=i64(first),
+        last_offset=i64(last),
+        holder="a",
+        delivery_count=i16(1),
+        type=i8(kind),
+        **terms,
+    )
+
+
+def test_deliveries_that_are_settled_together_are_one_change() -> None:
+    leader = Leader()
+    leader.append(10)
+    leader.acquire("a", 10)
+
+    refused, change = leader.partition.acknowledge_deliveries(
+        [
+            delivery(4, 5, DeliveryAcknowledgeType.ACCEPT),
+            delivery(5, 6, DeliveryAcknowledgeType.ACCEPT),
+            delivery(7, 7, DeliveryAcknowledgeType.RELEASE, delay_ms=i64(0)),
+            delivery(7, 7, DeliveryAcknowledgeType.ACCEPT),
+        ],
+        leader.now_ms,
+        leader.end_offset,
+    )
+
+    assert [error and error.code for error in refused] == [
+        None,
+        ErrorCode.invalid_record_state,
+        None,
+        None,
+    ]
+    assert change == Change(
+        0,
+        (StateBatch(4, 5, ACKNOWLEDGED, 1), StateBatch(7, 7, ACKNOWLEDGED, 1)),
+    )
+
+
+def test_what_is_skipped_with_others_moves_the_start() -> None:
+    leader = Leader()
+    leader.append(10)
+    leader.acquire("a", 10)
+
+    refused, change = leader.partition.acknowledge_deliveries(
+        [
+            delivery(1, 1, DeliveryAcknowledgeType.ACCEPT),
+            delivery(0, 10, DeliveryAcknowledgeType.SKIP),
+            delivery(0, 3, DeliveryAcknowledgeType.SKIP),
+            delivery(6, 6, DeliveryAcknowledgeType.ACCEPT),
+        ],
+        leader.now_ms,
+        leader.end_offset,
+    )
+
+    assert [error and error.code for error in refused] == [
+        None,
+        ErrorCode.offset_not_available,
+        None,
+        None,
+    ]
+    assert change == Change(4, (StateBatch(6, 6, ACKNOWLEDGED, 1),))
 
 
 def test_a_batch_that_was_read_before_others_took_it() -> None:

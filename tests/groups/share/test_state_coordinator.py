@@ -254,18 +254,18 @@ def test_deleted_state_is_gone() -> None:
 
 def test_partitions_that_do_not_exist_have_no_state() -> None:
     coordinator = ShareCoordinator()
-    for place in (PLACE._replace(topic_id=UUID(int=9)), PLACE._replace(partition=4)):
+    for share_partition in (PLACE._replace(topic_id=UUID(int=9)), PLACE._replace(partition=4)):
         with pytest.raises(ApiError) as refused:
-            coordinator.machine.initialize(place, 0, 0, NOW_MS)
+            coordinator.machine.initialize(share_partition, 0, 0, NOW_MS)
         assert refused.value.code is ErrorCode.unknown_topic_or_partition
 
 
 def test_the_key_of_a_coordinator() -> None:
-    place = SharePartitionKey("a:b", UUID("00112233-4455-6677-8899-aabbccddeeff"), 3)
+    share_partition = SharePartitionKey("a:b", UUID("00112233-4455-6677-8899-aabbccddeeff"), 3)
 
-    assert place.coordinator_key == "a:b:ABEiM0RVZneImaq7zN3u_w:3"
-    assert parse_coordinator_key(place.coordinator_key) == place
-    assert 0 <= partition_for(place.coordinator_key, 50) < 50
+    assert share_partition.coordinator_key == "a:b:ABEiM0RVZneImaq7zN3u_w:3"
+    assert parse_coordinator_key(share_partition.coordinator_key) == share_partition
+    assert 0 <= partition_for(share_partition.coordinator_key, 50) < 50
     for text in ("g", "g:t:1", "g:ABEiM0RVZneImaq7zN3u_w:x", ""):
         with pytest.raises(ApiError):
             parse_coordinator_key(text)
@@ -280,13 +280,15 @@ def test_states_that_were_rewritten_need_no_older_records() -> None:
     del coordinator.catalog.topics["gone"]
     before = state(coordinator)
     count = len(coordinator.log)
-    coordinator.run(coordinator.machine.rewrite(NOW_MS, list(coordinator.machine.places())))
+    coordinator.run(
+        coordinator.machine.rewrite(NOW_MS, list(coordinator.machine.share_partitions()))
+    )
 
     coordinator.log = coordinator.log[count:]
     coordinator.reload()
 
     assert state(coordinator) == replace(before, snapshot_epoch=1, update_count=0)
-    assert list(coordinator.machine.places()) == [PLACE]
+    assert list(coordinator.machine.share_partitions()) == [PLACE]
 
 
 def test_of_batches_that_overlap_the_later_one_counts() -> None:

@@ -5,11 +5,11 @@ of a subscribed topic to exactly one of the members that subscribe to it.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
 from ottla.groups.partitions import NOTHING, Assignment
+from ottla.protocol.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

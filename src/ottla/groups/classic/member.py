@@ -1,13 +1,13 @@
 """A member of a classic group."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from kio.schema.join_group.v9.response import JoinGroupResponse
 from kio.schema.sync_group.v5.response import SyncGroupResponse
 
 from ottla.groups.classic.records import MemberMetadata
 from ottla.machine.result import Deferred
+from ottla.protocol.lazy_dataclass import dataclass
 
 Protocols = tuple[tuple[str, bytes], ...]  # Names and metadata, the member's favourite first.
 

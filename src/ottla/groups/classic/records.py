@@ -4,19 +4,20 @@ Written when a generation has its assignment and when the group becomes empty; w
 is not in the log.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from ottla.groups.record import KeyLayout, Record, wire
+from ottla.protocol.entities import entity
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class GroupMetadataKey(KeyLayout):
     RECORD_TYPE: ClassVar[int] = 2
     group: str = field(metadata=wire("string"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class MemberMetadata:
     FLEXIBLE_SINCE: ClassVar[int] = 4
     member_id: str = field(metadata=wire("string"))
@@ -29,7 +30,7 @@ class MemberMetadata:
     assignment: bytes = field(metadata=wire("bytes"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class GroupMetadataValue:
     # Version 3 is the last one that is not flexible; Kafka before 3.5 cannot read a later one.
     version_written: ClassVar[int] = 3

@@ -69,7 +69,14 @@ class ClassicMembers:
         member = _updated(before, request, subscription, caller)
         changed = write_member(draft, member)
         owned = to_ids(subscription.owned_partitions, self._state.catalog)
-        member = self._progress.advance(draft, member, owned, now_ms, subscription_changed=changed)
+        member = self._progress.advance(
+            draft,
+            member,
+            owned,
+            now_ms,
+            subscription_changed=changed,
+            may_describe=caller.may_describe,
+        )
         effects = Effects()
         if self._migration.maybe_downgrade(draft, now_ms, effects):
             self._sessions.end_all(group)

@@ -1,11 +1,11 @@
 """Configuration of consumer groups, with Kafka's names and defaults."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from ottla.groups.bounds import Limit, bounded_key, broker_keys_of
 from ottla.groups.modern.pace import Pace
 from ottla.protocol.config import ConfigKey, ConfigType, ConfigValues, at_least
+from ottla.protocol.entities import entity
 
 CONSUMER_SESSION_TIMEOUT_MS = bounded_key(
     "consumer.session.timeout.ms",
@@ -63,7 +63,7 @@ def _pace(group: ConfigValues, broker: ConfigValues) -> Pace:
 DEFAULT_PACE = _pace(ConfigValues(), ConfigValues())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ConsumerConfig:
     """What holds for one consumer group."""
 

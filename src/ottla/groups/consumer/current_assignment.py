@@ -6,10 +6,11 @@ never given out while someone holds it.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ottla.groups.consumer.member import NOTHING_OLDER, ConsumerMember, MemberState
 from ottla.groups.partitions import NOTHING, Assignment, TopicIdPartition
+from ottla.protocol.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

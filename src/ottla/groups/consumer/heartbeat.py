@@ -74,7 +74,12 @@ class ConsumerHeartbeat:
         member = _updated(before, request, caller)
         subscription_changed = write_member(draft, member)
         member = self._progress.advance(
-            draft, member, owned, now_ms, subscription_changed=subscription_changed
+            draft,
+            member,
+            owned,
+            now_ms,
+            subscription_changed=subscription_changed,
+            may_describe=caller.may_describe,
         )
         self._keep_watch(draft, member, now_ms)
         effects = Effects()

@@ -2,7 +2,7 @@
 
 import enum
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Final
 from uuid import UUID
@@ -18,6 +18,7 @@ from ottla.groups.consumer.records import (
 from ottla.groups.modern.member import ModernMember, Subscription
 from ottla.groups.partitions import NOTHING, Assignment, TopicIdPartition, assignment_of, by_topic
 from ottla.groups.record import Record, RecordValue
+from ottla.protocol.entities import entity
 
 LEFT_TEMPORARILY_EPOCH = -2  # A static member that will come back under the same instance id.
 
@@ -41,7 +42,7 @@ class MemberState(enum.IntEnum):
     UNRELEASED_PARTITIONS = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ConsumerMember(ModernMember):
     subscribed_topic_regex: str | None = None
     rebalance_timeout_ms: int = -1
@@ -135,8 +136,11 @@ class ConsumerMember(ModernMember):
 
     def _epochs(self, topic_id: UUID, partitions: Iterable[int]) -> tuple[int, ...]:
         """Nothing if all are the member's own."""
-        places = (TopicIdPartition(topic_id, partition) for partition in partitions)
-        epochs = tuple(self.older_epochs.get(place, self.epoch) for place in places)
+        topic_partitions = (TopicIdPartition(topic_id, partition) for partition in partitions)
+        epochs = tuple(
+            self.older_epochs.get(topic_partition, self.epoch)
+            for topic_partition in topic_partitions
+        )
         return epochs if any(epoch != self.epoch for epoch in epochs) else ()
 
     def with_assignment(self, value: RecordValue | None) -> "ConsumerMember":

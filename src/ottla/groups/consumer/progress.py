@@ -1,10 +1,13 @@
 """How a consumer group and one of its members go forward after the member was heard of.
 
-1. The topics that members subscribe to are looked up, when a subscription or the catalog changed.
+1. The topics that members subscribe to are looked up, when a subscription or the catalog changed,
+   and those of regular expressions from time to time: what may be described can change as well.
    What came out differently begins a new group epoch.
 2. A group epoch that has no target assignment yet gets one, if it is time for that.
 3. The member takes a step towards its target, which may be one of an older group epoch.
 """
+
+from collections.abc import Callable
 
 from ottla.groups.consumer.current_assignment import CurrentAssignmentBuilder
 from ottla.groups.consumer.draft import Draft
@@ -29,9 +32,10 @@ class Progress:
         now_ms: int,
         *,
         subscription_changed: bool,
+        may_describe: Callable[[str], bool],
     ) -> ConsumerMember:
         """`member` may differ from the draft's in what it holds: it came back with nothing."""
-        self._maybe_begin_epoch(draft, now_ms, subscription_changed=subscription_changed)
+        self._maybe_begin_epoch(draft, now_ms, may_describe, subscription_changed)
         pace = self._state.consumer_config(draft.group.group_id).pace
         if pace.is_target_due(draft.group, now_ms):
             default_assignor = self._state.config.consumer_assignors[0]
@@ -58,12 +62,25 @@ class Progress:
         topics = partition_counts(group.topics_of(member.subscription), self._state.catalog)
         return frozenset(each for each in target if each.topic_id in topics)
 
-    def _maybe_begin_epoch(self, draft: Draft, now_ms: int, *, subscription_changed: bool) -> None:
+    def _maybe_begin_epoch(
+        self,
+        draft: Draft,
+        now_ms: int,
+        may_describe: Callable[[str], bool],
+        subscription_changed: bool,
+    ) -> None:
         group_id, version = draft.group.group_id, self._state.catalog.topics_version
-        if not subscription_changed and self._state.topics_seen.get(group_id) == version:
+        is_seen = self._state.topics_seen.get(group_id) == version
+        if is_seen and not subscription_changed and not self._is_refresh_due(draft.group, now_ms):
             return
-        resolved_anew = resolve_expressions(draft, self._state.catalog, now_ms)
+        resolved_anew = resolve_expressions(draft, self._state.catalog, now_ms, may_describe)
         topics_hash = subscribed_hash(draft.group, self._state.catalog)
         if subscription_changed or resolved_anew or topics_hash != draft.group.metadata_hash:
             draft.write(draft.group.epoch_record(draft.group.epoch + 1, topics_hash))
         self._state.topics_seen[group_id] = version
+        self._state.expressions_seen_ms[group_id] = now_ms
+
+    def _is_refresh_due(self, group: ConsumerGroup, now_ms: int) -> bool:
+        seen_ms = self._state.expressions_seen_ms.get(group.group_id, now_ms)
+        interval_ms = self._state.config.regex_refresh_interval_ms
+        return bool(group.resolved) and now_ms > seen_ms + interval_ms

@@ -10,7 +10,7 @@
 """
 
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar
 
 from ottla.groups.modern.records import (
@@ -20,35 +20,36 @@ from ottla.groups.modern.records import (
     TargetAssignmentMetadataValue,
 )
 from ottla.groups.record import GroupKey, KeyLayout, MemberKey, ValueLayout, wire
+from ottla.protocol.entities import entity
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ConsumerGroupMetadataKey(GroupKey):
     RECORD_TYPE: ClassVar[int] = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ConsumerGroupMetadataValue(EpochValue):
     metadata_hash: int = field(metadata=wire("int64", tag=0), default=0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ConsumerGroupPartitionMetadataKey(GroupKey):
     RECORD_TYPE: ClassVar[int] = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ConsumerGroupMemberMetadataKey(MemberKey):
     RECORD_TYPE: ClassVar[int] = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ClassicProtocol(ValueLayout):
     name: str = field(metadata=wire("string"))
     metadata: bytes = field(metadata=wire("bytes"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ClassicMemberMetadata(ValueLayout):
     """Present while the member still speaks the classic protocol."""
 
@@ -56,7 +57,7 @@ class ClassicMemberMetadata(ValueLayout):
     supported_protocols: tuple[ClassicProtocol, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ConsumerGroupMemberMetadataValue(ValueLayout):
     instance_id: str | None = field(metadata=wire("string"), default=None)
     rack_id: str | None = field(metadata=wire("string"), default=None)
@@ -71,22 +72,22 @@ class ConsumerGroupMemberMetadataValue(ValueLayout):
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ConsumerGroupTargetAssignmentMetadataKey(GroupKey):
     RECORD_TYPE: ClassVar[int] = 6
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ConsumerGroupTargetAssignmentMemberKey(MemberKey):
     RECORD_TYPE: ClassVar[int] = 7
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ConsumerGroupCurrentMemberAssignmentKey(MemberKey):
     RECORD_TYPE: ClassVar[int] = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class CurrentTopicPartitions(ValueLayout):
     topic_id: uuid.UUID | None = field(metadata=wire("uuid"))
     partitions: tuple[int, ...] = field(metadata=wire("int32"))
@@ -94,7 +95,7 @@ class CurrentTopicPartitions(ValueLayout):
     assignment_epochs: tuple[int, ...] | None = field(metadata=wire("int32", tag=0), default=())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ConsumerGroupCurrentMemberAssignmentValue(ValueLayout):
     member_epoch: int = field(metadata=wire("int32"))
     previous_member_epoch: int = field(metadata=wire("int32"))
@@ -103,14 +104,14 @@ class ConsumerGroupCurrentMemberAssignmentValue(ValueLayout):
     partitions_pending_revocation: tuple[CurrentTopicPartitions, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ConsumerGroupRegularExpressionKey(KeyLayout):
     RECORD_TYPE: ClassVar[int] = 16
     group_id: str = field(metadata=wire("string"))
     regular_expression: str = field(metadata=wire("string"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ConsumerGroupRegularExpressionValue(ValueLayout):
     topics: tuple[str, ...] = field(metadata=wire("string"))
     version: int = field(metadata=wire("int64"))

@@ -7,10 +7,10 @@ look around. Left out of it: word boundaries and Unicode classes, which topic na
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.lazy_dataclass import dataclass
 
 PATTERN_LENGTH_MAX: Final = 1_000
 _STATE_COUNT_MAX: Final = 5_000

@@ -1,6 +1,6 @@
 """The topics that subscribed regular expressions stand for."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 from ottla.groups.consumer.draft import Draft
@@ -16,13 +16,18 @@ def compiled(expression: str) -> TopicPattern:
     return TopicPattern(expression)
 
 
-def resolve_expressions(draft: Draft, catalog: TopicCatalog, now_ms: int) -> bool:
-    """Bring the topics of every subscribed expression up to date; whether one has changed."""
+def resolve_expressions(
+    draft: Draft, catalog: TopicCatalog, now_ms: int, may_describe: Callable[[str], bool]
+) -> bool:
+    """Bring the topics of every subscribed expression up to date; whether one has changed.
+
+    They are those that the member may describe which is heard of now, as in Kafka.
+    """
     group = draft.group
     wanted = {subscription.regex for subscription in group.subscriptions if subscription.regex}
     changed = False
     for expression in sorted(wanted):
-        topics = tuple(sorted(_matching(expression, catalog)))
+        topics = tuple(sorted(filter(may_describe, _matching(expression, catalog))))
         known = group.resolved.get(expression)
         if known is None or known.topics != topics:
             changed = True

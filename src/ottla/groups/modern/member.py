@@ -1,11 +1,11 @@
 """What members of consumer groups and of share groups have in common."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 from ottla.groups.partitions import NOTHING, Assignment
 from ottla.groups.record import Record, RecordValue
+from ottla.protocol.entities import entity
 
 
 class Subscription(NamedTuple):
@@ -13,7 +13,7 @@ class Subscription(NamedTuple):
     regex: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ModernMember(ABC):
     member_id: str
     instance_id: str | None = None  # Of a static member; share groups have none.

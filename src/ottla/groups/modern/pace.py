@@ -8,14 +8,27 @@ Partitions change hands in heartbeats only. For some time after a change members
 to send them more often than in a quiet group; the more members, the less so.
 """
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sized
+from typing import Protocol
 
-if TYPE_CHECKING:  # The keys of configs are read at every start, groups only where there are some.
-    from ottla.groups.modern.group import ModernGroup
+from ottla.protocol.entities import entity
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+class Paced(Protocol):
+    """A group that the coordinator assigns."""
+
+    epoch: int
+    assignment_epoch: int
+    assignment_timestamp_ms: int
+
+    @property
+    def members(self) -> Sized: ...
+
+    @property
+    def target_partition_count(self) -> int: ...
+
+
+@entity
 class Pace:
     assignment_interval_ms: int  # The longest that a group waits for its next target.
     # The size of a group is the number of its members, and of the partitions of its last target.
@@ -25,7 +38,7 @@ class Pace:
     rebalance_heartbeat_interval_ms: int
     rebalance_heartbeat_ms_per_member: int = 5
 
-    def is_target_due(self, group: "ModernGroup[Any]", now_ms: int) -> bool:
+    def is_target_due(self, group: Paced, now_ms: int) -> bool:
         """A clock that was set back must not stop the group."""
         if group.epoch == group.assignment_epoch:
             return False
@@ -35,7 +48,7 @@ class Pace:
         patience_ms = min(size * self.assignment_us_each // 1000, self.assignment_interval_ms)
         return not 0 <= now_ms - group.assignment_timestamp_ms < patience_ms
 
-    def next_heartbeat_ms(self, group: "ModernGroup[Any]", now_ms: int) -> int:
+    def next_heartbeat_ms(self, group: Paced, now_ms: int) -> int:
         quiet_ms = now_ms - group.assignment_timestamp_ms
         is_quiet = not 0 <= quiet_ms < 2 * self.heartbeat_interval_ms
         if is_quiet and group.epoch == group.assignment_epoch:

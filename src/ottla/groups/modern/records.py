@@ -1,19 +1,20 @@
 """Layouts of record values that consumer groups and share groups have in common."""
 
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ottla.groups.partitions import Assignment, assignment_of, by_topic
 from ottla.groups.record import ValueLayout, wire
+from ottla.protocol.entities import entity
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class PartitionMetadata(ValueLayout):
     partition: int = field(metadata=wire("int32"))
     racks: tuple[str, ...] = field(metadata=wire("string"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class TopicMetadata(ValueLayout):
     topic_id: uuid.UUID | None = field(metadata=wire("uuid"))
     topic_name: str = field(metadata=wire("string"))
@@ -21,31 +22,31 @@ class TopicMetadata(ValueLayout):
     partition_metadata: tuple[PartitionMetadata, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class PartitionMetadataValue(ValueLayout):
     topics: tuple[TopicMetadata, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class EpochValue(ValueLayout):
     epoch: int = field(metadata=wire("int32"))
     # Of the subscribed topics and their partition counts when the epoch began (KIP-1101).
     metadata_hash: int = field(metadata=wire("int64"), default=0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class TargetAssignmentMetadataValue(ValueLayout):
     assignment_epoch: int = field(metadata=wire("int32"))
     assignment_timestamp: int = field(metadata=wire("int64", tag=0), default=0)  # KIP-1263.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class TopicPartitions(ValueLayout):
     topic_id: uuid.UUID | None = field(metadata=wire("uuid"))
     partitions: tuple[int, ...] = field(metadata=wire("int32"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class TargetAssignmentMemberValue(ValueLayout):
     topic_partitions: tuple[TopicPartitions, ...]
 

@@ -25,6 +25,8 @@ from ottla.groups.group import Group
 from ottla.groups.offsets.records import OffsetCommitRecord, OffsetCommitValue
 from ottla.groups.partitions import TopicIdPartition
 from ottla.groups.state import CoordinatorState
+from ottla.groups.streams.group import StreamsGroup
+from ottla.machine.catalog import TopicCatalog
 from ottla.machine.result import Result
 from ottla.machine.transactional import Transactional, TransactionMarker
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -68,12 +70,14 @@ class OffsetCommits:
                     api_version=api_version,
                 )
             except ApiError as error:
-                places = (
+                topic_partitions = (
                     (topic_id or self._state.catalog.topic_id(topic), item.partition)
                     for topic, topic_id, partitions in topics
                     for item in partitions
                 )
-                if not _is_still_good(error, group, member_id, generation, places):
+                if not _is_still_good(
+                    error, group, member_id, generation, topic_partitions, self._state.catalog
+                ):
                     raise
             self._keep_alive(group, member_id, now_ms)
         elif generation >= 0:
@@ -140,13 +144,15 @@ class OffsetCommits:
                     api_version=api_version,
                 )
             except ApiError as error:
-                places = (
+                topic_partitions = (
                     (self._state.catalog.topic_id(topic.name), item.partition_index)
                     for topic in request.topics
                     for item in topic.partitions
                 )
                 member_id, generation = request.member_id, request.generation_id
-                if not _is_still_good(error, group, member_id, generation, places):
+                if not _is_still_good(
+                    error, group, member_id, generation, topic_partitions, self._state.catalog
+                ):
                     if error.code is ErrorCode.stale_member_epoch:
                         raise ApiError(ErrorCode.illegal_generation, error.message) from None
                     raise
@@ -192,11 +198,11 @@ class OffsetCommits:
             elif len(metadata) > metadata_length_max:
                 code = ErrorCode.offset_metadata_too_large
             else:
-                place = TopicPartition(topic, partition)
+                topic_partition = TopicPartition(topic, partition)
                 value = OffsetCommitValue(
                     offset, metadata, now_ms, leader_epoch, expire_ms, topic_id
                 )
-                records.append(OffsetCommitRecord(group_id, place, value))
+                records.append(OffsetCommitRecord(group_id, topic_partition, value))
             results.append((partition, code))
         return results
 
@@ -206,11 +212,24 @@ def _is_still_good(
     group: Group,
     member_id: str,
     epoch: int,
-    places: Iterable[tuple[UUID | None, int]],
+    topic_partitions: Iterable[tuple[UUID | None, int]],
+    catalog: TopicCatalog,
 ) -> bool:
     """A commit that its member's next epoch has overtaken counts for what the member kept."""
-    if error.code is not ErrorCode.stale_member_epoch or not isinstance(group, ConsumerGroup):
+    if error.code is not ErrorCode.stale_member_epoch:
+        return False
+    existing = [
+        TopicIdPartition(topic_id, index) for topic_id, index in topic_partitions if topic_id
+    ]
+    if isinstance(group, StreamsGroup):
+        streams_member = group.members[member_id]
+        named = ((catalog.topic_name(topic_id), index) for topic_id, index in existing)
+        tasks = [group.tasks_reading(name, index) for name, index in named if name is not None]
+        return epoch < streams_member.epoch and all(
+            any(streams_member.has_had_since(epoch, (task,)) for task in readers)
+            for readers in tasks
+        )
+    if not isinstance(group, ConsumerGroup):
         return False
     member = group.members[member_id]
-    existing = [TopicIdPartition(topic_id, index) for topic_id, index in places if topic_id]
     return epoch < member.epoch and member.has_had_since(epoch, existing)

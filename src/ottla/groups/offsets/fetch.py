@@ -47,9 +47,9 @@ def _wanted(
     if request.topics is not None:
         return request.topics
     indexes: dict[str, list[i32]] = {}
-    for place, committed in state.offsets.of_group(request.group_id).items():
-        if _is_of_this_topic(state, place, committed.value):
-            indexes.setdefault(place.topic, []).append(i32(place.partition))
+    for topic_partition, committed in state.offsets.of_group(request.group_id).items():
+        if _is_of_this_topic(state, topic_partition, committed.value):
+            indexes.setdefault(topic_partition.topic, []).append(i32(topic_partition.partition))
     return (
         OffsetFetchRequestTopics(
             name=topic,
@@ -83,27 +83,30 @@ def _topic(
 
 
 def _partition(
-    state: CoordinatorState, group_id: str, place: TopicPartition, unstable: set[TopicPartition]
+    state: CoordinatorState,
+    group_id: str,
+    topic_partition: TopicPartition,
+    unstable: set[TopicPartition],
 ) -> OffsetFetchResponsePartitions:
-    error = ErrorCode.unstable_offset_commit if place in unstable else ErrorCode.none
-    committed = state.offsets.of_group(group_id).get(place)
+    error = ErrorCode.unstable_offset_commit if topic_partition in unstable else ErrorCode.none
+    committed = state.offsets.of_group(group_id).get(topic_partition)
     if (
-        place in unstable
+        topic_partition in unstable
         or committed is None
-        or not _is_of_this_topic(state, place, committed.value)
+        or not _is_of_this_topic(state, topic_partition, committed.value)
     ):
-        return _partition_response(place.partition, _NO_OFFSET, -1, "", error)
+        return _partition_response(topic_partition.partition, _NO_OFFSET, -1, "", error)
     value = committed.value
     return _partition_response(
-        place.partition, value.offset, value.leader_epoch, value.metadata, error
+        topic_partition.partition, value.offset, value.leader_epoch, value.metadata, error
     )
 
 
 def _is_of_this_topic(
-    state: CoordinatorState, place: TopicPartition, value: OffsetCommitValue
+    state: CoordinatorState, topic_partition: TopicPartition, value: OffsetCommitValue
 ) -> bool:
     """The offset is not one of an earlier topic of the same name."""
-    topic_id = state.catalog.topic_id(place.topic)
+    topic_id = state.catalog.topic_id(topic_partition.topic)
     return value.topic_id is None or topic_id is None or topic_id == value.topic_id
 
 

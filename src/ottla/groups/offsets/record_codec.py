@@ -61,13 +61,13 @@ _new_tuple = tuple.__new__
 
 
 def encode_offset_commit(record: OffsetCommitRecord) -> tuple[bytes, bytes | None]:
-    group_id, place, value = record
+    group_id, topic_partition, value = record
     key = b"".join(
         (
             OFFSET_COMMIT_FAMILIES[1],
             legacy_string(group_id),
-            legacy_names[place.topic],
-            _PARTITION.pack(place.partition),
+            legacy_names[topic_partition.topic],
+            _PARTITION.pack(topic_partition.partition),
         )
     )
     return key, None if value is None else _encode_value(value)
@@ -109,17 +109,17 @@ def decode_offset_commit(key: bytes, value: bytes | None) -> OffsetCommitRecord:
         (group_size,) = _unpack_size(key, _FAMILY_SIZE)
         group_end = _GROUP_START + group_size
         if not 0 <= group_size <= _CACHED_BYTES_MAX or len(key) - group_end > _CACHED_BYTES_MAX:
-            group_id, place = _decode_unusual_key(key)
+            group_id, topic_partition = _decode_unusual_key(key)
         else:
             group_id = decoded_strings[key[_GROUP_START:group_end]]
-            place = _places[key[group_end:]]
+            topic_partition = _topic_partitions[key[group_end:]]
         decoded = None if value is None else _decode_value(value)
     except (*MALFORMED, ProtocolError) as error:
         raise ValueError(f"not the record of an offset: {error}") from None
-    return _new_tuple(OffsetCommitRecord, (group_id, place, decoded))
+    return _new_tuple(OffsetCommitRecord, (group_id, topic_partition, decoded))
 
 
-def _decode_place(data: bytes) -> TopicPartition:
+def _decode_topic_partition(data: bytes) -> TopicPartition:
     """What stands after the group in a key."""
     topic, position = read_string(memoryview(data), 0, flexible=False)
     if len(data) != position + _PARTITION.size:
@@ -129,11 +129,11 @@ def _decode_place(data: bytes) -> TopicPartition:
 
 def _decode_unusual_key(key: bytes) -> tuple[str, TopicPartition]:
     group_id, position = read_string(memoryview(key), _FAMILY_SIZE, flexible=False)
-    return group_id, _decode_place(key[position:])
+    return group_id, _decode_topic_partition(key[position:])
 
 
 # Groups read the same partitions: each is in memory once.
-_places: Cache[bytes, TopicPartition] = Cache(_decode_place, 100_000)
+_topic_partitions: Cache[bytes, TopicPartition] = Cache(_decode_topic_partition, 100_000)
 
 
 def _decode_value(value: bytes) -> OffsetCommitValue:

@@ -20,9 +20,9 @@ class OffsetCommitValue(NamedTuple):
 
 class OffsetCommitRecord(NamedTuple):
     group_id: str
-    place: TopicPartition
+    topic_partition: TopicPartition
     value: OffsetCommitValue | None  # None is a tombstone: the offset is gone.
 
 
-def offset_tombstone(group_id: str, place: TopicPartition) -> OffsetCommitRecord:
-    return OffsetCommitRecord(group_id, place, None)
+def offset_tombstone(group_id: str, topic_partition: TopicPartition) -> OffsetCommitRecord:
+    return OffsetCommitRecord(group_id, topic_partition, None)

@@ -56,16 +56,16 @@ def _delete_topic(
 ) -> Iterable[OffsetDeleteResponsePartition]:
     count = state.catalog.partition_count(topic.name) or 0
     subscribed = group.is_subscribed_to(topic.name)
-    places = _places(state, group.group_id)
+    topic_partitions = _topic_partitions(state, group.group_id)
     for partition in topic.partitions:
-        place = TopicPartition(topic.name, partition.partition_index)
+        topic_partition = TopicPartition(topic.name, partition.partition_index)
         error = ErrorCode.none
-        if not 0 <= place.partition < count:
+        if not 0 <= topic_partition.partition < count:
             error = ErrorCode.unknown_topic_or_partition
         elif subscribed:
             error = ErrorCode.group_subscribed_to_topic
-        elif place in places:
-            records.append(offset_tombstone(group.group_id, place))
+        elif topic_partition in topic_partitions:
+            records.append(offset_tombstone(group.group_id, topic_partition))
         yield OffsetDeleteResponsePartition(
             partition_index=partition.partition_index, error_code=error
         )
@@ -85,7 +85,8 @@ def delete_groups(
             error = refusal.code
         else:
             records.extend(
-                offset_tombstone(group_id, place) for place in sorted(_places(state, group_id))
+                offset_tombstone(group_id, topic_partition)
+                for topic_partition in sorted(_topic_partitions(state, group_id))
             )
             records.extend(group.tombstones())
         results.append(DeletableGroupResult(group_id=GroupId(group_id), error_code=error))
@@ -97,7 +98,7 @@ def remove_topics(state: CoordinatorState, topics: Collection[str]) -> tuple[Res
 
     As many offsets as fit one batch; whether more are left.
     """
-    found = sorted(state.offsets.places_of_topics(set(topics)))
+    found = sorted(state.offsets.topic_partitions_of_topics(set(topics)))
     now = found[:BATCH_RECORDS_MAX]
     result = Result(None, tuple(offset_tombstone(*entry) for entry in now))
     return result, len(now) < len(found)
@@ -118,7 +119,7 @@ def expire_offsets(state: CoordinatorState, now_ms: int) -> tuple[Result[None], 
         group = state.group(group_id)
         assert group is not None, "every id in the state is that of a group"
         expired = list(islice(_expired(state, group, now_ms), BATCH_RECORDS_MAX))
-        records.extend(offset_tombstone(group_id, place) for place in expired)
+        records.extend(offset_tombstone(group_id, topic_partition) for topic_partition in expired)
         is_left_alone = group.is_empty and not state.offsets.has_open_transaction(group_id)
         if is_left_alone and len(expired) == len(state.offsets.of_group(group_id)):
             records.extend(_farewell(state, group))
@@ -136,13 +137,13 @@ def _farewell(state: CoordinatorState, group: Group) -> Iterable[Record]:
 def _expired(state: CoordinatorState, group: Group, now_ms: int) -> Iterable[TopicPartition]:
     unstable = state.offsets.pending_places(group.group_id)
     offsets = state.offsets.of_group(group.group_id)
-    topics = {place.topic for place in offsets}
+    topics = {topic_partition.topic for topic_partition in offsets}
     subscribed = {topic for topic in topics if group.is_subscribed_to(topic)}
-    for place, committed in sorted(offsets.items()):
-        if place in unstable or place.topic in subscribed:
+    for topic_partition, committed in sorted(offsets.items()):
+        if topic_partition in unstable or topic_partition.topic in subscribed:
             continue
         if _is_expired(state, group, committed.value, now_ms):
-            yield place
+            yield topic_partition
 
 
 def _is_expired(
@@ -156,7 +157,7 @@ def _is_expired(
     return now_ms - start_ms >= state.config.offsets_retention_ms
 
 
-def _places(state: CoordinatorState, group_id: str) -> set[TopicPartition]:
+def _topic_partitions(state: CoordinatorState, group_id: str) -> set[TopicPartition]:
     return {*state.offsets.of_group(group_id), *state.offsets.pending_places(group_id)}
 
 

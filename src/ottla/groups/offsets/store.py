@@ -58,46 +58,46 @@ class OffsetStore:
     def pending_places(self, group_id: str) -> set[TopicPartition]:
         """The partitions for which a transaction that is not decided has committed an offset."""
         return {
-            place
+            topic_partition
             for producer_id in self._producers.get(group_id, ())
-            for place in self._open[producer_id].groups.get(group_id, ())
+            for topic_partition in self._open[producer_id].groups.get(group_id, ())
         }
 
     def producer_epoch(self, producer_id: int) -> int | None:
         transaction = self._open.get(producer_id)
         return None if transaction is None else transaction.producer_epoch
 
-    def places_of_topics(self, topics: set[str]) -> set[tuple[str, TopicPartition]]:
+    def topic_partitions_of_topics(self, topics: set[str]) -> set[tuple[str, TopicPartition]]:
         """The group and partition of every offset, committed or pending, of these topics."""
         sources = [self._committed, *(transaction.groups for transaction in self._open.values())]
         return {
-            (group_id, place)
+            (group_id, topic_partition)
             for groups in sources
             for group_id, offsets in groups.items()
-            for place in offsets
-            if place.topic in topics
+            for topic_partition in offsets
+            if topic_partition.topic in topics
         }
 
     # Replaying.
 
     def replay(self, record: OffsetCommitRecord) -> None:
-        group_id, place, value = record
+        group_id, topic_partition, value = record
         if value is None:
-            self._remove(group_id, place)
+            self._remove(group_id, topic_partition)
             return
         offsets = self._committed.get(group_id)
         if offsets is None:
             offsets = self._committed[group_id] = {}
-        offsets[place] = self._next(value)
+        offsets[topic_partition] = self._next(value)
 
     def replay_pending(
         self, producer_id: int, producer_epoch: int, record: OffsetCommitRecord
     ) -> None:
-        group_id, place, value = record
+        group_id, topic_partition, value = record
         assert value is not None, "a transaction never removes an offset"
         transaction = self._open.setdefault(producer_id, OpenTransaction(producer_epoch))
         transaction.producer_epoch = producer_epoch
-        transaction.groups.setdefault(group_id, {})[place] = self._next(value)
+        transaction.groups.setdefault(group_id, {})[topic_partition] = self._next(value)
         self._producers.setdefault(group_id, set()).add(producer_id)
 
     def replay_marker(self, marker: TransactionMarker) -> None:
@@ -118,28 +118,31 @@ class OffsetStore:
     def _commit(self, transaction: OpenTransaction) -> None:
         for group_id, offsets in transaction.groups.items():
             committed = self._committed.setdefault(group_id, {})
-            for place, offset in offsets.items():
-                if place not in committed or committed[place].order < offset.order:
-                    committed[place] = offset
+            for topic_partition, offset in offsets.items():
+                if (
+                    topic_partition not in committed
+                    or committed[topic_partition].order < offset.order
+                ):
+                    committed[topic_partition] = offset
 
     def _next(self, value: OffsetCommitValue) -> Committed:
         self._commit_count += 1
         return _new_tuple(Committed, (value, self._commit_count))
 
-    def _remove(self, group_id: str, place: TopicPartition) -> None:
+    def _remove(self, group_id: str, topic_partition: TopicPartition) -> None:
         """A removed offset does not come back by a marker either."""
-        _discard(self._committed, group_id, place)
+        _discard(self._committed, group_id, topic_partition)
         for producer_id in tuple(self._producers.get(group_id, ())):
             groups = self._open[producer_id].groups
-            _discard(groups, group_id, place)
+            _discard(groups, group_id, topic_partition)
             if group_id not in groups:
                 self._forget_producer(group_id, producer_id)
 
     def snapshot(self) -> Iterator[OffsetCommitRecord | Transactional]:
         entries: list[tuple[int, OffsetCommitRecord | Transactional]] = [
-            (offset.order, OffsetCommitRecord(group_id, place, offset.value))
+            (offset.order, OffsetCommitRecord(group_id, topic_partition, offset.value))
             for group_id, offsets in self._committed.items()
-            for place, offset in offsets.items()
+            for topic_partition, offset in offsets.items()
         ]
         for producer_id, transaction in self._open.items():
             entries.extend(
@@ -148,19 +151,21 @@ class OffsetStore:
                     Transactional(
                         producer_id,
                         transaction.producer_epoch,
-                        OffsetCommitRecord(group_id, place, offset.value),
+                        OffsetCommitRecord(group_id, topic_partition, offset.value),
                     ),
                 )
                 for group_id, offsets in transaction.groups.items()
-                for place, offset in offsets.items()
+                for topic_partition, offset in offsets.items()
             )
         for _, record in sorted(entries, key=lambda entry: entry[0]):
             yield record
 
 
-def _discard(groups: dict[str, GroupOffsets], group_id: str, place: TopicPartition) -> None:
+def _discard(
+    groups: dict[str, GroupOffsets], group_id: str, topic_partition: TopicPartition
+) -> None:
     offsets = groups.get(group_id)
     if offsets is not None:
-        offsets.pop(place, None)
+        offsets.pop(topic_partition, None)
         if not offsets:
             del groups[group_id]

@@ -62,13 +62,18 @@ def _malformed(problem: str) -> ApiError:
     return ApiError(ErrorCode.invalid_request, problem)
 
 
-def validated_type(delivery: Delivery) -> DeliveryAcknowledgeType:
-    """ApiError(invalid_request) if the delivery makes no sense."""
+def validated_type(delivery: Delivery, log_end_offset: int) -> DeliveryAcknowledgeType:
+    """ApiError(invalid_request) if the delivery makes no sense.
+
+    A new leader may know less of the log than was told of it before: then nothing is skipped yet.
+    """
     try:
         kind = DeliveryAcknowledgeType(delivery.type)
     except ValueError:
         raise _malformed(f"{delivery.type} is not a type of acknowledgement") from None
     if kind is DeliveryAcknowledgeType.SKIP:
+        if delivery.last_offset >= log_end_offset:
+            raise ApiError(ErrorCode.offset_not_available, f"the log ends at {log_end_offset}")
         return kind
     if not 0 <= delivery.last_offset - delivery.first_offset < DELIVERY_RECORDS_MAX:
         raise _malformed(f"offsets {delivery.first_offset} to {delivery.last_offset}")

@@ -5,12 +5,12 @@ same name with `group.` before it.
 """
 
 import re
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ottla.groups.bounds import INT_MAX, Limit, bounded_key, broker_keys_of
 from ottla.groups.modern.pace import Pace
 from ottla.protocol.config import ConfigKey, ConfigType, ConfigValues, Validator, between, one_of
+from ottla.protocol.entities import entity
 
 T = TypeVar("T")
 
@@ -329,7 +329,7 @@ def _delivery_count_limit(group: ConfigValues, broker: ConfigValues) -> int:
 DEFAULT_PACE = _pace(ConfigValues(), ConfigValues())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ShareConfig:
     """What holds for one share group."""
 

@@ -45,6 +45,10 @@ class DeliveryState(enum.IntEnum):
         return self in _FINAL
 
     @property
+    def is_unfinished(self) -> bool:
+        return self in _UNFINISHED
+
+    @property
     def written(self) -> "DeliveryState":
         return _WRITTEN.get(self, self)
 
@@ -52,6 +56,7 @@ class DeliveryState(enum.IntEnum):
 _FINAL: Final = frozenset(
     {DeliveryState.ACKNOWLEDGED, DeliveryState.ARCHIVED, DeliveryState.PARKED}
 )
+_UNFINISHED: Final = frozenset({DeliveryState.AVAILABLE, DeliveryState.ACQUIRED})
 _WRITTEN: Final = {
     DeliveryState.ACQUIRED: DeliveryState.AVAILABLE,
     DeliveryState.PARKED: DeliveryState.ARCHIVED,

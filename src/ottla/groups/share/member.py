@@ -1,6 +1,6 @@
 """A member of a share group: it has what it is assigned from the moment that it is told."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ottla.groups.modern.member import ModernMember
 from ottla.groups.modern.records import from_topic_partitions, to_topic_partitions
@@ -12,9 +12,10 @@ from ottla.groups.share.records import (
     ShareGroupMemberMetadataKey,
     ShareGroupMemberMetadataValue,
 )
+from ottla.protocol.entities import entity
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ShareMember(ModernMember):
     def moved_to(self, epoch: int, assigned: Assignment) -> "ShareMember":
         if (epoch, assigned) == (self.epoch, self.assigned):

@@ -138,8 +138,8 @@ class Parked:
     def page(self, first_offset: int, count: int = PAGE_RECORDS) -> ParkedChange:
         """So many from an offset on, in whole chunks, as a change that sets them."""
         columns = (array("q"), array("q"), array("h"))
-        place = bisect_left(self._last_offsets, first_offset)
-        for chunk in self._chunks[place:]:
+        chunk_index = bisect_left(self._last_offsets, first_offset)
+        for chunk in self._chunks[chunk_index:]:
             start = bisect_left(chunk.offsets, first_offset)
             columns[0].extend(chunk.offsets[start:])
             columns[1].extend(chunk.dues[start:])
@@ -174,7 +174,7 @@ class Parked:
                 self.set(offset, due_ms, count)
 
     def set(self, offset: int, due_ms: int, delivery_count: int) -> None:
-        place, chunk, index = self._find(offset)
+        chunk_index, chunk, index = self._find(offset)
         if chunk is None:
             self._append(offset, due_ms, delivery_count)
             return
@@ -187,7 +187,7 @@ class Parked:
             chunk.counts.insert(index, delivery_count)
             self._count += 1
             if len(chunk.offsets) > CHUNK_RECORDS:
-                self._split(place, chunk)
+                self._split(chunk_index, chunk)
         self._changed(chunk)
 
     def _append(self, offset: int, due_ms: int, delivery_count: int) -> None:
@@ -203,16 +203,16 @@ class Parked:
         self._last_offsets[-1] = offset
         self._changed(last)
 
-    def _split(self, place: int, chunk: _Chunk) -> None:
+    def _split(self, chunk_index: int, chunk: _Chunk) -> None:
         half = len(chunk.offsets) // 2
         rest = _Chunk(chunk.offsets[half:], chunk.dues[half:], chunk.counts[half:])
         del chunk.offsets[half:], chunk.dues[half:], chunk.counts[half:]
-        self._last_offsets[place] = chunk.offsets[-1]
-        self._insert_chunk(place + 1, rest)
+        self._last_offsets[chunk_index] = chunk.offsets[-1]
+        self._insert_chunk(chunk_index + 1, rest)
 
-    def _insert_chunk(self, place: int, chunk: _Chunk) -> None:
-        self._chunks.insert(place, chunk)
-        self._last_offsets.insert(place, chunk.offsets[-1])
+    def _insert_chunk(self, chunk_index: int, chunk: _Chunk) -> None:
+        self._chunks.insert(chunk_index, chunk)
+        self._last_offsets.insert(chunk_index, chunk.offsets[-1])
         self._changed(chunk)
 
     def remove(self, offset: int) -> ParkedRecord | None:
@@ -224,29 +224,31 @@ class Parked:
     def remove_range(self, first_offset: int, last_offset: int) -> int:
         """How many there were."""
         before = self._count
-        place = bisect_left(self._last_offsets, first_offset)
-        while place < len(self._chunks) and self._chunks[place].offsets[0] <= last_offset:
-            chunk = self._chunks[place]
+        chunk_index = bisect_left(self._last_offsets, first_offset)
+        while (
+            chunk_index < len(self._chunks) and self._chunks[chunk_index].offsets[0] <= last_offset
+        ):
+            chunk = self._chunks[chunk_index]
             start = bisect_left(chunk.offsets, first_offset)
             end = bisect_right(chunk.offsets, last_offset)
             self._count -= end - start
             if end - start == len(chunk.offsets):
                 chunk.pushed = -1
-                del self._chunks[place], self._last_offsets[place]
+                del self._chunks[chunk_index], self._last_offsets[chunk_index]
                 continue
             del chunk.offsets[start:end], chunk.dues[start:end], chunk.counts[start:end]
-            self._last_offsets[place] = chunk.offsets[-1]
+            self._last_offsets[chunk_index] = chunk.offsets[-1]
             self._changed(chunk)
-            place += 1
+            chunk_index += 1
         return before - self._count
 
     def _find(self, offset: int) -> tuple[int, _Chunk | None, int]:
         """The chunk that has the offset or would have it, and where; None past the last one."""
-        place = bisect_left(self._last_offsets, offset)
-        if place == len(self._chunks):
-            return place, None, 0
-        chunk = self._chunks[place]
-        return place, chunk, bisect_left(chunk.offsets, offset)
+        chunk_index = bisect_left(self._last_offsets, offset)
+        if chunk_index == len(self._chunks):
+            return chunk_index, None, 0
+        chunk = self._chunks[chunk_index]
+        return chunk_index, chunk, bisect_left(chunk.offsets, offset)
 
     # Times.
 

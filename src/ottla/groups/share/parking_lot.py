@@ -172,6 +172,8 @@ class ParkingLot:
 
     def finish_before(self, offset: int) -> int:
         """Of those the log has no more; how many there were."""
+        if not self and self.order is None:
+            return 0
         count = self.waiting.remove_range(0, offset - 1)
         count += self._blocked.remove_range(0, offset - 1)
         for each in [*self._taken, *self._archiving]:

@@ -27,14 +27,11 @@ from ottla.groups.share.parked import NO_CHANGE, ParkedChange
 from ottla.groups.share.parked_taking import ParkedTaking
 from ottla.groups.share.parking_lot import ParkingLot
 from ottla.groups.share.runs import Run, Runs
-from ottla.groups.share.settling import Delivered, InLot, InWindow, Settling
+from ottla.groups.share.settling import InLot, InWindow, Settling
+from ottla.groups.share.state_batches import combined
 from ottla.groups.share.taking import AcquiredRange, DeliveryRules, LogBatch, Taking
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.protocol.messages.delivery_acknowledge import (
-    POLICY_DELAY,
-    Delivery,
-    DeliveryAcknowledgeType,
-)
+from ottla.protocol.messages.delivery_acknowledge import Delivery, DeliveryAcknowledgeType
 
 
 class Change(NamedTuple):
@@ -70,7 +67,7 @@ class SharePartition:
             return
         if first > runs.end_offset:
             runs.append(Run(runs.end_offset, first - 1, DeliveryState.AVAILABLE))
-        runs.append(Run(first, batch.last_offset, batch.state.written, batch.delivery_count))
+        runs.append(Run.loaded(first, batch))
 
     # What it is.
 
@@ -227,7 +224,7 @@ class SharePartition:
                 taking.take_in_order(batch, first, records_max, self._lot.order)
             offset = batch.last_offset + 1
         settling = Settling(self.rules, now_ms)
-        for run in taking.given_up():
+        for run in taking.finish():
             settling.give_up(self._in_window(run))
         if hold_ms:
             self._hold(taking.acquired, settling, member_id, hold_ms)
@@ -342,37 +339,45 @@ class SharePartition:
         else:
             settling.acknowledge(InLot(offset, taken.delivery_count, self._lot), kind)
 
-    def acknowledge_delivery(self, delivery: Delivery, now_ms: int) -> Change:
-        """All of it or nothing, whoever says so: `delivery` names the holder.
+    def acknowledge_deliveries(
+        self, deliveries: Iterable[Delivery], now_ms: int, log_end_offset: int
+    ) -> tuple[list[ApiError | None], Change]:
+        """What is refused, in their order, and the change that the others make together.
 
-        It counts while that holder has the records with that delivery count, or nobody has them
-        and the delivery count is still the same.
+        Each is done as a whole or not at all, whoever says so: a delivery names its holder, who
+        has the records with that delivery count, or had them last and nobody has them since.
         """
-        kind = validated_type(delivery)
-        if kind is DeliveryAcknowledgeType.SKIP:
-            return self.on_log_start(delivery.last_offset + 1)._replace(lost_count=0)
-        parked, ranges = self._find_delivery(delivery)
-        records: list[Delivered] = [
-            InLot(offset, delivery.delivery_count, self._lot) for offset in parked
-        ]
-        records.extend(
-            self._in_window(run) for first, last in ranges for run in self._runs.cut(first, last)
-        )
+        start_offset = self.start_offset
         settling = Settling(self.rules, now_ms)
-        for each in records:
-            match kind:
-                case DeliveryAcknowledgeType.ACCEPT:
-                    settling.accept(each)
-                case DeliveryAcknowledgeType.RELEASE:
-                    delay_ms = None if delivery.delay_ms == POLICY_DELAY else delivery.delay_ms
-                    settling.release(each, delay_ms)
-                case DeliveryAcknowledgeType.REJECT:
-                    settling.reject(each)
-                case DeliveryAcknowledgeType.RENEW:
-                    settling.hold(each, delivery.holder, delivery.lock_ms)
-                case DeliveryAcknowledgeType.PUT_BACK:
-                    settling.put_back(each)
-        return self._changed(ranges, settling)
+        refused: list[ApiError | None] = []
+        ranges: list[tuple[int, int]] = []
+        for delivery in deliveries:
+            try:
+                kind = validated_type(delivery, log_end_offset)
+                ranges += self._settle(delivery, kind, settling)
+                refused.append(None)
+            except ApiError as error:
+                refused.append(error.with_traceback(None))
+        change = self._changed(ranges, settling)
+        return refused, change._replace(
+            batches=combined(change.batches),  # One range can be settled twice.
+            is_written=change.is_written or self.start_offset != start_offset,
+        )
+
+    def _settle(
+        self, delivery: Delivery, kind: DeliveryAcknowledgeType, settling: Settling
+    ) -> list[tuple[int, int]]:
+        """The ranges of the window that it changes."""
+        if kind is DeliveryAcknowledgeType.SKIP:
+            self._drop_before(delivery.last_offset + 1)
+            return []
+        parked, ranges = self._find_delivery(delivery)
+        for offset in parked:
+            settling.settle(InLot(offset, delivery.delivery_count, self._lot), kind, delivery)
+        for first, last in ranges:
+            for run in self._runs.cut(first, last):
+                settling.settle(self._in_window(run), kind, delivery)
+        return ranges
 
     def _find_delivery(self, delivery: Delivery) -> tuple[list[int], list[tuple[int, int]]]:
         """Its offsets in the parking lot, and its ranges in the window."""
@@ -446,13 +451,18 @@ class SharePartition:
 
     def on_log_start(self, log_start_offset: int) -> Change:
         """Retention or DeleteRecords took the records before this offset away."""
-        lot = self._lot
-        lost_count = lot.finish_before(log_start_offset) if lot or lot.order else 0
-        if log_start_offset <= self.start_offset:
-            return self._changed(())._replace(lost_count=lost_count)
-        self._runs.drop_before(log_start_offset)
-        self._runs.drop_final()
-        return Change(self.start_offset, parked=self._lot.changes(), lost_count=lost_count)
+        start_offset = self.start_offset
+        lost_count = self._drop_before(log_start_offset)
+        change = self._changed(())
+        return change._replace(
+            lost_count=lost_count,
+            is_written=change.is_written or self.start_offset != start_offset,
+        )
+
+    def _drop_before(self, offset: int) -> int:
+        """How many parked records that are."""
+        self._runs.drop_before(offset)
+        return self._lot.finish_before(offset)
 
     # Changes.
 

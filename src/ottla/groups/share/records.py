@@ -10,7 +10,7 @@
 """
 
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar
 
 from ottla.groups.modern.records import (
@@ -21,19 +21,20 @@ from ottla.groups.modern.records import (
     TopicPartitions,
 )
 from ottla.groups.record import GroupKey, MemberKey, ValueLayout, wire
+from ottla.protocol.entities import entity
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ShareGroupPartitionMetadataKey(GroupKey):
     RECORD_TYPE: ClassVar[int] = 9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ShareGroupMemberMetadataKey(MemberKey):
     RECORD_TYPE: ClassVar[int] = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ShareGroupMemberMetadataValue(ValueLayout):
     rack_id: str | None = field(metadata=wire("string"), default=None)
     client_id: str = field(metadata=wire("string"))
@@ -41,27 +42,27 @@ class ShareGroupMemberMetadataValue(ValueLayout):
     subscribed_topic_names: tuple[str, ...] = field(metadata=wire("string"), default=())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ShareGroupMetadataKey(GroupKey):
     RECORD_TYPE: ClassVar[int] = 11
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ShareGroupTargetAssignmentMetadataKey(GroupKey):
     RECORD_TYPE: ClassVar[int] = 12
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ShareGroupTargetAssignmentMemberKey(MemberKey):
     RECORD_TYPE: ClassVar[int] = 13
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ShareGroupCurrentMemberAssignmentKey(MemberKey):
     RECORD_TYPE: ClassVar[int] = 14
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ShareGroupCurrentMemberAssignmentValue(ValueLayout):
     member_epoch: int = field(metadata=wire("int32"))
     previous_member_epoch: int = field(metadata=wire("int32"))
@@ -69,12 +70,12 @@ class ShareGroupCurrentMemberAssignmentValue(ValueLayout):
     assigned_partitions: tuple[TopicPartitions, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ShareGroupStatePartitionMetadataKey(GroupKey):
     RECORD_TYPE: ClassVar[int] = 15
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class TopicPartitionsInfo(ValueLayout):
     topic_id: uuid.UUID | None = field(metadata=wire("uuid"))
     topic_name: str = field(metadata=wire("string"))
@@ -82,13 +83,13 @@ class TopicPartitionsInfo(ValueLayout):
     create_timestamp: int = field(metadata=wire("int64"), default=0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class TopicInfo(ValueLayout):
     topic_id: uuid.UUID | None = field(metadata=wire("uuid"))
     topic_name: str = field(metadata=wire("string"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ShareGroupStatePartitionMetadataValue(ValueLayout):
     initializing_topics: tuple[TopicPartitionsInfo, ...] = ()
     initialized_topics: tuple[TopicPartitionsInfo, ...] = ()

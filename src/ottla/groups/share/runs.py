@@ -8,10 +8,20 @@ there are never more runs than the deliveries need.
 from bisect import bisect_right
 from collections.abc import Iterator
 from operator import attrgetter
+from typing import Self
 
-from ottla.groups.share.delivery import DELIVERY_COUNT_MAX, DeadLetterReason, DeliveryState
+from ottla.groups.share.delivery import (
+    DELIVERY_COUNT_MAX,
+    DeadLetterReason,
+    DeliveryState,
+    StateBatch,
+)
 
 _first_offset = attrgetter("first_offset")
+
+
+# First and last offset of the range that a record was in when it was handed out first.
+Origin = tuple[int, int]
 
 
 class Run:
@@ -21,6 +31,7 @@ class Run:
         "last_offset",
         "lock_until_ms",
         "member_id",
+        "origin",
         "reason",
         "state",
     )
@@ -41,7 +52,15 @@ class Run:
         self.delivery_count = delivery_count
         self.member_id = member_id  # Of the member that has acquired it.
         self.lock_until_ms = lock_until_ms
+        self.origin: Origin | None = None  # None before it was handed out.
         self.reason: DeadLetterReason | None = None  # Of Archiving; unknown when it was loaded.
+
+    @classmethod
+    def loaded(cls, first_offset: int, batch: StateBatch) -> Self:
+        """From an offset on, as it was written."""
+        run = cls(first_offset, batch.last_offset, batch.state.written, batch.delivery_count)
+        run.origin = (first_offset, batch.last_offset)
+        return run
 
     @property
     def count(self) -> int:
@@ -69,6 +88,7 @@ class Run:
             and self.member_id == other.member_id
             and self.lock_until_ms == other.lock_until_ms
             and self.reason is other.reason
+            and (self.origin == other.origin or not self.state.is_unfinished)
         )
 
 
@@ -117,7 +137,7 @@ class Runs:
 
     def overlapping(self, first_offset: int, last_offset: int) -> list[Run]:
         """The runs that have offsets of the range, as they are."""
-        low, high = self._places(first_offset, last_offset)
+        low, high = self._run_indexes(first_offset, last_offset)
         return self._runs[low:high]
 
     def cut(self, first_offset: int, last_offset: int) -> list[Run]:
@@ -132,7 +152,7 @@ class Runs:
 
     def join(self, first_offset: int, last_offset: int) -> None:
         """Join neighbours that are alike in and beside the range."""
-        low, high = self._places(first_offset - 1, last_offset + 1)
+        low, high = self._run_indexes(first_offset - 1, last_offset + 1)
         joined: list[Run] = []
         for run in self._runs[low:high]:
             if joined and joined[-1]._is_like(run):
@@ -168,14 +188,14 @@ class Runs:
             self.start_offset = self.end_offset = offset
             return
         self._split(offset)
-        self._drop(self._places(offset, offset)[0])
+        self._drop(self._run_indexes(offset, offset)[0])
 
     def _drop(self, count: int) -> None:
         del self._runs[:count]
         self.start_offset = self._runs[0].first_offset if self._runs else self.end_offset
         self.has_parked = self.has_parked and bool(self._runs)
 
-    def _places(self, first_offset: int, last_offset: int) -> tuple[int, int]:
+    def _run_indexes(self, first_offset: int, last_offset: int) -> tuple[int, int]:
         low = max(bisect_right(self._runs, first_offset, key=_first_offset) - 1, 0)
         return low, bisect_right(self._runs, last_offset, lo=low, key=_first_offset)
 
@@ -183,8 +203,8 @@ class Runs:
         """Make a run begin at `offset`, if it lies inside one."""
         if not self.start_offset < offset < self.end_offset:
             return
-        place = bisect_right(self._runs, offset, key=_first_offset) - 1
-        run = self._runs[place]
+        run_index = bisect_right(self._runs, offset, key=_first_offset) - 1
+        run = self._runs[run_index]
         if run.first_offset == offset:
             return
         rest = Run(
@@ -196,5 +216,6 @@ class Runs:
             run.lock_until_ms,
         )
         rest.reason = run.reason
+        rest.origin = run.origin
         run.last_offset = offset - 1
-        self._runs.insert(place + 1, rest)
+        self._runs.insert(run_index + 1, rest)

@@ -11,6 +11,11 @@ from ottla.groups.share.delivery import (
 from ottla.groups.share.parking_lot import ParkingLot, Taken
 from ottla.groups.share.runs import Run, Runs
 from ottla.groups.share.taking import DeliveryRules
+from ottla.protocol.messages.delivery_acknowledge import (
+    POLICY_DELAY,
+    Delivery,
+    DeliveryAcknowledgeType,
+)
 
 
 class Delivered(Protocol):
@@ -107,6 +112,21 @@ class Settling:
                 self.reject(records)
             case AcknowledgeType.GAP:
                 self.drop(records)
+
+    def settle(self, records: Delivered, kind: DeliveryAcknowledgeType, delivery: Delivery) -> None:
+        """What is said in the name of the holder."""
+        match kind:
+            case DeliveryAcknowledgeType.ACCEPT:
+                self.accept(records)
+            case DeliveryAcknowledgeType.RELEASE:
+                delay_ms = None if delivery.delay_ms == POLICY_DELAY else delivery.delay_ms
+                self.release(records, delay_ms)
+            case DeliveryAcknowledgeType.REJECT:
+                self.reject(records)
+            case DeliveryAcknowledgeType.RENEW:
+                self.hold(records, delivery.holder, delivery.lock_ms)
+            case DeliveryAcknowledgeType.PUT_BACK:
+                self.put_back(records)
 
     def accept(self, records: Delivered) -> None:
         records.finish(DeliveryState.ACKNOWLEDGED)

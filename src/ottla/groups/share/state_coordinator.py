@@ -18,7 +18,7 @@ on their way when their leader has read the state anew.
 
 import base64
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 from uuid import UUID
 
@@ -38,6 +38,7 @@ from ottla.groups.share.state_records import (
 )
 from ottla.machine.catalog import TopicCatalog
 from ottla.machine.result import Result
+from ottla.protocol.entities import entity
 from ottla.protocol.errors import ApiError, ErrorCode
 
 NO_OFFSET = -1
@@ -81,7 +82,7 @@ class StateWrite(NamedTuple):
     sequence: int = 0  # How many writes of this writer came before.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ShareState:
     """What is known of one share-partition."""
 
@@ -113,35 +114,35 @@ class ShareStateMachine:
         del timestamp_ms
         match record:
             case Record(key=ShareSnapshotKey() as key, value=ShareSnapshotValue() as value):
-                self._states[_place(key)] = _from_snapshot(value)
+                self._states[_share_partition(key)] = _from_snapshot(value)
             case Record(key=ShareSnapshotKey() as key, value=None):
-                self._states.pop(_place(key), None)
-                self._parked.pop(_place(key), None)
-                self._expected.pop(_place(key), None)
+                self._states.pop(_share_partition(key), None)
+                self._parked.pop(_share_partition(key), None)
+                self._expected.pop(_share_partition(key), None)
             case Record(key=ShareUpdateKey() as key, value=ShareUpdateValue() as value):
-                self._replay_update(_place(key), value)
+                self._replay_update(_share_partition(key), value)
             case Record(key=ShareParkedKey() as key, value=ShareParkedValue() as value):
-                self._replay_parked(_place(key), ParkedChange.decode(value.change))
+                self._replay_parked(_share_partition(key), ParkedChange.decode(value.change))
             case UnknownRecord() | Record(key=ShareUpdateKey() | ShareParkedKey(), value=None):
                 pass
             case _:
                 raise AssertionError(f"not a record of share-group state: {record}")
 
-    def _replay_parked(self, place: SharePartitionKey, change: ParkedChange) -> None:
+    def _replay_parked(self, share_partition: SharePartitionKey, change: ParkedChange) -> None:
         """Its snapshot may have been cut off, or may follow when all is written anew."""
-        parked = self._parked.setdefault(place, Parked())
+        parked = self._parked.setdefault(share_partition, Parked())
         parked.apply(change)
         if not parked:
-            del self._parked[place]
+            del self._parked[share_partition]
 
-    def _replay_update(self, place: SharePartitionKey, value: ShareUpdateValue) -> None:
+    def _replay_update(self, share_partition: SharePartitionKey, value: ShareUpdateValue) -> None:
         """Its snapshot may have been cut off when the state was deleted: then it says nothing."""
-        state = self._states.get(place)
+        state = self._states.get(share_partition)
         if state is None:
             return
         moved = value.start_offset != NO_OFFSET
         start_offset = value.start_offset if moved else state.start_offset
-        self._states[place] = replace(
+        self._states[share_partition] = replace(
             state,
             leader_epoch=max(state.leader_epoch, value.leader_epoch),
             start_offset=start_offset,
@@ -151,10 +152,10 @@ class ShareStateMachine:
         )
 
     def snapshot(self) -> Iterable[object]:
-        for place, state in self._states.items():
-            yield _snapshot_record(place, state, state.create_timestamp_ms)
-            for page in self._parked_pages(place):
-                yield _parked_record(place, page)
+        for share_partition, state in self._states.items():
+            yield _snapshot_record(share_partition, state, state.create_timestamp_ms)
+            for page in self._parked_pages(share_partition):
+                yield _parked_record(share_partition, page)
 
     def on_loaded(self, now_ms: int) -> None:
         del now_ms
@@ -162,11 +163,11 @@ class ShareStateMachine:
     # Operations.
 
     def initialize(
-        self, place: SharePartitionKey, state_epoch: int, start_offset: int, now_ms: int
+        self, share_partition: SharePartitionKey, state_epoch: int, start_offset: int, now_ms: int
     ) -> Result[None]:
         """Make the state, or make it anew with a later state epoch. Once more changes nothing."""
-        self._validate_place(place)
-        known = self._states.get(place)
+        self._validate_share_partition(share_partition)
+        known = self._states.get(share_partition)
         if known is not None:
             self._validate_state_epoch(known, state_epoch)
             if (state_epoch, start_offset) == (known.state_epoch, known.start_offset):
@@ -178,133 +179,139 @@ class ShareStateMachine:
             start_offset=start_offset,
             create_timestamp_ms=now_ms,
         )
-        records = [_snapshot_record(place, state, now_ms)]
-        if place in self._parked:
-            records.append(_parked_record(place, _NONE_LEFT))
+        records = [_snapshot_record(share_partition, state, now_ms)]
+        if share_partition in self._parked:
+            records.append(_parked_record(share_partition, _NONE_LEFT))
         return Result(None, tuple(records))
 
     def read(
-        self, place: SharePartitionKey, leader_epoch: int, now_ms: int, writer: int = NO_WRITER
+        self,
+        share_partition: SharePartitionKey,
+        leader_epoch: int,
+        now_ms: int,
+        writer: int = NO_WRITER,
     ) -> Result[ShareState]:
         """For a leader that begins; from now on older leaders are refused, and older writers."""
-        state = self._known(place)
+        state = self._known(share_partition)
         self._validate_leader_epoch(state, leader_epoch)
-        self._validate_place(place)
+        self._validate_share_partition(share_partition)
         if writer != NO_WRITER:
-            self._expected[place] = (writer, 0)
-        state = replace(state, parked_count=len(self._parked.get(place, ())))
+            self._expected[share_partition] = (writer, 0)
+        state = replace(state, parked_count=len(self._parked.get(share_partition, ())))
         if leader_epoch <= state.leader_epoch:
             return Result(state)
         state = replace(state, leader_epoch=leader_epoch)
         complete_count = state.delivery_complete_count
         write = StateWrite(state.state_epoch, leader_epoch, NO_OFFSET, (), complete_count)
-        return Result(state, (self._record(place, state, write, now_ms),))
+        return Result(state, (self._record(share_partition, state, write, now_ms),))
 
-    def read_summary(self, place: SharePartitionKey) -> Result[ShareState]:
+    def read_summary(self, share_partition: SharePartitionKey) -> Result[ShareState]:
         """For those who only want to know, also that there is no state."""
-        self._validate_place(place)
-        state = self._states.get(place) or ShareState()
-        return Result(replace(state, parked_count=len(self._parked.get(place, ()))))
+        self._validate_share_partition(share_partition)
+        state = self._states.get(share_partition) or ShareState()
+        return Result(replace(state, parked_count=len(self._parked.get(share_partition, ()))))
 
     def read_parked(
-        self, place: SharePartitionKey, leader_epoch: int, first_offset: int
+        self, share_partition: SharePartitionKey, leader_epoch: int, first_offset: int
     ) -> Result[ParkedChange]:
         """A page of what is parked, for a leader that has read the rest; empty after the last."""
-        self._validate_leader_epoch(self._known(place), leader_epoch)
-        parked = self._parked.get(place)
+        self._validate_leader_epoch(self._known(share_partition), leader_epoch)
+        parked = self._parked.get(share_partition)
         return Result(NO_CHANGE if parked is None else parked.page(first_offset))
 
-    def write(self, place: SharePartitionKey, write: StateWrite, now_ms: int) -> Result[None]:
-        state = self._known(place)
+    def write(
+        self, share_partition: SharePartitionKey, write: StateWrite, now_ms: int
+    ) -> Result[None]:
+        state = self._known(share_partition)
         self._validate_leader_epoch(state, write.leader_epoch)
         self._validate_state_epoch(state, write.state_epoch)
-        self._validate_place(place)
-        self._validate_writer(place, write)
-        record = self._record(place, state, write, now_ms)
+        self._validate_share_partition(share_partition)
+        self._validate_writer(share_partition, write)
+        record = self._record(share_partition, state, write, now_ms)
         if write.parked == NO_CHANGE:
             return Result(None, (record,))
-        return Result(None, (record, _parked_record(place, write.parked)))
+        return Result(None, (record, _parked_record(share_partition, write.parked)))
 
-    def delete(self, place: SharePartitionKey) -> Result[None]:
-        if place not in self._states:
+    def delete(self, share_partition: SharePartitionKey) -> Result[None]:
+        if share_partition not in self._states:
             return Result(None)
-        return Result(None, (Record(_snapshot_key(place), None),))
+        return Result(None, (Record(_snapshot_key(share_partition), None),))
 
-    def _parked_pages(self, place: SharePartitionKey) -> Iterable[ParkedChange]:
-        parked = self._parked.get(place)
+    def _parked_pages(self, share_partition: SharePartitionKey) -> Iterable[ParkedChange]:
+        parked = self._parked.get(share_partition)
         return () if parked is None else parked.pages()
 
-    def places(self) -> Iterable[SharePartitionKey]:
+    def share_partitions(self) -> Iterable[SharePartitionKey]:
         return self._states.keys()
 
     def with_waiting_letters(self) -> Iterator[SharePartitionKey]:
         """The share-partitions that have dead letters which are not known to be written."""
-        for place, state in self._states.items():
-            parked = self._parked.get(place)
+        for share_partition, state in self._states.items():
+            parked = self._parked.get(share_partition)
             if any(batch.state is DeliveryState.ARCHIVING for batch in state.batches) or (
                 parked is not None and parked.has_archiving()
             ):
-                yield place
+                yield share_partition
 
-    def rewrite(self, now_ms: int, places: Iterable[SharePartitionKey]) -> Result[None]:
+    def rewrite(self, now_ms: int, share_partitions: Iterable[SharePartitionKey]) -> Result[None]:
         """Write all of these states once more, so that older records of them can go.
 
         The state of a topic that was deleted ends here.
         """
         records = []
-        for place in places:
-            state = self._states.get(place)
+        for share_partition in share_partitions:
+            state = self._states.get(share_partition)
             if state is None:
                 continue
-            if self._catalog.topic_name(place.topic_id) is None:
-                records.append(Record(_snapshot_key(place), None))
+            if self._catalog.topic_name(share_partition.topic_id) is None:
+                records.append(Record(_snapshot_key(share_partition), None))
             else:
                 anew = replace(state, snapshot_epoch=state.snapshot_epoch + 1)
-                records.append(_snapshot_record(place, anew, now_ms))
+                records.append(_snapshot_record(share_partition, anew, now_ms))
         return Result(None, tuple(records))
 
     def rewrite_parked(
-        self, now_ms: int, place: SharePartitionKey, first_offset: int
+        self, now_ms: int, share_partition: SharePartitionKey, first_offset: int
     ) -> Result[int | None]:
         """As `rewrite`, for a page of what is parked; where the next one begins, if there is one.
 
         What changes between two pages is written too, so that all pages together are right.
         """
         del now_ms
-        parked = self._parked.get(place)
+        parked = self._parked.get(share_partition)
         page = NO_CHANGE if parked is None else parked.page(first_offset)
         if not page.offsets:
             return Result(None)
         last = page.offsets[-1]
         page = page._replace(removed=((first_offset, last),))
-        return Result(last + 1, (_parked_record(place, page),))
+        return Result(last + 1, (_parked_record(share_partition, page),))
 
-    def _known(self, place: SharePartitionKey) -> ShareState:
-        state = self._states.get(place)
+    def _known(self, share_partition: SharePartitionKey) -> ShareState:
+        state = self._states.get(share_partition)
         if state is None:
             raise ApiError(
                 ErrorCode.invalid_request,
-                f"there is no state of {place.coordinator_key}; it has to be initialized",
+                f"there is no state of {share_partition.coordinator_key}; it has to be initialized",
             )
         return state
 
-    def _validate_place(self, place: SharePartitionKey) -> None:
-        name = self._catalog.topic_name(place.topic_id)
+    def _validate_share_partition(self, share_partition: SharePartitionKey) -> None:
+        name = self._catalog.topic_name(share_partition.topic_id)
         count = None if name is None else self._catalog.partition_count(name)
-        if count is None or not 0 <= place.partition < count:
+        if count is None or not 0 <= share_partition.partition < count:
             raise ApiError(
-                ErrorCode.unknown_topic_or_partition, f"there is no partition {place[1:]}"
+                ErrorCode.unknown_topic_or_partition, f"there is no partition {share_partition[1:]}"
             )
 
-    def _validate_writer(self, place: SharePartitionKey, write: StateWrite) -> None:
+    def _validate_writer(self, share_partition: SharePartitionKey, write: StateWrite) -> None:
         if write.writer == NO_WRITER:
             return
-        if self._expected.get(place) != (write.writer, write.sequence):
+        if self._expected.get(share_partition) != (write.writer, write.sequence):
             raise ApiError(
                 ErrorCode.fenced_leader_epoch,
                 f"a write before this one (its number is {write.sequence}) is not known here",
             )
-        self._expected[place] = (write.writer, write.sequence + 1)
+        self._expected[share_partition] = (write.writer, write.sequence + 1)
 
     def _validate_leader_epoch(self, state: ShareState, leader_epoch: int) -> None:
         if leader_epoch < state.leader_epoch:
@@ -321,11 +328,11 @@ class ShareStateMachine:
             )
 
     def _record(
-        self, place: SharePartitionKey, state: ShareState, write: StateWrite, now_ms: int
+        self, share_partition: SharePartitionKey, state: ShareState, write: StateWrite, now_ms: int
     ) -> Record:
         """An update, or a snapshot after so many of them."""
         if state.update_count < self._updates_per_snapshot:
-            return _update_record(place, state, write)
+            return _update_record(share_partition, state, write)
         moved = write.start_offset != NO_OFFSET
         start_offset = write.start_offset if moved else state.start_offset
         whole = replace(
@@ -336,25 +343,27 @@ class ShareStateMachine:
             delivery_complete_count=write.delivery_complete_count,
             batches=overlay(state.batches, write.batches, start_offset),
         )
-        return _snapshot_record(place, whole, now_ms)
+        return _snapshot_record(share_partition, whole, now_ms)
 
 
 _NONE_LEFT = ParkedChange.of((), removed=((0, 2**63 - 1),))
 
 
-def _place(key: ShareSnapshotKey | ShareUpdateKey | ShareParkedKey) -> SharePartitionKey:
+def _share_partition(key: ShareSnapshotKey | ShareUpdateKey | ShareParkedKey) -> SharePartitionKey:
     return SharePartitionKey(key.group_id, key.topic_id or UUID(int=0), key.partition)
 
 
-def _snapshot_key(place: SharePartitionKey) -> ShareSnapshotKey:
+def _snapshot_key(share_partition: SharePartitionKey) -> ShareSnapshotKey:
     return ShareSnapshotKey(
-        group_id=place.group_id, topic_id=place.topic_id, partition=place.partition
+        group_id=share_partition.group_id,
+        topic_id=share_partition.topic_id,
+        partition=share_partition.partition,
     )
 
 
-def _snapshot_record(place: SharePartitionKey, state: ShareState, now_ms: int) -> Record:
+def _snapshot_record(share_partition: SharePartitionKey, state: ShareState, now_ms: int) -> Record:
     return Record(
-        _snapshot_key(place),
+        _snapshot_key(share_partition),
         ShareSnapshotValue(
             snapshot_epoch=state.snapshot_epoch,
             state_epoch=state.state_epoch,
@@ -368,16 +377,26 @@ def _snapshot_record(place: SharePartitionKey, state: ShareState, now_ms: int) -
     )
 
 
-def _parked_record(place: SharePartitionKey, change: ParkedChange) -> Record:
+def _parked_record(share_partition: SharePartitionKey, change: ParkedChange) -> Record:
     return Record(
-        ShareParkedKey(group_id=place.group_id, topic_id=place.topic_id, partition=place.partition),
+        ShareParkedKey(
+            group_id=share_partition.group_id,
+            topic_id=share_partition.topic_id,
+            partition=share_partition.partition,
+        ),
         ShareParkedValue(change=change.encode()),
     )
 
 
-def _update_record(place: SharePartitionKey, state: ShareState, write: StateWrite) -> Record:
+def _update_record(
+    share_partition: SharePartitionKey, state: ShareState, write: StateWrite
+) -> Record:
     return Record(
-        ShareUpdateKey(group_id=place.group_id, topic_id=place.topic_id, partition=place.partition),
+        ShareUpdateKey(
+            group_id=share_partition.group_id,
+            topic_id=share_partition.topic_id,
+            partition=share_partition.partition,
+        ),
         ShareUpdateValue(
             snapshot_epoch=state.snapshot_epoch,
             leader_epoch=write.leader_epoch,

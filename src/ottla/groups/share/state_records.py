@@ -13,22 +13,23 @@ snapshot of every share-partition is cut off instead, once all that is parked is
 """
 
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar
 
 from ottla.groups.record import KeyLayout, ValueLayout, wire
+from ottla.protocol.entities import entity
 
 DELIVERY_COMPLETE_COUNT_UNKNOWN = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class _SharePartitionKey(KeyLayout):
     group_id: str = field(metadata=wire("string"))
     topic_id: uuid.UUID | None = field(metadata=wire("uuid"))
     partition: int = field(metadata=wire("int32"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class StateBatchValue(ValueLayout):
     first_offset: int = field(metadata=wire("int64"))
     last_offset: int = field(metadata=wire("int64"))
@@ -36,12 +37,12 @@ class StateBatchValue(ValueLayout):
     delivery_count: int = field(metadata=wire("int16"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ShareSnapshotKey(_SharePartitionKey):
     RECORD_TYPE: ClassVar[int] = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ShareSnapshotValue(ValueLayout):
     snapshot_epoch: int = field(metadata=wire("int32"))
     state_epoch: int = field(metadata=wire("int32"))
@@ -55,12 +56,12 @@ class ShareSnapshotValue(ValueLayout):
     state_batches: tuple[StateBatchValue, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ShareUpdateKey(_SharePartitionKey):
     RECORD_TYPE: ClassVar[int] = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ShareUpdateValue(ValueLayout):
     snapshot_epoch: int = field(metadata=wire("int32"))
     leader_epoch: int = field(metadata=wire("int32"))
@@ -71,12 +72,12 @@ class ShareUpdateValue(ValueLayout):
     state_batches: tuple[StateBatchValue, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ShareParkedKey(_SharePartitionKey):
     RECORD_TYPE: ClassVar[int] = 10_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ShareParkedValue(ValueLayout):
     change: bytes = field(metadata=wire("bytes"))  # See ParkedChange.
 

@@ -1,16 +1,19 @@
 """What one member takes of the batches that a fetch has found."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ottla.groups.share.delivery import DeliveryState
+from ottla.groups.share.delivery_throttle import DeliveryThrottle
 from ottla.groups.share.key_order import KeyOrder
 from ottla.groups.share.parking_lot import ParkingLot
 from ottla.groups.share.runs import Run, Runs
+from ottla.protocol.entities import entity
+
+THROTTLED_MIN: Final = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class DeliveryRules:
     """What the group's configuration says; it may be replaced at any time."""
 
@@ -25,6 +28,11 @@ class DeliveryRules:
     backoff_max_ms: int = 900_000
     parked_max: int = 1_000_000  # Records outside the window: held, or waiting for their time.
     key_order: bool = False  # Records of one key are handed out one at a time.
+
+    @property
+    def throttled_from(self) -> int:
+        """Records that were delivered so often are handed out fewer at a time."""
+        return max(THROTTLED_MIN, (self.delivery_count_limit + 1) // 2)
 
     def room(self, runs: Runs) -> int:
         """How many more records may be handed out for the first time."""
@@ -96,9 +104,11 @@ class Taking:
         self._now_ms = now_ms
         self._lock_until_ms = now_ms + rules.lock_duration_ms
         self._spent: list[Run] = []
+        self._throttle = DeliveryThrottle(runs, rules)
 
-    def given_up(self) -> list[Run]:
+    def finish(self) -> list[Run]:
         """Available runs that must not be delivered again: they were often enough."""
+        self._note_origins()
         return self._spent
 
     def take_batch(self, batch: LogBatch, first: int, records_max: int | None) -> None:
@@ -151,10 +161,26 @@ class Taking:
                 return
             if run.state is DeliveryState.AVAILABLE and run.last_offset >= first_offset:
                 first = max(run.first_offset, first_offset)
-                left -= self._take_available(first, min(run.last_offset, last_offset), left)
+                allowed = self._throttle.allowed(run, self.count)
+                last = min(run.last_offset, last_offset)
+                left -= self._take_available(first, last, min(left, allowed)) if allowed else 0
+                if allowed <= last - first:
+                    self.stopped = True
+                    return
+        if self._throttle.is_on and self.count:
+            self.stopped = self.stopped or last_offset >= runs.end_offset
+            return
         if left > 0 and last_offset >= runs.end_offset:
             self._take_new(last_offset, left, whole=count_max is None)
         self.stopped = last_offset >= runs.end_offset
+
+    def _note_origins(self) -> None:
+        """What was handed out for the first time belongs together from now on."""
+        for first, last, delivery_count in self.acquired:
+            if delivery_count == 1:
+                for run in self._runs.overlapping(first, last):
+                    if run.origin is None and first <= run.first_offset and run.last_offset <= last:
+                        run.origin = (first, last)
 
     def _take_available(self, first_offset: int, last_offset: int, left: int) -> int:
         last_offset = min(last_offset, first_offset + left - 1)

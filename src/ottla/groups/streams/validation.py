@@ -1,0 +1,62 @@
+"""What a heartbeat of a streams group must look like."""
+
+from kio.schema.streams_group_heartbeat.v0.request import StreamsGroupHeartbeatRequest, Topology
+
+from ottla.groups.duration import in_ms
+from ottla.protocol.errors import ApiError, ErrorCode
+
+JOIN_EPOCH = 0
+LEAVE_EPOCH = -1
+LEFT_TEMPORARILY_EPOCH = -2  # Of static members, which Kafka does not have here yet.
+
+
+def validate(request: StreamsGroupHeartbeatRequest) -> None:
+    _require(bool(request.member_id), "MemberId can't be empty.")
+    _require(bool(request.group_id), "GroupId can't be empty.")
+    _require(request.rack_id != "", "RackId can't be empty.")
+    _require(request.instance_id is None, "Static membership is not yet supported.")
+    _require(
+        request.member_epoch > LEFT_TEMPORARILY_EPOCH,
+        f"MemberEpoch is {request.member_epoch}, but must be greater than or equal to -1.",
+    )
+    roles = (request.active_tasks, request.standby_tasks, request.warmup_tasks)
+    _require(
+        all(role is None for role in roles) or None not in roles,
+        "If one task-type is non-null, all must be non-null.",
+    )
+    _require(not request.warmup_tasks, "WarmupTasks are not supported yet.")
+    _require(request.task_offsets is None, "TaskOffsets are not supported yet.")
+    _require(request.task_end_offsets is None, "TaskEndOffsets are not supported yet.")
+    if request.member_epoch != JOIN_EPOCH:
+        _require(request.topology is None, "Topology can only be provided when (re-)joining.")
+        return
+    _require(
+        in_ms(request.rebalance_timeout) >= 0,
+        "RebalanceTimeoutMs must be provided in first request.",
+    )
+    _require(not any(roles), "Tasks must be empty when (re-)joining.")
+    _require(request.topology is not None, "Topology must be non-null when (re-)joining.")
+    assert request.topology is not None
+    _validate_topology(request.topology)
+
+
+def _validate_topology(topology: Topology) -> None:
+    for part in topology.subtopologies:
+        _require(
+            not part.source_topic_regex,
+            "Regular expressions for source topics are not supported yet.",
+        )
+        if not part.source_topics and not part.repartition_source_topics:
+            raise _invalid(f"subtopology {part.subtopology_id} reads no topic")
+    ids = [part.subtopology_id for part in topology.subtopologies]
+    if not ids or len(set(ids)) < len(ids):
+        raise _invalid("a topology has subtopologies, each with an id of its own")
+
+
+def _invalid(problem: str) -> ApiError:
+    return ApiError(ErrorCode.streams_invalid_topology, problem)
+
+
+def _require(condition: bool, problem: str) -> None:
+    if not condition:
+        raise ApiError(ErrorCode.invalid_request, problem)
