@@ -74,14 +74,16 @@ class Scenario:
             self.clients[name] = Producer(response.producer_id, response.producer_epoch)
         yield f"{name} <- {self._answer(name, response)}{_ongoing(response)}"
 
-    def _on_add(self, name: str, *places: str) -> Iterator[str]:
-        self.coordinator.add(self.clients[name], *map(_place, places))
+    def _on_add(self, name: str, *topic_partitions: str) -> Iterator[str]:
+        self.coordinator.add(self.clients[name], *map(_topic_partition, topic_partitions))
         yield f"{name} <- ok"
 
-    def _on_verify(self, name: str, *places: str) -> Iterator[str]:
-        codes = self.coordinator.verify(self.clients[name], *map(_place, places))
-        for place, code in zip(places, codes, strict=True):
-            yield f"{name} <- {place} {code.name}"
+    def _on_verify(self, name: str, *topic_partitions: str) -> Iterator[str]:
+        codes = self.coordinator.verify(
+            self.clients[name], *map(_topic_partition, topic_partitions)
+        )
+        for topic_partition, code in zip(topic_partitions, codes, strict=True):
+            yield f"{name} <- {topic_partition} {code.name}"
 
     def _on_commit(self, name: str) -> Iterator[str]:
         return self._end(name, commit=True, version=0)
@@ -104,8 +106,8 @@ class Scenario:
     def _on_markers(self) -> Iterator[str]:
         written = self.coordinator.write_markers()
         kind = "commit" if written.committed else "abort"
-        places = ",".join(map(str, sorted(written.partitions))) or "-"
-        yield f"{kind} {written.producer_id}:{written.producer_epoch} to {places}"
+        topic_partitions = ",".join(map(str, sorted(written.partitions))) or "-"
+        yield f"{kind} {written.producer_id}:{written.producer_epoch} to {topic_partitions}"
 
     def _on_advance(self, duration: str) -> Iterator[str]:
         self.coordinator.advance(_duration_ms(duration))
@@ -134,7 +136,7 @@ def _duration_ms(text: str) -> int:
     return int(number) * _UNITS_MS[unit]
 
 
-def _place(text: str) -> TopicPartition:
+def _topic_partition(text: str) -> TopicPartition:
     topic, _, partition = text.rpartition("-")
     return TopicPartition(topic, int(partition))
 

@@ -78,6 +78,19 @@ def test_in_the_next_transaction_the_last_end_is_fenced(coordinator, producer):
     assert refusal(lambda: coordinator.end(producer, version=2)) is ErrorCode.producer_fenced
 
 
+def test_after_a_new_epoch_was_asked_for_the_last_end_is_fenced(coordinator, producer):
+    """So it is on Apache Kafka: only an end raises the epoch in a way that can be repeated."""
+    coordinator.add(producer, T0, version=2)
+    second = held(coordinator.end(producer, version=2))
+    coordinator.write_markers()
+    assert held(coordinator.init(expected=second)) == second.bumped
+    for late in (producer, second):
+        for commit in (True, False):
+            code = refusal(lambda p=late, c=commit: coordinator.end(p, version=2, commit=c))
+            assert code is ErrorCode.producer_fenced
+    assert coordinator.last_records == ()
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_commit_without_a_transaction_is_refused(coordinator, producer, version):
     code = refusal(lambda: coordinator.end(producer, version=version))

@@ -27,6 +27,7 @@ from ottla.records.decoder import (
 from ottla.storage.config import LogConfig
 from ottla.storage.faulty_filesystem import FaultyFilesystem
 from ottla.storage.log import PartitionLog
+from ottla.storage.opening import open_partition_log
 from ottla.transactions.ending import PendingMarkers
 from ottla.transactions.state import DECIDED, IDLE
 from ottla.transactions.transaction import Producer
@@ -36,7 +37,7 @@ PARTITIONS = (T0, T1)
 
 class Write(NamedTuple):
     producer: Producer
-    place: TopicPartition
+    topic_partition: TopicPartition
     sequence: int
     transaction: str
     version: int  # From 2 on the write itself adds its partition.
@@ -64,13 +65,15 @@ class Partitions:
         self._coordinator = coordinator
         disk = FaultyFilesystem(seed=1)
         self.logs: dict[TopicPartition, PartitionLog] = {}
-        for place in PARTITIONS:
-            disk.make_directory(f"/{place}")
-            self.logs[place] = PartitionLog.open(f"/{place}", place, None, LogConfig(), disk, 0)
+        for topic_partition in PARTITIONS:
+            disk.make_directory(f"/{topic_partition}")
+            self.logs[topic_partition] = open_partition_log(
+                f"/{topic_partition}", topic_partition, None, LogConfig(), disk, 0
+            )
 
     def write(self, write: Write) -> None:
         """As the handler of Produce does, once the partition was added."""
-        log = self.logs[write.place]
+        log = self.logs[write.topic_partition]
         entry = log.producers.get(write.producer.id)
         is_open = (
             entry is not None
@@ -78,7 +81,7 @@ class Partitions:
             and entry.producer_epoch == write.producer.epoch
         )
         if not is_open:
-            (code,) = self._coordinator.verify(write.producer, write.place)
+            (code,) = self._coordinator.verify(write.producer, write.topic_partition)
             if code is not ErrorCode.none:
                 raise ApiError(code)
         batch = build_batch(
@@ -90,7 +93,7 @@ class Partitions:
         )
         log.append_as_leader(memoryview(batch), read_header(batch), 0, 1)
 
-    def mark(self, place: TopicPartition, pending: PendingMarkers) -> None:
+    def mark(self, topic_partition: TopicPartition, pending: PendingMarkers) -> None:
         kind = ControlType.COMMIT if pending.committed else ControlType.ABORT
         batch = build_marker(
             Marker(kind, 0),
@@ -98,7 +101,9 @@ class Partitions:
             producer_id=pending.producer_id,
             producer_epoch=pending.producer_epoch,
         )
-        self.logs[place].append_control(batch, 0, transaction_version=pending.client_version)
+        self.logs[topic_partition].append_control(
+            batch, 0, transaction_version=pending.client_version
+        )
 
     def outcomes(self) -> dict[str, set[str]]:
         """What became of the writes of each transaction: committed, aborted, open."""
@@ -156,18 +161,18 @@ class TransactionModel(RuleBasedStateMachine):
             self.started_count += 1
 
     @precondition(lambda self: any(client.is_ending is None for client in self.clients))
-    @rule(data=st.data(), place=st.sampled_from(PARTITIONS), is_lost=st.booleans())
-    def write(self, data: st.DataObject, place: TopicPartition, is_lost: bool) -> None:
+    @rule(data=st.data(), topic_partition=st.sampled_from(PARTITIONS), is_lost=st.booleans())
+    def write(self, data: st.DataObject, topic_partition: TopicPartition, is_lost: bool) -> None:
         client = data.draw(st.sampled_from([one for one in self.clients if one.is_ending is None]))
         write = Write(
             client.producer,
-            place,
-            client.sequences.get(place, 0),
+            topic_partition,
+            client.sequences.get(topic_partition, 0),
             client.transaction,
             client.version,
         )
         try:
-            self.coordinator.add(client.producer, place, version=client.version)
+            self.coordinator.add(client.producer, topic_partition, version=client.version)
             client.is_open = True
             self.sent.append(write)
             if is_lost:
@@ -177,7 +182,7 @@ class TransactionModel(RuleBasedStateMachine):
         except ApiError as error:
             self._on_refused(client, error)
         else:
-            client.sequences[place] = write.sequence + 1
+            client.sequences[topic_partition] = write.sequence + 1
             self._on_acknowledged(write)
 
     @precondition(lambda self: self.sent)
@@ -187,7 +192,7 @@ class TransactionModel(RuleBasedStateMachine):
         write = data.draw(st.sampled_from(self.sent))
         try:
             if write.version:
-                self.coordinator.add(write.producer, write.place, version=2)
+                self.coordinator.add(write.producer, write.topic_partition, version=2)
             self.partitions.write(write)
         except ApiError:
             return
@@ -220,10 +225,10 @@ class TransactionModel(RuleBasedStateMachine):
         client.is_open = False
         client.is_ending = None
 
-    @rule(places=st.sets(st.sampled_from(PARTITIONS)))
-    def write_markers(self, places: set[TopicPartition]) -> None:
+    @rule(topic_partitions=st.sets(st.sampled_from(PARTITIONS)))
+    def write_markers(self, topic_partitions: set[TopicPartition]) -> None:
         """The driver reaches some partitions; it has done when it has reached all."""
-        self._drive(places)
+        self._drive(topic_partitions)
 
     @rule()
     def fail_over(self) -> None:
@@ -261,13 +266,13 @@ class TransactionModel(RuleBasedStateMachine):
     def _pending(self) -> PendingMarkers | None:
         return self.coordinator.run(lambda _: self.coordinator.machine.markers_of("x"))
 
-    def _drive(self, places: set[TopicPartition]) -> None:
+    def _drive(self, topic_partitions: set[TopicPartition]) -> None:
         pending = self._pending()
         if pending is None:
             return
-        for place in (places & pending.partitions) - self.marked:
-            self.partitions.mark(place, pending)
-            self.marked.add(place)
+        for topic_partition in (topic_partitions & pending.partitions) - self.marked:
+            self.partitions.mark(topic_partition, pending)
+            self.marked.add(topic_partition)
         if self.marked >= pending.partitions:
             self.marked.clear()
             self.coordinator.run(

@@ -1,9 +1,9 @@
 """Configuration of the transaction coordinator, with Kafka's names and defaults."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from ottla.protocol.config import ConfigKey, ConfigType, ConfigValues, at_least
+from ottla.protocol.lazy_dataclass import dataclass
 
 _HOUR_MS = 3_600_000
 _DAY_MS = 24 * _HOUR_MS

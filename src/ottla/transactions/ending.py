@@ -6,7 +6,6 @@ all of them are written. Both are asked by the driver, again and again until it 
 coordinator that loads such a record goes on where the one before has stopped.
 """
 
-from dataclasses import dataclass
 from typing import TypeVar
 
 from kio.schema.end_txn.v5.request import EndTxnRequest
@@ -16,6 +15,7 @@ from kio.static.primitive import i16
 
 from ottla.machine.result import Result
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.lazy_dataclass import dataclass
 from ottla.protocol.times import NO_THROTTLE
 from ottla.protocol.topics import TopicPartition
 from ottla.transactions.producer_ids import required
@@ -65,6 +65,8 @@ def end_txn(
     producer = Producer(request.producer_id, request.producer_epoch)
     raises_epoch = client_version >= EPOCH_PER_TRANSACTION_VERSION
     if raises_epoch and transaction.was_held_by(producer):
+        if transaction.state is TransactionState.EMPTY:
+            raise fenced(producer, transaction)  # Its newest epoch came from InitProducerId.
         return _repeated(transaction, commit=commit)
     _validate_holder(transactional_id, transaction, producer)
     match transaction.state:
@@ -127,7 +129,7 @@ def _validate_holder(transactional_id: str, transaction: Transaction, producer: 
 
 def _repeated(transaction: Transaction, *, commit: bool) -> Result[EndTxnResponse]:
     """The producer has not had the answer to its request, or has not had it yet."""
-    if transaction.state is TransactionState.EMPTY or transaction.is_commit != commit:
+    if transaction.is_commit != commit:
         raise _invalid(transaction.state, commit=commit)
     if transaction.state in DECIDED:
         raise completing()

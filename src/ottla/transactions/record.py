@@ -3,11 +3,13 @@
 The layouts are those of Kafka's TransactionLogKey and TransactionLogValue.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from kio.static.constants import EntityType
 
+from ottla.protocol.entities import entity
+from ottla.protocol.lazy_dataclass import dataclass
 from ottla.transactions.transaction import Transaction
 
 
@@ -24,7 +26,7 @@ class UnknownRecord:
     record_type: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class TransactionLogKey:
     __type__: ClassVar = EntityType.data
     __version__: ClassVar[int] = 0
@@ -32,7 +34,7 @@ class TransactionLogKey:
     transactional_id: str = field(metadata={"kafka_type": "string"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class PartitionsOfTopicV0:
     __type__: ClassVar = EntityType.nested
     __version__: ClassVar[int] = 0
@@ -41,7 +43,7 @@ class PartitionsOfTopicV0:
     partition_ids: tuple[int, ...] = field(metadata={"kafka_type": "int32"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class TransactionLogValueV0:
     __type__: ClassVar = EntityType.data
     __version__: ClassVar[int] = 0
@@ -55,7 +57,7 @@ class TransactionLogValueV0:
     transaction_start_timestamp_ms: int = field(metadata={"kafka_type": "int64"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class PartitionsOfTopic:
     __type__: ClassVar = EntityType.nested
     __version__: ClassVar[int] = 1
@@ -64,7 +66,7 @@ class PartitionsOfTopic:
     partition_ids: tuple[int, ...] = field(metadata={"kafka_type": "int32"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class TransactionLogValue:
     __type__: ClassVar = EntityType.data
     __version__: ClassVar[int] = 1

@@ -15,9 +15,10 @@ is in `next_producer_id` and `next_producer_epoch`.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, NamedTuple
 
+from ottla.protocol.entities import entity
 from ottla.protocol.topics import TopicPartition
 from ottla.transactions.state import DECIDED, IDLE, VALID_NEXT, TransactionState
 
@@ -43,7 +44,7 @@ class Producer(NamedTuple):
         return Producer(self.id, self.epoch + 1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class Transaction:
     producer_id: int
     producer_epoch: int
