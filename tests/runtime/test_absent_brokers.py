@@ -1,28 +1,51 @@
 """Who is called on, and by whom."""
 
 import asyncio
+import selectors
+from itertools import pairwise
 from uuid import UUID
 
 from tests.controller.cluster import Cluster
 
 from ottla.network.peers import PeerUnreachable
 from ottla.protocol.addresses import Address
+from ottla.protocol.errors import ErrorCode
+from ottla.raft.messages import VoteResponse
 from ottla.raft.quorum import Identity
 from ottla.raft.voters import ReplicaKey
-from ottla.runtime.absent_brokers import AbsentBrokers
+from ottla.raft.wire_responses import response_to_wire
+from ottla.runtime.absent_brokers import (
+    ANSWERED_INTERVAL_MAX_S,
+    CALL_INTERVAL_S,
+    AbsentBrokers,
+)
 from ottla.runtime.supervisor import Supervisor
 
 
 class Peers:
-    """Nobody answers."""
+    """Nobody answers, unless told."""
 
-    def __init__(self):
+    def __init__(self, *, answers=False):
         self.called = []
+        self.times_s = []
+        self.connected = set()
+        self._answers = answers
 
-    async def call_once(self, address, _key, _version, request, *, timeout_ms):
+    async def call(self, address, _key, _version, request, *, timeout_ms, purpose, at_once):
+        assert at_once
         self.called.append((address.host, request.cluster_id, request.voter_id))
+        self.times_s.append(asyncio.get_running_loop().time())
         await asyncio.sleep(0)
-        raise PeerUnreachable("not there")
+        if not self._answers:
+            raise PeerUnreachable("not there")
+        self.connected.add(address)
+        return response_to_wire(VoteResponse(ErrorCode.none, -1, 5))
+
+    def is_connected(self, address, _purpose):
+        return address in self.connected
+
+    def drop(self, address, _purpose, _reason):
+        self.connected.discard(address)
 
 
 class Leadership:
@@ -32,22 +55,45 @@ class Leadership:
         self.changed = asyncio.get_running_loop().create_future()
 
 
+class PatientSelector(selectors.DefaultSelector):
+    """Lets the time pass that the loop would wait for."""
+
+    now_s = 0.0
+
+    def select(self, timeout=None):
+        self.now_s += timeout or 0.0
+        return super().select(0)
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    def __init__(self):
+        self._patient = PatientSelector()
+        super().__init__(self._patient)
+
+    def time(self):
+        return self._patient.now_s
+
+
+def absent_brokers(brokers, connected, peers, supervisor):
+    return AbsentBrokers(
+        identity=Identity(cluster_id="ours", key=ReplicaKey(1, UUID(int=1))),
+        listener_name="PLAINTEXT",
+        image=Cluster(brokers=brokers).image,
+        connected=lambda: connected,
+        address_of=lambda broker_id: Address(f"node{broker_id}", 9092),
+        peers=peers,
+        supervisor=supervisor,
+        random=lambda: 0.0,
+    )
+
+
 def called_by(leader_id, connected, calls):
     """The brokers on which node 1 of three calls, as soon as there are so many calls."""
 
     async def watch():
         loop = asyncio.get_running_loop()
         supervisor, peers = Supervisor(loop, lambda _: None), Peers()
-        absent = AbsentBrokers(
-            Identity(cluster_id="ours", key=ReplicaKey(1, UUID(int=1))),
-            "PLAINTEXT",
-            Cluster(brokers=3).image,
-            lambda: connected,
-            lambda broker_id: Address(f"node{broker_id}", 9092),
-            peers,
-            supervisor,
-            lambda: 0.0,
-        )
+        absent = absent_brokers(3, connected, peers, supervisor)
         watching = supervisor.start("watch", absent.watch(Leadership(leader_id)))
         async with asyncio.timeout(120):
             while len(peers.called) < calls:  # noqa: ASYNC110
@@ -71,3 +117,43 @@ def test_without_a_controller_everyone_calls_on_all_others():
 
 def test_who_follows_a_controller_calls_on_nobody():
     assert called_by(2, set(), calls=0) == set()
+
+
+def test_one_that_answers_is_called_less_and_less_often_on_one_connection():
+    async def watch():
+        supervisor = Supervisor(asyncio.get_running_loop(), lambda _: None)
+        peers = Peers(answers=True)
+        absent = absent_brokers(2, set(), peers, supervisor)
+        supervisor.start("watch", absent.watch(Leadership(None)))
+        await asyncio.sleep(60)
+        times_s = list(peers.times_s)
+        peers.connected.clear()  # Its process has ended, or its machine.
+        await asyncio.sleep(2 * CALL_INTERVAL_S)
+        called_again = len(peers.times_s) > len(times_s)
+        await supervisor.stop()
+        return times_s, called_again
+
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        times_s, called_again = runner.run(watch())
+    waits_s = [later - earlier for earlier, later in pairwise(times_s)]
+    assert sorted(waits_s[:4]) == waits_s[:4]
+    assert min(waits_s[4:]) >= ANSWERED_INTERVAL_MAX_S
+    assert called_again
+
+
+def test_nobody_is_connected_to_for_this_once_there_is_a_controller():
+    async def watch():
+        supervisor = Supervisor(asyncio.get_running_loop(), lambda _: None)
+        peers, leadership = Peers(answers=True), Leadership(None)
+        absent = absent_brokers(3, set(), peers, supervisor)
+        supervisor.start("watch", absent.watch(leadership))
+        await asyncio.sleep(10)
+        before = len(peers.connected)
+        leadership.leader_id = 2
+        await asyncio.sleep(1)
+        after = len(peers.connected)
+        await supervisor.stop()
+        return before, after
+
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        assert runner.run(watch()) == (2, 0)

@@ -4,6 +4,7 @@ import asyncio
 import logging
 
 import pytest
+from tests.log_messages import messages_of
 
 from ottla.runtime.log_summaries import INTERVAL_S, LogSummaries
 
@@ -39,7 +40,7 @@ def test_what_happens_at_once_is_one_line(loop, caplog):
         leader = 1 + 2 * (index % 2)
         summaries.note_partition("node 2 is fenced", "new leader", f"2 -> {leader}", f"t-{index}")
     loop.advance(0)
-    assert caplog.messages == [
+    assert messages_of(logger.name, caplog) == [
         "node 2 is fenced; new leader of 2000 partitions (2 -> 1: 1000, 2 -> 3: 1000), first t-0"
     ]
 
@@ -51,7 +52,7 @@ def test_more_of_the_same_waits_for_the_interval(loop, caplog):
         summaries.note_partition("a follower has caught up", "isr", "with 3", f"t-{index}")
         loop.advance(INTERVAL_S / 100)
     loop.advance(INTERVAL_S)
-    assert caplog.messages == [
+    assert messages_of(logger.name, caplog) == [
         "a follower has caught up; isr of t-0 (with 3)",
         "a follower has caught up; isr of 99 partitions (with 3: 99), first t-1",
     ]

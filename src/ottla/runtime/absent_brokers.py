@@ -3,8 +3,11 @@
 A node that begins a cluster listens for members of another one first, for less than half a second
 on loopback (`node.beginning`); so these calls are more frequent than that, without the back-off of
 other connections. They come from the controller, or from every node while there is none, at each
-broker that is registered and sends no heartbeats. There is at most one attempt at a time and it
-leaves nothing behind.
+broker that is registered and sends no heartbeats. There is at most one attempt at a time, and one
+that fails leaves nothing behind.
+
+A broker that answers is there, and is called less and less often on the same connection, to see
+that it still is. When that connection ends, its process may have ended: it is called at once.
 
 The call is a pre-vote of epoch 0. A node of this cluster refuses it, and nothing changes there.
 """
@@ -12,7 +15,7 @@ The call is a pre-vote of epoch 0. A node of this cluster refuses it, and nothin
 import asyncio
 import logging
 from collections.abc import Callable, Container
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ottla.controller.image import MetadataImage
 from ottla.network.peers import Peers, PeerUnreachable
@@ -27,9 +30,19 @@ from ottla.runtime.supervisor import Supervisor
 logger = logging.getLogger(__name__)
 
 CALL_INTERVAL_S: Final = 0.08
+ANSWERED_INTERVAL_MAX_S: Final = 1.0
 _LOOK_INTERVAL_S: Final = 0.25  # While nobody is absent.
 _JITTER: Final = 0.25
 _TIMEOUT_MS: Final = 500
+_PURPOSE: Final = "absent brokers"
+
+
+class _Answering(NamedTuple):
+    """A broker that has answered its last call."""
+
+    address: Address
+    interval_s: float
+    due_s: float  # When it is called again, by the loop's clock.
 
 
 class AbsentBrokers:
@@ -37,6 +50,7 @@ class AbsentBrokers:
 
     def __init__(
         self,
+        *,
         identity: Identity,
         listener_name: str,
         image: MetadataImage,
@@ -55,16 +69,19 @@ class AbsentBrokers:
         self._supervisor = supervisor
         self._random = random
         self._called: set[int] = set()  # Those that have not answered yet.
+        self._answering: dict[int, _Answering] = {}
         self._strangers: set[Address] = set()  # Where nodes of another cluster answered.
 
     async def watch(self, leadership: Leadership) -> None:
         """For as long as the node runs."""
         while True:
             if leadership.leader_id is not None and not leadership.is_here:
+                self._hang_up(set())
                 await asyncio.wait([leadership.changed])
                 continue
             absent = self._absent(leadership.is_here)
-            for broker_id in absent - self._called:
+            self._hang_up(absent)
+            for broker_id in filter(self._is_due, absent - self._called):
                 self._supervisor.start(f"call broker {broker_id}", self._call(broker_id))
             interval_s = CALL_INTERVAL_S if absent else _LOOK_INTERVAL_S
             await asyncio.sleep(interval_s * (1 + _JITTER * self._random()))
@@ -75,6 +92,28 @@ class AbsentBrokers:
             return others
         connected = self._connected()
         return {broker_id for broker_id in others if broker_id not in connected}
+
+    def _hang_up(self, absent: set[int]) -> None:
+        """On those that are absent no longer."""
+        for broker_id in self._answering.keys() - absent:
+            address = self._answering.pop(broker_id).address
+            self._peers.drop(address, _PURPOSE, "is not needed any more")
+
+    def _is_due(self, broker_id: int) -> bool:
+        answering = self._answering.get(broker_id)
+        return (
+            answering is None
+            or answering.due_s <= asyncio.get_running_loop().time()
+            or not self._peers.is_connected(answering.address, _PURPOSE)
+        )
+
+    def _note_answer(self, broker_id: int, address: Address) -> None:
+        before = self._answering.get(broker_id)
+        interval_s = CALL_INTERVAL_S if before is None else 2 * before.interval_s
+        interval_s = min(interval_s, ANSWERED_INTERVAL_MAX_S)
+        wait_s = interval_s * (1 + _JITTER * self._random())
+        due_s = asyncio.get_running_loop().time() + wait_s
+        self._answering[broker_id] = _Answering(address, interval_s, due_s)
 
     async def _call(self, broker_id: int) -> None:
         from ottla.raft.wire_requests import request_to_wire
@@ -96,14 +135,22 @@ class AbsentBrokers:
         )
         self._called.add(broker_id)
         try:
-            response = await self._peers.call_once(
-                address, entity.__api_key__, entity.__version__, entity, timeout_ms=_TIMEOUT_MS
+            response = await self._peers.call(
+                address,
+                entity.__api_key__,
+                entity.__version__,
+                entity,
+                timeout_ms=_TIMEOUT_MS,
+                purpose=_PURPOSE,
+                at_once=True,
             )
             error_code = response_from_wire(response, self._listener_name).error_code
         except (PeerUnreachable, ProtocolError):
+            self._answering.pop(broker_id, None)
             return
         finally:
             self._called.discard(broker_id)
+        self._note_answer(broker_id, address)
         if error_code is ErrorCode.inconsistent_cluster_id and address not in self._strangers:
             self._strangers.add(address)
             logger.error("%s, the address of node %d, is of another cluster", address, broker_id)

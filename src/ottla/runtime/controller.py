@@ -19,6 +19,7 @@ from ottla.protocol.addresses import Address
 from ottla.protocol.codec import newest_request_type, read_response, write_request
 from ottla.protocol.errors import ApiError, ErrorCode, ProtocolError
 from ottla.protocol.times import in_milliseconds
+from ottla.runtime.forwarding import envelope_fields
 from ottla.runtime.leadership import Leadership
 from ottla.runtime.machine_runtime import MachineRuntime
 from ottla.runtime.metadata_applier import MetadataApplier
@@ -30,7 +31,9 @@ _BACKOFF_MS_MAX: Final = 500
 _PURPOSE: Final = "controller"
 _ENVELOPE_KEY: Final = 58
 _SIZE_BYTES: Final = 4
-_NOBODY: Final = b""
+
+# Told what came of a client's request: a response, or the error that refused all of it.
+OnCalled = Callable[[Caller, Any, Any, ApiError | None], None]
 
 _NOT_LEADER: Final = (ErrorCode.not_controller, ErrorCode.not_leader_or_follower)
 
@@ -53,13 +56,28 @@ class Controller:
         self._applier = applier
         self._peers = peers
         self._loop = loop
+        self.on_called: OnCalled | None = None
 
     async def call(
         self, request: Any, *, caller: Caller | None = None, timeout_ms: float | None = None
     ) -> Any:
         """The newest response entity for the newest request entity, once what it says is committed
         and in this node's image. ApiError when all of the request is refused. `caller` is the
-        client whose quota counts."""
+        client whose request it is; None for a node that asks for itself."""
+        if caller is not None and caller.is_forwarded:
+            return await self.call_here(request, caller)
+        on_called = self.on_called
+        if caller is None or on_called is None:
+            return await self._call(request, caller, timeout_ms)
+        try:
+            response = await self._call(request, caller, timeout_ms)
+        except ApiError as error:
+            on_called(caller, request, None, error)
+            raise
+        on_called(caller, request, response, None)
+        return response
+
+    async def _call(self, request: Any, caller: Caller | None, timeout_ms: float | None) -> Any:
         if timeout_ms is None:
             timeout = getattr(request, "timeout", None)
             timeout_ms = TIMEOUT_MS if timeout is None else in_milliseconds(timeout)
@@ -95,11 +113,12 @@ class Controller:
         runtime = self._runtime()
         if runtime is None:
             raise ApiError(ErrorCode.not_controller, "another node is the controller")
-        return await runtime.submit(
+        outcome = runtime.call(
             lambda machine, now_ms: method(machine, At(now_ms, runtime.next_offset, caller))(
                 request
             )
         )
+        return await outcome if isinstance(outcome, asyncio.Future) else outcome
 
     async def _attempt(
         self,
@@ -136,9 +155,7 @@ class Controller:
         )
         envelope = newest_request_type(_ENVELOPE_KEY)(
             request_data=frame[_SIZE_BYTES:],
-            request_principal=None,
-            client_host_address=_NOBODY,
-            **({} if caller is None else caller._asdict()),
+            **envelope_fields(caller),
         )
         return await self._peers.call(
             address,

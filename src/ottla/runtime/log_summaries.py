@@ -8,8 +8,10 @@ many partitions it concerns.
 import logging
 from asyncio import AbstractEventLoop
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
+
+from ottla.protocol.lazy_dataclass import dataclass
 
 INTERVAL_S: Final = 1.0
 _DETAILS_SHOWN: Final = 5
@@ -74,6 +76,7 @@ class LogSummaries:
             del self._groups[cause]
             return
         parts = [tally.text(what) for what, tally in group.tallies.items()]
-        self._logger.log(group.level, "%s", "; ".join([cause, *parts]))
+        text = "; ".join([cause, *parts])
+        self._logger.log(group.level, "%s", text, extra={"template": "the cluster changed"})
         self._groups[cause] = _Group()
         self._loop.call_later(INTERVAL_S, self._write, cause)

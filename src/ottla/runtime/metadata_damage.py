@@ -80,7 +80,9 @@ def last_voters(filesystem: Filesystem, data_directory: str) -> VoterSet:
 
 def _last_voters(file: File) -> VoterSet | None:
     intact: list[IntactBatch] = []
-    examination = Examination(file, 0, file.size, 0, _OFFSET_MAX, on_intact=intact.append)
+    examination = Examination(
+        file, 0, file.size, floor=0, ceiling=_OFFSET_MAX, on_intact=intact.append
+    )
     while not examination.is_done:
         examination.advance(file.size)
     content = file.read(0, file.size)

@@ -2,13 +2,13 @@
 
 from asyncio import AbstractEventLoop
 from concurrent.futures import Executor
-from dataclasses import dataclass
 
+from ottla.protocol.entities import entity
 from ottla.runtime.clock import Clock
 from ottla.runtime.supervisor import Supervisor
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class Process:
     loop: AbstractEventLoop
     clock: Clock

@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
-
-from kio.schema.allocate_producer_ids.v0.response import AllocateProducerIdsResponse
+from typing import TYPE_CHECKING
 
 from ottla.protocol.errors import ApiError, ErrorCode
 
-Allocate = Callable[[], Awaitable[AllocateProducerIdsResponse]]
+if TYPE_CHECKING:
+    from kio.schema.allocate_producer_ids.v0.response import AllocateProducerIdsResponse
+
+Allocate = Callable[[], Awaitable["AllocateProducerIdsResponse"]]
 
 
 class ProducerIds:
@@ -39,7 +41,7 @@ class ProducerIds:
                 number = next(self._block)
             return number
 
-    async def _next_block(self) -> AllocateProducerIdsResponse:
+    async def _next_block(self) -> "AllocateProducerIdsResponse":
         try:
             return await self._allocate()
         except ApiError as error:

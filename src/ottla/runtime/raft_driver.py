@@ -69,6 +69,7 @@ class RaftDriver:
 
     def __init__(
         self,
+        *,
         identity: Identity,
         config: RaftConfig,
         initial_voters: VoterSet,
@@ -81,7 +82,6 @@ class RaftDriver:
         executor: Executor,
         sync_executor: Executor,
         supervisor: Supervisor,
-        *,
         on_failure: Callable[[BaseException], object],
     ) -> None:
         self.identity = identity
@@ -339,7 +339,7 @@ class RaftDriver:
             leader = (change.leader_id, change.epoch)
             if leader != self._logged_leader:
                 self._logged_leader = leader
-                logger.info("node %s leads the quorum in epoch %d", *leader)
+                logger.info("follows node %s, which leads the quorum in epoch %d", *leader)
         elif change.role is Role.PROSPECTIVE and self._asks_others_after(change.epoch):
             logger.info("asks for votes after epoch %d: %s", change.epoch, change.reason)
         else:
@@ -434,14 +434,14 @@ class RaftDriver:
             saved = dataclasses.replace(saved, leader_id=None)
             now_ms -= 2 * self._config.election_timeout_ms
         return RaftNode(
-            self.identity,
-            self._config,
-            self.log,
-            voters,
-            saved,
-            self._random,
-            now_ms,
-            self.log.high_watermark,  # An earlier core may have known it.
+            identity=self.identity,
+            config=self._config,
+            log=self.log,
+            voters=voters,
+            quorum_state=saved,
+            random=self._random,
+            now_ms=now_ms,
+            committed_offset=self.log.high_watermark,  # An earlier core may have known it.
         )
 
     def _on_write_failed(self, error: Exception) -> None:

@@ -33,6 +33,7 @@ from ottla.storage.errors import CorruptLog, DamagedMetadata, NotCached, Storage
 from ottla.storage.filesystem import Filesystem
 from ottla.storage.leader_epochs import UNDEFINED_EPOCH
 from ottla.storage.log import PartitionLog
+from ottla.storage.opening import open_partition_log
 from ottla.storage.reading import LogSlice
 
 logger = logging.getLogger(__name__)
@@ -81,7 +82,7 @@ class RaftLog:
         recovery_point = RecoveryPoint(filesystem, directory)
         reached = recovery_point.reached
         try:
-            log = PartitionLog.open(
+            log = open_partition_log(
                 directory,
                 METADATA_PARTITION,
                 None,
@@ -191,7 +192,7 @@ class RaftLog:
                 try:
                     self._note_synced()
                 except OSError as error:
-                    raise self._log.home.fail(error, while_syncing=True) from error
+                    raise self._log.log_directory.fail(error, while_syncing=True) from error
         return flushed_offset
 
     def expect_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
@@ -205,11 +206,11 @@ class RaftLog:
 
     def watch_directory(self, is_in_place: Callable[[], bool]) -> None:
         """From here on a flush fails if the log directory is not there any more."""
-        self._log.home.is_in_place = is_in_place
+        self._log.log_directory.is_in_place = is_in_place
 
     @property
     def is_online(self) -> bool:
-        return self._log.home.failure is None
+        return self._log.log_directory.failure is None
 
     def read(self, offset: int, size_max: int, offset_limit: int) -> ReadBatches:
         """Whole batches from the offset on, at least one, all before the limit."""
