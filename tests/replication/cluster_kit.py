@@ -63,6 +63,7 @@ class _Reply:
 
     def __init__(self, answered):
         self.answered = answered
+        self.receiver = self
 
     def reply(self, _overtakers=None):
         return self
@@ -127,7 +128,7 @@ class ClusterBroker:
             loop=loop, clock=clock, executor=self.executor, supervisor=self.supervisor
         )
         self.links = Links(cluster, broker_id)
-        self.logs = LogManager(["/data"], disk, clock.now_ms)
+        self.logs = LogManager(cluster.directories, disk, clock.now_ms)
         self.logs.start(broker_id)
         flusher = Flusher(loop, self.executor, self._on_flush_failure)
         self.replicas = ReplicaManager(
@@ -232,7 +233,9 @@ class Cluster:
         min_insync_replicas=1,
         wait_max_ms=WAIT_MAX_MS,
         lag_max_ms=LAG_MAX_MS,
+        directories=("/data",),
     ):
+        self.directories = directories
         self.wait_max_ms = wait_max_ms
         self.lag_max_ms = lag_max_ms
         self.policy = policy

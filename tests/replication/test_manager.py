@@ -336,9 +336,9 @@ def test_a_directory_that_fails_takes_its_partitions_with_it_and_no_others():
     kit.register(2, 3)
     for index in range(2):
         kit.create("orders", leader=1, index=index)
-    home = kit.partition("orders").log.home
+    log_directory = kit.partition("orders").log.log_directory
     kit.take_heard()
-    error = home.fail(OSError(5, "Input/output error"))
+    error = log_directory.fail(OSError(5, "Input/output error"))
     kit.replicas.on_directory_failure(error)
     assert kit.take_heard() == [("following ended", "orders-0"), ("resigning", "orders-0")]
     with pytest.raises(ApiError, match="Input/output error") as refused:
@@ -356,7 +356,7 @@ def test_a_replica_that_may_be_in_a_directory_that_is_offline_is_not_made_anew()
     first = kit.logs.log_dirs.ids["/a"]
     next(iter(kit.logs.log_dirs)).fail(OSError(5, "Input/output error"))
     kit.create("orders", leader=2)
-    assert kit.partition("orders").log.home.path == "/b"
+    assert kit.partition("orders").log.log_directory.path == "/b"
     kit.record(TopicRecord(name="there", topic_id=topic_id("there")))
     kit.record(
         PartitionRecord(

@@ -12,9 +12,9 @@ from ottla.protocol.hot_fetch import EpochEndOffset
 from ottla.replication.followers import FollowerFetch, Followers
 from ottla.replication.partition import ACKS_ALL, FlushPolicy, Partition
 from ottla.runtime.flusher import Flusher
+from ottla.storage.appended import Appended
 from ottla.storage.config import LogConfig
 from ottla.storage.faulty_filesystem import FaultyFilesystem
-from ottla.storage.log import Appended
 
 
 class LeaderKit:
@@ -444,7 +444,7 @@ def test_a_follower_that_asks_again_for_what_it_got_has_it_checked():
     partition.on_asked(2, 0)
     with pytest.raises(ApiError, match="checksum"):
         partition.read_to_end(0, 1000)
-    assert [suspect.base_offset for suspect in log.home.suspects] == [0]
+    assert [suspect.base_offset for suspect in log.log_directory.suspects] == [0]
 
 
 def test_what_another_thread_syncs_while_a_sync_is_heard_of_is_acknowledged() -> None:

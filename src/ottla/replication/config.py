@@ -103,8 +103,7 @@ REPLICA_ALTER_LOG_DIRS_IO_MAX = ConfigKey(
     "replica.alter.log.dirs.io.max.bytes.per.second",
     ConfigType.LONG,
     LONG_MAX,
-    "Accepted because Kafka's tool for reassignments sets it; replicas are not moved between the "
-    "directories of a broker.",
+    "Bytes in a second that this broker copies to move replicas between its log directories.",
     at_least(0),
     dynamic=True,
 )

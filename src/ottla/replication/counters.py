@@ -1,6 +1,6 @@
 """What became of the partitions of this broker, in plain integers that the node exports."""
 
-from dataclasses import dataclass
+from ottla.protocol.lazy_dataclass import dataclass
 
 
 @dataclass(slots=True)

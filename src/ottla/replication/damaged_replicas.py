@@ -127,7 +127,7 @@ class DamagedReplicas:
     async def _return(self, partition: Partition) -> None:
         """Tell where the replica is, until that is known: it can be in sync again."""
         log = partition.log
-        directory = self._logs.log_dirs.ids.get(log.home.path)
+        directory = self._logs.log_dirs.ids.get(log.log_directory.path)
         waits = self._waits()
         while self._replicas.find_log(log) is partition and not log.damage:
             state = self._replicas.state_of(partition)

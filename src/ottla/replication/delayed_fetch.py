@@ -2,11 +2,11 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
 from ottla.protocol.errors import ApiError
 from ottla.protocol.hot_fetch import AbortedTransaction, PartitionData
+from ottla.protocol.lazy_dataclass import dataclass
 from ottla.replication.counters import ReplicaCounters
 from ottla.replication.fetch_sessions import WantedPartition
 from ottla.replication.partition import Partition

@@ -10,7 +10,8 @@ that was refused is proposed again if it is still wanted, more rarely each time.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
@@ -125,37 +126,48 @@ class IsrChanges:
             self._waiting |= {proposal.partition: None for proposal in proposals.values()}
             return False
         self._retry_s = RETRY_S
+        not_taken: dict[tuple[tuple[int, ...], ErrorCode], list[Partition]] = defaultdict(list)
         for topic in response.topics:
             for result in topic.partitions:
                 if topic.topic_id is not None:
                     key = (topic.topic_id, int(result.partition_index))
                     proposal = proposals.pop(key, None)
-                    if proposal is not None:
-                        self._on_result(proposal, result)
+                    if proposal is not None and not self._is_taken(proposal, result):
+                        isr = tuple(proposal.change.isr)
+                        not_taken[isr, result.error_code].append(proposal.partition)
+        for (isr, code), partitions in not_taken.items():
+            self._report_not_taken(isr, code, partitions)
         self._waiting |= {proposal.partition: None for proposal in proposals.values()}
         if not self._refused:
             self._refused_retry_s = REFUSED_RETRY_FIRST_S
         return not self._waiting
 
-    def _on_result(self, proposal: _Proposal, result: "AlteredPartition") -> None:
+    def _is_taken(self, proposal: _Proposal, result: "AlteredPartition") -> bool:
+        """Also for one that nobody waits for any more."""
         partition, followers, change = proposal
         if not proposal.is_pending:
-            return
+            return True
         code = result.error_code
         if code is ErrorCode.none and result.partition_epoch > change.partition_epoch:
-            return  # The metadata has it, or will have it.
+            return True  # The metadata has it, or will have it.
         if code is ErrorCode.none or code in _REFUSED:
             followers.on_refused(change, self._clock.monotonic_ms())
             partition.advance_high_watermark()
             self._look_again_at(partition)
         elif code not in _OUTDATED:
             self._waiting[partition] = None
+        return False
+
+    def _report_not_taken(
+        self, isr: Sequence[int], code: ErrorCode, partitions: Sequence[Partition]
+    ) -> None:
         is_known = code in _OUTDATED or self._refused_retry_s > REFUSED_RETRY_FIRST_S
         logger.log(
             logging.DEBUG if is_known else logging.INFO,
-            "%s: in-sync replicas %s were not taken: %s",
-            partition.log.topic_partition,
-            change.isr,
+            "in-sync replicas %s of %d partitions, first %s, were not taken: %s",
+            isr,
+            len(partitions),
+            partitions[0].log.topic_partition,
             code.name,
         )
 

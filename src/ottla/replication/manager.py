@@ -219,7 +219,9 @@ class ReplicaManager:
     def on_directory_failure(self, error: StorageError) -> None:
         """The partitions there are not served until the broker starts with the directory again."""
         refusal = ApiError(ErrorCode.kafka_storage_error, str(error))
-        lost = [one for one in self.partitions() if one.log.home.path == error.directory]
+        lost = [one for one in self.partitions() if one.log.log_directory.path == error.directory]
+        if lost:
+            logger.error("%d partitions are not served: %s", len(lost), error)
         for partition in lost:
             partition.on_flush_failed(refusal)
             topic_id = partition.log.topic_id
@@ -279,6 +281,8 @@ class ReplicaManager:
             try:
                 partition = self._add(topic, state)
             except (ApiError, StorageError) as error:
+                if (topic.topic_id, index) not in self._refused:
+                    logger.error("%s-%d is not served: %s", topic.name, index, error)
                 self._refuse(topic, state, error)
                 return
             self._forget_refusal(topic.name, topic.topic_id, index)
@@ -391,20 +395,23 @@ class ReplicaManager:
 
     def _add(self, topic: TopicImage, state: PartitionRecord) -> Partition:
         index = state.partition_id
-        place = TopicPartition(topic.name, index)
-        if place in self._logs.corrupt and state.leader not in (self._node_id, NO_LEADER):
-            logger.warning("%s is damaged; it is copied anew from broker %d", place, state.leader)
-            self._logs.set_corrupt_aside(place)
-        if self._logs.get(place, topic.topic_id) is None and self._logs.log_dirs.is_out_of_reach(
-            directory_of(state, self._node_id)
-        ):
+        topic_partition = TopicPartition(topic.name, index)
+        if topic_partition in self._logs.corrupt and state.leader not in (self._node_id, NO_LEADER):
+            logger.warning(
+                "%s is damaged; it is copied anew from broker %d", topic_partition, state.leader
+            )
+            self._logs.set_corrupt_aside(topic_partition)
+        if self._logs.get(
+            topic_partition, topic.topic_id
+        ) is None and self._logs.log_dirs.is_out_of_reach(directory_of(state, self._node_id)):
             raise ApiError(
-                ErrorCode.kafka_storage_error, f"{place} is in a log directory that is offline"
+                ErrorCode.kafka_storage_error,
+                f"{topic_partition} is in a log directory that is offline",
             )
         partitions = self._topics.get(topic.topic_id, {})
         beside = next(iter(partitions.values()), None)  # Partitions of a topic share their config.
         config = self._log_config(topic.name) if beside is None else beside.log.config
-        log = self._logs.create(place, topic.topic_id, config)
+        log = self._logs.create(topic_partition, topic.topic_id, config)
         traffic = TopicTraffic() if beside is None else beside.traffic
         partition = Partition(log, self._settings.flush_policy, self._flusher, traffic)
         self._topics[topic.topic_id] = self._topics[topic.name] = partitions
@@ -414,8 +421,6 @@ class ReplicaManager:
 
     def _refuse(self, topic: TopicImage, state: PartitionRecord, error: Exception) -> None:
         index = state.partition_id
-        if (topic.topic_id, index) not in self._refused:
-            logger.error("%s-%d is not served: %s", topic.name, index, error)
         refused = _Refused(topic, state, ApiError(ErrorCode.kafka_storage_error, str(error)))
         self._refused[topic.topic_id, index] = self._refused[topic.name, index] = refused
 
@@ -437,9 +442,9 @@ class ReplicaManager:
         if partition is not None:
             self._remove(topic.topic_id, partition)
         else:
-            place = TopicPartition(topic.name, index)
-            if self._logs.get(place, topic.topic_id) is not None:
-                self._logs.delete(place)
+            topic_partition = TopicPartition(topic.name, index)
+            if self._logs.get(topic_partition, topic.topic_id) is not None:
+                self._logs.delete(topic_partition)
 
     def _remove(self, topic_id: UUID, partition: Partition) -> None:
         self._take_out(topic_id, partition, ApiError(ErrorCode.unknown_topic_or_partition))

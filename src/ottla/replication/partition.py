@@ -24,8 +24,10 @@ from ottla.replication.followers import FollowerFetch, Followers
 from ottla.replication.refused_writes import RefusedWrites
 from ottla.replication.transaction_guards import TransactionGuards
 from ottla.replication.waiters import OffsetWaiters, Waiter
+from ottla.storage.appended import NO_APPEND_TIME, Appended
 from ottla.storage.errors import CorruptLog, StorageError
-from ottla.storage.log import Appended, PartitionLog
+from ottla.storage.imported_batches import append_imported
+from ottla.storage.log import PartitionLog
 from ottla.storage.reading import LogSlice, ReadHint
 
 ACKS_ALL = -1
@@ -152,6 +154,20 @@ class Partition:
         self._wake_fetchers()
         self._tell_appended_listeners()
 
+    def take_log(self, log: PartitionLog) -> None:
+        """Go on with another log that has everything, in another log directory."""
+        records, size = self.led_growth()
+        self.traffic.led_records += records
+        self.traffic.led_bytes += size
+        self.log = log
+        if self._led_since is not None:
+            self._led_since = (log.log_end_offset, log.appended_bytes)
+        self._read_hints.clear()
+        self.sent_offsets.clear()
+        self._flush_requested = False  # A sync of the former log says nothing of this one.
+        if self.is_leader or log.flushed_offset < log.log_end_offset:
+            self._request_flush()
+
     def led_growth(self) -> tuple[int, int]:
         """The records and bytes that were appended since this broker leads; none if it does not.
 
@@ -197,9 +213,11 @@ class Partition:
         return self.refused_writes.explain(header, next_sequence, error)
 
     def append(self, records: memoryview, header: BatchHeader, now_ms: int) -> Appended:
-        self.log.home.check_room()
+        log = self.log
+        if log.log_directory.is_reserved:
+            log.log_directory.check_room()
         try:
-            appended = self.log.append_as_leader(records, header, self.leader_epoch, now_ms)
+            appended = log.append_as_leader(records, header, self.leader_epoch, now_ms)
         except StorageError as error:
             raise ApiError(ErrorCode.kafka_storage_error, str(error)) from error
         self.traffic.batches_in += 1
@@ -207,8 +225,14 @@ class Partition:
         return appended
 
     def append_control(self, batch: bytearray, *, transaction_version: int = 0) -> Appended:
-        """Append a batch that ends a transaction here."""
-        self.log.home.check_room()
+        """Append a batch that ends a transaction here.
+
+        While records are imported no transaction has written here, so there is none to end.
+        """
+        log = self.log
+        if log.config.takes_imports:
+            return Appended(log.log_end_offset, log.log_end_offset - 1, NO_APPEND_TIME, False)
+        log.log_directory.check_room()
         try:
             appended = self.log.append_control(
                 batch, self.leader_epoch, transaction_version=transaction_version
@@ -221,12 +245,35 @@ class Partition:
         self._on_appended()
         return appended
 
+    def append_imported(self, records: memoryview, next_offset: int) -> Appended:
+        """Append batches of another cluster with their offsets, behind `next_offset`.
+
+        CorruptBatch and ApiError leave the log as it was.
+        """
+        self.log.log_directory.check_room()
+        try:
+            appended = append_imported(self.log, records, next_offset, self.leader_epoch)
+        except StorageError as error:
+            raise ApiError(ErrorCode.kafka_storage_error, str(error)) from error
+        self._on_appended()
+        return appended
+
+    def on_started_anew(self) -> None:
+        """The leader's log is empty, and begins elsewhere."""
+        log = self.log
+        self._read_hints.clear()
+        self._led_since = (log.log_end_offset, log.appended_bytes)
+        log.leader_epochs.assign(self.leader_epoch, log.log_end_offset)
+        self.advance_high_watermark()
+        self._on_appended()
+        self._tell_appended_listeners()
+
     def append_fetched(self, records: memoryview) -> None:
         """Append what the leader of this follower has; the fetcher syncs it where that is asked.
 
         CorruptBatch and ApiError leave the log as it was.
         """
-        self.log.home.check_room()
+        self.log.log_directory.check_room()
         try:
             self.log.append_as_follower(records)
         except StorageError as error:
@@ -268,9 +315,14 @@ class Partition:
         self, offset: int, size_max: int, limit: int, *, cached_only: bool
     ) -> LogSlice | None:
         hint = self._read_hints.get(offset)
+        log = self.log
         try:
-            found = self.log.read(offset, size_max, limit, hint, cached_only=cached_only)
-        except (OSError, StorageError, CorruptLog) as error:
+            found = log.read(offset, size_max, limit, hint, cached_only=cached_only)
+        except (ApiError, OSError, StorageError, CorruptLog) as error:
+            if self.log is not log:  # It has moved to another directory meanwhile.
+                return self._read(offset, size_max, limit, cached_only=cached_only)
+            if isinstance(error, ApiError):
+                raise
             raise ApiError(ErrorCode.kafka_storage_error, str(error)) from error
         if found is not None:
             self._remember(found)

@@ -30,6 +30,7 @@ from ottla.records.errors import RecordError
 from ottla.replication.partition import Partition
 from ottla.replication.replica_fetch_session import ReplicaFetchKey, ReplicaFetchSession
 from ottla.replication.throttle import ReplicationThrottle
+from ottla.runtime.log_summaries import LogSummaries
 from ottla.runtime.supervisor import Supervisor
 from ottla.storage.errors import StorageError
 from ottla.storage.log import PartitionLog
@@ -42,6 +43,7 @@ THROTTLED_MAX_MS: Final = 500.0  # Then it is looked whether the throttle is sti
 APPENDED_BYTES_MAX: Final = 1 << 20  # Appended in one turn of the loop.
 
 _OFFSET_BYTES: Final = 8
+_TRUNCATIONS_TOLD_MAX: Final = 5  # In one round; a failover can bring thousands.
 
 # The leader has forgotten the session, which is then opened again.
 _SESSION_ERRORS: Final = frozenset(
@@ -114,6 +116,7 @@ class ReplicaFetcher:
         self._exchange = exchange
         self._settings = settings
         self._tools = tools
+        self._summaries = LogSummaries(tools.loop, logger)
         self._replicas: dict[ReplicaFetchKey, _Replica] = {}
         self._active: dict[ReplicaFetchKey, _Replica] = {}  # Those that are fetched now.
         self._session = ReplicaFetchSession()
@@ -132,7 +135,7 @@ class ReplicaFetcher:
         self.unfollow(partition)
         key = key_of(partition)
         replica = self._replicas[key] = _Replica(partition, key, self._requests_count)
-        if replica.is_synced and not partition.log.home.is_full:
+        if replica.is_synced and not partition.log.log_directory.is_full:
             self._activate(replica)
         else:
             self._take_up_again(replica)
@@ -279,12 +282,13 @@ class ReplicaFetcher:
 
     async def _sync(self, fetched: Iterable[_Replica]) -> None:
         """Sync what these have; then the leader may be told of it."""
+        logs = {replica: replica.partition.log for replica in fetched}
         unsynced = [replica for replica in fetched if not replica.is_synced]
         if unsynced:
             tools = self._tools
             results = await asyncio.gather(
                 *(
-                    tools.loop.run_in_executor(tools.executor, replica.partition.log.flush)
+                    tools.loop.run_in_executor(tools.executor, logs[replica].flush)
                     for replica in unsynced
                 ),
                 return_exceptions=True,
@@ -294,9 +298,13 @@ class ReplicaFetcher:
                     self._leave_out(replica, str(result))
                 elif isinstance(result, BaseException):
                     raise result
-        for replica in fetched:
-            if replica.is_synced and self._replicas.get(replica.key) is replica:
+        for replica, log in logs.items():
+            if self._replicas.get(replica.key) is not replica:
+                continue
+            if replica.is_synced:
                 self._activate(replica)
+            elif replica.partition.log is not log:
+                self._take_up_again(replica)  # It has moved to another directory meanwhile.
 
     async def _truncate_logs(
         self,
@@ -316,11 +324,26 @@ class ReplicaFetcher:
             return
         offsets = {}
         for replica, offset in truncations.items():
-            log = replica.partition.log
-            offsets[log.topic_partition] = offset
+            offsets[replica.partition.log.topic_partition] = offset
             replica.partition.is_being_truncated = True
+        self._report_truncations(truncations)
+        tools = self._tools
+        truncating = tools.loop.run_in_executor(tools.executor, work, offsets)
+        done = tools.loop.create_future()
+        truncating.add_done_callback(lambda _: self._on_truncated(truncations, truncating, done))
+        await done
+
+    def _report_truncations(self, truncations: Mapping[_Replica, int]) -> None:
+        """Each that loses what was committed, and a few of those that any new leader brings."""
+        usual_count = 0
+        for replica, offset in truncations.items():
+            log = replica.partition.log
+            is_usual = offset >= log.high_watermark
+            usual_count += is_usual
+            if is_usual and usual_count > _TRUNCATIONS_TOLD_MAX:
+                continue
             logger.log(
-                logging.WARNING if offset < log.high_watermark else logging.INFO,
+                logging.INFO if is_usual else logging.WARNING,
                 "%s ends at %d, committed up to %d; it goes on from %d of broker %d",
                 log.topic_partition,
                 log.log_end_offset,
@@ -328,11 +351,12 @@ class ReplicaFetcher:
                 offset,
                 self.leader_id,
             )
-        tools = self._tools
-        truncating = tools.loop.run_in_executor(tools.executor, work, offsets)
-        done = tools.loop.create_future()
-        truncating.add_done_callback(lambda _: self._on_truncated(truncations, truncating, done))
-        await done
+        if usual_count > _TRUNCATIONS_TOLD_MAX:
+            logger.info(
+                "%d more logs go on from where broker %d has others, with all that is committed",
+                usual_count - _TRUNCATIONS_TOLD_MAX,
+                self.leader_id,
+            )
 
     def _on_truncated(
         self,
@@ -390,11 +414,12 @@ class ReplicaFetcher:
             return
         if replica.backoff_ms >= self._settings.backoff_max_ms and not replica.is_told:
             replica.is_told = True
-            logger.warning(
-                "%s is not fetched from broker %d now: %s",
-                replica.partition.log.topic_partition,
-                self.leader_id,
+            self._summaries.note_partition(
+                f"broker {self.leader_id} does not serve fetches now",
+                "fetch",
                 reason,
+                str(replica.partition.log.topic_partition),
+                logging.WARNING,
             )
         self._leave_out_for(replica, replica.backoff_ms)
         replica.backoff_ms = min(replica.backoff_ms * 2, self._settings.backoff_max_ms)
@@ -411,7 +436,7 @@ class ReplicaFetcher:
     def _take_up_again(self, replica: _Replica) -> None:
         if self._replicas.get(replica.key) is not replica or self._tools.supervisor.stopped:
             return
-        if replica.partition.log.home.is_full:
+        if replica.partition.log.log_directory.is_full:
             self._leave_out_for(replica, self._settings.backoff_max_ms)
         else:
             self._tools.supervisor.start(f"sync {replica.key}", self._sync([replica]))

@@ -56,11 +56,12 @@ class ReplicationQuota:
 
 
 class ReplicationThrottle:
-    """Both quotas of a broker, and what they count."""
+    """The quotas of a broker, and what they count."""
 
     def __init__(self, broker_id: int, clock: Clock) -> None:
         self.leader = ReplicationQuota(clock)
         self.follower = ReplicationQuota(clock)
+        self.directory_moves = ReplicationQuota(clock)
         self._broker_id = broker_id
 
     def counts_as_leader(self, partition: Partition, follower_id: int) -> bool:

@@ -1,0 +1,137 @@
+"""Replicas move between log directories while they are written to, followed and read."""
+
+import asyncio
+
+import pytest
+from tests.replication.cluster_kit import run, until
+from tests.storage.batches import read_all
+
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.topics import TopicPartition
+from ottla.replication.directory_moves import DirectoryMoves
+from ottla.replication.partition import FlushPolicy
+
+ORDERS = TopicPartition("orders", 0)
+
+
+def moves_of(broker):
+    return DirectoryMoves(broker.logs, broker.replicas, broker.process)
+
+
+def path_of(broker):
+    return broker.log("orders").log_directory.path
+
+
+async def arrive(broker, path):
+    await until(lambda: path_of(broker) == path and not broker.logs.futures.all)
+
+
+async def retired(broker, path):
+    """The former directory is out of the way."""
+    await until(lambda: "orders-0" not in broker.disk.list(path))
+
+
+@pytest.mark.parametrize("policy", [FlushPolicy.ACK, FlushPolicy.OS])
+@pytest.mark.parametrize("mover", [1, 2])
+def test_a_leader_and_a_follower_move_while_records_come(policy, mover):
+    async def test(cluster):
+        cluster.create("orders", (1, 2))
+        leader, broker = cluster.brokers[1], cluster.brokers[mover]
+        values = [f"before {number}" for number in range(50)]
+        await leader.produce("orders", *values)
+        moves, moved = moves_of(broker), []
+        moves.on_moved = moved.append
+        for path in ("/b", "/a", "/b"):
+            moves.request(ORDERS, path)
+            while path_of(broker) != path:
+                values.append(f"{path} {len(values)}")
+                await leader.produce("orders", values[-1])
+            await retired(broker, "/a" if path == "/b" else "/b")
+            values.append(f"after {path}")
+            await leader.produce("orders", values[-1])
+        assert moved == [ORDERS] * 3
+        assert leader.values("orders", committed=True) == values
+        follower = cluster.brokers[2]
+        await until(lambda: follower.values("orders", committed=True) == values)
+        assert read_all(leader.log("orders")) == read_all(follower.log("orders"))
+
+    run(test, broker_ids=(1, 2), policy=policy, directories=("/a", "/b"))
+
+
+def test_a_leader_is_read_by_its_follower_right_through_a_move():
+    async def test(cluster):
+        cluster.create("orders", (1, 2))
+        leader = cluster.brokers[1]
+        partition = leader.partition("orders")
+        for number in range(20):
+            await leader.produce("orders", f"{number}")
+        first = partition.read(0, 1, committed_only=False)
+        former = partition.log
+        moves_of(leader).request(ORDERS, "/b")
+        await arrive(leader, "/b")
+        await retired(leader, "/a")
+        offset, found = first.next_offset, 1
+        while (part := partition.read(offset, 1, committed_only=False)) is not None:
+            offset, found = part.next_offset, found + 1
+        assert (offset, found) == (20, 20)
+        assert partition.log is not former
+        assert first.read()
+
+    run(test, broker_ids=(1, 2), directories=("/a", "/b"))
+
+
+def test_what_is_refused_and_what_is_called_off():
+    async def test(cluster):
+        cluster.create("orders", (1,))
+        broker = cluster.brokers[1]
+        moves, futures = moves_of(broker), broker.logs.futures
+
+        def code_of(topic_partition, path):
+            with pytest.raises(ApiError) as caught:
+                moves.request(topic_partition, path)
+            return caught.value.code
+
+        assert code_of(ORDERS, "/nowhere") is ErrorCode.log_dir_not_found
+        absent = TopicPartition("absent", 0)
+        assert code_of(absent, "/b") is ErrorCode.unknown_topic_or_partition
+        cluster.create("elsewhere", (2,))
+        elsewhere = TopicPartition("elsewhere", 0)
+        assert code_of(elsewhere, "/c") is ErrorCode.replica_not_available
+        moves.request(ORDERS, path_of(broker))
+        assert futures.all == {}
+        moves.request(ORDERS, "/b")
+        first = futures.all[ORDERS]
+        moves.request(ORDERS, "/b")
+        assert futures.all[ORDERS] is first
+        moves.request(ORDERS, "/c")
+        assert futures.all[ORDERS] is not first
+        moves.request(ORDERS, "/a")
+        assert futures.all == {}
+        assert path_of(broker) == "/a"
+        await asyncio.sleep(0)
+        broker.logs.log_dirs.online()[2].fail(OSError(5, "broken"))
+        assert code_of(ORDERS, "/c") is ErrorCode.kafka_storage_error
+        assert code_of(ORDERS, "/b") is ErrorCode.kafka_storage_error
+
+    run(test, broker_ids=(1,), directories=("/a", "/b", "/c"))
+
+
+def test_a_move_goes_on_after_a_crash():
+    async def test(cluster):
+        cluster.create("orders", (1,))
+        broker = cluster.brokers[1]
+        await broker.produce("orders", *map(str, range(100)))
+        broker.replicas.throttle.directory_moves.set_rate(1)
+        broker.replicas.throttle.directory_moves.spend(1000)
+        moves_of(broker).request(ORDERS, "/b")
+        await asyncio.sleep(0.05)
+        await broker.produce("orders", "last")
+        await broker.stop()
+        broker.disk.crash()
+        again = cluster.start(1, broker.disk)
+        assert path_of(again) == "/a"
+        moves_of(again).resume()
+        await arrive(again, "/b")
+        assert again.values("orders") == [*map(str, range(100)), "last"]
+
+    run(test, broker_ids=(1,), directories=("/a", "/b"))
