@@ -265,7 +265,7 @@ def test_a_refused_append_leaves_no_cycle(node, monkeypatch):
 
     async def refused():
         try:
-            await routes._append_here(node.replicas.find("dlq.orders", 0), batch)
+            await routes._routes._append_here(node.replicas.find("dlq.orders", 0), batch)
         except ApiError as error:
             return weakref.ref(error)
 

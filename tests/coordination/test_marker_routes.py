@@ -43,8 +43,8 @@ class Kit(ManagerKit):
             1, self.image, self._write_here, self._ask, self.supervisor, loop
         )
 
-    async def _write_here(self, place, marker, transaction_version):
-        self.written.append((place, marker, transaction_version))
+    async def _write_here(self, topic_partition, marker, transaction_version):
+        self.written.append((topic_partition, marker, transaction_version))
 
     async def _ask(self, broker_id, request):
         answer = asyncio.get_running_loop().create_future()

@@ -48,11 +48,11 @@ class Kit(ManagerKit):
         self.requests.put_nowait((broker_id, request, answer))
         return await answer
 
-    def verify(self, transaction, *places):
-        return asyncio.ensure_future(self.remote.verify(transaction, places))
+    def verify(self, transaction, *topic_partitions):
+        return asyncio.ensure_future(self.remote.verify(transaction, topic_partitions))
 
-    def add(self, transaction, *places):
-        return asyncio.ensure_future(self.remote.add(transaction, places))
+    def add(self, transaction, *topic_partitions):
+        return asyncio.ensure_future(self.remote.add(transaction, topic_partitions))
 
 
 def asked(transaction, *partitions, verify_only=True):

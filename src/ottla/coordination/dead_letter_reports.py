@@ -2,10 +2,11 @@
 and when it is over. What many partitions of a group meet with is told once."""
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, NamedTuple
 
 from ottla.protocol.errors import ApiError
+from ottla.protocol.lazy_dataclass import dataclass
 from ottla.protocol.topics import TopicPartition
 
 logger = logging.getLogger(__name__)

@@ -13,14 +13,14 @@ from asyncio import AbstractEventLoop, Future
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from ottla.coordination.share_partitions import LedSharePartition
-from ottla.coordination.share_reading import batches_with, read_batches
+from ottla.coordination.share_reading import Enough, batches_with, read_enough
 from ottla.groups.partitions import TopicIdPartition
 from ottla.groups.share.taking import AcquiredRange, LogBatch
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.lazy_dataclass import dataclass
 from ottla.records.batch import BatchHeader, iterate_headers
 from ottla.records.decoder import ControlType, iterate_records, parse_marker
 from ottla.records.deliver_at import delivery_times
@@ -194,24 +194,29 @@ class DelayedShareFetch:
     def _read(self, wanted: Iterable[_Wanted]) -> list[_Found]:
         """In a thread."""
         found: list[_Found] = []
-        room = self._terms.max_bytes
+        terms = self._terms
+        left = Enough(terms.records_max, terms.min_bytes, terms.max_bytes)
         for place, led, offset, parked, in_order in wanted:
-            if room <= 0:
+            if left.is_met:
                 break
+            room = left.bytes_max
             try:
                 if parked:
                     content, parked = self._read_parked(led.partition, parked, room)
+                    then = left.left(len(parked), len(content))
                 else:
-                    only_committed = self._terms.committed_only
-                    content = read_batches(
-                        led.partition, offset, room, committed_only=only_committed
+                    asked = left._replace(records=max(left.records, _KEYED_MIN if in_order else 0))
+                    content, then = read_enough(
+                        led.partition, offset, asked, committed_only=terms.committed_only
                     )
+                    if in_order:  # How many of them it gives depends on their keys.
+                        then = then._replace(records=left.records)
             except ApiError as error:
                 self.errors[place] = error.with_traceback(None)
                 continue
             if found and len(content) > room:
                 continue
-            room -= len(content)
+            left = then
             batches, positions = self._batches(
                 led.partition, content, were_parked=bool(parked), in_order=in_order
             )

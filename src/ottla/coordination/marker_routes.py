@@ -44,7 +44,7 @@ class _Content(NamedTuple):
 
 class _Waiting(NamedTuple):
     content: _Content
-    place: TopicPartition
+    topic_partition: TopicPartition
     written: "Future[None]"
 
 
@@ -66,19 +66,19 @@ class MarkerRoutes:
         self._queues = BrokerQueues("markers", self._send, supervisor)
 
     async def write(
-        self, place: TopicPartition, marker: TransactionMarker, transaction_version: int
+        self, topic_partition: TopicPartition, marker: TransactionMarker, transaction_version: int
     ) -> None:
         """Returns when the marker is committed; ApiError when it may not be."""
-        state = self._image.partition(*place)
+        state = self._image.partition(*topic_partition)
         leader = NO_LEADER if state is None else state.leader
         if leader == self._node_id:
-            await self._write_here(place, marker, transaction_version)
+            await self._write_here(topic_partition, marker, transaction_version)
         elif leader == NO_LEADER:
-            raise ApiError(ErrorCode.leader_not_available, f"{place} has no leader now")
+            raise ApiError(ErrorCode.leader_not_available, f"{topic_partition} has no leader now")
         else:
             written: Future[None] = self._loop.create_future()
             self._queues.add(
-                leader, _Waiting(_Content(marker, transaction_version), place, written)
+                leader, _Waiting(_Content(marker, transaction_version), topic_partition, written)
             )
             try:
                 await written
@@ -86,39 +86,44 @@ class MarkerRoutes:
                 del written  # It may hold an exception whose traceback has this frame.
 
     async def _send(self, leader: int, waiting: list[_Waiting]) -> None:
-        places: dict[_Content, dict[TopicPartition, None]] = {}
-        for content, place, _ in waiting:
-            places.setdefault(content, {})[place] = None
-        codes = await self._codes(leader, places)
-        for content, place, written in waiting:
-            code = codes.get(content, _NOT_ANSWERED).get(place, ErrorCode.unknown_server_error)
-            _settle(written, place, code)
+        topic_partitions: dict[_Content, dict[TopicPartition, None]] = {}
+        for content, topic_partition, _ in waiting:
+            topic_partitions.setdefault(content, {})[topic_partition] = None
+        codes = await self._codes(leader, topic_partitions)
+        for content, topic_partition, written in waiting:
+            code = codes.get(content, _NOT_ANSWERED).get(
+                topic_partition, ErrorCode.unknown_server_error
+            )
+            _settle(written, topic_partition, code)
 
     async def _codes(
-        self, leader: int, places: dict[_Content, dict[TopicPartition, None]]
+        self, leader: int, topic_partitions: dict[_Content, dict[TopicPartition, None]]
     ) -> dict[_Content, _Codes]:
         from kio.schema.write_txn_markers.v2.request import WriteTxnMarkersRequest
 
         request = WriteTxnMarkersRequest(
-            markers=tuple(_encode(content, asked) for content, asked in places.items())
+            markers=tuple(_encode(content, asked) for content, asked in topic_partitions.items())
         )
         try:
             response = await self._ask(leader, request)
         except ApiError as error:
-            return {content: dict.fromkeys(asked, error.code) for content, asked in places.items()}
-        return dict(zip(places, map(_codes, response.markers), strict=False))
+            return {
+                content: dict.fromkeys(asked, error.code)
+                for content, asked in topic_partitions.items()
+            }
+        return dict(zip(topic_partitions, map(_codes, response.markers), strict=False))
 
 
 _NOT_ANSWERED: _Codes = {}
 
 
-def _encode(content: _Content, places: Collection[TopicPartition]) -> "WritableTxnMarker":
+def _encode(content: _Content, topic_partitions: Collection[TopicPartition]) -> "WritableTxnMarker":
     from kio.schema.write_txn_markers.v2.request import WritableTxnMarker, WritableTxnMarkerTopic
 
     marker, transaction_version = content
     topics: dict[str, list[i32]] = {}
-    for place in places:
-        topics.setdefault(place.topic, []).append(i32(place.partition))
+    for topic_partition in topic_partitions:
+        topics.setdefault(topic_partition.topic, []).append(i32(topic_partition.partition))
     return WritableTxnMarker(
         producer_id=ProducerId(marker.producer_id),
         producer_epoch=i16(marker.producer_epoch),
@@ -140,10 +145,10 @@ def _codes(result: "WritableTxnMarkerResult") -> _Codes:
     }
 
 
-def _settle(written: "Future[None]", place: TopicPartition, code: ErrorCode) -> None:
+def _settle(written: "Future[None]", topic_partition: TopicPartition, code: ErrorCode) -> None:
     if written.done():
         return  # Whoever waited has gone.
     if code is ErrorCode.none:
         written.set_result(None)
     else:
-        written.set_exception(ApiError(code, f"the marker for {place} was not written"))
+        written.set_exception(ApiError(code, f"the marker for {topic_partition} was not written"))

@@ -55,7 +55,7 @@ class PartitionCommitLog:
         self._listener = listener
 
     async def load(self) -> AsyncIterator[Sequence[StoredBatch]]:
-        self._log.home.check_online()  # What is not synced there never will be committed.
+        self._log.log_directory.check_online()  # What is not synced there never will be committed.
         if not self._log.config.compact:  # Later records do not replace earlier ones.
             async for batches in self._stored():
                 yield batches

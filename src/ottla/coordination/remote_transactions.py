@@ -118,7 +118,7 @@ class RemoteTransactions:
         finally:
             del answer  # It may hold an exception whose traceback has this frame.
         refused = [code for code in codes.values() if code not in _NOT_REFUSED]
-        if refused or any(place not in codes for place in partitions):
+        if refused or any(topic_partition not in codes for topic_partition in partitions):
             raise ApiError(
                 refused[0] if refused else ErrorCode.unknown_server_error,
                 f"{', '.join(map(str, partitions))}: not in the open transaction of"

@@ -1,9 +1,9 @@
 """What became of the records of a share group, in plain integers that the node exports."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from ottla.groups.share.taking import AcquiredRange
+from ottla.protocol.lazy_dataclass import dataclass
 
 
 @dataclass(slots=True)

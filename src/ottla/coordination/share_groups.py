@@ -1,7 +1,6 @@
 """What serves share groups on this broker, in one hand."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from ottla.coordination.coordinators import Coordinators
 from ottla.coordination.share_coordinator import LocalShareCoordinator
@@ -12,6 +11,7 @@ from ottla.coordination.waiting_letters import WaitingLetters
 from ottla.groups.share.config import ShareConfig
 from ottla.groups.share.sessions import ShareSessions
 from ottla.groups.share.state_coordinator import ShareStateMachine
+from ottla.protocol.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -174,42 +174,16 @@ class LedSharePartition:
     async def acknowledge_deliveries(self, deliveries: Sequence[Delivery]) -> list[ApiError | None]:
         """What was refused, in their order. Returns when the rest is written down."""
         self._validate()
-        now_ms = self._now_ms()
-        refused: list[ApiError | None] = []
-        written = []
-        for delivery in deliveries:
-            try:
-                self._validate_skip(delivery)
-                change = self.state.acknowledge_delivery(delivery, now_ms)
-            except ApiError as error:
-                refused.append(error.with_traceback(None))
-                continue
-            refused.append(None)
-            written.append(self._apply(change))
-        self._wake()
-        try:
-            for each in written:
-                await each
-        except ApiError as error:
-            raise _fetch_error(error) from error
-        finally:
-            del written
+        refused, change = self._settle(deliveries)
+        await self._until_written(change)
         return refused
 
-    def _validate_skip(self, delivery: Delivery) -> None:
-        """A new leader may know less of the log than was told of it before."""
+    def _settle(self, deliveries: Sequence[Delivery]) -> tuple[list[ApiError | None], Change]:
         end_offset = self.partition.log.high_watermark
-        is_skip = int(delivery.type) == DeliveryAcknowledgeType.SKIP
-        if is_skip and delivery.last_offset >= end_offset:
-            raise ApiError(ErrorCode.offset_not_available, f"the log ends at {end_offset}")
+        return self.state.acknowledge_deliveries(deliveries, self._now_ms(), end_offset)
 
-    async def acknowledge(
-        self, member_id: str, acknowledgements: Sequence[Acknowledgement]
-    ) -> None:
-        """Returns when it is written down."""
-        self._validate()
-        now_ms = self._now_ms()
-        written = self._apply(self.state.acknowledge(member_id, acknowledgements, now_ms))
+    async def _until_written(self, change: Change) -> None:
+        written = self._apply(change)
         self._wake()
         try:
             await written
@@ -218,25 +192,33 @@ class LedSharePartition:
         finally:
             del written  # It may hold an exception whose traceback has this frame.
 
+    async def acknowledge(
+        self, member_id: str, acknowledgements: Sequence[Acknowledgement]
+    ) -> None:
+        """Returns when it is written down."""
+        self._validate()
+        await self._until_written(
+            self.state.acknowledge(member_id, acknowledgements, self._now_ms())
+        )
+
     def put_back(self, holder: str, acquired: Iterable[AcquiredRange]) -> None:
         """It never got to see what it holds: as if that had not been delivered."""
         try:
             self._validate()
-            for first, last, count in acquired:
-                self._apply(
-                    self.state.acknowledge_delivery(
-                        Delivery(
-                            first_offset=i64(first),
-                            last_offset=i64(last),
-                            holder=holder,
-                            delivery_count=i16(count),
-                            type=i8(DeliveryAcknowledgeType.PUT_BACK),
-                        ),
-                        self._now_ms(),
-                    )
+            deliveries = [
+                Delivery(
+                    first_offset=i64(first),
+                    last_offset=i64(last),
+                    holder=holder,
+                    delivery_count=i16(count),
+                    type=i8(DeliveryAcknowledgeType.PUT_BACK),
                 )
+                for first, last, count in acquired
+            ]
+            _, change = self._settle(deliveries)
+            self._apply(change)
         except ApiError:
-            return  # Dropped, or settled by somebody meanwhile: holds end by themselves.
+            return  # Dropped: holds end by themselves.
         self._wake()
 
     def release(self, member_id: str) -> None:
@@ -414,10 +396,10 @@ class SharePartitions:
     def leadership_listener(self) -> LeadershipListener:
         return LeadershipListener(lambda _: None, self._on_resigning)
 
-    async def find(self, group_id: str, place: TopicIdPartition) -> LedSharePartition:
+    async def find(self, group_id: str, topic_partition: TopicIdPartition) -> LedSharePartition:
         """ApiError if this broker does not lead it or its state cannot be had."""
-        partition = self._replicas.find(place.topic_id, place.partition)
-        key = SharePartitionKey(group_id, place.topic_id, place.partition)
+        partition = self._replicas.find(topic_partition.topic_id, topic_partition.partition)
+        key = SharePartitionKey(group_id, topic_partition.topic_id, topic_partition.partition)
         led = self._led.get(key)
         if led is not None:
             return led

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.batch import iterate_headers
@@ -10,6 +10,7 @@ from ottla.records.record_keys import key_numbers
 from ottla.replication.partition import Partition
 from ottla.storage.errors import StorageError
 
+_FIRST_READ_BYTES: Final = 64 * 1024
 _SPARSE_READ_BYTES: Final = 64 * 1024  # Read at once if the next one is near; or one batch.
 _NEAR: Final = 100
 
@@ -22,6 +23,41 @@ def read_batches(
         return b"" if part is None else part.read()
     except (OSError, StorageError) as error:
         raise ApiError(ErrorCode.kafka_storage_error, str(error)) from error
+
+
+class Enough(NamedTuple):
+    """When no more has to be read: there are so many records in so many bytes, or more bytes."""
+
+    records: int
+    bytes_min: int
+    bytes_max: int
+
+    def left(self, records_count: int, size: int) -> "Enough":
+        return Enough(self.records - records_count, self.bytes_min - size, self.bytes_max - size)
+
+    @property
+    def is_met(self) -> bool:
+        return self.bytes_max <= 0 or (self.records <= 0 and self.bytes_min <= 0)
+
+
+def read_enough(
+    partition: Partition, offset: int, wanted: Enough, *, committed_only: bool
+) -> tuple[bytes, Enough]:
+    """Whole batches, and what of `wanted` they leave; how large records are nobody knows before."""
+    parts: list[bytes] = []
+    size_max = _FIRST_READ_BYTES
+    while not wanted.is_met:
+        size_max = min(size_max, wanted.bytes_max)
+        content = read_batches(partition, offset, size_max, committed_only=committed_only)
+        if not content or (parts and len(content) > wanted.bytes_max):
+            break
+        parts.append(content)
+        first_offset = offset
+        for _, header in iterate_headers(content):
+            offset = header.next_offset
+        wanted = wanted.left(offset - first_offset, len(content))
+        size_max *= 2
+    return parts[0] if len(parts) == 1 else b"".join(parts), wanted
 
 
 def batches_with(

@@ -59,18 +59,22 @@ class ShareStatePruning:
         if log.log_end_offset - log.log_start_offset < records_min:
             return
         start_offset = runtime.next_offset
-        places = list(runtime.machine.places())
-        for first in range(0, max(len(places), 1), _STATES_PER_BATCH):
-            chosen = places[first : first + _STATES_PER_BATCH]
-            await runtime.submit(partial(ShareStateMachine.rewrite, places=chosen))
-            for place in chosen:
-                await self._rewrite_parked(runtime, place)
+        share_partitions = list(runtime.machine.share_partitions())
+        for first in range(0, max(len(share_partitions), 1), _STATES_PER_BATCH):
+            chosen = share_partitions[first : first + _STATES_PER_BATCH]
+            await runtime.submit(partial(ShareStateMachine.rewrite, share_partitions=chosen))
+            for share_partition in chosen:
+                await self._rewrite_parked(runtime, share_partition)
         await self._loop.run_in_executor(self._executor, log.delete_records_before, start_offset)
 
     async def _rewrite_parked(
-        self, runtime: MachineRuntime[ShareStateMachine], place: SharePartitionKey
+        self, runtime: MachineRuntime[ShareStateMachine], share_partition: SharePartitionKey
     ) -> None:
         first: int | None = 0
         while first is not None:
-            page = partial(ShareStateMachine.rewrite_parked, place=place, first_offset=first)
+            page = partial(
+                ShareStateMachine.rewrite_parked,
+                share_partition=share_partition,
+                first_offset=first,
+            )
             first = await runtime.submit(page)

@@ -135,14 +135,21 @@ class TransactionCompletion:
             self._leader_epoch(partition),
             pending.committed,
         )
-        places = [place for place in pending.partitions if (place, marker) not in written]
+        topic_partitions = [
+            topic_partition
+            for topic_partition in pending.partitions
+            if (topic_partition, marker) not in written
+        ]
         outcomes = await asyncio.gather(
-            *(self._write(place, marker, pending.client_version) for place in places),
+            *(
+                self._write(topic_partition, marker, pending.client_version)
+                for topic_partition in topic_partitions
+            ),
             return_exceptions=True,
         )
-        for place, outcome in zip(places, outcomes, strict=True):
+        for topic_partition, outcome in zip(topic_partitions, outcomes, strict=True):
             if outcome is None:
-                written.add((place, marker))
+                written.add((topic_partition, marker))
         refusal = next(filter(None, outcomes), None)
         if refusal is not None:
             try:
@@ -151,17 +158,17 @@ class TransactionCompletion:
                 del refusal, outcomes  # This frame is in its traceback.
 
     async def _write(
-        self, place: TopicPartition, marker: TransactionMarker, transaction_version: int
+        self, topic_partition: TopicPartition, marker: TransactionMarker, transaction_version: int
     ) -> None:
-        if self._image.partition(*place) is None:
+        if self._image.partition(*topic_partition) is None:
             return  # The topic was deleted, and the transaction's records with it.
         try:
-            await self._write_marker(place, marker, transaction_version)
+            await self._write_marker(topic_partition, marker, transaction_version)
         except ApiError as error:
             if error.code is not ErrorCode.invalid_producer_epoch:
                 raise
             # Somebody else has ended the transaction there, as an administrator can.
-            logger.warning("%s has no open transaction for a marker: %s", place, error)
+            logger.warning("%s has no open transaction for a marker: %s", topic_partition, error)
 
     def _release(self, transactional_id: str) -> None:
         for waiter in self._waiters.pop(transactional_id, ()):

@@ -30,22 +30,22 @@ class TransactionMarkers:
         self._loop = loop
 
     async def write(
-        self, place: TopicPartition, marker: TransactionMarker, transaction_version: int
+        self, topic_partition: TopicPartition, marker: TransactionMarker, transaction_version: int
     ) -> None:
         """Returns when the marker is committed. A marker may be written more than once.
 
         The offsets of groups are told to their coordinator, which holds back what a transaction
         has committed until the transaction is.
         """
-        if place.topic == self._groups.topic:
-            await self._tell_groups(place, marker, transaction_version)
+        if topic_partition.topic == self._groups.topic:
+            await self._tell_groups(topic_partition, marker, transaction_version)
         else:
-            await self._append(place, marker, transaction_version)
+            await self._append(topic_partition, marker, transaction_version)
 
     async def _tell_groups(
-        self, place: TopicPartition, marker: TransactionMarker, transaction_version: int
+        self, topic_partition: TopicPartition, marker: TransactionMarker, transaction_version: int
     ) -> None:
-        log = self._replicas.find(*place).log
+        log = self._replicas.find(*topic_partition).log
         log.producers.check_marker(
             marker.producer_id,
             marker.producer_epoch,
@@ -53,7 +53,7 @@ class TransactionMarkers:
             transaction_version=transaction_version,
         )
         try:
-            runtime = self._groups.at(place.partition)
+            runtime = self._groups.at(topic_partition.partition)
             await runtime.submit(lambda machine, _: machine.complete_transaction(marker))
         except ApiError as error:
             if error.code is not ErrorCode.not_coordinator:
@@ -61,11 +61,13 @@ class TransactionMarkers:
             raise ApiError(ErrorCode.not_leader_or_follower, error.message) from error
 
     def _append(
-        self, place: TopicPartition, marker: TransactionMarker, transaction_version: int
+        self, topic_partition: TopicPartition, marker: TransactionMarker, transaction_version: int
     ) -> "Future[None]":
-        partition = self._replicas.find(*place)
+        partition = self._replicas.find(*topic_partition)
         if partition.is_internal:
-            raise ApiError(ErrorCode.invalid_topic_exception, f"{place} cannot be in a transaction")
+            raise ApiError(
+                ErrorCode.invalid_topic_exception, f"{topic_partition} cannot be in a transaction"
+            )
         partition.validate_in_sync_replicas()
         kind = ControlType.COMMIT if marker.committed else ControlType.ABORT
         batch = build_marker(

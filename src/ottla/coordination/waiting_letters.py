@@ -30,6 +30,7 @@ LOOK_S: Final = 10.0
 class WaitingLetters:
     def __init__(
         self,
+        *,
         node_id: int,
         coordinators: Coordinators[ShareStateMachine],
         partitions: SharePartitions,

@@ -1,0 +1,129 @@
+"""Appends batches that the broker itself writes to partitions, wherever those are led.
+
+Another broker that leads a partition gets an ordinary Produce.
+"""
+
+import asyncio
+from asyncio import Future
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+from kio.static.primitive import i16, i32
+
+from ottla.controller.image import MetadataImage
+from ottla.controller.records import NO_LEADER
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.times import milliseconds
+from ottla.protocol.topics import TopicPartition
+from ottla.records.errors import BatchTooLarge, RecordError
+from ottla.records.validation import validate_keys, validate_produced
+from ottla.replication.manager import ReplicaManager
+from ottla.replication.partition import ACKS_ALL, Partition
+from ottla.runtime.process import Process
+
+if TYPE_CHECKING:
+    from kio.schema.produce.v13.request import ProduceRequest
+    from kio.schema.produce.v13.response import ProduceResponse
+
+WRITE_TIMEOUT_MS: Final = 3_000  # Less than the answer of another broker is waited for.
+_DECOMPRESSED_RATIO_MAX: Final = 10
+
+# Sends a request to a broker; ApiError when no answer came.
+AskBroker = Callable[[int, "ProduceRequest"], Awaitable["ProduceResponse"]]
+
+
+class RecordRoutes:
+    def __init__(
+        self,
+        node_id: int,
+        replicas: ReplicaManager,
+        image: MetadataImage,
+        ask: AskBroker,
+        process: Process,
+    ) -> None:
+        self._node_id = node_id
+        self._replicas = replicas
+        self._image = image
+        self._ask = ask
+        self._process = process
+
+    def leader(self, target: TopicPartition) -> int:
+        state = self._image.partition(*target)
+        if state is None or state.leader == NO_LEADER:
+            raise ApiError(ErrorCode.leader_not_available, f"{target} has no leader")
+        return state.leader
+
+    async def append(self, target: TopicPartition, batch: bytearray) -> None:
+        """With acks=all; ApiError when it was not, or when nobody knows."""
+        leader = self.leader(target)
+        if leader == self._node_id:
+            await self._append_here(self._replicas.find(*target), batch)
+        else:
+            await self._append_at(leader, target, batch)
+
+    async def _append_here(self, partition: Partition, batch: bytearray) -> None:
+        records, config = memoryview(batch), partition.log.config
+        try:
+            header = validate_produced(records, max_batch_bytes=config.max_message_bytes)
+            if config.compact:
+                limit = _DECOMPRESSED_RATIO_MAX * config.max_message_bytes
+                validate_keys(records, limit=limit)
+        except BatchTooLarge as error:
+            raise ApiError(ErrorCode.message_too_large, str(error)) from error
+        except RecordError as error:
+            raise ApiError(ErrorCode.invalid_record, str(error)) from error
+        partition.validate_in_sync_replicas()
+        appended = partition.append(records, header, self._process.clock.now_ms())
+        if partition.acknowledged(appended, ACKS_ALL):
+            return
+        # Settled with the reason, not with the error, which would refer to this frame and so to
+        # the future.
+        refusal: Future[tuple[ErrorCode, str] | None] = self._process.loop.create_future()
+        partition.wait_for_acknowledgement(
+            appended, ACKS_ALL, lambda error: _settle(refusal, error)
+        )
+        try:
+            async with asyncio.timeout(WRITE_TIMEOUT_MS / 1000):
+                refused = await refusal
+        except TimeoutError:
+            name = partition.log.topic_partition
+            raise ApiError(
+                ErrorCode.request_timed_out, f"the in-sync replicas of {name} are slow"
+            ) from None
+        if refused is not None:
+            raise ApiError(*refused)
+
+    async def _append_at(self, leader: int, target: TopicPartition, batch: bytearray) -> None:
+        topic_id = self._image.topic_id(target.topic)
+        if topic_id is None:
+            raise ApiError(ErrorCode.unknown_topic_or_partition, f"there is no {target}")
+        response = await self._ask(leader, _produce(topic_id, target.partition, bytes(batch)))
+        answers = [one for topic in response.responses for one in topic.partition_responses]
+        if len(answers) != 1:
+            raise ApiError(ErrorCode.unknown_server_error, f"broker {leader} did not say of it")
+        if answers[0].error_code is not ErrorCode.none:
+            said = answers[0].error_message or answers[0].error_code.name
+            raise ApiError(answers[0].error_code, f"broker {leader}, which leads {target}: {said}")
+
+
+def _produce(topic_id: UUID, partition: int, batch: bytes) -> "ProduceRequest":
+    """What it takes is imported when another broker leads the partition."""
+    from kio.schema.produce.v13.request import (
+        PartitionProduceData,
+        ProduceRequest,
+        TopicProduceData,
+    )
+    from kio.static.primitive import Records
+
+    data = PartitionProduceData(index=i32(partition), records=Records(batch))
+    return ProduceRequest(
+        acks=i16(ACKS_ALL),
+        timeout=milliseconds(WRITE_TIMEOUT_MS),
+        topic_data=(TopicProduceData(topic_id=topic_id, partition_data=(data,)),),
+    )
+
+
+def _settle(refusal: "Future[tuple[ErrorCode, str] | None]", error: ApiError | None) -> None:
+    if not refusal.done():  # Otherwise whoever waited has gone.
+        refusal.set_result(None if error is None else (error.code, error.message))
