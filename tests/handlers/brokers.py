@@ -5,7 +5,7 @@ import dataclasses
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from random import Random
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from kio.schema.allocate_producer_ids.v0.request import AllocateProducerIdsRequest
 from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
@@ -53,8 +53,10 @@ from ottla.raft.voters import ReplicaKey
 from ottla.records.batch import read_header
 from ottla.records.builder import Record, build_batch
 from ottla.replication.delayed_produce import DelayedProduces
+from ottla.replication.directory_moves import DirectoryMoves
 from ottla.replication.follower_sessions import FollowerSessions
 from ottla.replication.partition import FlushPolicy, Partition
+from ottla.runtime.client_metrics import ClientMetrics
 from ottla.runtime.clock import SystemClock
 from ottla.runtime.flusher import Flusher
 from ottla.runtime.process import Process
@@ -67,7 +69,10 @@ from ottla.storage.broker_config import BROKER_KEYS as STORAGE_KEYS
 from ottla.storage.broker_config import topic_defaults
 from ottla.storage.config import TOPIC_KEYS, LogConfig
 from ottla.storage.faulty_filesystem import FaultyFilesystem
-from ottla.storage.log import PartitionLog
+from ottla.storage.future_logs import FutureLogs
+from ottla.storage.log_maker import LogMaker
+from ottla.storage.manager import LogManager
+from ottla.storage.opening import open_partition_log
 from ottla.transactions.config import BROKER_KEYS as TRANSACTION_KEYS
 from ottla.transactions.config import TransactionConfig
 from ottla.transactions.coordinator import TransactionMachine
@@ -123,7 +128,7 @@ class LedPartitions:
             directory = f"/data/{name}"
             self.disk.make_directory(directory)
             now_ms = SystemClock().now_ms()
-            log = PartitionLog.open(directory, name, None, LogConfig(), self.disk, now_ms)
+            log = open_partition_log(directory, name, None, LogConfig(), self.disk, now_ms)
             policy = FlushPolicy.OS if self.flusher is None else FlushPolicy.ACK
             self.partitions[name] = Partition(log, policy, self.flusher)
             self.partitions[name].become_leader(0, (1,))
@@ -149,8 +154,13 @@ class OneDirectory:
     total_bytes = 1000
     usable_bytes = 400
 
+    moves = ()
+
     def __init__(self, replicas):
         self.replicas = replicas
+        filesystem = FaultyFilesystem()
+        self.log_dirs = LogManager([self.path], filesystem, lambda: 0).log_dirs
+        self.futures = FutureLogs(self.log_dirs, uuid4, LogMaker(filesystem, lambda: 0, 0))
         self.damaged = []
         self.corrupt = {}
 
@@ -167,13 +177,16 @@ class FakeSession:
 
     listener_name = "PLAINTEXT"
     peer_address = "127.0.0.1"
+    peer_port = 50_000
     may_act_as_node = True
     principal = ANONYMOUS
     access = None
+    is_token_authenticated = False
 
     def __init__(self):
         self.sent = []
         self.answered = asyncio.Event()
+        self.receiver = self
         self.client_id = None
         self.client_software_name = None
         self.client_software_version = None
@@ -281,25 +294,25 @@ class Node:
     def _make_quorum(self, rules, disk, feed):
         ids = count(1)
         return MetadataQuorum(
-            QuorumSettings(
+            settings=QuorumSettings(
                 identity=Identity(cluster_id=CLUSTER_ID, key=ReplicaKey(1, UUID(int=1))),
                 listener_name="PLAINTEXT",
                 bootstrap={},
                 rules=rules,
             ),
-            open_replica(disk, "/data", self._clock.now_ms()),
-            feed,
-            Peers(self.loop, "node-1", lambda: 0.5),
-            dataclasses.replace(
+            replica=open_replica(disk, "/data", self._clock.now_ms()),
+            feed=feed,
+            peers=Peers(self.loop, "node-1", lambda: 0.5),
+            environment=dataclasses.replace(
                 Environment.real(),
                 filesystem=disk,
                 random=First(),
                 new_uuid=lambda: UUID(int=next(ids)),
                 executor=self.executor,
             ),
-            self._supervisor,
-            self.failures.append,
-            self.claims.append,
+            supervisor=self._supervisor,
+            on_failure=self.failures.append,
+            on_claim=self.claims.append,
         )
 
     def _make_coordinators(self, topic, new_machine, codec):
@@ -330,6 +343,9 @@ class Node:
             configs=configs,
             producer_ids=ProducerIds(self._allocate),
             replicas=self.replicas,
+            directory_moves=DirectoryMoves(
+                OneDirectory(self.replicas), self.replicas, self.process
+            ),
             follower_sessions=FollowerSessions(self.replicas, count(1).__next__, self.process),
             groups=self.groups,
             transactions=self.transactions,
@@ -349,6 +365,10 @@ class Node:
             quotas=self.quotas,
             fetch_bytes_max=1 << 20,
             reads_from_nearest=True,
+            client_metrics=ClientMetrics(
+                self.image, self._clock, bytes_max=1 << 20, clients_max=10
+            ),
+            new_uuid=Environment.real().new_uuid,
             api_versions=api_versions,
         )
 

@@ -103,9 +103,9 @@ def marker_of(node, epoch, *, version=0):
     return write
 
 
-def resignation_of(node, place):
+def resignation_of(node, topic_partition):
     async def resign():
-        partition = node.replicas.find(*place)
+        partition = node.replicas.find(*topic_partition)
         partition.resign(ApiError(ErrorCode.not_leader_or_follower))
         partition.become_leader(1, (1,))
 
@@ -180,8 +180,8 @@ def test_offsets_go_to_the_next_coordinator_when_theirs_resigns(node, version):
     node.call(handle_find_coordinator, find)
     assert commit_offset(node, version) is ErrorCode.none
     groups = node.broker.groups
-    place = TopicPartition(groups.topic, groups.partition_of("readers"))
-    node.elsewhere.meanwhile = resignation_of(node, place)
+    topic_partition = TopicPartition(groups.topic, groups.partition_of("readers"))
+    node.elsewhere.meanwhile = resignation_of(node, topic_partition)
     with pytest.raises(ApiError) as caught:
         commit_offset(node, version)
     assert caught.value.code is ErrorCode.not_coordinator

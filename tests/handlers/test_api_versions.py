@@ -7,6 +7,7 @@ from kio.schema.api_versions.v4.response import (
     SupportedFeatureKey,
 )
 
+from ottla.controller.features import FEATURES
 from ottla.controller.records import FeatureLevelRecord
 from ottla.handlers.api_versions import (
     error_response,
@@ -33,20 +34,16 @@ def test_the_versions_are_those_of_the_table(start_node):
             ApiVersion(api_key=18, min_version=0, max_version=4),
         ),
         throttle_time=NO_THROTTLE,
-        supported_features=(
-            SupportedFeatureKey(name="transaction.version", min_version=0, max_version=2),
-            SupportedFeatureKey(
-                name="eligible.leader.replicas.version", min_version=1, max_version=1
-            ),
+        supported_features=tuple(
+            SupportedFeatureKey(name=name, min_version=feature.low, max_version=feature.high)
+            for name, feature in FEATURES.items()
         ),
         finalized_features_epoch=node.broker.metadata_end_offset(),
-        finalized_features=(
+        finalized_features=tuple(
             FinalizedFeatureKey(
-                name="transaction.version", max_version_level=2, min_version_level=2
-            ),
-            FinalizedFeatureKey(
-                name="eligible.leader.replicas.version", max_version_level=1, min_version_level=1
-            ),
+                name=name, max_version_level=feature.default, min_version_level=feature.default
+            )
+            for name, feature in FEATURES.items()
         ),
     )
 
@@ -54,9 +51,7 @@ def test_the_versions_are_those_of_the_table(start_node):
 def test_a_feature_that_was_written_has_that_level(node):
     node.image.replay(FeatureLevelRecord(name="transaction.version", feature_level=0))
     response = node.call(handle_api_versions, asking())
-    assert [feature.name for feature in response.finalized_features] == [
-        "eligible.leader.replicas.version"
-    ]
+    assert "transaction.version" not in {one.name for one in response.finalized_features}
 
 
 def test_the_session_learns_the_software_of_the_client(node):

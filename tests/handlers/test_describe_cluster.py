@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from kio.schema.describe_cluster.v2.request import DescribeClusterRequest
 from kio.schema.describe_cluster.v2.response import DescribeClusterBroker, DescribeClusterResponse
@@ -50,3 +52,10 @@ def test_other_endpoints_are_refused(node, endpoint_type, code):
     with pytest.raises(ApiError) as caught:
         node.call(handle_describe_cluster, request)
     assert error_response(request, caught.value).error_code is code
+
+
+def test_a_listener_of_controllers_tells_of_the_nodes_that_have_it(node):
+    node.broker = replace(node.broker, controller_listeners=frozenset({"PLAINTEXT"}))
+    response = node.call(handle_describe_cluster, asking(endpoint_type=2))
+    assert (response.error_code, response.endpoint_type) == (ErrorCode.none, 2)
+    assert [broker.broker_id for broker in response.brokers] == [1]

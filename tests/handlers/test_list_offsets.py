@@ -12,7 +12,7 @@ from ottla.handlers.list_offsets import handle as handle_list_offsets
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import milliseconds
 
-LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, TIERED = -1, -2, -3, -4, -5
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL = -1, -2, -3, -4
 
 
 def asking(*timestamps, name="orders", epoch=-1, partition=0, isolation=0):
@@ -84,7 +84,6 @@ def test_an_empty_log_has_no_largest_timestamp(node):
         (asking(LATEST, name="other"), ErrorCode.unknown_topic_or_partition),
         (asking(LATEST, partition=7), ErrorCode.unknown_topic_or_partition),
         (asking(LATEST, epoch=5), ErrorCode.unknown_leader_epoch),
-        (asking(TIERED), ErrorCode.unsupported_version),
         (asking(-99), ErrorCode.unsupported_version),
     ],
 )
@@ -102,7 +101,7 @@ def test_a_partition_that_is_named_twice_is_refused(orders):
 
 def test_a_disk_that_fails_is_told(orders, caplog):
     log = orders.replicas.find("orders", 0).log
-    log.home.fail(OSError(5, "input/output error"))
+    log.log_directory.fail(OSError(5, "input/output error"))
     orders.replicas.find("orders", 0).log = _Unreadable(log)
     assert ask(orders, asking(1000)).error_code is ErrorCode.kafka_storage_error
     assert "cannot look up offsets of orders-0" in caplog.text
@@ -113,10 +112,10 @@ class _Unreadable:
 
     def __init__(self, log):
         self.high_watermark = log.high_watermark
-        self.home = log.home
+        self.log_directory = log.log_directory
 
     def offset_for_timestamp(self, timestamp_ms):
-        self.home.check_online()
+        self.log_directory.check_online()
 
 
 def test_a_refusal_of_the_whole_request_is_told_for_each_partition():

@@ -185,16 +185,16 @@ def test_a_marker_of_the_transaction_before_does_not_end_what_a_newer_client_com
     node.call(handle_find_coordinator, FindCoordinatorRequest(key_type=0, coordinator_keys=("g",)))
     producer = init(node)
     commit_offset(node, producer)
-    place = TopicPartition(CONSUMER_OFFSETS_TOPIC, 0)
+    topic_partition = TopicPartition(CONSUMER_OFFSETS_TOPIC, 0)
 
     def write(epoch):
         marker = TransactionMarker(producer.producer_id, epoch, 0, committed=True)
-        node.run(node.broker.markers.write(place, marker, 2))
+        node.run(node.broker.markers.write(topic_partition, marker, 2))
 
     with pytest.raises(ApiError) as late:
         write(producer.producer_epoch)
     assert late.value.code is ErrorCode.invalid_producer_epoch
-    log = node.replicas.find(*place).log
+    log = node.replicas.find(*topic_partition).log
     assert log.producers.has_ongoing_transaction(producer.producer_id)
     write(producer.producer_epoch + 1)
     assert not log.producers.has_ongoing_transaction(producer.producer_id)

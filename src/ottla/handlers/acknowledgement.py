@@ -31,7 +31,7 @@ from ottla.records.errors import (
     UnsupportedFormat,
 )
 from ottla.replication.partition import Partition
-from ottla.storage.log import Appended
+from ottla.storage.appended import Appended
 
 PRODUCE_KEY: Final = 0
 

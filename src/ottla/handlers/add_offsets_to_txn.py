@@ -47,14 +47,14 @@ async def _add(broker: Broker, request: AddOffsetsToTxnRequest) -> None:
         await create_internal_topic(broker, groups.topic)
         partition = groups.partition_of(request.group_id)
         assert partition is not None
-    place = TopicPartition(groups.topic, partition)
+    topic_partition = TopicPartition(groups.topic, partition)
     await call(
         broker,
         request.transactional_id,
         lambda machine, now_ms, _: machine.add_partitions(
             request.transactional_id,
             Producer(request.producer_id, request.producer_epoch),
-            (place,),
+            (topic_partition,),
             now_ms,
         ),
     )

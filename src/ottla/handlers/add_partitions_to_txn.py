@@ -59,7 +59,7 @@ def error_response(
     return _response(
         error.code,
         tuple(
-            _describe(transaction, dict.fromkeys(_places(transaction), error.code))
+            _describe(transaction, dict.fromkeys(_topic_partitions(transaction), error.code))
             for transaction in request.transactions
         ),
     )
@@ -76,7 +76,7 @@ def _response(
 async def _result(
     broker: Broker, context: RequestContext, transaction: AddPartitionsToTxnTransaction
 ) -> AddPartitionsToTxnResult:
-    places = _places(transaction)
+    topic_partitions = _topic_partitions(transaction)
     is_client = context.api_version < _BY_BROKER_SINCE
     try:
         if is_client:
@@ -87,18 +87,19 @@ async def _result(
                 transaction.transactional_id,
             )
         if transaction.verify_only:
-            codes = await _verify(broker, transaction, places)
+            codes = await _verify(broker, transaction, topic_partitions)
         else:
-            codes = await _add(broker, context, transaction, places)
+            codes = await _add(broker, context, transaction, topic_partitions)
     except ApiError as error:
-        codes = dict.fromkeys(places, error.code)
+        codes = dict.fromkeys(topic_partitions, error.code)
     version = context.api_version
     return _describe(
-        transaction, {place: _code_for(code, version) for place, code in codes.items()}
+        transaction,
+        {topic_partition: _code_for(code, version) for topic_partition, code in codes.items()},
     )
 
 
-def _places(transaction: AddPartitionsToTxnTransaction) -> list[TopicPartition]:
+def _topic_partitions(transaction: AddPartitionsToTxnTransaction) -> list[TopicPartition]:
     return [
         TopicPartition(topic.name, partition)
         for topic in transaction.topics
@@ -110,13 +111,18 @@ async def _add(
     broker: Broker,
     context: RequestContext,
     transaction: AddPartitionsToTxnTransaction,
-    places: list[TopicPartition],
+    topic_partitions: list[TopicPartition],
 ) -> Codes:
     refused = {
-        place: code for place in places if (code := _refusal(broker, context, place)) is not None
+        topic_partition: code
+        for topic_partition in topic_partitions
+        if (code := _refusal(broker, context, topic_partition)) is not None
     }
     if refused:
-        return {place: refused.get(place, ErrorCode.operation_not_attempted) for place in places}
+        return {
+            topic_partition: refused.get(topic_partition, ErrorCode.operation_not_attempted)
+            for topic_partition in topic_partitions
+        }
     is_broker = context.api_version >= _BY_BROKER_SINCE
     await call(
         broker,
@@ -124,33 +130,37 @@ async def _add(
         lambda machine, now_ms, _: machine.add_partitions(
             transaction.transactional_id,
             _producer(transaction),
-            places,
+            topic_partitions,
             now_ms,
             client_version=EPOCH_PER_TRANSACTION_VERSION if is_broker else 0,
         ),
         _BROKER_WAIT_S if is_broker else COMPLETION_WAIT_S,
     )
-    return dict.fromkeys(places, ErrorCode.none)
+    return dict.fromkeys(topic_partitions, ErrorCode.none)
 
 
-def _refusal(broker: Broker, context: RequestContext, place: TopicPartition) -> ErrorCode | None:
+def _refusal(
+    broker: Broker, context: RequestContext, topic_partition: TopicPartition
+) -> ErrorCode | None:
     if context.api_version < _BY_BROKER_SINCE and not context.access.authorize(
-        Operation.WRITE, ResourceType.TOPIC, place.topic
+        Operation.WRITE, ResourceType.TOPIC, topic_partition.topic
     ):
         return DENIED.code
-    if broker.image.partition(*place) is None:
+    if broker.image.partition(*topic_partition) is None:
         return ErrorCode.unknown_topic_or_partition
-    if place.topic in INTERNAL_TOPICS and place.topic != broker.groups.topic:
+    if topic_partition.topic in INTERNAL_TOPICS and topic_partition.topic != broker.groups.topic:
         return ErrorCode.invalid_topic_exception
     return None
 
 
 async def _verify(
-    broker: Broker, transaction: AddPartitionsToTxnTransaction, places: list[TopicPartition]
+    broker: Broker,
+    transaction: AddPartitionsToTxnTransaction,
+    topic_partitions: list[TopicPartition],
 ) -> Codes:
     return await broker.transactions.find(transaction.transactional_id).submit(
         lambda machine, _: machine.verify_partitions(
-            transaction.transactional_id, _producer(transaction), places
+            transaction.transactional_id, _producer(transaction), topic_partitions
         )
     )
 

@@ -21,7 +21,7 @@ def handle(
     broker: Broker, context: RequestContext, request: AddRaftVoterRequest
 ) -> Awaitable[object]:
     require_cluster(context, Operation.ALTER)
-    return broker.controller.call(request)
+    return broker.controller.call(request, caller=context.caller())
 
 
 def error_response(_: AddRaftVoterRequest, error: ApiError) -> AddRaftVoterResponse:

@@ -74,14 +74,16 @@ class Admission:
         if not self._adds and not self._is_elsewhere:
             return None
         producer: Producer | None = None
-        places = []
+        topic_partitions = []
         for partition, header in self._transactional(request):
             producer = Producer(header.producer_id, header.producer_epoch)
             if not _is_open(partition, header):
-                places.append(partition.log.topic_partition)
-        if producer is None or (not places and producer.id not in self._broker.pending_writes):
+                topic_partitions.append(partition.log.topic_partition)
+        if producer is None or (
+            not topic_partitions and producer.id not in self._broker.pending_writes
+        ):
             return None
-        return Write(self._transactional_id, producer, tuple(places))
+        return Write(self._transactional_id, producer, tuple(topic_partitions))
 
     async def ask(self, write: Write) -> None:
         """A refusal is that of every batch which the log does not take unasked."""
@@ -90,7 +92,9 @@ class Admission:
         broker = self._broker
         try:
             if self._is_elsewhere:
-                partitions = [broker.replicas.find(*place) for place in write.partitions]
+                partitions = [
+                    broker.replicas.find(*topic_partition) for topic_partition in write.partitions
+                ]
                 self._guards = await ask_elsewhere(broker, write, partitions, added_here=self._adds)
             else:
                 await add_to_transaction(broker, write)

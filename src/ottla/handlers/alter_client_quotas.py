@@ -22,7 +22,7 @@ def handle(
     broker: Broker, context: RequestContext, request: AlterClientQuotasRequest
 ) -> Awaitable[AlterClientQuotasResponse]:
     require_cluster(context, Operation.ALTER_CONFIGS)
-    return broker.controller.call(request)
+    return broker.controller.call(request, caller=context.caller())
 
 
 def error_response(request: AlterClientQuotasRequest, error: ApiError) -> AlterClientQuotasResponse:

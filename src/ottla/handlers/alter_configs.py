@@ -26,7 +26,7 @@ async def handle(
     pairs = list(zip(request.resources, map(refusals.get, resources), strict=True))
     allowed = tuple(one for one, refusal in pairs if refusal is None)
     response: AlterConfigsResponse = await broker.controller.call(
-        replace(request, resources=allowed)
+        replace(request, resources=allowed), caller=context.caller()
     )
     refused = (
         error_response(replace(request, resources=(one,)), refusal).responses

@@ -38,8 +38,8 @@ async def handle(
         count = broker.image.partition_count(topic.topic_name) or 0
         for partition in topic.partitions:
             if topic_id is not None and 0 <= partition.partition_index < count:
-                place = TopicIdPartition(topic_id, partition.partition_index)
-                offsets[place] = max(NO_OFFSET, partition.start_offset)
+                topic_partition = TopicIdPartition(topic_id, partition.partition_index)
+                offsets[topic_partition] = max(NO_OFFSET, partition.start_offset)
     if offsets or broker.groups.find(group_id).machine.has_share_group(group_id):
         state_epoch = await submit(
             broker, group_id, lambda machine, _: machine.begin_share_alteration(group_id)

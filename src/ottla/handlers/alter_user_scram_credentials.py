@@ -21,7 +21,7 @@ def handle(
     broker: Broker, context: RequestContext, request: AlterUserScramCredentialsRequest
 ) -> Awaitable[AlterUserScramCredentialsResponse]:
     require_cluster(context, Operation.ALTER)
-    return broker.controller.call(request)
+    return broker.controller.call(request, caller=context.caller())
 
 
 def error_response(

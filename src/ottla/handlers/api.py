@@ -1,7 +1,6 @@
 """What the dispatch table says about one API."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from ottla.controller.operations import INTERNAL_KEYS
@@ -9,6 +8,7 @@ from ottla.handlers.broker import Broker, RequestContext
 from ottla.network.session import NOBODY, Overtakers, Session
 from ottla.protocol.errors import ApiError
 from ottla.protocol.frames import RequestHeader
+from ottla.protocol.lazy_dataclass import dataclass
 
 # Parses the frame and answers the session by itself; it names the overtakers with its reply.
 HotHandler = Callable[[Broker, Session, RequestHeader, memoryview], None]
@@ -16,6 +16,11 @@ HotHandler = Callable[[Broker, Session, RequestHeader, memoryview], None]
 # What only brokers ask for; together with the fetches of followers and of the quorum's replicas.
 BETWEEN_BROKERS: Final = INTERNAL_KEYS | {27, 52, 53, 54, 58, 59, 82, 83, 84, 85, 86, 87, 10_001}
 
+
+# What brokers ask for of each other, and Kafka's brokers do not tell clients of.
+UNTOLD: Final = frozenset({52, 53, 54, 56, 58, 59, 62, 63, 67, 73, 82})
+INIT_PRODUCER_ID_KEY: Final = 22
+TWO_PHASE_VERSION: Final = 6  # Of InitProducerId: it may ask for two-phase commit (KIP-939).
 
 # A fetch of another broker is Kafka's Fetch, but counted apart from those of consumers.
 FOLLOWER_FETCH_KEY: Final = -1
@@ -56,9 +61,13 @@ class HotApi:
 Api = ColdApi | HotApi
 
 
-def claimed_versions(table: Iterable[Api]) -> dict[int, tuple[int, int]]:
+def claimed_versions(table: Iterable[Api], *, two_phase: bool) -> dict[int, tuple[int, int]]:
     """What ApiVersions answers: the lowest and highest version by API key."""
-    return {
+    claimed = {
         api.key: (api.claimed_low if isinstance(api, HotApi) else api.low, api.high)
         for api in table
+        if api.key not in UNTOLD
     }
+    if not two_phase:
+        claimed[INIT_PRODUCER_ID_KEY] = (claimed[INIT_PRODUCER_ID_KEY][0], TWO_PHASE_VERSION - 1)
+    return claimed

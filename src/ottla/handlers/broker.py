@@ -6,8 +6,9 @@ Handlers hold no state; everything that lasts is in one of these drivers.
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import field
+from typing import TYPE_CHECKING, Final, NamedTuple
+from uuid import UUID
 
 from ottla.controller.effective_configs import EffectiveConfigs
 from ottla.controller.image import MetadataImage
@@ -21,9 +22,12 @@ from ottla.coordination.transaction_completion import TransactionCompletion
 from ottla.coordination.transaction_markers import TransactionMarkers
 from ottla.network.durations import ApiCounters
 from ottla.network.session import Session
+from ottla.protocol.entities import entity
+from ottla.replication.directory_moves import DirectoryMoves
 from ottla.replication.follower_sessions import FollowerSessions
 from ottla.replication.manager import ReplicaManager
 from ottla.runtime.broker_connections import BrokerConnections
+from ottla.runtime.client_metrics import ClientMetrics
 from ottla.runtime.clock import Clock
 from ottla.runtime.controller import Controller
 from ottla.runtime.fenced_brokers import FencedBrokers
@@ -38,8 +42,10 @@ if TYPE_CHECKING:
     from ottla.groups.coordinator import GroupMachine
     from ottla.transactions.coordinator import TransactionMachine
 
+_NEVER: Final = 1 << 15  # No API has this version.
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@entity
 class Broker:
     node_id: int
     cluster_id: str
@@ -53,6 +59,7 @@ class Broker:
     configs: EffectiveConfigs
     producer_ids: ProducerIds
     replicas: ReplicaManager
+    directory_moves: DirectoryMoves
     follower_sessions: FollowerSessions
     groups: "Coordinators[GroupMachine]"
     transactions: "Coordinators[TransactionMachine]"
@@ -70,7 +77,11 @@ class Broker:
     quotas: ClientQuotas
     fetch_bytes_max: int
     reads_from_nearest: bool  # Consumers are sent to the replica in their rack.
+    client_metrics: ClientMetrics
+    new_uuid: Callable[[], UUID]
     api_versions: Mapping[int, tuple[int, int]]  # Lowest and highest version by API key.
+    controller_listeners: frozenset[str] = frozenset()  # Those that Kafka keeps for controllers.
+    keys_off: frozenset[int] = frozenset()  # APIs that the configuration turns off.
     authorizer: Authorizer | None = None  # Without one, everyone may do everything.
     apis: dict[int, ApiCounters] = field(default_factory=dict)  # By API key.
 
@@ -81,8 +92,17 @@ class RequestContext(NamedTuple):
     listener_name: str
     session: Session
     access: Access = UNLIMITED  # What the client may do; see `authorization` for its use.
+    forwarded: Caller | None = None  # The client, if another node has passed its request on.
 
-    def caller(self, *, strict_from: int) -> Caller:
+    def caller(self, *, strict_from: int = _NEVER) -> Caller:
         """The client, whose requests may be refused for its quota from this version on."""
-        user, version = self.session.principal.name, self.api_version
-        return Caller(user, self.client_id or "", version >= strict_from)
+        if self.forwarded is not None:
+            return self.forwarded
+        session = self.session
+        return Caller(
+            session.principal,
+            session.peer_address,
+            self.client_id or "",
+            is_strict=self.api_version >= strict_from,
+            by_token=session.is_token_authenticated,
+        )

@@ -24,7 +24,7 @@ def handle(
 ) -> Awaitable[DeleteAclsResponse]:
     require_cluster(context, Operation.ALTER)
     require_authorizer(broker)
-    return broker.controller.call(request)
+    return broker.controller.call(request, caller=context.caller())
 
 
 def error_response(request: DeleteAclsRequest, error: ApiError) -> DeleteAclsResponse:

@@ -41,29 +41,33 @@ async def handle(
 ) -> DeleteRecordsResponse:
     """Segments are removed from the disk, so that is done in a thread."""
     denied = denied_topics(context, Operation.DELETE, (topic.name for topic in request.topics))
-    places = list(_places(request))
+    asked_partitions = list(_asked_partitions(request))
     outcomes = await broker.loop.run_in_executor(
         broker.executor,
         lambda: [
             DENIED.code if topic in denied else _delete(broker, topic, asked)
-            for topic, asked in places
+            for topic, asked in asked_partitions
         ],
     )
     timeout_s = request.timeout.total_seconds()
     results = await asyncio.gather(
         *(
             _result(broker, outcome, asked, timeout_s)
-            for outcome, (_, asked) in zip(outcomes, places, strict=True)
+            for outcome, (_, asked) in zip(outcomes, asked_partitions, strict=True)
         )
     )
     return _response(request, results)
 
 
 def error_response(request: DeleteRecordsRequest, error: ApiError) -> DeleteRecordsResponse:
-    return _response(request, [_failed(asked, error.code) for _, asked in _places(request)])
+    return _response(
+        request, [_failed(asked, error.code) for _, asked in _asked_partitions(request)]
+    )
 
 
-def _places(request: DeleteRecordsRequest) -> Iterator[tuple[str, DeleteRecordsPartition]]:
+def _asked_partitions(
+    request: DeleteRecordsRequest,
+) -> Iterator[tuple[str, DeleteRecordsPartition]]:
     for topic in request.topics:
         for asked in topic.partitions:
             yield topic.name, asked

@@ -70,11 +70,11 @@ async def _topic(
     broker: Broker, context: RequestContext, group_id: GroupId, topic: AcknowledgedTopic
 ) -> TopicResult:
     async def one(asked: AcknowledgedPartition) -> PartitionResult:
-        place = TopicIdPartition(topic.topic_id or NO_TOPIC, asked.partition_index)
+        topic_partition = TopicIdPartition(topic.topic_id or NO_TOPIC, asked.partition_index)
         try:
             require(context, Operation.READ, ResourceType.GROUP, group_id)
-            validate_readable(broker, context, place)
-            return await _partition(broker, group_id, place, asked)
+            validate_readable(broker, context, topic_partition)
+            return await _partition(broker, group_id, topic_partition, asked)
         except ApiError as error:
             return _failed(asked, error)
 
@@ -83,11 +83,14 @@ async def _topic(
 
 
 async def _partition(
-    broker: Broker, group_id: GroupId, place: TopicIdPartition, asked: AcknowledgedPartition
+    broker: Broker,
+    group_id: GroupId,
+    topic_partition: TopicIdPartition,
+    asked: AcknowledgedPartition,
 ) -> PartitionResult:
     if not group_id:
         raise ApiError(ErrorCode.invalid_group_id, "the group id is empty")
-    led = await broker.share.partitions.find(group_id, place)
+    led = await broker.share.partitions.find(group_id, topic_partition)
     refused = await led.acknowledge_deliveries(asked.deliveries)
     return PartitionResult(
         partition_index=asked.partition_index,

@@ -1,6 +1,6 @@
 """DescribeCluster (60): v0-v2.
 
-v1  brokers or controllers (KIP-919); a broker knows the brokers only
+v1  brokers or controllers (KIP-919); those only on a listener of controller.listener.names
 v2  fenced brokers on request
 """
 
@@ -21,11 +21,12 @@ CONTROLLERS = 2
 def handle(
     broker: Broker, context: RequestContext, request: DescribeClusterRequest
 ) -> DescribeClusterResponse:
-    if request.endpoint_type == CONTROLLERS:
+    is_of_controllers = context.listener_name in broker.controller_listeners
+    if request.endpoint_type == CONTROLLERS and not is_of_controllers:
         raise ApiError(
             ErrorCode.mismatched_endpoint_type, "this is a broker; ask a controller's listener"
         )
-    if request.endpoint_type != BROKERS:
+    if request.endpoint_type not in (BROKERS, CONTROLLERS):
         raise ApiError(
             ErrorCode.unsupported_endpoint_type, f"unknown endpoint type {request.endpoint_type}"
         )

@@ -1,8 +1,8 @@
 """DescribeConfigs (32): v1-v4.
 
-Every key of a topic, a group or this broker, with its value, where that comes from, and on request
-what stands behind it and what the key means. The broker with the empty name stands for all brokers:
-it has only what was set for all of them.
+Every key of a topic, a group, a subscription to client metrics or this broker, with its value,
+where that comes from, and on request what stands behind it and what the key means. The broker with
+the empty name stands for all brokers: it has only what was set for all of them.
 
 v1  synonyms and sources (KIP-226)
 v3  types and documentation (KIP-569)
@@ -19,9 +19,15 @@ from kio.schema.describe_configs.v4.response import (
 from kio.static.primitive import i8
 
 from ottla.controller.effective_configs import ConfigEntry, ConfigSource
-from ottla.controller.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
+from ottla.controller.image import (
+    BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+    TOPIC_RESOURCE,
+)
 from ottla.handlers.authorization import config_refusals
 from ottla.handlers.broker import Broker, RequestContext
+from ottla.handlers.broker_loggers import BROKER_LOGGER_RESOURCE, describe_loggers
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 from ottla.protocol.topics import validate_topic_name
@@ -38,18 +44,14 @@ def handle(
             refusal = refusals.get((resource.resource_type, resource.resource_name))
             if refusal is not None:
                 raise refusal
-            configs = tuple(
-                _config(entry, resource, request)
-                for entry in _entries(broker, resource)
-                if not resource.configuration_keys or entry.key.name in resource.configuration_keys
-            )
+            configs = _configs(broker, resource, request)
         except ApiError as error:
             results.append(_failed(resource, error))
         else:
             results.append(
                 DescribeConfigsResult(
                     error_code=ErrorCode.none,
-                    error_message=None,
+                    error_message="",
                     resource_type=resource.resource_type,
                     resource_name=resource.resource_name,
                     configs=configs,
@@ -65,6 +67,24 @@ def error_response(request: DescribeConfigsRequest, error: ApiError) -> Describe
     )
 
 
+def _configs(
+    broker: Broker, resource: DescribeConfigsResource, request: DescribeConfigsRequest
+) -> tuple[DescribeConfigsResourceResult, ...]:
+    wanted = resource.configuration_keys
+    if resource.resource_type == BROKER_LOGGER_RESOURCE:
+        return describe_loggers(
+            broker.node_id,
+            resource.resource_name,
+            wanted,
+            documented=request.include_documentation,
+        )
+    return tuple(
+        _config(entry, resource, request)
+        for entry in _entries(broker, resource)
+        if not wanted or entry.key.name in wanted
+    )
+
+
 def _entries(broker: Broker, resource: DescribeConfigsResource) -> list[ConfigEntry]:
     name = resource.resource_name
     if resource.resource_type == TOPIC_RESOURCE:
@@ -73,7 +93,13 @@ def _entries(broker: Broker, resource: DescribeConfigsResource) -> list[ConfigEn
             raise ApiError(ErrorCode.unknown_topic_or_partition, f"there is no topic {name!r}")
         return broker.configs.describe_topic(broker.image.topic_configs(name))
     if resource.resource_type == GROUP_RESOURCE:
+        if not name:
+            raise ApiError(ErrorCode.invalid_request, "the name of the group is empty")
         return broker.configs.describe_group(broker.image.group_configs(name))
+    if resource.resource_type == CLIENT_METRICS_RESOURCE:
+        if not name:
+            raise ApiError(ErrorCode.invalid_request, "the subscription's name is empty")
+        return broker.configs.describe_client_metrics(broker.image.client_metrics_configs(name))
     if resource.resource_type != BROKER_RESOURCE:
         raise ApiError(
             ErrorCode.invalid_request,
@@ -98,7 +124,7 @@ def _shared_only(entry: ConfigEntry) -> ConfigEntry:
     """As it is for a broker that has nothing of its own."""
     return ConfigEntry(
         entry.key,
-        tuple(one for one in entry.synonyms if one.source is not ConfigSource.DYNAMIC_BROKER),
+        tuple(one for one in entry.synonyms if one.source is ConfigSource.DYNAMIC_DEFAULT_BROKER),
     )
 
 

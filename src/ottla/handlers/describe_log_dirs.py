@@ -72,16 +72,20 @@ def _directory(
             topics=(),
             is_cordoned=directory.cordoned,
         )
-    logs = [
-        log
+    replicas = [
+        (log.topic_partition, _partition(log, None))
         for log in directory.logs
         if log.topic_partition.topic != CLUSTER_METADATA_TOPIC
-        and (wanted is None or log.topic_partition in wanted)
     ]
+    replicas += [
+        (move.future.topic_partition, _partition(move.future, move.source))
+        for move in directory.moves
+    ]
+    chosen = [one for one in replicas if wanted is None or one[0] in wanted]
     return DescribeLogDirsResult(
         error_code=ErrorCode.none,
         log_dir=directory.path,
-        topics=tuple(_topics(logs)),
+        topics=tuple(_topics(chosen)),
         total_bytes=i64(directory.total_bytes),
         usable_bytes=i64(directory.usable_bytes),
         is_cordoned=directory.cordoned,
@@ -106,20 +110,22 @@ def _damaged(place: TopicPartition, first_offset: i64, last_offset: i64) -> Dama
     )
 
 
-def _topics(logs: Iterable[PartitionLog]) -> Iterable[DescribeLogDirsTopic]:
-    by_topic: dict[str, list[PartitionLog]] = {}
-    for log in sorted(logs, key=lambda log: log.topic_partition):
-        by_topic.setdefault(log.topic_partition.topic, []).append(log)
-    for name, members in by_topic.items():
-        yield DescribeLogDirsTopic(
-            name=TopicName(name),
-            partitions=tuple(
-                DescribeLogDirsPartition(
-                    partition_index=i32(log.topic_partition.partition),
-                    partition_size=i64(log.size),
-                    offset_lag=i64(max(log.high_watermark - log.log_end_offset, 0)),
-                    is_future_key=False,
-                )
-                for log in members
-            ),
-        )
+def _topics(
+    replicas: Iterable[tuple[TopicPartition, DescribeLogDirsPartition]],
+) -> Iterable[DescribeLogDirsTopic]:
+    by_topic: dict[str, list[DescribeLogDirsPartition]] = {}
+    for topic_partition, replica in sorted(replicas, key=lambda one: one[0]):
+        by_topic.setdefault(topic_partition.topic, []).append(replica)
+    for name, partitions in by_topic.items():
+        yield DescribeLogDirsTopic(name=TopicName(name), partitions=tuple(partitions))
+
+
+def _partition(log: PartitionLog, source: PartitionLog | None) -> DescribeLogDirsPartition:
+    """One that moves here has its lag behind the log that it is copied from."""
+    ahead = log.high_watermark if source is None else source.log_end_offset
+    return DescribeLogDirsPartition(
+        partition_index=i32(log.topic_partition.partition),
+        partition_size=i64(log.size),
+        offset_lag=i64(max(ahead - log.log_end_offset, 0)),
+        is_future_key=source is not None,
+    )

@@ -62,7 +62,7 @@ def error_response(request: DescribeProducersRequest, error: ApiError) -> Descri
 
 def _describe(broker: Broker, topic: str, index: i32) -> PartitionResponse:
     try:
-        partition = broker.replicas.find(topic, index)
+        partition = broker.replicas.find_readable(topic, index)
     except ApiError as error:
         return _failed(index, error)
     return PartitionResponse(

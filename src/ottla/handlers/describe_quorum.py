@@ -21,7 +21,7 @@ def handle(
     broker: Broker, context: RequestContext, request: DescribeQuorumRequest
 ) -> Awaitable[object]:
     require_cluster(context, Operation.DESCRIBE)
-    return broker.controller.call(request)
+    return broker.controller.call(request, caller=context.caller())
 
 
 def error_response(_: DescribeQuorumRequest, error: ApiError) -> DescribeQuorumResponse:

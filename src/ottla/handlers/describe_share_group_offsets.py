@@ -110,11 +110,11 @@ async def _topic(
         if topic_id is None:
             error = ApiError(ErrorCode.unknown_topic_or_partition, f"there is no topic {name}")
             return _partition(index, error=error)
-        place = TopicIdPartition(topic_id, index)
-        if place not in group.initialized:
+        topic_partition = TopicIdPartition(topic_id, index)
+        if topic_partition not in group.initialized:
             return _partition(index)
         try:
-            return await _read(broker, group.group_id, place)
+            return await _read(broker, group.group_id, topic_partition)
         except ApiError as error:
             return _partition(index, error=error)
 
@@ -126,26 +126,26 @@ async def _topic(
 
 
 async def _read(
-    broker: Broker, group_id: str, place: TopicIdPartition
+    broker: Broker, group_id: str, topic_partition: TopicIdPartition
 ) -> DescribeShareGroupOffsetsResponsePartition:
-    key = SharePartitionKey(group_id, *place)
+    key = SharePartitionKey(group_id, *topic_partition)
     state = await broker.share.persister.read_summary(key)
     return _partition(
-        place.partition,
+        topic_partition.partition,
         start_offset=state.start_offset,
         leader_epoch=max(0, state.leader_epoch),
-        lag=_lag(broker, place, state),
+        lag=_lag(broker, topic_partition, state),
         parked_count=state.parked_count,
         note=await dead_letter_note(broker, key, state),
     )
 
 
-def _lag(broker: Broker, place: TopicIdPartition, state: ShareState) -> int:
+def _lag(broker: Broker, topic_partition: TopicIdPartition, state: ShareState) -> int:
     """Not known of a partition that another broker leads."""
     if state.start_offset == NO_OFFSET:
         return _UNKNOWN_LAG
     try:
-        log = broker.replicas.find(place.topic_id, place.partition).log
+        log = broker.replicas.find(topic_partition.topic_id, topic_partition.partition).log
     except ApiError:
         return _UNKNOWN_LAG
     start_offset = max(state.start_offset, log.log_start_offset)

@@ -23,6 +23,7 @@ from ottla.handlers.authorization import (
 )
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.response_errors import count_errors
+from ottla.handlers.switches import validate_on
 from ottla.handlers.throttling import begin_request, end_request, throttled
 from ottla.network.durations import ApiCounters
 from ottla.network.session import Reply, Session
@@ -45,8 +46,9 @@ def make_dispatch(broker: Broker, table: Mapping[int, Api]) -> Dispatch:
 
     def dispatch(session: Session, frame: memoryview) -> None:
         header = parse_request_header(frame)
-        api, session.api = served.get(header.api_key) or (None, session.api)
-        if api is None or not api.low <= header.api_version <= api.high:
+        key, version, _, client_id, _ = header
+        api, session.api = served.get(key) or (None, session.api)
+        if api is None or not api.low <= version <= api.high:
             _refuse(session, header, api)
             return
         if quotas.enabled:
@@ -57,7 +59,7 @@ def make_dispatch(broker: Broker, table: Mapping[int, Api]) -> Dispatch:
             request = read_request(header, frame)
             _handle(broker, _Call(api, header, session, request, session.api, broker))
         if quotas.lap_ns:
-            end_request(broker, session, header.client_id)
+            end_request(broker, session, client_id)
 
     return dispatch
 
@@ -126,7 +128,7 @@ def _handle(broker: Broker, call: _Call) -> None:
     session.client_id = header.client_id
     if header.api_key in BETWEEN_BROKERS:
         if may_act_as_node(broker, session):
-            session.become_peer()
+            session.receiver.become_peer()
         elif not may_abort_transactions(broker, session, header.api_key):
             session.send_now(call.frame_of(not_a_node(session)))
             return
@@ -135,6 +137,7 @@ def _handle(broker: Broker, call: _Call) -> None:
         header.api_version, header.client_id, session.listener_name, session, access
     )
     try:
+        validate_on(broker, header.api_key)
         outcome = call.api.module.handle(broker, context, call.request)
     except ApiError as error:
         outcome = error.with_traceback(None)

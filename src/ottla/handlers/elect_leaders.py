@@ -27,7 +27,7 @@ def handle(
     broker: Broker, context: RequestContext, request: ElectLeadersRequest
 ) -> Awaitable[ElectLeadersResponse]:
     require_cluster(context, Operation.ALTER)
-    return broker.controller.call(request)
+    return broker.controller.call(request, caller=context.caller())
 
 
 def error_response(request: ElectLeadersRequest, error: ApiError) -> ElectLeadersResponse:

@@ -2,20 +2,27 @@
 
 A node of the cluster passes a request on to the controller, which is this node or NOT_CONTROLLER is
 the answer. The response says how far the controller's image is, for the node that passed it on.
+
+What a client asked for comes with its principal and address (KIP-590), and is authorized here in
+their name, by the handler of its API, whatever the other node thought. A request without a
+principal is that node's own. Who may not act as a node is refused before this is called.
 """
 
+from inspect import isawaitable
 from typing import Any
 
 from kio.static.primitive import i64
 
 from ottla.controller.mutations import Caller
-from ottla.controller.operations import FORWARDED_KEYS
+from ottla.controller.operations import FORWARDED_KEYS, INTERNAL_KEYS
 from ottla.handlers.api import ColdApi
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.protocol.codec import read_request, write_response
 from ottla.protocol.errors import ApiError, ErrorCode, ProtocolError
 from ottla.protocol.frames import RequestHeader, parse_request_header
 from ottla.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from ottla.runtime.forwarding import forwarded_caller
+from ottla.security.authorizer import UNLIMITED
 
 _SIZE_BYTES = 4
 _BROKER_HEARTBEAT_KEY = 63
@@ -25,8 +32,12 @@ async def handle(
     broker: Broker, context: RequestContext, envelope: EnvelopeRequest
 ) -> EnvelopeResponse:
     header, api, request = _open(envelope)
+    caller = forwarded_caller(envelope)
     try:
-        response = await broker.controller.call_here(request, _caller(envelope))
+        if caller is None:
+            response = await broker.controller.call_here(request)
+        else:
+            response = await _handle_for(broker, context, header, caller, api, request)
         if header.api_key == _BROKER_HEARTBEAT_KEY:
             broker.connections.on_heartbeat(request.broker_id, context.session)
     except ApiError as error:
@@ -41,10 +52,32 @@ async def handle(
     )
 
 
-def _caller(envelope: EnvelopeRequest) -> Caller | None:
-    if envelope.user is None:
-        return None
-    return Caller(envelope.user, envelope.client_id, envelope.is_strict)
+async def _handle_for(
+    broker: Broker,
+    context: RequestContext,
+    header: RequestHeader,
+    caller: Caller,
+    api: ColdApi,
+    request: Any,
+) -> Any:
+    """What the client is answered. ApiError NOT_CONTROLLER while nobody's rights are known."""
+    if header.api_key in INTERNAL_KEYS:
+        raise ApiError(ErrorCode.invalid_request, f"{api.name} is not for clients")
+    authorizer, access = broker.authorizer, UNLIMITED
+    if authorizer is not None:
+        if not authorizer.is_loaded:
+            raise ApiError(ErrorCode.not_controller, "the controller does not know the ACLs yet")
+        access = authorizer.access(caller.principal, caller.host)
+    own = RequestContext(
+        header.api_version,
+        caller.client_id,
+        context.listener_name,
+        context.session,
+        access,
+        forwarded=caller,
+    )
+    response = api.module.handle(broker, own, request)
+    return await response if isawaitable(response) else response
 
 
 def _open(envelope: EnvelopeRequest) -> tuple[RequestHeader, ColdApi, Any]:

@@ -101,7 +101,7 @@ def handle_fetch(
             0,
             session_id,
             group_by_topic(named),
-            endpoints,
+            node_endpoints=endpoints,
         )
         _send(reply, parts)
 

@@ -40,7 +40,7 @@ def handle_follower_fetch(
 ) -> None:
     is_node = may_act_as_node(broker, session)
     if is_node:
-        session.become_peer()
+        session.receiver.become_peer()
     session.api = broker.apis[FOLLOWER_FETCH_KEY]
     reply = session.reply(REPLICA_OVERTAKERS)
 

@@ -9,6 +9,7 @@ from ottla.groups.coordinator import GroupMachine
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.machine.result import Result
 from ottla.protocol.errors import ApiError
+from ottla.security import acls
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -18,7 +19,13 @@ Operation = Callable[[GroupMachine, int], Result[R]]
 
 def caller_of(context: RequestContext) -> Caller:
     """Who asks, as Kafka shows it when a group is described."""
-    return Caller(context.api_version, context.client_id or "", f"/{context.session.peer_address}")
+    access = context.access
+    return Caller(
+        context.api_version,
+        context.client_id or "",
+        f"/{context.session.peer_address}",
+        lambda topic: access.may(acls.Operation.DESCRIBE, acls.ResourceType.TOPIC, topic),
+    )
 
 
 def submit(broker: Broker, group_id: str, operation: Operation[R]) -> "Future[R]":

@@ -1,6 +1,7 @@
 """IncrementalAlterConfigs (44): v0-v1.
 
-Sets, deletes, appends to and subtracts from configs (KIP-339).
+Sets, deletes, appends to and subtracts from configs (KIP-339). Levels of loggers are set here, in
+the process that is asked (KIP-412); everything else by the controller.
 
 v1  flexible
 """
@@ -8,7 +9,10 @@ v1  flexible
 from dataclasses import replace
 from itertools import chain
 
-from kio.schema.incremental_alter_configs.v1.request import IncrementalAlterConfigsRequest
+from kio.schema.incremental_alter_configs.v1.request import (
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from kio.schema.incremental_alter_configs.v1.response import (
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsResponse,
@@ -16,7 +20,8 @@ from kio.schema.incremental_alter_configs.v1.response import (
 
 from ottla.handlers.authorization import config_refusals
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.protocol.errors import ApiError
+from ottla.handlers.broker_loggers import BROKER_LOGGER_RESOURCE, alter_loggers
+from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 from ottla.security.acls import Operation
 
@@ -27,16 +32,42 @@ async def handle(
     refusals = config_refusals(context, Operation.ALTER_CONFIGS, request.resources)
     resources = [(one.resource_type, one.resource_name) for one in request.resources]
     pairs = list(zip(request.resources, map(refusals.get, resources), strict=True))
-    allowed = tuple(one for one, refusal in pairs if refusal is None)
-    response: IncrementalAlterConfigsResponse = await broker.controller.call(
-        replace(request, resources=allowed)
-    )
+    own = [one for one, refusal in pairs if refusal is None and _is_logger(one)]
+    allowed = tuple(one for one, refusal in pairs if refusal is None and not _is_logger(one))
+    response = IncrementalAlterConfigsResponse(throttle_time=NO_THROTTLE, responses=())
+    if allowed:
+        response = await broker.controller.call(
+            replace(request, resources=allowed), caller=context.caller()
+        )
+    altered = (_alter_loggers(broker, request, one) for one in own)
     refused = (
         error_response(replace(request, resources=(one,)), refusal).responses
         for one, refusal in pairs
         if refusal is not None
     )
-    return replace(response, responses=(*response.responses, *chain.from_iterable(refused)))
+    others = chain(chain.from_iterable(altered), chain.from_iterable(refused))
+    return replace(response, responses=(*response.responses, *others))
+
+
+def _is_logger(resource: AlterConfigsResource) -> bool:
+    return resource.resource_type == BROKER_LOGGER_RESOURCE
+
+
+def _alter_loggers(
+    broker: Broker, request: IncrementalAlterConfigsRequest, resource: AlterConfigsResource
+) -> tuple[AlterConfigsResourceResponse, ...]:
+    try:
+        alter_loggers(broker.node_id, resource, validate_only=request.validate_only)
+    except ApiError as error:
+        return error_response(replace(request, resources=(resource,)), error).responses
+    return (
+        AlterConfigsResourceResponse(
+            error_code=ErrorCode.none,
+            error_message=None,
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+        ),
+    )
 
 
 def error_response(

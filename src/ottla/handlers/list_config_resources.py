@@ -2,7 +2,7 @@
 
 The names of what can have configs (KIP-1142).
 
-v0  client metrics only, of which there are none
+v0  subscriptions to client metrics only (KIP-714)
 v1  any type of resource; no type means all of them
 """
 
@@ -13,7 +13,12 @@ from kio.schema.list_config_resources.v1.response import (
 )
 from kio.static.primitive import i8
 
-from ottla.controller.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
+from ottla.controller.image import (
+    BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+    TOPIC_RESOURCE,
+)
 from ottla.handlers.authorization import require_cluster
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -21,7 +26,6 @@ from ottla.protocol.times import NO_THROTTLE
 from ottla.security.acls import Operation
 
 BROKER_LOGGER_RESOURCE = i8(8)
-CLIENT_METRICS_RESOURCE = i8(16)
 _TYPES = (
     TOPIC_RESOURCE,
     BROKER_RESOURCE,
@@ -44,9 +48,8 @@ def handle(
     names = {
         TOPIC_RESOURCE: sorted(broker.image.topics),
         BROKER_RESOURCE: [str(broker_id) for broker_id in sorted(broker.image.brokers)],
-        GROUP_RESOURCE: sorted(
-            name for kind, name in broker.image.configs if kind == GROUP_RESOURCE
-        ),
+        CLIENT_METRICS_RESOURCE: _configured(broker, CLIENT_METRICS_RESOURCE),
+        GROUP_RESOURCE: _configured(broker, GROUP_RESOURCE),
     }
     return ListConfigResourcesResponse(
         throttle_time=NO_THROTTLE,
@@ -57,6 +60,10 @@ def handle(
             for name in names.get(resource_type, ())
         ),
     )
+
+
+def _configured(broker: Broker, resource_type: i8) -> list[str]:
+    return sorted(name for kind, name in broker.image.configs if kind == resource_type)
 
 
 def error_response(_: ListConfigResourcesRequest, error: ApiError) -> ListConfigResourcesResponse:

@@ -9,9 +9,9 @@ v5   OFFSET_NOT_AVAILABLE until a new leader knows what is committed (KIP-207)
 v6   flexible
 v7   the record with the largest timestamp (-3, KIP-734)
 v8   the earliest offset on local disks (-4, KIP-405)
-v9   the latest tiered offset (-5, KIP-1005); refused, there is no tiered storage
+v9   the latest tiered offset (-5, KIP-1005); none, there is no tiered storage
 v10  a timeout for remote lookups
-v11  the earliest offset that is not tiered (-6, KIP-1023); refused
+v11  the earliest offset that waits to be tiered (-6, KIP-1023); none
 """
 
 import logging
@@ -45,6 +45,10 @@ LATEST = -1
 EARLIEST = -2
 MAX_TIMESTAMP = -3
 EARLIEST_LOCAL = -4
+LATEST_TIERED = -5
+EARLIEST_PENDING_UPLOAD = -6
+# The version from which on these stand for something.
+_MEANT_SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 READ_COMMITTED = 1
 
 _NOT_AVAILABLE_SINCE = 5
@@ -88,6 +92,7 @@ def _answer(
                 raise ApiError(ErrorCode.invalid_request, "a partition is named more than once")
             partition = broker.replicas.find(topic, asked.partition_index)
             partition.validate_leader_epoch(asked.current_leader_epoch)
+            _validate_meaning(asked.timestamp, version)
             return _find(partition, asked, request.isolation_level)
         except ApiError as error:
             if error.code is ErrorCode.offset_not_available and version < _NOT_AVAILABLE_SINCE:
@@ -113,6 +118,16 @@ def _response(request: ListOffsetsRequest, find: Find) -> ListOffsetsResponse:
     )
 
 
+def _validate_meaning(timestamp: int, version: int) -> None:
+    if timestamp in (LATEST, EARLIEST) or timestamp >= 0:
+        return
+    since = _MEANT_SINCE.get(timestamp)
+    if since is None or version < since:
+        raise ApiError(
+            ErrorCode.unsupported_version, f"timestamp {timestamp} means nothing in v{version}"
+        )
+
+
 def _find(
     partition: Partition, asked: ListOffsetsPartition, isolation_level: int
 ) -> ListOffsetsPartitionResponse:
@@ -130,8 +145,8 @@ def _find(
         return _found(asked, limit, -1, partition.leader_epoch)
     if timestamp == MAX_TIMESTAMP:
         return _found_record(asked, log.offset_of_max_timestamp(), limit)
-    if timestamp < 0:
-        raise ApiError(ErrorCode.unsupported_version, f"timestamp {timestamp} has no meaning here")
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return _found(asked, -1, -1, -1)
     return _found_record(asked, log.offset_for_timestamp(timestamp), limit)
 
 

@@ -19,7 +19,7 @@ def handle(
     broker: Broker, context: RequestContext, request: ListPartitionReassignmentsRequest
 ) -> Awaitable[ListPartitionReassignmentsResponse]:
     require_cluster(context, Operation.DESCRIBE)
-    return broker.controller.call(request)
+    return broker.controller.call(request, caller=context.caller())
 
 
 def error_response(

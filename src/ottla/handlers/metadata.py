@@ -46,7 +46,6 @@ from ottla.protocol.topics import CLUSTER_METADATA_TOPIC, INTERNAL_TOPICS, is_to
 from ottla.security.acls import CLUSTER_NAME, Operation, ResourceType
 
 _CREATION_TIMEOUT_MS = 30_000
-_NEVER_STRICT = 2**15  # A version that there is not.
 _NEVER_AUTO_CREATED = INTERNAL_TOPICS | {CLUSTER_METADATA_TOPIC}
 
 
@@ -127,7 +126,7 @@ async def _create_and_answer(
             timeout=milliseconds(_CREATION_TIMEOUT_MS),
             validate_only=False,
         ),
-        caller=context.caller(strict_from=_NEVER_STRICT),
+        caller=context.caller(),
     )
     failures = {topic.name: topic.error_code for topic in created.topics}
     # What is created but not in this node's image yet, or what another request created meanwhile.

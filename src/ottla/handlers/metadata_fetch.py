@@ -39,7 +39,7 @@ def handle_metadata_fetch(
     if not may_act_as_node(broker, session):
         reply.send((_refusal(header, ErrorCode.cluster_authorization_failed),))
         return
-    session.become_peer()
+    session.receiver.become_peer()
     broker.supervisor.start("metadata fetch", _answer(broker, reply, header, request))
 
 

@@ -25,7 +25,6 @@ from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.frames import RequestHeader
 from ottla.protocol.hot_produce import (
     PartitionResult,
-    ProducedPartition,
     ProducedTopic,
     ProduceRequest,
     TopicResult,
@@ -37,7 +36,7 @@ from ottla.records.errors import InvalidRecord, RecordError
 from ottla.records.validation import validate_keys, validate_produced
 from ottla.replication.partition import ACKS_ALL, Partition
 from ottla.replication.unsynced_writes import Unsynced, UnsyncedWrites
-from ottla.storage.log import Appended
+from ottla.storage.appended import Appended
 
 # On a compacted topic: what one request may cost those that wait behind it.
 DECOMPRESSED_RATIO_MAX = 10
@@ -48,27 +47,28 @@ _ACKS = frozenset({0, 1, ACKS_ALL})
 # for. All else waits: it could tell.
 _OVERTAKERS: Final = frozenset({0})
 
+# Without the checks of arguments that their own constructors do, which take longer than the rest.
+_new_tuple = tuple.__new__
+
 _ADMIN_CLIENT = "__admin_client"  # Who calls itself so may write to internal topics, as in Kafka.
 
 
 def handle_produce(
     broker: Broker, session: Session, header: RequestHeader, frame: memoryview
 ) -> None:
-    version = header.api_version
-    request = parse_produce(frame, header.body_position, version)
-    acks = request.acks
+    _, version, correlation_id, client_id, body_position = header
+    request = parse_produce(frame, body_position, version)
     refused: list[TopicResult] = []
     if broker.authorizer is not None:
         request, refused = authorize_produce(broker, session, request)
     throttle_ms = 0
     if broker.quotas.enabled:
-        throttle_ms = throttle_produce(broker, session, header.client_id, len(frame))
+        throttle_ms = throttle_produce(broker, session, client_id, len(frame))
+    transactional_id, acks, timeout_ms, _ = request
     if acks not in _ACKS:
         topics, delayed, unsynced, failed = refused + _refuse(request), None, None, False
-    elif request.transactional_id is None:
-        topics, delayed, unsynced, failed = _append_all(
-            broker, request, header.client_id, None, refused
-        )
+    elif transactional_id is None:
+        topics, delayed, unsynced, failed = _append_all(broker, request, client_id, None, refused)
     else:
         _produce_in_transaction(broker, session, header, request, refused, throttle_ms=throttle_ms)
         return
@@ -80,13 +80,11 @@ def handle_produce(
         _close_on_failure(session, topics)
     elif delayed is not None:
         reply = session.reply(_OVERTAKERS)
-        delayed.start(session, reply, header, request.timeout_ms, throttle_ms)
+        delayed.start(session, reply, header, timeout_ms, throttle_ms)
     elif failed:
         session.send_now(encode_with_leaders(broker, session, header, topics, throttle_ms))
     else:
-        session.send_now(
-            encode_produce_response(version, header.correlation_id, topics, throttle_ms)
-        )
+        session.send_now(encode_produce_response(version, correlation_id, topics, throttle_ms))
 
 
 def _produce_in_transaction(
@@ -172,35 +170,30 @@ def _append_all(
 ) -> tuple[list[TopicResult], Acknowledgement | None, list[Unsynced] | None, bool]:
     """The results; what some of them wait for; with acks=0, what readers wait for; whether some of
     them have failed already."""
-    acks = request.acks
+    _, acks, _, produced_topics = request
     find = broker.replicas.find
     now_ms = broker.clock.now_ms()
     delayed: Acknowledgement | None = None
     unsynced: list[Unsynced] | None = None
     topics = refused  # With the results of the others behind.
     failed = bool(refused)
-    for topic, topic_id, produced in request.topics:
+    for topic, topic_id, produced in produced_topics:
         results: list[PartitionResult] = []
-        topics.append(TopicResult(topic, topic_id, results))
-        for item in produced:
+        topics.append(_new_tuple(TopicResult, (topic, topic_id, results)))
+        for _, _, index, records in produced:
             try:
-                partition = find(topic_id or topic, item.partition)
+                partition = find(topic_id or topic, index)
                 if partition.is_internal and client_id != _ADMIN_CLIENT:
                     raise ApiError(*_INTERNAL_TOPIC)
-                appended = _append(partition, item, acks, now_ms, admission)
+                appended = _append(partition, records, acks, now_ms, admission)
             except (ApiError, RecordError) as error:
-                results.append(failure_of(broker, topic_id or topic, item.partition, error))
+                results.append(failure_of(broker, topic_id or topic, index, error))
                 failed = True
                 continue
-            results.append(
-                PartitionResult(
-                    item.partition,
-                    0,
-                    appended.first_offset,
-                    appended.append_time_ms,
-                    partition.log.log_start_offset,
-                )
-            )
+            first_offset, _, append_time_ms, _ = appended
+            start_offset = partition.log.log_start_offset
+            fields = (index, 0, first_offset, append_time_ms, start_offset, None, (), None)
+            results.append(_new_tuple(PartitionResult, fields))
             if partition.acknowledged(appended, acks):
                 continue
             if acks == 0:
@@ -216,12 +209,11 @@ def _append_all(
 
 def _append(
     partition: Partition,
-    item: ProducedPartition,
+    records: memoryview | None,
     acks: int,
     now_ms: int,
     admission: Admission | None,
 ) -> Appended:
-    records = item.records
     if records is None:
         raise InvalidRecord("there are no records")
     config = partition.log.config

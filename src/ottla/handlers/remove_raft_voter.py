@@ -19,7 +19,7 @@ def handle(
     broker: Broker, context: RequestContext, request: RemoveRaftVoterRequest
 ) -> Awaitable[object]:
     require_cluster(context, Operation.ALTER)
-    return broker.controller.call(request)
+    return broker.controller.call(request, caller=context.caller())
 
 
 def error_response(_: RemoveRaftVoterRequest, error: ApiError) -> RemoveRaftVoterResponse:

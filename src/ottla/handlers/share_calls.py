@@ -33,8 +33,10 @@ class AcknowledgementBatch(Protocol):
     def acknowledge_types(self) -> tuple[int, ...]: ...
 
 
-def validate_readable(broker: Broker, context: RequestContext, place: TopicIdPartition) -> None:
-    name = broker.image.topic_name(place.topic_id)
+def validate_readable(
+    broker: Broker, context: RequestContext, topic_partition: TopicIdPartition
+) -> None:
+    name = broker.image.topic_name(topic_partition.topic_id)
     if name is not None and not context.access.authorize(Operation.READ, ResourceType.TOPIC, name):
         raise ApiError(DENIED.code, DENIED.message)
 
@@ -79,15 +81,15 @@ async def acknowledge(
     """Returns when all of it is written down; what was refused, by partition."""
     errors: Errors = {}
 
-    async def one(place: TopicIdPartition, batches: Sequence[Acknowledgement]) -> None:
+    async def one(topic_partition: TopicIdPartition, batches: Sequence[Acknowledgement]) -> None:
         try:
-            validate_readable(broker, context, place)
+            validate_readable(broker, context, topic_partition)
             if any(AcknowledgeType.RENEW in batch.types for batch in batches):
                 _validate_renewal(broker, key.group_id, may_renew=may_renew)
-            led = await broker.share.partitions.find(key.group_id, place)
+            led = await broker.share.partitions.find(key.group_id, topic_partition)
             await led.acknowledge(key.member_id, batches)
         except ApiError as error:
-            errors[place] = error.with_traceback(None)
+            errors[topic_partition] = error.with_traceback(None)
 
     await asyncio.gather(*(one(*each) for each in acknowledgements.items() if each[1]))
     return errors

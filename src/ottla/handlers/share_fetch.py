@@ -44,6 +44,7 @@ from ottla.handlers.share_calls import (
     session_key,
     validate_readable,
 )
+from ottla.handlers.throttling import count_shared, fetch_bytes_max
 from ottla.network.session import Session
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.messages.delivery_acknowledge import LOCK_MS_MAX
@@ -84,13 +85,21 @@ async def handle(
     told = [*fetched, *errors, *(each for each in acknowledgements if acknowledgements[each])]
     if request.share_session_epoch == INITIAL_EPOCH:
         told.extend(session.partitions)
-    places = {
-        place: _partition(
-            place, fetched.get(place, _NOTHING), errors.get(place), refused.get(place)
+    topic_partitions = {
+        topic_partition: _partition(
+            topic_partition,
+            fetched.get(topic_partition, _NOTHING),
+            errors.get(topic_partition),
+            refused.get(topic_partition),
         )
-        for place in told
+        for topic_partition in told
     }
-    return _response(places, broker.share.config(key.group_id).record_lock_duration_ms)
+    throttle_ms = 0
+    if broker.quotas.enabled:
+        size = sum(len(one.records) for one in fetched.values())
+        throttle_ms = count_shared(broker, context.session, context.client_id, size)
+    lock_ms = broker.share.config(key.group_id).record_lock_duration_ms
+    return _response(topic_partitions, lock_ms, throttle_ms)
 
 
 def error_response(_: ShareFetchRequest, error: ApiError) -> ShareFetchResponse:
@@ -180,18 +189,21 @@ async def _fetch(
     errors: Errors = {}
     partitions: dict[TopicIdPartition, LedSharePartition] = {}
     config = broker.share.config(session.key.group_id)
-    for place in list(session.partitions):
+    for topic_partition in list(session.partitions):
         try:
-            validate_readable(broker, context, place)
-            led = await broker.share.partitions.find(session.key.group_id, place)
+            validate_readable(broker, context, topic_partition)
+            led = await broker.share.partitions.find(session.key.group_id, topic_partition)
             led.refresh(config)
-            partitions[place] = led
+            partitions[topic_partition] = led
         except ApiError as error:
-            errors[place] = error.with_traceback(None)
+            errors[topic_partition] = error.with_traceback(None)
+    bytes_max = broker.fetch_bytes_max
+    if broker.quotas.enabled:
+        bytes_max = max(1, fetch_bytes_max(broker, context.session, context.client_id))
     terms = ShareFetchTerms(
         max_wait_ms=0 if errors else in_ms(request.max_wait),
         min_bytes=request.min_bytes,
-        max_bytes=min(request.max_bytes, broker.fetch_bytes_max),
+        max_bytes=min(request.max_bytes, bytes_max),
         records_max=request.max_records,
         batch_size=batch_size,
         committed_only=config.committed_only,
@@ -201,20 +213,20 @@ async def _fetch(
         session.key.member_id, partitions, terms, broker.loop, broker.executor
     )
     session.abandon = fetch.abandon
-    if context.session.is_half_closed or not broker.share.sessions.has(session):
+    if context.session.receiver.eof or not broker.share.sessions.has(session):
         fetch.abandon()  # Its connection broke while a share-partition was loaded.
     fetched = await fetch.run()
     return fetched, errors | fetch.errors
 
 
 def _partition(
-    place: TopicIdPartition,
+    topic_partition: TopicIdPartition,
     fetched: ShareFetched,
     error: ApiError | None,
     refused: ApiError | None,
 ) -> PartitionData:
     return PartitionData(
-        partition_index=i32(place.partition),
+        partition_index=i32(topic_partition.partition),
         error_code=ErrorCode.none if error is None else error.code,
         error_message=None if error is None else error.message,
         acknowledge_error_code=i16(0 if refused is None else refused.code),
@@ -230,17 +242,21 @@ def _partition(
     )
 
 
-def _response(places: Mapping[TopicIdPartition, PartitionData], lock_ms: int) -> ShareFetchResponse:
-    topic_ids = dict.fromkeys(place.topic_id for place in places)
+def _response(
+    topic_partitions: Mapping[TopicIdPartition, PartitionData], lock_ms: int, throttle_ms: int
+) -> ShareFetchResponse:
+    topic_ids = dict.fromkeys(topic_partition.topic_id for topic_partition in topic_partitions)
     return ShareFetchResponse(
-        throttle_time=NO_THROTTLE,
+        throttle_time=milliseconds(throttle_ms),
         error_code=ErrorCode.none,
         acquisition_lock_timeout=milliseconds(lock_ms),
         responses=tuple(
             ShareFetchableTopicResponse(
                 topic_id=topic_id,
                 partitions=tuple(
-                    data for place, data in places.items() if place.topic_id == topic_id
+                    data
+                    for topic_partition, data in topic_partitions.items()
+                    if topic_partition.topic_id == topic_id
                 ),
             )
             for topic_id in topic_ids

@@ -38,7 +38,10 @@ async def set_share_offsets(
 ) -> None:
     if broker.image.partition_count(broker.share.coordinators.topic) is None:
         await create_internal_topic(broker, broker.share.coordinators.topic)
-    keys = {SharePartitionKey(group_id, *place): offset for place, offset in offsets.items()}
+    keys = {
+        SharePartitionKey(group_id, *topic_partition): offset
+        for topic_partition, offset in offsets.items()
+    }
     await asyncio.gather(
         *(
             broker.share.persister.initialize(key, state_epoch, offset)
@@ -62,7 +65,7 @@ async def remove_share_offsets(broker: Broker, group_id: str, partitions: Assign
         group_id,
         lambda machine, now_ms: machine.remove_share_partitions(group_id, partitions, now_ms),
     )
-    keys = [SharePartitionKey(group_id, *place) for place in partitions]
+    keys = [SharePartitionKey(group_id, *topic_partition) for topic_partition in partitions]
     for key in keys:
         broker.share.partitions.drop(key)
     await asyncio.gather(*map(broker.share.persister.delete, keys))

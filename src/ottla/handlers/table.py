@@ -28,6 +28,7 @@ with lazy_imports_of("ottla.handlers"):
         alter_configs,
         alter_partition,
         alter_partition_reassignments,
+        alter_replica_log_dirs,
         alter_share_group_offsets,
         alter_user_scram_credentials,
         api_versions,
@@ -38,6 +39,7 @@ with lazy_imports_of("ottla.handlers"):
         consumer_group_describe,
         consumer_group_heartbeat,
         create_acls,
+        create_delegation_token,
         create_partitions,
         create_topics,
         delete_acls,
@@ -51,6 +53,7 @@ with lazy_imports_of("ottla.handlers"):
         describe_client_quotas,
         describe_cluster,
         describe_configs,
+        describe_delegation_token,
         describe_groups,
         describe_log_dirs,
         describe_offset_times,
@@ -64,9 +67,12 @@ with lazy_imports_of("ottla.handlers"):
         end_quorum_epoch,
         end_txn,
         envelope,
+        expire_delegation_token,
         fetch_snapshot,
         find_coordinator,
+        get_telemetry_subscriptions,
         heartbeat,
+        import_records,
         incremental_alter_configs,
         init_producer_id,
         initialize_share_group_state,
@@ -81,15 +87,19 @@ with lazy_imports_of("ottla.handlers"):
         offset_delete,
         offset_fetch,
         offset_for_leader_epoch,
+        push_telemetry,
         read_share_group_state,
         read_share_group_state_summary,
         remove_raft_voter,
+        renew_delegation_token,
         sasl_authenticate,
         sasl_handshake,
         share_acknowledge,
         share_fetch,
         share_group_describe,
         share_group_heartbeat,
+        streams_group_describe,
+        streams_group_heartbeat,
         sync_group,
         txn_offset_commit,
         unregister_broker,
@@ -107,6 +117,8 @@ _ENVELOPE_KEYS: Final = frozenset({58})
 _SHARE_STATE_KEYS: Final = frozenset({83, 84, 85, 86, 87})
 # A gateway speaks for many consumers on one connection, which do not wait for each other.
 _DELIVERY_KEYS: Final = frozenset({10_000})
+# As a produce behind a produce: the next goes behind it, or is refused as it does not follow.
+_IMPORT_KEYS: Final = frozenset({10_002})
 
 
 _APIS: Final[tuple[Api, ...]] = (
@@ -140,9 +152,14 @@ _APIS: Final[tuple[Api, ...]] = (
     ColdApi(31, "DeleteAcls", 1, 3, delete_acls),
     ColdApi(32, "DescribeConfigs", 1, 4, describe_configs),
     ColdApi(33, "AlterConfigs", 0, 2, alter_configs),
+    ColdApi(34, "AlterReplicaLogDirs", 1, 2, alter_replica_log_dirs),
     ColdApi(35, "DescribeLogDirs", 1, 5, describe_log_dirs),
     ColdApi(36, "SaslAuthenticate", 0, 2, sasl_authenticate),
     ColdApi(37, "CreatePartitions", 0, 3, create_partitions),
+    ColdApi(38, "CreateDelegationToken", 1, 3, create_delegation_token),
+    ColdApi(39, "RenewDelegationToken", 1, 2, renew_delegation_token),
+    ColdApi(40, "ExpireDelegationToken", 1, 2, expire_delegation_token),
+    ColdApi(41, "DescribeDelegationToken", 1, 3, describe_delegation_token),
     ColdApi(42, "DeleteGroups", 0, 2, delete_groups),
     ColdApi(43, "ElectLeaders", 0, 2, elect_leaders),
     ColdApi(44, "IncrementalAlterConfigs", 0, 1, incremental_alter_configs),
@@ -171,6 +188,8 @@ _APIS: Final[tuple[Api, ...]] = (
     ColdApi(67, "AllocateProducerIds", 0, 0, allocate_producer_ids),
     ColdApi(68, "ConsumerGroupHeartbeat", 0, 1, consumer_group_heartbeat),
     ColdApi(69, "ConsumerGroupDescribe", 0, 1, consumer_group_describe),
+    ColdApi(71, "GetTelemetrySubscriptions", 0, 0, get_telemetry_subscriptions),
+    ColdApi(72, "PushTelemetry", 0, 0, push_telemetry),
     ColdApi(73, "AssignReplicasToDirs", 0, 0, assign_replicas_to_dirs),
     ColdApi(74, "ListConfigResources", 0, 1, list_config_resources),
     ColdApi(75, "DescribeTopicPartitions", 0, 0, describe_topic_partitions),
@@ -188,14 +207,20 @@ _APIS: Final[tuple[Api, ...]] = (
     ColdApi(80, "AddRaftVoter", 0, 1, add_raft_voter),
     ColdApi(81, "RemoveRaftVoter", 0, 0, remove_raft_voter),
     ColdApi(82, "UpdateRaftVoter", 0, 0, update_raft_voter, _QUORUM_KEYS),
+    ColdApi(88, "StreamsGroupHeartbeat", 0, 0, streams_group_heartbeat),
+    ColdApi(89, "StreamsGroupDescribe", 0, 0, streams_group_describe),
     ColdApi(90, "DescribeShareGroupOffsets", 0, 1, describe_share_group_offsets),
     ColdApi(91, "AlterShareGroupOffsets", 0, 0, alter_share_group_offsets),
     ColdApi(92, "DeleteShareGroupOffsets", 0, 0, delete_share_group_offsets),
     ColdApi(10_000, "DeliveryAcknowledge", 0, 0, delivery_acknowledge, _DELIVERY_KEYS),
     ColdApi(10_001, "DescribeOffsetTimes", 0, 0, describe_offset_times),
+    ColdApi(10_002, "ImportRecords", 0, 0, import_records, _IMPORT_KEYS),
 )
 
 API_TABLE: Final[dict[int, Api]] = {api.key: api for api in _APIS}
+
+# Clients push their metrics only to a broker that says that it does something with them.
+TELEMETRY_KEYS: Final = frozenset({71, 72})
 
 # What other nodes need of one that starts, and does not serve clients yet. Clients get ApiVersions:
 # some take a connection that closes before it for a broker too old to know it.

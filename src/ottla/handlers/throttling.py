@@ -13,12 +13,16 @@ from ottla.protocol.times import in_milliseconds, milliseconds
 from ottla.security.client_quotas import ClientQuotas, Meter, SessionQuotas
 from ottla.security.quotas import (
     CONSUMER_BYTE_RATE,
+    CONTROLLER_MUTATION_RATE,
     PRODUCER_BYTE_RATE,
     REQUEST_PERCENTAGE,
 )
 
 # The controller has counted what these create and delete.
 _MUTATION_KEYS: Final = frozenset({19, 20, 37})
+_SHARE_FETCH_KEY: Final = 78
+# Whose answers say for how long a client is held up before they come here.
+_COUNTED_KEYS: Final = _MUTATION_KEYS | {_SHARE_FETCH_KEY}
 THROTTLE_MS_MAX: Final = 2**31 - 1
 
 
@@ -34,6 +38,16 @@ def throttle_fetch(broker: Broker, session: Session, client_id: str | None, size
     known, now_ms = _known(broker, session, client_id)
     of_bytes = 0 if known.fetch is None else known.fetch.count_if_allowed(size, now_ms)
     return _mute(broker.quotas, session, known, CONSUMER_BYTE_RATE, of_bytes, now_ms)
+
+
+def count_shared(broker: Broker, session: Session, client_id: str | None, size: int) -> int:
+    """Count the records that a share group has handed out; the throttle time. They are sent in any
+    case, for they are locked for the client."""
+    known, now_ms = _known(broker, session, client_id)
+    throttle_ms = 0 if known.fetch is None else known.fetch.count(size, now_ms)
+    if throttle_ms:
+        broker.quotas.on_throttled(CONSUMER_BYTE_RATE, throttle_ms)
+    return min(throttle_ms, THROTTLE_MS_MAX)
 
 
 def throttle_request(broker: Broker, session: Session, client_id: str | None) -> int:
@@ -56,14 +70,16 @@ def throttled(
     broker: Broker, session: Session, api_key: int, client_id: str | None, response: Any
 ) -> Any:
     """The response of a cold API, with its throttle time."""
-    if session.is_peer:
+    if session.receiver.is_peer:
         return response
     throttle_ms = throttle_request(broker, session, client_id)
-    if api_key in _MUTATION_KEYS:
-        of_controller = in_milliseconds(response.throttle_time)
-        if of_controller > throttle_ms:
-            session.mute(of_controller)
-            throttle_ms = of_controller
+    if api_key in _COUNTED_KEYS:
+        counted_ms = in_milliseconds(response.throttle_time)
+        if counted_ms > throttle_ms:
+            if api_key in _MUTATION_KEYS:
+                broker.quotas.on_throttled(CONTROLLER_MUTATION_RATE, counted_ms)
+            session.receiver.mute(counted_ms)
+            throttle_ms = counted_ms
     if not throttle_ms or not hasattr(response, "throttle_time"):
         return response
     return dataclasses.replace(response, throttle_time=milliseconds(throttle_ms))
@@ -76,7 +92,7 @@ def begin_request(quotas: ClientQuotas) -> None:
 def end_request(broker: Broker, session: Session, client_id: str | None) -> None:
     """What it has taken since its answer was made counts for the next one."""
     known, now_ms = _known(broker, session, client_id)
-    if known.request is not None and not session.is_peer:
+    if known.request is not None and not session.receiver.is_peer:
         known.request.rate.record(_lap(broker.quotas), now_ms)
     broker.quotas.lap_ns = 0
 
@@ -100,7 +116,7 @@ def _mute(
     throttle_ms = min(max(of_bytes, of_time), THROTTLE_MS_MAX)
     if throttle_ms:
         quotas.on_throttled(key if of_bytes > of_time else REQUEST_PERCENTAGE, throttle_ms)
-        session.mute(throttle_ms)
+        session.receiver.mute(throttle_ms)
     return throttle_ms
 
 

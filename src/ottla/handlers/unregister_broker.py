@@ -19,7 +19,7 @@ def handle(
     broker: Broker, context: RequestContext, request: UnregisterBrokerRequest
 ) -> Awaitable[UnregisterBrokerResponse]:
     require_cluster(context, Operation.ALTER)
-    return broker.controller.call(request)
+    return broker.controller.call(request, caller=context.caller())
 
 
 def error_response(_: UnregisterBrokerRequest, error: ApiError) -> UnregisterBrokerResponse:

@@ -23,7 +23,7 @@ def handle(
     broker: Broker, context: RequestContext, request: UpdateFeaturesRequest
 ) -> Awaitable[UpdateFeaturesResponse]:
     require_cluster(context, Operation.ALTER)
-    return broker.controller.call(request)
+    return broker.controller.call(request, caller=context.caller())
 
 
 def error_response(request: UpdateFeaturesRequest, error: ApiError) -> UpdateFeaturesResponse:

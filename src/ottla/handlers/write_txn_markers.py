@@ -39,19 +39,23 @@ async def handle(
 def error_response(request: WriteTxnMarkersRequest, error: ApiError) -> WriteTxnMarkersResponse:
     return WriteTxnMarkersResponse(
         markers=tuple(
-            _result(marker, dict.fromkeys(_places(marker), error.code))
+            _result(marker, dict.fromkeys(_topic_partitions(marker), error.code))
             for marker in request.markers
         )
     )
 
 
 async def _write(broker: Broker, marker: WritableTxnMarker) -> WritableTxnMarkerResult:
-    places = _places(marker)
-    codes = await asyncio.gather(*(_write_one(broker, place, marker) for place in places))
-    return _result(marker, dict(zip(places, codes, strict=True)))
+    topic_partitions = _topic_partitions(marker)
+    codes = await asyncio.gather(
+        *(_write_one(broker, topic_partition, marker) for topic_partition in topic_partitions)
+    )
+    return _result(marker, dict(zip(topic_partitions, codes, strict=True)))
 
 
-async def _write_one(broker: Broker, place: TopicPartition, marker: WritableTxnMarker) -> ErrorCode:
+async def _write_one(
+    broker: Broker, topic_partition: TopicPartition, marker: WritableTxnMarker
+) -> ErrorCode:
     content = TransactionMarker(
         marker.producer_id,
         marker.producer_epoch,
@@ -60,7 +64,7 @@ async def _write_one(broker: Broker, place: TopicPartition, marker: WritableTxnM
     )
     try:
         async with asyncio.timeout(COMMIT_WAIT_S):
-            await broker.markers.write(place, content, marker.transaction_version)
+            await broker.markers.write(topic_partition, content, marker.transaction_version)
     except ApiError as error:
         return error.code
     except TimeoutError:
@@ -68,7 +72,7 @@ async def _write_one(broker: Broker, place: TopicPartition, marker: WritableTxnM
     return ErrorCode.none
 
 
-def _places(marker: WritableTxnMarker) -> list[TopicPartition]:
+def _topic_partitions(marker: WritableTxnMarker) -> list[TopicPartition]:
     return [
         TopicPartition(topic.name, partition)
         for topic in marker.topics

@@ -1,0 +1,15 @@
+"""What the APIs of delegation tokens have in common."""
+
+from ottla.handlers.broker import RequestContext
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.security.principal import ANONYMOUS
+
+
+def require_login(context: RequestContext) -> None:
+    """A token is for somebody whom the broker knows, and not by another token."""
+    caller = context.caller()
+    if caller.by_token or caller.principal == ANONYMOUS:
+        raise ApiError(
+            ErrorCode.delegation_token_request_not_allowed,
+            "Delegation tokens need a login, by SASL or a certificate, that is none by a token.",
+        )

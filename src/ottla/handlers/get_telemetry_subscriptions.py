@@ -1,0 +1,66 @@
+"""GetTelemetrySubscriptions (71): v0.
+
+Gives a client an id, and says which metrics it is to push, and how often (KIP-714). No metrics are
+asked for where no subscription matches the client.
+"""
+
+from kio.schema.get_telemetry_subscriptions.v0.request import GetTelemetrySubscriptionsRequest
+from kio.schema.get_telemetry_subscriptions.v0.response import GetTelemetrySubscriptionsResponse
+from kio.static.primitive import i8, i32
+
+from ottla.controller.client_metrics import ClientDescription
+from ottla.handlers.broker import Broker, RequestContext
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.times import NO_THROTTLE, milliseconds
+from ottla.records.compression import Compression
+
+# What is left out is always accepted: none at all.
+_COMPRESSION_TYPES = tuple(
+    i8(one) for one in (Compression.ZSTD, Compression.LZ4, Compression.GZIP, Compression.SNAPPY)
+)
+
+
+def handle(
+    broker: Broker, context: RequestContext, request: GetTelemetrySubscriptionsRequest
+) -> GetTelemetrySubscriptionsResponse:
+    instance_id = request.client_instance_id or broker.new_uuid()
+    instance = broker.client_metrics.subscription(
+        instance_id, lambda text: description(context, text)
+    )
+    return GetTelemetrySubscriptionsResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=ErrorCode.none,
+        client_instance_id=instance_id,
+        subscription_id=i32(instance.subscription_id),
+        accepted_compression_types=_COMPRESSION_TYPES,
+        push_interval=milliseconds(instance.request.interval_ms),
+        telemetry_max_bytes=i32(broker.client_metrics.bytes_max),
+        delta_temporality=True,
+        requested_metrics=instance.request.metrics,
+    )
+
+
+def description(context: RequestContext, instance_id: str) -> ClientDescription:
+    session = context.session
+    return ClientDescription(
+        instance_id,
+        context.client_id or "",
+        session.client_software_name or "",
+        session.client_software_version or "",
+        session.peer_address,
+        str(session.peer_port),
+    )
+
+
+def error_response(
+    _: GetTelemetrySubscriptionsRequest, error: ApiError
+) -> GetTelemetrySubscriptionsResponse:
+    return GetTelemetrySubscriptionsResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=error.code,
+        client_instance_id=None,
+        subscription_id=i32(0),
+        push_interval=milliseconds(0),
+        telemetry_max_bytes=i32(0),
+        delta_temporality=False,
+    )
