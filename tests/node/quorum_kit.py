@@ -82,7 +82,7 @@ class QuorumNode:
         static = BROKER_SCHEMA.parse({**QUICK, **values})
         rules = ConfigRules(TOPIC_SCHEMA, BROKER_SCHEMA, static, topic_defaults, GROUP_SCHEMA)
         self.quorum = MetadataQuorum(
-            QuorumSettings(
+            settings=QuorumSettings(
                 identity=Identity(
                     cluster_id=cluster_id,
                     key=self.key,
@@ -96,19 +96,19 @@ class QuorumNode:
                 },
                 rules=rules,
             ),
-            open_replica(disk, "/data", 0),
-            self.feed,
-            NetworkPeers(network, node_id),
-            dataclasses.replace(
+            replica=open_replica(disk, "/data", 0),
+            feed=self.feed,
+            peers=NetworkPeers(network, node_id),
+            environment=dataclasses.replace(
                 Environment.real(),
                 filesystem=disk,
                 random=Random(node_id),
                 executor=self.executor,
                 quorum_executor=self.executor,
             ),
-            self.supervisor,
-            self.failures.append,
-            self.claims.append,
+            supervisor=self.supervisor,
+            on_failure=self.failures.append,
+            on_claim=self.claims.append,
         )
 
     @property
@@ -198,7 +198,9 @@ class NetworkPeers:
         self.node_id = node_id
         self.client_id = f"node-{node_id}"
 
-    async def call(self, address, api_key, api_version, request, *, timeout_ms, purpose=""):
+    async def call(
+        self, address, api_key, api_version, request, *, timeout_ms, purpose="", at_once=False
+    ):
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 frame = write_request(api_key, api_version, 1, self.client_id, request)[4:]
@@ -212,7 +214,11 @@ class NetworkPeers:
     def expect(self, address):
         pass
 
-    call_once = call
+    def is_connected(self, address, purpose):
+        return True
+
+    def drop(self, address, purpose, reason):
+        pass
 
 
 async def answer(node, frame):

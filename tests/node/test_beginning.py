@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import time
 from collections.abc import Awaitable
 from contextlib import suppress
 from pathlib import Path
@@ -16,7 +17,14 @@ from tests.ports import HOST, ReservedPort
 
 from ottla.network.endpoints import Endpoint
 from ottla.network.peers import Peers, PeerUnreachable
-from ottla.node.beginning import CLAIMED, LOOPBACK_WAIT_S, WAIT_S, is_loopback, listening_s
+from ottla.node.beginning import (
+    CLAIMED,
+    LOOPBACK_WAIT_S,
+    WAIT_S,
+    is_loopback,
+    listen,
+    listening_s,
+)
 from ottla.node.config import load_config
 from ottla.node.environment import Environment
 from ottla.node.node import Node
@@ -27,15 +35,45 @@ from ottla.protocol.times import milliseconds
 from ottla.raft.messages import VoteRequest
 from ottla.raft.voters import ReplicaKey
 from ottla.raft.wire_requests import request_to_wire
+from ottla.runtime.claims import Claim
 from ottla.runtime.raft_log import metadata_directory
 from ottla.storage.faulty_filesystem import FaultyFilesystem
 
 DATA = "/data"
 WAIT_FOR_IT_S = 240
+TIME_S = 1.5
 
 
 def endpoints(*texts: tuple[str, int]) -> list[Endpoint]:
     return [Endpoint("PLAINTEXT", *text) for text in texts]
+
+
+def test_time_in_which_the_process_did_not_run_is_listened_again() -> None:
+    async def hear_late() -> object:
+        loop = asyncio.get_running_loop()
+        heard: asyncio.Future[Claim] = loop.create_future()
+
+        def starve(count: int) -> None:
+            time.sleep(TIME_S / 3)
+            if count:
+                loop.call_soon(starve, count - 1)
+            else:
+                heard.set_result(Claim("another", 2))
+
+        loop.call_soon(starve, 5)  # For twice the time.
+        await listen(heard, TIME_S)
+        return heard.done() and heard.result()
+
+    assert asyncio.run(hear_late()) == Claim("another", 2)
+
+
+def test_nobody_is_listened_to_for_ever() -> None:
+    async def hear_nothing() -> bool:
+        heard: asyncio.Future[Claim] = asyncio.get_running_loop().create_future()
+        await listen(heard, 0.01)
+        return heard.done()
+
+    assert not asyncio.run(hear_nothing())
 
 
 def test_what_only_this_machine_reaches_is_loopback() -> None:
@@ -65,12 +103,13 @@ async def knock_until(done: "asyncio.Future[object]", port: int, voter_id: int =
     )
     while not done.done():
         try:
-            await peers.call_once(
+            await peers.call(
                 Address(HOST, port),
                 entity.__api_key__,
                 entity.__version__,
                 entity,
                 timeout_ms=1000 * WAIT_FOR_IT_S,
+                at_once=True,
             )
         except PeerUnreachable:
             await asyncio.sleep(0.01)

@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 
 from ottla.network.config import ADVERTISED_LISTENERS, LISTENERS
-from ottla.node.config import BROKER_SCHEMA, NODE_ID, ConfigError, environment_name, load_config
+from ottla.node.config import BROKER_SCHEMA, NODE_ID, environment_name, load_config
+from ottla.node.config_file import ConfigError
 from ottla.node.config_reference import config_reference
 from ottla.node.settings import ServeSettings
 from ottla.protocol.config import ConfigValues

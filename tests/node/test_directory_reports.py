@@ -30,7 +30,13 @@ class Kit:
         self.failures = []
         self.supervisor = Supervisor(asyncio.get_running_loop(), self.failures.append)
         self.reports = DirectoryReports(
-            ME, self.logs, self.image, self.assign, lambda: 5, Random(1), self.supervisor
+            node_id=ME,
+            logs=self.logs,
+            image=self.image,
+            assign=self.assign,
+            broker_epoch=lambda: 5,
+            random=Random(1),
+            supervisor=self.supervisor,
         )
 
     async def assign(self, request):
@@ -62,7 +68,7 @@ class Kit:
 
     def directory(self, index):
         log = self.logs.get(TopicPartition("orders", index))
-        return self.logs.log_dirs.ids[log.home.path]
+        return self.logs.log_dirs.ids[log.log_directory.path]
 
 
 def run(test, *directories, **options):
@@ -106,7 +112,9 @@ def test_what_was_refused_is_told_again():
 
 def test_a_directory_that_failed_is_told_as_well():
     async def test(kit):
-        kit.logs.create(TopicPartition("orders", 0), TOPIC, LogConfig()).home.fail(OSError(5, "x"))
+        kit.logs.create(TopicPartition("orders", 0), TOPIC, LogConfig()).log_directory.fail(
+            OSError(5, "x")
+        )
         kit.record(PartitionRecord(partition_id=0, topic_id=TOPIC, replicas=(1, 2), isr=(1, 2)))
         await until(lambda: kit.told)
         assert kit.told == [(kit.directory(0), 0)]

@@ -1,11 +1,18 @@
+import asyncio
+from uuid import uuid4
+
 from ottla.controller.effective_configs import ConfigRules, EffectiveConfigs
 from ottla.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
 from ottla.controller.records import ConfigRecord
+from ottla.network.config import NetworkConfig
+from ottla.network.server import Server
 from ottla.node.config import BROKER_SCHEMA, TOPIC_SCHEMA
 from ottla.node.dynamic_configs import DynamicConfigs
+from ottla.protocol.topics import TopicPartition
 from ottla.replication.throttle import ReplicationThrottle
 from ottla.runtime.clock import ManualClock
 from ottla.storage.broker_config import topic_defaults
+from ottla.storage.config import LogConfig
 from ottla.storage.faulty_filesystem import FaultyFilesystem
 from ottla.storage.manager import LogManager
 
@@ -20,7 +27,7 @@ class Kit:
         self.logs.start(1)
         self.throttle = ReplicationThrottle(1, ManualClock())
         configs = EffectiveConfigs(self.image, rules, 1)
-        self.dynamic = DynamicConfigs(configs, self.logs, self.throttle)
+        self.dynamic = DynamicConfigs(configs, self.logs, self.throttle, lambda _: None)
 
     def set(self, name, value, broker="1", resource_type=BROKER_RESOURCE):
         record = ConfigRecord(
@@ -61,3 +68,43 @@ def test_configs_of_topics_change_nothing_here():
     kit = Kit()
     kit.set("retention.ms", "5", broker="orders", resource_type=TOPIC_RESOURCE)
     assert kit.cordoned == [False, False]
+
+
+def test_limits_of_connections_change_while_the_broker_runs():
+    async def scenario():
+        kit = Kit()
+        server = Server(NetworkConfig(), lambda *_: None, monotonic_ms=lambda: 0.0)
+        kit.dynamic.limit(server, 2)
+        assert [server.limits.admit(address) for address in "aab"] == [
+            None,
+            None,
+            "max.connections",
+        ]
+        kit.set("max.connections.per.ip", "1")
+        server.limits.release("a")
+        assert server.limits.admit("a") == "max.connections.per.ip"
+        kit.set("max.connections.per.ip.overrides", "127.0.0.1:7")
+        kit.set("max.connections", "1")
+        assert server.limits.admit("b") == "max.connections"
+        kit.set("max.connection.creation.rate", "5", broker="")
+        assert server.connection_rates.bound == 5
+
+    asyncio.run(scenario())
+
+
+def test_producers_expire_by_what_is_set_now():
+    kit = Kit()
+    log = kit.logs.create(TopicPartition("t", 0), uuid4(), LogConfig())
+    assert log.producers.expiration_ms == 86_400_000
+    kit.set("producer.id.expiration.ms", "7")
+    assert log.producers.expiration_ms == 7
+    other = kit.logs.create(TopicPartition("t", 1), uuid4(), LogConfig())
+    assert other.producers.expiration_ms == 7
+
+
+def test_the_cleaner_takes_up_its_buffers_and_its_rate():
+    kit = Kit()
+    kit.set("log.cleaner.dedupe.buffer.size", str(2 << 20))
+    kit.set("log.cleaner.io.max.bytes.per.second", "1000.0")
+    assert kit.logs._cleaner.dedupe_buffer_size == 2 << 20
+    assert kit.logs._throttle.bytes_per_second == 1000.0

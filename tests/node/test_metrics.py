@@ -7,6 +7,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+from kio.schema.alter_client_quotas.v1.request import (
+    AlterClientQuotasRequest,
+    EntityData,
+    EntryData,
+    OpData,
+)
 from tests.node import metrics_pages
 from tests.node.metrics_pages import Samples
 from tests.node.wire_client import WireClient
@@ -113,5 +119,30 @@ def test_a_port_in_use_is_named() -> None:
             with pytest.raises(StartError, match=f"metrics.port {port}"):
                 async with started(**{"metrics.port": str(port)}):
                     pass
+
+    asyncio.run(run())
+
+
+def test_tells_whom_a_quota_held_up() -> None:
+    quota = AlterClientQuotasRequest(
+        entries=(
+            EntryData(
+                entity=(EntityData(entity_type="client-id", entity_name=None),),
+                ops=(OpData(key="producer_byte_rate", value=1.0, remove=False),),
+            ),
+        ),
+        validate_only=False,
+    )
+
+    async def run() -> None:
+        async with started() as (client, url):
+            await client.create_topic("orders")
+            await client.call(quota)
+            await client.produce("orders", b"lamp")
+            found = await scrape(url)
+        assert found["ottla_throttles_total", "producer_byte_rate"] == 1
+        assert found["ottla_throttled_seconds_total", "producer_byte_rate"] > 0
+        assert found["ottla_throttles_total", "consumer_byte_rate"] == 0
+        assert found["ottla_tls_handshakes_total", "full"] == 0
 
     asyncio.run(run())

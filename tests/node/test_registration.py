@@ -6,7 +6,9 @@ from uuid import UUID
 import pytest
 from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
 from tests.controller.cluster import CLUSTER_ID, Cluster
+from tests.log_messages import messages_of
 
+from ottla.controller.features import FEATURES
 from ottla.network.endpoints import Endpoint
 from ottla.node.registration import BrokerIdentity, Registration
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -39,13 +41,13 @@ class Kit:
 
     def registration(self, broker_id, incarnation=500, previous_epoch=-1, heartbeat_interval_ms=1):
         return Registration(
-            self.controller,
-            BrokerIdentity(
+            controller=self.controller,
+            identity=BrokerIdentity(
                 broker_id, CLUSTER_ID, UUID(int=incarnation), (UUID(int=1),), previous_epoch
             ),
-            lambda: len(self.cluster.records),
-            heartbeat_interval_ms,
-            self.epochs.append,
+            metadata_offset=lambda: len(self.cluster.records),
+            heartbeat_interval_ms=heartbeat_interval_ms,
+            on_epoch=self.epochs.append,
         )
 
 
@@ -70,10 +72,7 @@ def test_a_broker_registers_with_its_disk_and_what_it_knows():
         await registration.wait_until_unfenced()
         broker = kit.cluster.image.brokers[4]
         assert (broker.rack, broker.log_dirs, broker.fenced) == ("r", (UUID(int=1),), False)
-        assert [feature.name for feature in broker.features] == [
-            "transaction.version",
-            "eligible.leader.replicas.version",
-        ]
+        assert [feature.name for feature in broker.features] == list(FEATURES)
         assert kit.epochs == [registration.epoch] == [broker.broker_epoch]
 
     asyncio.run(run())
@@ -156,7 +155,8 @@ def test_heartbeats_in_vain_are_told_once_and_by_their_true_cause(code, line, ca
 
     caplog.set_level("INFO")
     asyncio.run(run())
-    assert caplog.messages == [line, "the controller answers heartbeats again"]
+    messages = messages_of("ottla.node.registration", caplog)
+    assert messages == [line, "the controller answers heartbeats again"]
 
 
 def test_a_broker_leaves_when_it_may():

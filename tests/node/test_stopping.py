@@ -1,6 +1,7 @@
 import asyncio
 
 import pytest
+from tests.log_messages import messages_of
 
 from ottla.node import stopping
 from ottla.node.stopping import Stopping
@@ -33,7 +34,7 @@ def test_it_is_said_what_is_waited_for_if_that_takes_long(
         return await Stopping(5.0, asyncio.get_running_loop().time).wait("the tide", work())
 
     assert asyncio.run(main()) == "done"
-    assert caplog.messages == ["stopping: waiting for the tide"]
+    assert messages_of("ottla.node.stopping", caplog) == ["stopping: waiting for the tide"]
 
 
 def test_what_is_quick_is_not_mentioned(caplog: pytest.LogCaptureFixture) -> None:
@@ -43,4 +44,4 @@ def test_what_is_quick_is_not_mentioned(caplog: pytest.LogCaptureFixture) -> Non
         await Stopping(5.0, asyncio.get_running_loop().time).wait("the tide", asyncio.sleep(0))
 
     asyncio.run(main())
-    assert caplog.messages == []
+    assert messages_of("ottla.node.stopping", caplog) == []

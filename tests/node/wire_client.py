@@ -26,6 +26,11 @@ class WireClient:
     async def connect(cls, port: int) -> Self:
         return cls(*await asyncio.open_connection("127.0.0.1", port))
 
+    @property
+    def port(self) -> int:
+        """Of the node."""
+        return int(self._writer.get_extra_info("peername")[1])
+
     async def call(self, request: Any) -> Any:
         body = io.BytesIO()
         header_type = request.__header_schema__

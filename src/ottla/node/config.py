@@ -5,9 +5,8 @@ The environment variable of a key is its name in capitals with `_` for `.`, behi
 """
 
 import difflib
-import stat
+import logging
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from ottla import __version__
@@ -16,6 +15,7 @@ from ottla.groups.config import BROKER_KEYS as GROUP_BROKER_KEYS
 from ottla.groups.consumer.config import BROKER_KEYS as CONSUMER_BROKER_KEYS
 from ottla.groups.group_config import GROUP_KEYS, validate_broker
 from ottla.groups.share.config import BROKER_KEYS as SHARE_BROKER_KEYS
+from ottla.groups.streams.config import BROKER_KEYS as STREAMS_BROKER_KEYS
 from ottla.network.config import ADVERTISED_LISTENERS, LISTENERS
 from ottla.network.config import BROKER_KEYS as NETWORK_KEYS
 from ottla.network.endpoints import parse_listeners
@@ -26,7 +26,10 @@ from ottla.network.security_config import (
     SecurityConfig,
     validate_listener_keys,
 )
+from ottla.node.config_file import ConfigError, read_config_file
 from ottla.node.joining import addresses_problem
+from ottla.node.kafka_files import KAFKA_FILE_KEYS, as_kafka_means
+from ottla.node.kafka_keys import with_kafka_keys
 from ottla.node.settings import ServeSettings
 from ottla.protocol.config import (
     ConfigKey,
@@ -45,6 +48,8 @@ from ottla.storage.broker_config import LOG_DIRS
 from ottla.storage.config import TOPIC_KEYS
 from ottla.transactions.config import BROKER_KEYS as TRANSACTION_KEYS
 
+logger = logging.getLogger(__name__)
+
 ENVIRONMENT_PREFIX = "OTTLA_"
 # Read by the command line and the tests, not by the broker.
 ENVIRONMENT_RESERVED = (
@@ -54,6 +59,13 @@ ENVIRONMENT_RESERVED = (
     "OTTLA_PROFILE",
     "OTTLA_TEST_",
 )
+
+# Those that every program with OpenTelemetry reads; OTTLA_* wins.
+_OPENTELEMETRY_NAMES = {
+    "OTEL_EXPORTER_OTLP_ENDPOINT": "otlp.endpoint",
+    "OTEL_EXPORTER_OTLP_HEADERS": "otlp.headers",
+    "OTEL_METRIC_EXPORT_INTERVAL": "otlp.interval.ms",
+}
 
 NODE_ID = ConfigKey(
     "node.id",
@@ -129,7 +141,8 @@ METRICS_PORT = ConfigKey(
     ConfigType.INT,
     -1,
     "The port that the node serves its metrics on, for Prometheus, at /metrics; 0 takes a free one,"
-    " -1 turns them off. Needs ottla[metrics].",
+    " -1 turns them off. With `ottla serve --http` that port has them too, unless -1 is set here."
+    " Needs ottla[metrics].",
     at_least(-1),
 )
 METRICS_PARTITIONS = ConfigKey(
@@ -160,6 +173,46 @@ METRICS_LAG_INTERVAL_MS = ConfigKey(
     at_least(100),
 )
 
+METRICS_CLIENTS_MAX = ConfigKey(
+    "metrics.clients.max",
+    ConfigType.INT,
+    100,
+    "How many clients have the metrics that they push on the page of this node (KIP-714). Which"
+    " clients push what is said by `ottla configs alter --client-metrics NAME`.",
+    at_least(0),
+)
+TELEMETRY_MAX_BYTES = ConfigKey(
+    "telemetry.max.bytes",
+    ConfigType.INT,
+    1_048_576,
+    "The most bytes that a client may push its metrics with.",
+    at_least(1),
+)
+
+OTLP_ENDPOINT = ConfigKey(
+    "otlp.endpoint",
+    ConfigType.STRING,
+    "",
+    "The URL of a collector of OpenTelemetry, to which the node pushes its metrics: protobuf by"
+    " HTTP, to /v1/metrics below it. OTEL_EXPORTER_OTLP_ENDPOINT sets it as well. Needs"
+    " ottla[otel].",
+    lambda url: None if not url or url.startswith(("http://", "https://")) else "must be a URL",
+)
+OTLP_HEADERS = ConfigKey(
+    "otlp.headers",
+    ConfigType.PASSWORD,
+    "",
+    "Headers of these pushes, KEY=VALUE,KEY=VALUE. OTEL_EXPORTER_OTLP_HEADERS sets them as well.",
+    lambda text: None if all("=" in one for one in text.split(",") if one) else "not KEY=VALUE",
+)
+OTLP_INTERVAL_MS = ConfigKey(
+    "otlp.interval.ms",
+    ConfigType.INT,
+    60_000,
+    "How often metrics are pushed to otlp.endpoint. OTEL_METRIC_EXPORT_INTERVAL sets it as well.",
+    at_least(100),
+)
+
 PROBE_INTERVAL_MS = ConfigKey(
     "probe.interval.ms",
     ConfigType.INT,
@@ -177,54 +230,63 @@ _FILE_KEYS = (
 )
 
 NODE_KEYS: tuple[ConfigKey[Any], ...] = (
+    *KAFKA_FILE_KEYS,
     NODE_ID,
     BROKER_RACK,
     CONTROLLED_SHUTDOWN_ENABLE,
     CONTROLLED_SHUTDOWN_TIMEOUT_MS,
     INITIAL_USERS_FILE,
+    METRICS_CLIENTS_MAX,
     METRICS_GROUPS_MAX,
     METRICS_HOST,
     METRICS_LAG_INTERVAL_MS,
     METRICS_PARTITIONS,
     METRICS_PORT,
     METRICS_TOPICS,
+    OTLP_ENDPOINT,
+    OTLP_HEADERS,
+    OTLP_INTERVAL_MS,
     PROBE_INTERVAL_MS,
     QUORUM_BOOTSTRAP_SERVERS,
     QUORUM_JOIN_TIMEOUT_MS,
+    TELEMETRY_MAX_BYTES,
     OTTLA_VERSION,
 )
 
-BROKER_SCHEMA = ConfigSchema(
-    (
-        *NODE_KEYS,
-        *NETWORK_KEYS,
-        *SECURITY_KEYS,
-        *STORAGE_KEYS,
-        *CONTROLLER_KEYS,
-        *QUORUM_KEYS,
-        *GROUP_BROKER_KEYS,
-        *CONSUMER_BROKER_KEYS,
-        *SHARE_BROKER_KEYS,
-        *TRANSACTION_KEYS,
-        *REPLICATION_KEYS,
-        *RUNTIME_KEYS,
-    )
+DECLARED_BROKER_KEYS: tuple[ConfigKey[Any], ...] = (
+    *NODE_KEYS,
+    *NETWORK_KEYS,
+    *SECURITY_KEYS,
+    *STORAGE_KEYS,
+    *CONTROLLER_KEYS,
+    *QUORUM_KEYS,
+    *GROUP_BROKER_KEYS,
+    *CONSUMER_BROKER_KEYS,
+    *SHARE_BROKER_KEYS,
+    *STREAMS_BROKER_KEYS,
+    *TRANSACTION_KEYS,
+    *REPLICATION_KEYS,
+    *RUNTIME_KEYS,
 )
+BROKER_SCHEMA = ConfigSchema(with_kafka_keys(DECLARED_BROKER_KEYS))
 TOPIC_SCHEMA = ConfigSchema(TOPIC_KEYS)
 GROUP_SCHEMA = ConfigSchema(GROUP_KEYS)
 
 
-class ConfigError(Exception):
-    """The configuration is wrong; the message names the key and where it stands."""
+def has_metrics(values: ConfigValues) -> bool:
+    """Whether anybody reads what is counted."""
+    return values[METRICS_PORT] >= 0 or bool(values[OTLP_ENDPOINT])
 
 
 def load_config(settings: ServeSettings, environment: Mapping[str, str]) -> dict[str, object]:
     """Every key that was set, checked. Read it as `ConfigValues(load_config(...))`."""
     values: dict[str, object] = {}
     if settings.config_file is not None:
-        values |= _parse(_read_file(settings.config_file), f"in {settings.config_file}")
+        content = read_config_file(settings.config_file, _FILE_KEYS, _is_secret)
+        values |= _parse(content, f"in {settings.config_file}")
     values |= _parse(_read_environment(environment), "in the environment")
     values |= _parse(_read_flags(settings, ConfigValues(values)), "in the flags")
+    values = as_kafka_means(values, joins=bool(settings.join), is_open=settings.insecure)
     try:
         validate_broker(ConfigValues(values))
         _validate_listeners(values)
@@ -233,6 +295,19 @@ def load_config(settings: ServeSettings, environment: Mapping[str, str]) -> dict
     except ValueError as error:
         raise ConfigError(str(error)) from None
     return values
+
+
+def log_without_effect(values: Mapping[str, object]) -> None:
+    """One line that names the keys which Kafka obeys and Ottla does not."""
+    names = sorted(name for name in values if not BROKER_SCHEMA[name].has_effect)
+    if names:
+        logger.warning(
+            "these keys are Apache Kafka's and have no effect here: %s", ", ".join(names)
+        )
+
+
+def _is_secret(name: str) -> bool:
+    return BROKER_SCHEMA.finds(name) and BROKER_SCHEMA[name].sensitive
 
 
 def _validate_listeners(given: Mapping[str, object]) -> None:
@@ -250,62 +325,11 @@ def _parse(values: Mapping[str, object], place: str) -> dict[str, object]:
         raise ConfigError(f"{error.message} ({place})") from None
 
 
-def _read_file(path: Path) -> dict[str, object]:
-    import yaml
-
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-        _validate_private(path, content)
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path} is not UTF-8 text: {error}") from None
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path} is not YAML: {_first_problem(error)}") from None
-    if content is None:
-        return {}
-    if not isinstance(content, dict):
-        raise ConfigError(f"{path} must hold `key: value` lines, not a {type(content).__name__}")
-    for name, value in content.items():
-        if isinstance(value, dict):
-            nested = f"{name}.{next(iter(value), '')}"
-            raise ConfigError(f"{path}: write `{nested}: ...` on one line instead of nesting")
-    values = {str(name): "" if value is None else value for name, value in content.items()}
-    return {name: _located(path, name, value) for name, value in values.items()}
-
-
-def _validate_private(path: Path, content: object) -> None:
-    """ConfigError if others can read a file that has a secret."""
-    if not isinstance(content, dict) or not path.stat().st_mode & stat.S_IROTH:
-        return
-    for name in map(str, content):
-        try:
-            is_secret = BROKER_SCHEMA[name].sensitive
-        except ApiError:
-            continue
-        if is_secret:
-            raise ConfigError(
-                f"{path} has the secret {name} and others can read it; run `chmod o-rwx {path}`"
-            )
-
-
-def _located(path: Path, name: str, value: object) -> object:
-    """Files that go with the configuration are found beside it."""
-    if name.endswith(_FILE_KEYS) and isinstance(value, str) and value:
-        return str(path.absolute().parent / value)
-    return value
-
-
-def _first_problem(error: Exception) -> str:
-    """PyYAML explains itself over several lines; an operator needs the place and the reason."""
-    mark = getattr(error, "problem_mark", None)
-    problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-    return problem if mark is None else f"line {mark.line + 1}: {problem}"
-
-
 def _read_environment(environment: Mapping[str, str]) -> dict[str, object]:
     names = {environment_name(key.name): key.name for key in BROKER_SCHEMA}
-    values: dict[str, object] = {}
+    values: dict[str, object] = {
+        key: environment[name] for name, key in _OPENTELEMETRY_NAMES.items() if name in environment
+    }
     for variable, value in environment.items():
         if variable in names:
             values[names[variable]] = value

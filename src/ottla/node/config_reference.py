@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 
 from ottla.node.config import BROKER_SCHEMA, GROUP_SCHEMA, TOPIC_SCHEMA, environment_name
+from ottla.node.kafka_keys import NO_EFFECT
 from ottla.protocol.config import ConfigKey
 
 _HEADER = """\
@@ -11,13 +12,23 @@ _HEADER = """\
 
 Made from the declarations in the code by `make docs`; do not edit it by hand.
 
-A node takes its configuration from a YAML file (`ottla serve --config FILE`), then from the
-environment, then from flags (`--set key=value`); the last one wins. An unknown key or a bad value
-stops the start with a message that names it.
+A node takes its configuration from a file (`ottla serve --config FILE`), then from the environment,
+then from flags (`--set key=value`); the last one wins. The file is YAML, or Java's properties if
+its name ends in `.properties`: a `server.properties` of Apache Kafka starts a node. An unknown key
+or a bad value stops the start with a message that names it.
 
 ## Broker
 
 A key marked dynamic can be changed while the broker runs, with `ottla configs alter`.
+"""
+
+_NO_EFFECT_HEADER = """
+## Broker, without effect
+
+Keys of Apache Kafka 4.3 that have nothing to act on here, such as sizes of thread pools. They are
+accepted wherever Kafka accepts them, and the node names those that were set in one line at its
+start.
+
 """
 
 _TOPIC_HEADER = """
@@ -37,7 +48,9 @@ broker key beside it. Where the broker has a `min` and a `max` of a key, a group
 
 
 def config_reference() -> str:
-    broker_rows = _rows(BROKER_SCHEMA, lambda key: f"`{environment_name(key.name)}`")
+    own = [key for key in BROKER_SCHEMA if key.doc != NO_EFFECT]
+    others = [key.name for key in BROKER_SCHEMA if key.doc == NO_EFFECT]
+    broker_rows = _rows(own, lambda key: f"`{environment_name(key.name)}`")
     topic_rows = _rows(TOPIC_SCHEMA, lambda key: f"`{key.synonym}`" if key.synonym else "")
     group_rows = _rows(GROUP_SCHEMA, lambda key: f"`{key.synonym}`")
     lines = [
@@ -45,6 +58,7 @@ def config_reference() -> str:
         "| key | type | default | environment | what it does |",
         "| --- | --- | --- | --- | --- |",
         *broker_rows,
+        _NO_EFFECT_HEADER + ", ".join(f"`{name}`" for name in sorted(others)) + ".",
         _TOPIC_HEADER,
         "| key | type | default | broker key | what it does |",
         "| --- | --- | --- | --- | --- |",

@@ -41,6 +41,7 @@ Assign = Callable[[AssignReplicasToDirsRequest], Awaitable[AssignReplicasToDirsR
 class DirectoryReports:
     def __init__(
         self,
+        *,
         node_id: int,
         logs: LogManager,
         image: MetadataImage,
@@ -70,6 +71,12 @@ class DirectoryReports:
             for partition in topic.partitions.values():
                 self._look(topic, partition)
 
+    def on_moved(self, topic_partition: TopicPartition) -> None:
+        """A replica is in another directory than before."""
+        topic = self._image.topics.get(topic_partition.topic)
+        if topic is not None and topic_partition.partition in topic.partitions:
+            self._look(topic, topic.partitions[topic_partition.partition])
+
     def _look(self, topic: TopicImage, partition: PartitionRecord) -> None:
         if self._news(topic, partition) is None:
             return
@@ -82,11 +89,11 @@ class DirectoryReports:
         """The directory that a replica is in, if the metadata does not say so."""
         if self._node_id not in partition.replicas:
             return None
-        place = TopicPartition(topic.name, partition.partition_id)
-        log = self._logs.get(place, topic.topic_id)
+        topic_partition = TopicPartition(topic.name, partition.partition_id)
+        log = self._logs.get(topic_partition, topic.topic_id)
         if log is None or log.damage:
             return None  # A damaged one is nowhere until it is repaired.
-        directory = self._logs.log_dirs.ids.get(log.home.path)
+        directory = self._logs.log_dirs.ids.get(log.log_directory.path)
         told = directory_of(partition, self._node_id)
         if told is None and len(self._logs.log_dirs.ids) == 1:
             return None

@@ -8,18 +8,19 @@ import random
 import socket
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass
 from uuid import UUID, uuid4
 
+from ottla.protocol.entities import entity
 from ottla.runtime.clock import Clock, SystemClock
 from ottla.storage.filesystem import Filesystem
 from ottla.storage.local_filesystem import LocalFilesystem
 
 DISK_THREADS = 8
 QUORUM_THREADS = 2
+LOGIN_THREADS = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class Environment:
     """Of one life of one node: the executors are shut down when the node stops."""
 
@@ -31,6 +32,9 @@ class Environment:
     # For syncs of the metadata log and of the quorum's state: whoever waits for those is soon taken
     # for dead, and must not stand in a queue behind the syncs of a thousand partitions.
     quorum_executor: Executor
+    # For logins that hash a password or check a signature: they take neither the event loop nor the
+    # threads of the disk, and do not stand in a queue behind syncs.
+    login_executor: Executor
     new_threads: Callable[[int, str], Executor]  # Count and name; one job divides its work.
     new_socket: Callable[[socket.AddressFamily], socket.socket]  # For TCP.
     host_name: str
@@ -38,6 +42,7 @@ class Environment:
     def shut_down(self) -> None:
         """Returns when no thread works any more."""
         self.quorum_executor.shutdown()
+        self.login_executor.shutdown()
         self.executor.shutdown()
 
     @staticmethod
@@ -49,6 +54,7 @@ class Environment:
             new_uuid=uuid4,
             executor=ThreadPoolExecutor(DISK_THREADS, "ottla-disk"),
             quorum_executor=ThreadPoolExecutor(QUORUM_THREADS, "ottla-quorum"),
+            login_executor=ThreadPoolExecutor(LOGIN_THREADS, "ottla-login"),
             new_threads=ThreadPoolExecutor,
             new_socket=socket.socket,
             host_name=socket.gethostname(),

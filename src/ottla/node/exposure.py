@@ -6,7 +6,7 @@ from ottla.network.config import LISTENERS
 from ottla.network.endpoints import parse_listeners
 from ottla.network.security_config import SecurityConfig, SecurityProtocol
 from ottla.node.beginning import is_loopback
-from ottla.node.config import ConfigError
+from ottla.node.config_file import ConfigError
 from ottla.protocol.config import ConfigValues
 
 

@@ -7,6 +7,7 @@ from ottla.controller.effective_configs import EffectiveConfigs
 from ottla.controller.image import MetadataImage
 from ottla.groups.consumer.config import ConsumerConfig
 from ottla.groups.share.config import ShareConfig
+from ottla.groups.streams.config import StreamsConfig
 
 _GROUPS_MAX = 10_000  # Clients choose the names.
 
@@ -18,6 +19,7 @@ class GroupConfigs:
         self._version = -1  # Of the configs in the image that the others were made of.
         self._consumer: dict[str, ConsumerConfig] = {}
         self._share: dict[str, ShareConfig] = {}
+        self._streams: dict[str, StreamsConfig] = {}
 
     def consumer(self, group_id: str) -> ConsumerConfig:
         self._maybe_forget()
@@ -37,9 +39,20 @@ class GroupConfigs:
             self._share[group_id] = config
         return config
 
+    def streams(self, group_id: str) -> StreamsConfig:
+        self._maybe_forget()
+        config = self._streams.get(group_id)
+        if config is None:
+            broker = self._configs.broker_values()
+            config = StreamsConfig.of(self._configs.group_values(group_id), broker)
+            self._streams[group_id] = config
+        return config
+
     def _maybe_forget(self) -> None:
         version = self._image.configs_version
-        if version != self._version or len(self._consumer) + len(self._share) >= _GROUPS_MAX:
+        count = len(self._consumer) + len(self._share) + len(self._streams)
+        if version != self._version or count >= _GROUPS_MAX:
             self._version = version
             self._consumer.clear()
             self._share.clear()
+            self._streams.clear()

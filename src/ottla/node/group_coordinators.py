@@ -42,6 +42,7 @@ def group_coordinators(
             new_uuid=lambda: str(new_uuid()),
             consumer_config=configs.consumer,
             share_config=configs.share,
+            streams_config=configs.streams,
         )
 
     def create_codec() -> RecordCodec:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import Executor
 
-from ottla.protocol.config import ConfigValues
+from ottla.controller.effective_configs import EffectiveConfigs
 from ottla.replication.config import REPLICA_LAG_TIME_MAX_MS
 from ottla.replication.damaged_replicas import DamagedReplicas
 from ottla.replication.manager import ReplicaManager
@@ -16,8 +16,10 @@ from ottla.storage.broker_config import (
     FLUSH_POLICY,
     LOG_CLEANER_BACKOFF_MS,
     LOG_CLEANER_ENABLE,
+    LOG_CLEANER_THREADS,
     LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS,
     LOG_RETENTION_CHECK_INTERVAL_MS,
+    PRODUCER_ID_EXPIRATION_CHECK_INTERVAL_MS,
 )
 from ottla.storage.manager import SCRUBS_PER_SECOND, LogManager
 
@@ -35,14 +37,14 @@ class Housekeeping:
 
     def __init__(
         self,
-        values: ConfigValues,
+        configs: EffectiveConfigs,
         logs: LogManager,
         replicas: ReplicaManager,
         damaged: DamagedReplicas,
         clock: Clock,
         executor: Executor,
     ) -> None:
-        self._values = values
+        self._configs = configs
         self._logs = logs
         self._replicas = replicas
         self._damaged = damaged
@@ -50,7 +52,8 @@ class Housekeeping:
         self._executor = executor
 
     def start(self, supervisor: Supervisor) -> None:
-        values, logs, replicas, clock = self._values, self._logs, self._replicas, self._clock
+        values = self._configs.broker_values()  # Of keys that nobody alters meanwhile.
+        logs, replicas, clock = self._logs, self._replicas, self._clock
         self._every(
             supervisor,
             "late requests",
@@ -73,6 +76,9 @@ class Housekeeping:
         )
         self._every(supervisor, "damaged replicas", SCRUB_INTERVAL_MS, self._damaged.look)
         self._every_in_thread(supervisor, values[LOG_RETENTION_CHECK_INTERVAL_MS], logs.retain)
+        self._every_in_thread(
+            supervisor, values[PRODUCER_ID_EXPIRATION_CHECK_INTERVAL_MS], logs.expire_producers
+        )
         self._every_in_thread(supervisor, ROOM_INTERVAL_MS, logs.log_dirs.look_for_room)
         self._every_in_thread(supervisor, REMOVAL_INTERVAL_MS, logs.remove_discarded)
         self._every_in_thread(supervisor, DIRECTORIES_INTERVAL_MS, logs.log_dirs.check)
@@ -81,7 +87,11 @@ class Housekeeping:
             supervisor, values[LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS], logs.checkpoint
         )
         if values[LOG_CLEANER_ENABLE]:
-            self._every_in_thread(supervisor, values[LOG_CLEANER_BACKOFF_MS], logs.clean)
+            self._every_in_thread(
+                supervisor,
+                lambda: self._configs.broker_values()[LOG_CLEANER_BACKOFF_MS],
+                self._clean,
+            )
         if FlushPolicy(values[FLUSH_POLICY]) is FlushPolicy.INTERVAL:
             self._every_in_thread(supervisor, values[FLUSH_INTERVAL_MS], logs.flush)
 
@@ -95,13 +105,22 @@ class Housekeeping:
 
         supervisor.start(name, repeat())
 
+    def _clean(self) -> None:
+        """Without threads there is no compaction."""
+        if self._configs.broker_values()[LOG_CLEANER_THREADS]:
+            self._logs.clean()
+
     def _every_in_thread(
-        self, supervisor: Supervisor, interval_ms: float, work: Callable[[], object]
+        self,
+        supervisor: Supervisor,
+        interval_ms: float | Callable[[], float],
+        work: Callable[[], object],
     ) -> None:
         async def repeat() -> None:
             loop = asyncio.get_running_loop()
             while True:
-                await asyncio.sleep(interval_ms / 1000)
+                now = interval_ms() if callable(interval_ms) else interval_ms
+                await asyncio.sleep(now / 1000)
                 await loop.run_in_executor(self._executor, work)
 
         supervisor.start(work.__name__, repeat())

@@ -26,8 +26,11 @@ from ottla.storage.filesystem import Filesystem
 
 logger = logging.getLogger(__name__)
 
-_ATTEMPT_TIMEOUT_MS: Final = 3_000
-_RETRY_S: Final = 0.2
+_ATTEMPT_MAX_S: Final = 3.0
+_ATTEMPT_MIN_S: Final = 0.5  # Less would tell more of this machine than of the other.
+_FIRST_PAUSE_S: Final = 0.1
+_PAUSE_MAX_S: Final = 0.5
+_SESSION_LOOK_S: Final = 0.2
 _DESCRIBE_CLUSTER_KEY: Final = 60
 _DESCRIBE_CLUSTER_VERSION: Final = 0
 
@@ -53,6 +56,7 @@ class FoundCluster(NamedTuple):
 class Joining:
     def __init__(
         self,
+        *,
         peers: Peers,
         addresses: Sequence[Address],
         node_id: int,
@@ -60,7 +64,6 @@ class Joining:
         directories: Sequence[str],
         loop: AbstractEventLoop,
         executor: Executor,
-        *,
         timeout_s: float,
         patience_s: float,
     ) -> None:
@@ -131,7 +134,7 @@ class Joining:
             if deadline is None:
                 deadline = self._loop.time() + self._patience_s
                 logger.info("waiting for the session of the last node %d to end", self._node_id)
-            await asyncio.sleep(_RETRY_S)
+            await asyncio.sleep(_SESSION_LOOK_S)
 
     async def _is_alive(self, address: Address, cluster_id: str) -> bool:
         """Whether a node of the cluster answers where one with this node's id should be.
@@ -144,28 +147,41 @@ class Joining:
             return False
 
     async def _find(self, timeout_s: float) -> FoundCluster:
-        """By the first node that answers."""
+        """By the first node that answers; without time each is asked once. CannotJoin, in time."""
         deadline = self._loop.time() + timeout_s
-        warned = False
+        pause_s = _FIRST_PAUSE_S
         while True:
-            reasons = []
-            for address in self._addresses:
-                try:
-                    return await self.ask(address)
-                except PeerUnreachable as error:
-                    reasons.append(str(error))
-            reason = "; ".join(reasons)
-            if self._loop.time() >= deadline:
+            found = await self._ask_in_turn(deadline if timeout_s else None)
+            if isinstance(found, FoundCluster):
+                return found
+            if self._loop.time() + pause_s + _ATTEMPT_MIN_S > deadline:
                 raise CannotJoin(
-                    f"cannot join a cluster: {reason}; give --join the address of a node that "
+                    f"cannot join a cluster: {found}; give --join the address of a node that "
                     "runs, or leave it out to begin a cluster"
                 )
-            if not warned:
-                warned = True
-                logger.warning("no node to join answers yet: %s", reason)
-            await asyncio.sleep(_RETRY_S)
+            if pause_s == _FIRST_PAUSE_S:
+                logger.warning("no node to join answers yet: %s", found)
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, _PAUSE_MAX_S)
 
-    async def ask(self, address: Address) -> FoundCluster:
+    async def _ask_in_turn(self, deadline: float | None) -> FoundCluster | str:
+        """What the first node says that answers, or why none does.
+
+        Each has its share of the time, so silent ones do not keep the others from being asked.
+        """
+        reasons = []
+        for index, address in enumerate(self._addresses):
+            timeout_s = _ATTEMPT_MAX_S
+            if deadline is not None:
+                share_s = (deadline - self._loop.time()) / (len(self._addresses) - index)
+                timeout_s = max(_ATTEMPT_MIN_S, min(share_s, _ATTEMPT_MAX_S))
+            try:
+                return await self.ask(address, timeout_s)
+            except PeerUnreachable as error:
+                reasons.append(str(error))
+        return "; ".join(reasons)
+
+    async def ask(self, address: Address, timeout_s: float = _ATTEMPT_MAX_S) -> FoundCluster:
         """PeerUnreachable if it does not answer."""
         request = newest_request_type(_DESCRIBE_CLUSTER_KEY)(
             include_cluster_authorized_operations=False, include_fenced_brokers=False
@@ -175,8 +191,9 @@ class Joining:
             _DESCRIBE_CLUSTER_KEY,
             _DESCRIBE_CLUSTER_VERSION,
             request,
-            timeout_ms=_ATTEMPT_TIMEOUT_MS,
+            timeout_ms=timeout_s * 1000,
             purpose="joining",
+            at_once=True,
         )
         brokers = {one.broker_id: Address(one.host, one.port) for one in response.brokers}
         return FoundCluster(response.cluster_id, brokers)

@@ -6,15 +6,20 @@ import secrets
 import ssl
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
+from functools import partial
 from typing import Final
 
 from ottla.controller.image import MetadataImage
 from ottla.network.listener_security import ListenerSecurity
-from ottla.network.security_config import SecurityConfig, SecurityProtocol
+from ottla.network.peer_login import PeerLogin
+from ottla.network.security_config import SecurityConfig, SecurityProtocol, tls_config
 from ottla.network.tls import TlsContexts, TlsError
 from ottla.network.token_keys import TokenKeys
 from ottla.node.users import ImageCredentials
 from ottla.node.users_file import Users, read_users
+from ottla.protocol.config import ConfigValues
+from ottla.security.audit import Audit
+from ottla.security.delegation_tokens import TokenSecret
 from ottla.security.exchange import Credentials
 from ottla.security.oauthbearer import VerifyToken
 
@@ -24,7 +29,16 @@ RELOAD_INTERVAL_S: Final = 5.0
 
 
 class Locks:
-    def __init__(self, config: SecurityConfig, image: MetadataImage, users_file: str) -> None:
+    def __init__(
+        self,
+        config: SecurityConfig,
+        image: MetadataImage,
+        users_file: str,
+        audit: Audit | None = None,
+        token_secret: str = "",
+        now_ms: Callable[[], int] = lambda: 0,
+    ) -> None:
+        """`token_secret` is what delegation tokens are made with; empty if there are none."""
         self._config = config
         self._users_file = users_file
         self.initial_users: Users = {}
@@ -33,7 +47,13 @@ class Locks:
             for name, listener in config.listeners.items()
             if listener.tls is not None
         }
-        self._credentials = ImageCredentials(image, secrets.token_bytes(32))
+        self._credentials = ImageCredentials(
+            image,
+            secrets.token_bytes(32),
+            TokenSecret(token_secret) if token_secret else None,
+            now_ms,
+        )
+        self._first_credentials: ImageCredentials | None = None
         self._is_open = False
         self._token_keys = {
             name: TokenKeys(listener.tokens)
@@ -42,7 +62,12 @@ class Locks:
         }
         self.listeners: Mapping[str, ListenerSecurity] = {
             name: ListenerSecurity(
-                listener, config, self._contexts.get(name), self.credentials, self._verify(name)
+                listener,
+                config,
+                self._contexts.get(name),
+                partial(self._credentials_of, name),
+                self._verify(name),
+                audit,
             )
             for name, listener in config.listeners.items()
             if listener.protocol is not SecurityProtocol.PLAINTEXT
@@ -72,6 +97,16 @@ class Locks:
         contexts = self._contexts.get(self.inter_broker_listener)
         return None if contexts is None else lambda: contexts.client
 
+    def certificates_end(self) -> dict[str, float]:
+        """In seconds since 1970, by listener, as far as it is known. For a thread."""
+        ends = {name: contexts.expires_s() for name, contexts in self._contexts.items()}
+        return {name: end for name, end in ends.items() if end is not None}
+
+    @property
+    def peer_login(self) -> PeerLogin | None:
+        """Who this node is to other nodes, where it has to say so."""
+        return self._config.node_login
+
     @property
     def has_files(self) -> bool:
         return bool(self._contexts or self._users_file)
@@ -80,15 +115,29 @@ class Locks:
         """The image is there, and with it the users."""
         self._is_open = True
 
-    def credentials(self) -> Credentials | None:
-        return self._credentials if self._is_open else None
+    def _credentials_of(self, listener: str) -> Credentials | None:
+        """Before the image is there, nodes log in with the users of the file: without them there is
+        no quorum, and without a quorum no image."""
+        if self._is_open:
+            return self._credentials
+        return self._first_credentials if listener == self.inter_broker_listener else None
 
     def load(self) -> None:
         """For a thread. Raises TlsError and UsersFileError."""
         if self._users_file:
             self.initial_users = read_users(self._users_file)
+            first = MetadataImage(scram_credentials=dict(self.initial_users))
+            self._first_credentials = ImageCredentials(first, secrets.token_bytes(32))
         for contexts in self._contexts.values():
             contexts.load()
+
+    def configure(self, values: ConfigValues) -> None:
+        """Keys and certificates as they are set now; `watch_files` takes them up."""
+        for name, contexts in self._contexts.items():
+            try:
+                contexts.configure(tls_config(values, name))
+            except ValueError as error:
+                _report_unusable(name, error)
 
     async def watch_files(self, executor: Executor) -> None:
         """Takes up certificates that have changed, for as long as it runs."""
@@ -105,6 +154,10 @@ class Locks:
             try:
                 contexts.load()
             except TlsError as error:
-                logger.error("listener %s keeps the certificate that it has: %s", name, error)
+                _report_unusable(name, error)
             else:
                 logger.info("listener %s has taken up its new certificates", name)
+
+
+def _report_unusable(listener: str, error: Exception) -> None:
+    logger.error("listener %s keeps the certificate that it has: %s", listener, error)

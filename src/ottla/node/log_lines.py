@@ -5,6 +5,7 @@ import logging
 import sys
 from datetime import UTC, datetime
 
+from ottla.node.log_events import event_of_record
 from ottla.node.settings import LogFormat
 
 
@@ -19,15 +20,25 @@ class TextLines(logging.Formatter):
 
 class JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        event = {
+        event: dict[str, object] = {
             "time": _timestamp(record),
             "level": record.levelname.lower(),
             "component": record.name.removeprefix("ottla."),
+            "event": event_of_record(record),
             "message": record.getMessage(),
         }
+        audit = getattr(record, "audit", None)
+        if audit is not None:
+            event["audit"] = audit
+        if isinstance(record.args, tuple) and record.args:
+            event["arguments"] = [_plain(one) for one in record.args]
         if record.exc_info:
             event["exception"] = self.formatException(record.exc_info)
         return json.dumps(event, ensure_ascii=False)
+
+
+def _plain(argument: object) -> object:
+    return argument if isinstance(argument, int | float | str) else str(argument)
 
 
 def _timestamp(record: logging.LogRecord) -> str:

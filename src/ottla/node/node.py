@@ -9,14 +9,12 @@ there may be nobody to register with. A single voter waits for nobody, and nobod
 """
 
 import asyncio
-import dataclasses
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from ottla.controller.config import BROKER_HEARTBEAT_INTERVAL_MS, BROKER_SESSION_TIMEOUT_MS
-from ottla.controller.directories import names_directories
 from ottla.controller.image import MetadataImage
 from ottla.handlers.dispatch import make_dispatch, make_early_dispatch
 from ottla.handlers.table import API_TABLE, EARLY_API_TABLE
@@ -24,6 +22,7 @@ from ottla.network.endpoints import Endpoint, advertised_endpoints
 from ottla.network.server import Server
 from ottla.network.session import Session
 from ottla.network.tls import TlsError
+from ottla.node.audit_topic import start_audit
 from ottla.node.beginning import (
     claim_text,
     is_loopback,
@@ -36,30 +35,23 @@ from ottla.node.config import (
     BROKER_RACK,
     CONTROLLED_SHUTDOWN_ENABLE,
     CONTROLLED_SHUTDOWN_TIMEOUT_MS,
-    METRICS_HOST,
-    METRICS_PORT,
-    QUORUM_BOOTSTRAP_SERVERS,
-    QUORUM_JOIN_TIMEOUT_MS,
+    has_metrics,
 )
 from ottla.node.coordination import Coordination, start_coordination
-from ottla.node.deleted_topics import DeletedTopics
 from ottla.node.dynamic_configs import DynamicConfigs
 from ottla.node.environment import Environment
-from ottla.node.group_coordinators import remove_offsets_of_topics
 from ottla.node.housekeeping import Housekeeping
-from ottla.node.joining import CannotJoin, Joining
+from ottla.node.image_listeners import report_directories, take_up_image
+from ottla.node.joining import CannotJoin
 from ottla.node.leaving import Remaining, leave_in_order
-from ottla.node.metadata_feed import Listener
-from ottla.node.metadata_repair import MetadataRepair
+from ottla.node.membership import Membership
 from ottla.node.parts import make_parts
-from ottla.node.quorum import MetadataQuorum, QuorumSettings, StoredReplica, open_replica
-from ottla.node.quota_updates import QuotaUpdates
+from ottla.node.quorum import MetadataQuorum
 from ottla.node.readiness import Phase, Readiness
 from ottla.node.registration import SESSIONS_WAITED, BrokerIdentity, Registration
 from ottla.node.replication import (
     ask_broker,
     broker_address,
-    expect_brokers,
     start_replication,
 )
 from ottla.node.serving import make_broker
@@ -67,12 +59,8 @@ from ottla.node.start_errors import StartError, start_error
 from ottla.node.stopping import Stopping
 from ottla.node.users_file import UsersFileError
 from ottla.node.voting import Voting
-from ottla.protocol.addresses import Address, parse_address
+from ottla.protocol.addresses import Address
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.raft.quorum import Identity
-from ottla.raft.quorum_state import QuorumState
-from ottla.raft.voters import Endpoint as QuorumEndpoint
-from ottla.raft.voters import ReplicaKey
 from ottla.replication.manager import ReplicaManager
 from ottla.replication.partition import FlushPolicy
 from ottla.runtime.claims import Claim
@@ -80,14 +68,12 @@ from ottla.runtime.config import QUORUM_SIZE
 from ottla.runtime.controller import Controller
 from ottla.storage.broker_config import FLUSH_POLICY
 from ottla.storage.directory_identity import WrongDirectory
-from ottla.storage.errors import CorruptLog, DamagedMetadata, StorageError
+from ottla.storage.errors import CorruptLog, StorageError
 
 if TYPE_CHECKING:
     from ottla.node.metrics.server import MetricsServer
 
 logger = logging.getLogger(__name__)
-
-_T = TypeVar("_T")
 
 SESSIONS_GRACE_S: Final = 1.0
 
@@ -131,9 +117,11 @@ class Node:
         self._logs = parts.logs
         self._replicas = parts.replicas
         self._peers = parts.peers
-        self._dynamic = DynamicConfigs(parts.configs, parts.logs, parts.replicas.throttle)
-        self._bootstrap = [parse_address(text) for text in parts.values[QUORUM_BOOTSTRAP_SERVERS]]
+        self._dynamic = DynamicConfigs(
+            parts.configs, parts.logs, parts.replicas.throttle, parts.locks.configure
+        )
         self._patience_s = SESSIONS_WAITED * parts.values[BROKER_SESSION_TIMEOUT_MS] / 1000
+        self._membership = Membership(parts, self._patience_s)
         self._server: Server | None = None
         self._quorum: MetadataQuorum | None = None
         self._registration: Registration | None = None
@@ -187,6 +175,11 @@ class Node:
         """Where /metrics is served; None where it is not."""
         return None if self._metrics is None else self._metrics.port
 
+    @property
+    def metrics_url(self) -> str | None:
+        """For this machine."""
+        return None if self._metrics is None else self._metrics.url
+
     async def start(self) -> None:
         """Returns when clients can be served. Raises StartError.
 
@@ -197,12 +190,9 @@ class Node:
         try:
             if self._parts.locks.has_files:
                 await self._loop.run_in_executor(self._executor, self._parts.locks.load)
-            joining = self._joining()
-            cluster_id = await self._repairing_metadata(
-                joining, joining.cluster_id, is_locked=False
-            )
+            cluster_id = await self._membership.cluster_id()
             if cluster_id is None:
-                await self._begin_cluster(joining)
+                await self._begin_cluster()
             loading = self._loop.run_in_executor(
                 self._executor, self._logs.start, self._node_id, cluster_id
             )
@@ -222,7 +212,7 @@ class Node:
             await self._give_up(loading)
             raise
         try:
-            await self._start_on_storage(joining)
+            await self._start_on_storage()
         except (StorageError, CorruptLog, CannotJoin, OSError, ValueError, ApiError) as error:
             await self.stop()
             raise StartError(str(error)) from error
@@ -230,7 +220,7 @@ class Node:
             await self.stop()
             raise
 
-    async def _begin_cluster(self, joining: Joining) -> None:
+    async def _begin_cluster(self) -> None:
         """Nothing is written when this raises CannotJoin."""
         directory, listeners = self.directories[0], self._parts.network.listeners
         if not (self._new_cluster or is_loopback(listeners)):
@@ -245,17 +235,16 @@ class Node:
             if claim is not None:
                 raise CannotJoin(self._claim_text(claim))
             self._bound.use(_refuse_early)
-        state = QuorumState(voted=ReplicaKey(self._node_id))
-        await self._loop.run_in_executor(self._executor, joining.mark, state)
+        await self._membership.begin()
 
     def _open_metrics(self) -> None:
-        if self._values[METRICS_PORT] < 0:
+        if not has_metrics(self._values):
             return
         try:
             from ottla.node.metrics.server import MetricsServer
 
             self._metrics = metrics = MetricsServer(self._readiness)
-            metrics.open(self._values[METRICS_HOST], self._values[METRICS_PORT])
+            metrics.open(self._values)
         except (OSError, ValueError) as error:
             raise StartError(str(error)) from error
 
@@ -267,6 +256,7 @@ class Node:
         if self._server is None:
             self._server = self._make_server()
             await self._server.bind()
+            self._dynamic.limit(self._server, self._parts.shares.connections)
 
     async def _give_up(self, loading: "asyncio.Future[None] | None") -> None:
         self._peers.close()
@@ -278,23 +268,12 @@ class Node:
                 await self._loop.run_in_executor(self._executor, self._logs.stop)
         self._environment.shut_down()
 
-    def _joining(self) -> Joining:
-        return Joining(
-            self._peers,
-            self._bootstrap,
-            self._node_id,
-            self._environment.filesystem,
-            self.directories,
-            self._loop,
-            self._executor,
-            timeout_s=self._values[QUORUM_JOIN_TIMEOUT_MS] / 1000,
-            patience_s=self._patience_s,
-        )
-
-    async def _start_on_storage(self, joining: Joining) -> None:
+    async def _start_on_storage(self) -> None:
         await self._bind()
         server = self._bound
-        self._quorum = quorum = await self._open_quorum(joining)
+        self._quorum = quorum = await self._membership.open_quorum(
+            self._advertised(), self._on_claim
+        )
         controller = quorum.controller
         self._registration = registration = self._make_registration(controller)
         damaged = start_replication(
@@ -302,6 +281,7 @@ class Node:
         )
         self.coordination = start_coordination(self._parts, controller, self._address_of)
         coordination = self.coordination
+        start_audit(self._parts, controller, self._address_of)
         broker = make_broker(self._parts, quorum, registration, coordination)
         server.use(make_early_dispatch(broker, EARLY_API_TABLE))
         if not quorum.is_alone:
@@ -312,17 +292,11 @@ class Node:
         protocols = self._parts.locks.protocols
         await registration.register(self._advertised(), rack, self._patience_s, protocols)
         await quorum.applier.reached(registration.epoch + 1)
-        self._take_up_image(coordination, quorum)
-        self._report_directories(controller, registration)
+        take_up_image(self._parts, server, self._dynamic, coordination, quorum, self._address_of)
+        report_directories(self._parts, controller, registration, broker.directory_moves)
         await registration.wait_until_unfenced()
         self._supervisor.start("heartbeats", registration.keep_alive())
-        self._parts.locks.open()
-        if self._parts.authorizer is not None:
-            self._parts.authorizer.is_loaded = True
-        for keys in self._parts.locks.token_keys:
-            self._supervisor.start("token keys", keys.watch(self._executor))
-        if self._parts.locks.has_files:
-            self._supervisor.start("certificates", self._parts.locks.watch_files(self._executor))
+        self._open_locks()
         server.use(make_dispatch(broker, API_TABLE))
         if quorum.is_alone:
             server.start()
@@ -335,7 +309,7 @@ class Node:
         )
         self._supervisor.start("voting", voting.watch())
         housekeeping = Housekeeping(
-            self._values,
+            self._parts.configs,
             self._logs,
             self._replicas,
             damaged,
@@ -344,11 +318,12 @@ class Node:
         )
         housekeeping.start(self._supervisor)
         if self._metrics is not None:
-            from ottla.node.metrics.start import start_metrics
+            from ottla.node.metrics.start import identity, start_metrics
 
             ask = partial(ask_broker, self._peers, self._address_of, "metrics")
             process = self._metrics.process
-            self._metrics.page = start_metrics(self._parts, quorum, broker, server, ask, process)
+            page = start_metrics(self._parts, quorum, broker, server, ask, process)
+            self._metrics.serve(page, self._values, identity(broker))
         self._readiness.is_in_touch = broker.is_in_touch
         self._readiness.phase = Phase.SERVING
         warn_of_other_minimum(self._parts.rules.static, self._feed.image)
@@ -359,6 +334,17 @@ class Node:
             ", ".join(map(str, self.endpoints)),
             ", ".join(self.directories),
         )
+
+    def _open_locks(self) -> None:
+        """The image has users and rights from here on."""
+        locks, authorizer = self._parts.locks, self._parts.authorizer
+        locks.open()
+        if authorizer is not None:
+            authorizer.is_loaded = True
+        for keys in locks.token_keys:
+            self._supervisor.start("token keys", keys.watch(self._executor))
+        if locks.has_files:
+            self._supervisor.start("certificates", locks.watch_files(self._executor))
 
     async def stop(self, *, silently: bool = False) -> None:
         """What was acknowledged is on the disk when this returns.
@@ -415,13 +401,13 @@ class Node:
             self._logs.log_dirs.previous_broker_epoch,
         )
         return Registration(
-            controller,
-            identity,
-            lambda: self._feed.offset,
-            self._values[BROKER_HEARTBEAT_INTERVAL_MS],
-            self._remember_broker_epoch,
-            lambda: self._logs.log_dirs.offline_ids,
-            lambda: self._logs.log_dirs.full_ids,
+            controller=controller,
+            identity=identity,
+            metadata_offset=lambda: self._feed.offset,
+            heartbeat_interval_ms=self._values[BROKER_HEARTBEAT_INTERVAL_MS],
+            on_epoch=self._remember_broker_epoch,
+            offline_log_dirs=lambda: self._logs.log_dirs.offline_ids,
+            full_log_dirs=lambda: self._logs.log_dirs.full_ids,
         )
 
     def _remember_broker_epoch(self, epoch: int) -> None:
@@ -441,76 +427,13 @@ class Node:
     def _make_server(self) -> Server:
         parts = self._parts
         return Server(
-            dataclasses.replace(parts.network, connections_max=parts.shares.connections),
+            parts.network,
             _refuse_early,
             monotonic_ms=self._environment.clock.monotonic_ms,
             executor=self._executor,
+            login_executor=self._environment.login_executor,
             security=parts.locks.listeners,
             new_socket=self._environment.new_socket,
-        )
-
-    def _open_replica(self) -> Awaitable[StoredReplica]:
-        return self._loop.run_in_executor(
-            self._executor,
-            open_replica,
-            self._environment.filesystem,
-            self.directories[0],
-            self._environment.clock.now_ms(),
-        )
-
-    async def _repairing_metadata(
-        self, joining: Joining, attempt: Callable[[], Awaitable[_T]], *, is_locked: bool
-    ) -> _T:
-        """Once more with an empty replica, if this one is damaged and others have a leader."""
-        try:
-            return await attempt()
-        except DamagedMetadata as error:
-            repair = MetadataRepair(
-                joining,
-                self._peers,
-                self._environment,
-                self._node_id,
-                self.directories[0],
-                self._loop,
-            )
-            self._bootstrap = await repair.set_aside(error, self._bootstrap, is_locked=is_locked)
-            return await attempt()
-
-    async def _open_quorum(self, joining: Joining) -> MetadataQuorum:
-        replica = await self._repairing_metadata(joining, self._open_replica, is_locked=True)
-        replica.log.watch_directory(lambda: self._logs.log_dirs.is_in_place(self.directories[0]))
-        if not (replica.voters or self._bootstrap or replica.is_alone(self._node_id)):
-            raise CannotJoin(f"{self.directories[0]} is to join a cluster; say which with --join")
-        joining.validate_member(
-            self._logs.log_dirs.cluster_id, (one.key.id for one in replica.voters)
-        )
-        advertised = self._advertised()
-        # Whom to ask who are no nodes yet, by numbers that no node has.
-        bootstrap = {-2 - index: address for index, address in enumerate(self._bootstrap)}
-        identity = Identity(
-            cluster_id=self._logs.log_dirs.cluster_id,
-            key=ReplicaKey(
-                self._node_id,
-                replica.voter_id or self._logs.log_dirs.ids.get(self.directories[0]),
-            ),
-            endpoints=tuple(QuorumEndpoint(*endpoint) for endpoint in advertised),
-            bootstrap=tuple(bootstrap),
-        )
-        return MetadataQuorum(
-            QuorumSettings(
-                identity=identity,
-                listener_name=advertised[0].listener_name,
-                bootstrap=bootstrap,
-                rules=self._parts.rules,
-                initial_users=self._parts.locks.initial_users,
-            ),
-            replica,
-            self._feed,
-            self._peers,
-            self._environment,
-            self._supervisor,
-            self._on_failure,
-            self._on_claim,
         )
 
     def _advertised(self) -> tuple[Endpoint, ...]:
@@ -522,44 +445,6 @@ class Node:
         )
         of_nodes = self._parts.locks.inter_broker_listener
         return tuple(sorted(endpoints, key=lambda one: one.listener_name != of_nodes))
-
-    def _take_up_image(self, coordination: Coordination, quorum: MetadataQuorum) -> None:
-        """From here on, what the metadata says is done."""
-        image = self._feed.image
-        deleted = DeletedTopics(
-            self._loop, lambda names: remove_offsets_of_topics(coordination.groups, names)
-        )
-        deleted.load(image)
-        quorum.fenced.load(image)
-        self._dynamic.load()
-        quotas = QuotaUpdates(self._parts.quotas, self._bound.connection_rates, self._loop)
-        quotas.load(image)
-        self._replicas.load(image, self._feed.take_removed_topic_ids())
-        expect = expect_brokers(self._peers, self._address_of)
-        self._feed.listen(Listener(expect, lambda _: None))
-        self._feed.listen(Listener(quorum.fenced.on_record, quorum.fenced.load))
-        self._feed.listen(Listener(deleted.on_record, deleted.load))
-        self._feed.listen(Listener(quotas.on_record, quotas.load))
-        self._feed.listen(Listener(self._dynamic.on_record, self._dynamic.load))
-        self._feed.listen(Listener(self._replicas.on_record, self._replicas.load))
-
-    def _report_directories(self, controller: Controller, registration: Registration) -> None:
-        image = self._feed.image
-        if len(self.directories) == 1 and not names_directories(image):
-            return  # Nobody has asked where its replicas are, and nobody will.
-        from ottla.node.directory_reports import DirectoryReports
-
-        reports = DirectoryReports(
-            self._node_id,
-            self._logs,
-            image,
-            controller.call,
-            lambda: registration.epoch,
-            self._environment.random,
-            self._supervisor,
-        )
-        self._feed.listen(Listener(reports.on_record, reports.load))
-        reports.load(image)
 
     def _address_of(self, broker_id: int) -> Address | None:
         """Where other brokers are reached."""

@@ -5,13 +5,13 @@ Nothing of it runs yet. `Node` starts it in order; what takes more than these is
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from ottla.controller.effective_configs import ConfigRules, EffectiveConfigs
 from ottla.controller.image import MetadataImage
+from ottla.controller.token_config import DELEGATION_TOKEN_SECRET_KEY
 from ottla.groups.group_config import validate_group
-from ottla.network.config import NetworkConfig
+from ottla.network.config import MAX_CONNECTIONS, NetworkConfig
 from ottla.network.durations import Durations
 from ottla.network.peers import Peers
 from ottla.network.security_config import (
@@ -19,6 +19,7 @@ from ottla.network.security_config import (
     AUTHORIZER_CLASS_NAME,
     SecurityConfig,
 )
+from ottla.node.audit import AuditLog, make_audit_log
 from ottla.node.config import (
     BROKER_SCHEMA,
     GROUP_SCHEMA,
@@ -32,10 +33,12 @@ from ottla.node.group_configs import GroupConfigs
 from ottla.node.locks import Locks
 from ottla.node.metadata_feed import MetadataFeed
 from ottla.protocol.config import ConfigValues
+from ottla.protocol.entities import entity
 from ottla.replication.config import FETCH_SESSION_SLOTS_MAX, REPLICA_LAG_TIME_MAX_MS
 from ottla.replication.fetch_sessions import FetchSessions
 from ottla.replication.manager import ReplicaManager, ReplicaSettings
 from ottla.replication.partition import FlushPolicy
+from ottla.runtime.clock import Clock
 from ottla.runtime.flusher import Flushable, Flusher
 from ottla.runtime.process import Process
 from ottla.runtime.supervisor import Supervisor
@@ -50,7 +53,7 @@ from ottla.storage.manager import LogManager
 OnFailure = Callable[[BaseException], object]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class Parts:
     values: ConfigValues
     node_id: int
@@ -64,6 +67,7 @@ class Parts:
     group_configs: GroupConfigs
     network: NetworkConfig
     locks: Locks
+    audit: AuditLog | None  # None where nobody logs in and nothing is refused.
     authorizer: Authorizer | None
     quotas: ClientQuotas
     shares: DescriptorShares
@@ -96,11 +100,12 @@ def make_parts(
     configs = EffectiveConfigs(feed.image, rules, node_id)
     network = NetworkConfig.of(values)
     security = SecurityConfig.of(values, network.listeners)
-    locks = Locks(security, feed.image, values[INITIAL_USERS_FILE])
+    audit = make_audit_log(values, security, environment.clock, node_id)
+    locks = _make_locks(values, security, feed.image, audit, environment.clock)
     shares = share_descriptors(
         descriptor_limit(),
         log_files=values[LOG_OPEN_FILES_MAX],
-        connections=network.connections_max,
+        connections=MAX_CONNECTIONS.default,
     )
 
     def log_config(topic: str) -> LogConfig:
@@ -132,12 +137,13 @@ def make_parts(
         group_configs=GroupConfigs(configs, feed.image),
         network=network,
         locks=locks,
-        authorizer=_make_authorizer(values, security, feed.image),
+        audit=audit,
+        authorizer=_make_authorizer(values, security, feed.image, audit),
         quotas=ClientQuotas(network.quota_windows),
         shares=shares,
         logs=logs,
         replicas=_make_replicas(values, logs, log_config, environment, process, flushes),
-        peers=Peers(loop, f"node-{node_id}", environment.random.random, locks.peer_tls),
+        peers=_make_peers(process, node_id, environment, locks),
         flushes=flushes,
     )
 
@@ -153,8 +159,27 @@ def _make_process(
     )
 
 
+def _make_peers(process: Process, node_id: int, environment: Environment, locks: Locks) -> Peers:
+    random = environment.random.random
+    return Peers(process.loop, f"node-{node_id}", random, locks.peer_tls, locks.peer_login)
+
+
+def _make_locks(
+    values: ConfigValues,
+    security: SecurityConfig,
+    image: MetadataImage,
+    audit: AuditLog | None,
+    clock: Clock,
+) -> Locks:
+    users, secret = values[INITIAL_USERS_FILE], values[DELEGATION_TOKEN_SECRET_KEY]
+    return Locks(security, image, users, audit, secret, clock.now_ms)
+
+
 def _make_authorizer(
-    values: ConfigValues, security: SecurityConfig, image: MetadataImage
+    values: ConfigValues,
+    security: SecurityConfig,
+    image: MetadataImage,
+    audit: AuditLog | None,
 ) -> Authorizer | None:
     if not values[AUTHORIZER_CLASS_NAME]:
         return None
@@ -162,6 +187,7 @@ def _make_authorizer(
         image.acls,
         security.super_users,
         allow_everyone=values[ALLOW_EVERYONE_IF_NO_ACL_FOUND],
+        on_refused=None if audit is None else audit.on_refused,
     )
     authorizer.is_loaded = False
     return authorizer

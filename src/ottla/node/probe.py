@@ -8,7 +8,6 @@ broker leads the partition.
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from time import monotonic_ns
 from typing import Any, Final
 from uuid import UUID
@@ -27,6 +26,7 @@ from kio.static.primitive import Records, i16, i32, i64
 from ottla.controller.image import MetadataImage
 from ottla.network.durations import Durations
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.lazy_dataclass import dataclass
 from ottla.protocol.messages.fetch import FetchRequest, FetchTopic
 from ottla.protocol.messages.produce import ProduceRequest, TopicProduceData
 from ottla.protocol.times import milliseconds

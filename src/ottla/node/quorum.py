@@ -6,9 +6,9 @@ anything, is seen by its `quorum-state`: who joins writes one first, without a v
 """
 
 import asyncio
-import dataclasses
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import field
 from typing import NamedTuple
 from uuid import UUID
 
@@ -26,6 +26,7 @@ from ottla.node.users_file import Users
 from ottla.protocol.addresses import Address
 from ottla.protocol.config import ConfigValues
 from ottla.protocol.errors import ErrorCode
+from ottla.protocol.lazy_dataclass import dataclass
 from ottla.protocol.topics import (
     CONSUMER_OFFSETS_TOPIC,
     SHARE_GROUP_STATE_TOPIC,
@@ -103,18 +104,19 @@ def initial_voters(identity: Identity, replica: StoredReplica) -> VoterSet:
     return VoterSet.of([Voter(identity.key, identity.endpoints)] if alone else [])
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QuorumSettings:
     identity: Identity
     listener_name: str  # Over which the replicas talk.
     bootstrap: Mapping[int, Address]  # By the ids of `identity.bootstrap`.
     rules: ConfigRules
-    initial_users: Users = dataclasses.field(default_factory=dict)  # Of a cluster that has none.
+    initial_users: Users = field(default_factory=dict)  # Of a cluster that has none.
 
 
 class MetadataQuorum:
     def __init__(
         self,
+        *,
         settings: QuorumSettings,
         replica: StoredReplica,
         feed: MetadataFeed,
@@ -195,14 +197,14 @@ class MetadataQuorum:
         )
         self.connections = BrokerConnections(lambda: self._active.runtime, self._ended.look_at)
         self._absent = AbsentBrokers(
-            identity,
-            listener_name,
-            image,
-            lambda: self.connections.broker_ids,
-            address_of,
-            peers,
-            supervisor,
-            self._environment.random.random,
+            identity=identity,
+            listener_name=listener_name,
+            image=image,
+            connected=lambda: self.connections.broker_ids,
+            address_of=address_of,
+            peers=peers,
+            supervisor=supervisor,
+            random=self._environment.random.random,
         )
         self.fenced = FencedBrokers(self._environment.clock)
 
@@ -215,12 +217,12 @@ class MetadataQuorum:
         supervisor: Supervisor,
     ) -> RaftDriver:
         return RaftDriver(
-            self._settings.identity,
-            config,
-            initial,
-            replica.log,
-            replica.state_file,
-            RaftExchange(
+            identity=self._settings.identity,
+            config=config,
+            initial_voters=initial,
+            log=replica.log,
+            state_file=replica.state_file,
+            exchange=RaftExchange(
                 self._settings.identity.key.id,
                 self._settings.listener_name,
                 peers,
@@ -229,12 +231,12 @@ class MetadataQuorum:
                 supervisor,
                 timeout_ms=config.request_timeout_ms,
             ),
-            self._environment.clock,
-            self._environment.random.randrange,
-            self._loop,
-            self._environment.executor,
-            self._environment.quorum_executor,
-            supervisor,
+            clock=self._environment.clock,
+            random=self._environment.random.randrange,
+            loop=self._loop,
+            executor=self._environment.executor,
+            sync_executor=self._environment.quorum_executor,
+            supervisor=supervisor,
             on_failure=self._on_failure,
         )
 
@@ -258,7 +260,8 @@ class MetadataQuorum:
             if core is not None and self.leadership.leader_id is None:
                 await asyncio.sleep(_NO_LEADER_REPORT_S)
                 if self.leadership.leader_id is None:
-                    logger.warning("%s", _no_leader_text(core))
+                    text = _no_leader_text(core)
+                    logger.warning("%s", text, extra={"template": "the quorum has no leader"})
 
     async def stop(self) -> None:
         """Leads no longer; no timer of the controller writes to a log that is closed."""

@@ -5,11 +5,9 @@ import contextlib
 import logging
 import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from kio.schema.allocate_producer_ids.v0.request import AllocateProducerIdsRequest
-from kio.schema.allocate_producer_ids.v0.response import AllocateProducerIdsResponse
 from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
 from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
 from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest, Listener
@@ -21,6 +19,9 @@ from ottla.controller.features import supported_features
 from ottla.network.endpoints import Endpoint
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.runtime.controller import Controller
+
+if TYPE_CHECKING:
+    from kio.schema.allocate_producer_ids.v0.response import AllocateProducerIdsResponse
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +46,7 @@ class Registration:
 
     def __init__(
         self,
+        *,
         controller: Controller,
         identity: BrokerIdentity,
         metadata_offset: Callable[[], int],
@@ -169,7 +171,9 @@ class Registration:
         except ApiError as error:
             logger.warning("stopping without leave: %s", error.message or error.code.name)
 
-    def allocate_producer_ids(self) -> Awaitable[AllocateProducerIdsResponse]:
+    def allocate_producer_ids(self) -> "Awaitable[AllocateProducerIdsResponse]":
+        from kio.schema.allocate_producer_ids.v0.request import AllocateProducerIdsRequest
+
         return self._controller.call(
             AllocateProducerIdsRequest(broker_id=self._broker_id, broker_epoch=self.epoch)
         )

@@ -7,10 +7,12 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Mapping
+from importlib.util import find_spec
 
 import uvloop
 
-from ottla.node.config import ConfigError, load_config
+from ottla.node.config import METRICS_HOST, METRICS_PORT, load_config, log_without_effect
+from ottla.node.config_file import ConfigError
 from ottla.node.descriptors import raise_descriptor_limit
 from ottla.node.exposure import validate_locked, validate_open_first
 from ottla.node.log_lines import configure_logging
@@ -34,8 +36,10 @@ Stop it with Ctrl-C. The data stays in {data}.
 """
 
 
-# Runs beside a node that serves at this host and port, until it is cancelled.
-Beside = Callable[[str, int], Awaitable[None]]
+# Runs beside a node that serves at this host and port, and its metrics at this URL if at any, until
+# it is cancelled.
+Beside = Callable[[str, int, str | None], Awaitable[None]]
+_LOOPBACK = "127.0.0.1"
 
 
 def serve(
@@ -52,6 +56,10 @@ def serve(
     except ConfigError as error:
         sys.stderr.write(f"ottla: {error}\n")
         return EXIT_USAGE
+    if beside is not None and METRICS_PORT.name not in values and find_spec("prometheus_client"):
+        # Whoever runs beside the node serves them on its own port.
+        values |= {METRICS_HOST.name: _LOOPBACK, METRICS_PORT.name: 0}
+    log_without_effect(values)
     raise_descriptor_limit()
     return uvloop.run(_run(values, settings, beside))
 
@@ -69,7 +77,7 @@ async def _run(values: Mapping[str, object], settings: ServeSettings, beside: Be
     try:
         if starting.done():
             await starting
-            _settle_interpreter()
+            settle_interpreter()
             if settings.log_format is LogFormat.TEXT and sys.stdout.isatty():
                 _greet(node)
             told = asyncio.ensure_future(tell_when_ready(node.readiness))
@@ -91,7 +99,9 @@ async def _run(values: Mapping[str, object], settings: ServeSettings, beside: Be
 async def _accompanied(node: Node, ended: Awaitable[None], beside: Beside | None) -> None:
     """Wait for the end. Who runs beside the node stops before it, while it still answers."""
     endpoint = node.endpoints[0]
-    company = beside and asyncio.ensure_future(beside(endpoint.host or "", endpoint.port))
+    company = beside and asyncio.ensure_future(
+        beside(endpoint.host or "", endpoint.port, node.metrics_url)
+    )
     await ended
     if company:
         company.cancel()
@@ -107,7 +117,7 @@ async def _first_of(*events: asyncio.Event) -> None:
             each.cancel()
 
 
-def _settle_interpreter() -> None:
+def settle_interpreter() -> None:
     """Trade throughput that nobody misses for latency.
 
     What the start made lives as long as the process, so the collector need not look at it again.

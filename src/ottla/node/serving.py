@@ -2,16 +2,23 @@
 
 from ottla.controller.config import BROKER_SESSION_TIMEOUT_MS
 from ottla.coordination.pending_writes import PendingWrites
+from ottla.groups.config import GROUP_COORDINATOR_REBALANCE_PROTOCOLS
 from ottla.handlers.api import claimed_versions
 from ottla.handlers.broker import Broker
-from ottla.handlers.table import API_TABLE
+from ottla.handlers.switches import keys_off
+from ottla.handlers.table import API_TABLE, TELEMETRY_KEYS
+from ottla.network.security_config import CONTROLLER_LISTENER_NAMES
+from ottla.node.config import METRICS_CLIENTS_MAX, TELEMETRY_MAX_BYTES, has_metrics
 from ottla.node.coordination import Coordination
 from ottla.node.parts import Parts
 from ottla.node.quorum import MetadataQuorum
 from ottla.node.registration import Registration
 from ottla.replication.config import FETCH_MAX_BYTES, RACK_AWARE_SELECTOR, REPLICA_SELECTOR_CLASS
+from ottla.replication.directory_moves import DirectoryMoves
 from ottla.replication.follower_sessions import FollowerSessions
+from ottla.runtime.client_metrics import ClientMetrics
 from ottla.runtime.producer_ids import ProducerIds
+from ottla.transactions.config import TRANSACTION_TWO_PHASE_COMMIT_ENABLE
 
 
 def make_broker(
@@ -22,7 +29,13 @@ def make_broker(
 ) -> Broker:
     values, replicas, transactions = parts.values, parts.replicas, coordination.transactions
     clock, executor = parts.process.clock, parts.process.executor
+    serves_metrics = has_metrics(values)
     session_s = values[BROKER_SESSION_TIMEOUT_MS] / 1000
+    controllers: tuple[str, ...] = values[CONTROLLER_LISTENER_NAMES]
+    protocols: tuple[str, ...] = values[GROUP_COORDINATOR_REBALANCE_PROTOCOLS]
+    told = claimed_versions(
+        API_TABLE.values(), two_phase=values[TRANSACTION_TWO_PHASE_COMMIT_ENABLE]
+    )
     return Broker(
         node_id=parts.node_id,
         cluster_id=parts.logs.log_dirs.cluster_id,
@@ -36,6 +49,7 @@ def make_broker(
         configs=parts.configs,
         producer_ids=ProducerIds(registration.allocate_producer_ids),
         replicas=replicas,
+        directory_moves=DirectoryMoves(parts.logs, replicas, parts.process),
         follower_sessions=FollowerSessions(replicas, replicas.fetch_sessions.new_id, parts.process),
         groups=coordination.groups,
         transactions=transactions.coordinators,
@@ -53,6 +67,19 @@ def make_broker(
         quotas=parts.quotas,
         fetch_bytes_max=values[FETCH_MAX_BYTES],
         reads_from_nearest=values[REPLICA_SELECTOR_CLASS] == RACK_AWARE_SELECTOR,
+        controller_listeners=frozenset(name.upper() for name in controllers),
+        keys_off=keys_off(protocols),
         authorizer=parts.authorizer,
-        api_versions=claimed_versions(API_TABLE.values()),
+        client_metrics=ClientMetrics(
+            parts.feed.image,
+            clock,
+            bytes_max=values[TELEMETRY_MAX_BYTES],
+            clients_max=values[METRICS_CLIENTS_MAX] if serves_metrics else 0,
+        ),
+        new_uuid=parts.environment.new_uuid,
+        api_versions={
+            key: versions
+            for key, versions in told.items()
+            if serves_metrics or key not in TELEMETRY_KEYS
+        },
     )

@@ -2,8 +2,10 @@
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
+
+from ottla.protocol.entities import entity
 
 
 class LogFormat(enum.StrEnum):
@@ -11,7 +13,7 @@ class LogFormat(enum.StrEnum):
     JSON = "json"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@entity
 class ServeSettings:
     """None means that the flag was not given: the configuration file or the default decides."""
 

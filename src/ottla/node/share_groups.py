@@ -7,7 +7,8 @@ from random import Random
 from ottla.controller.image import MetadataImage
 from ottla.coordination.coordinators import Coordinators
 from ottla.coordination.dead_letter_office import DeadLetterOffice
-from ottla.coordination.dead_letter_routes import AskBroker, DeadLetterRoutes
+from ottla.coordination.dead_letter_routes import DeadLetterRoutes
+from ottla.coordination.record_routes import AskBroker, RecordRoutes
 from ottla.coordination.share_coordinator import LocalShareCoordinator, ShareCoordinator
 from ottla.coordination.share_groups import ShareGroups
 from ottla.coordination.share_partitions import SharePartitions
@@ -73,7 +74,8 @@ def make_share_groups(
 
     persister = SharePersister(find)
     clock, loop, supervisor = process.clock, process.loop, process.supervisor
-    routes = DeadLetterRoutes(node_id, replicas, image, controller, ask_to_produce, process)
+    appends = RecordRoutes(node_id, replicas, image, ask_to_produce, process)
+    routes = DeadLetterRoutes(appends, image, controller, process)
     office = DeadLetterOffice(routes, config, clock, random, supervisor)
     partitions = SharePartitions(
         replicas, persister, office, config, clock=clock, random=random, loop=loop
@@ -84,7 +86,13 @@ def make_share_groups(
     interval_ms = values[STATE_TOPIC_PRUNE_INTERVAL_MS]
     pruning = ShareStatePruning(coordinators, replicas, image, interval_ms, loop, process.executor)
     letters = WaitingLetters(
-        node_id, coordinators, partitions, image, coordinator_at, random, supervisor
+        node_id=node_id,
+        coordinators=coordinators,
+        partitions=partitions,
+        image=image,
+        broker_at=coordinator_at,
+        random=random,
+        supervisor=supervisor,
     )
     return ShareGroups(
         coordinators, local, persister, partitions, sessions, pruning, letters, config

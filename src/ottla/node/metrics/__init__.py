@@ -6,7 +6,7 @@ asks. The event loop goes on meanwhile, so a scrape may see one number a moment 
     family                      names, types and texts, and how a value becomes a line
     requests, cluster, topics,  one section of the page each
     storage, groups, shares,
-    transactions
+    transactions, locks, clients
     lag                         what groups have not read yet, asked of leaders from time to time
     page                        all sections
     server                      serves the page at /metrics

@@ -9,7 +9,7 @@ it does not change: that bounds the cost to a header of a batch for each commit 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import UUID
 
@@ -19,6 +19,7 @@ from ottla.controller.image import MetadataImage
 from ottla.coordination.coordinators import Coordinators
 from ottla.node.parts import Parts
 from ottla.protocol.errors import ApiError
+from ottla.protocol.lazy_dataclass import dataclass
 from ottla.protocol.messages.describe_offset_times import (
     AskedPartition,
     AskedTopic,
@@ -51,7 +52,7 @@ class GroupLag(NamedTuple):
 
 class _Committed(NamedTuple):
     group_id: str
-    place: TopicPartition
+    topic_partition: TopicPartition
     offset: int
     topic_id: UUID
     leader: int
@@ -102,10 +103,10 @@ class LagWatch:
         for count, each in enumerate(committed):
             if count % _OFFSETS_AT_A_TIME == 0:
                 await asyncio.sleep(0)
-            partition = found.get((each.topic_id, each.place.partition))
+            partition = found.get((each.topic_id, each.topic_partition.partition))
             if partition is None:
                 continue  # Its leader did not answer, or is another by now.
-            key = (each.group_id, each.place)
+            key = (each.group_id, each.topic_partition)
             records = max(0, partition.high_watermark - each.offset)
             time_ms = NO_TIMESTAMP
             if records:
@@ -114,7 +115,9 @@ class LagWatch:
                     time_ms = self._known_time(key, each.offset)
                 if time_ms != NO_TIMESTAMP:
                     known[key] = (each.offset, time_ms)
-            lags.append(GroupLag(each.group_id, *each.place, each.offset, records, time_ms))
+            lags.append(
+                GroupLag(each.group_id, *each.topic_partition, each.offset, records, time_ms)
+            )
         self._known = known
         self.lags = lags
 
@@ -138,8 +141,10 @@ class LagWatch:
                 except ApiError:
                     break  # Another broker coordinates it by now.
                 for start in range(0, len(offsets), _OFFSETS_AT_A_TIME):
-                    for place, entry in offsets[start : start + _OFFSETS_AT_A_TIME]:
-                        found.extend(_of_image(image, group_id, place, entry.value.offset))
+                    for topic_partition, entry in offsets[start : start + _OFFSETS_AT_A_TIME]:
+                        found.extend(
+                            _of_image(image, group_id, topic_partition, entry.value.offset)
+                        )
                     await asyncio.sleep(0)
         self.left_out_count = max(0, groups_count - self._groups_max)
         return found
@@ -149,8 +154,10 @@ class LagWatch:
         by_leader: dict[int, _Asked] = {}
         for each in committed:
             asked = by_leader.setdefault(each.leader, _Asked())
-            offsets = asked.offsets.setdefault((each.topic_id, each.place.partition), set())
-            if self._known.get((each.group_id, each.place), (-1, 0))[0] != each.offset:
+            offsets = asked.offsets.setdefault(
+                (each.topic_id, each.topic_partition.partition), set()
+            )
+            if self._known.get((each.group_id, each.topic_partition), (-1, 0))[0] != each.offset:
                 offsets.add(each.offset)
         answers = await asyncio.gather(*(self._of_leader(*item) for item in by_leader.items()))
         return {key: found for answer in answers for key, found in answer.items()}
@@ -184,13 +191,13 @@ class LagWatch:
 
 
 def _of_image(
-    image: MetadataImage, group_id: str, place: TopicPartition, offset: int
+    image: MetadataImage, group_id: str, topic_partition: TopicPartition, offset: int
 ) -> Iterator[_Committed]:
     """None if the topic, or the partition's leader, is gone."""
-    topic = image.topics.get(place.topic)
-    state = None if topic is None else topic.partitions.get(place.partition)
+    topic = image.topics.get(topic_partition.topic)
+    state = None if topic is None else topic.partitions.get(topic_partition.partition)
     if topic is not None and state is not None and state.leader >= 0:
-        yield _Committed(group_id, place, offset, topic.topic_id, state.leader)
+        yield _Committed(group_id, topic_partition, offset, topic.topic_id, state.leader)
 
 
 def _request(asked: _Asked) -> DescribeOffsetTimesRequest:

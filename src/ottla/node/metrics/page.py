@@ -12,8 +12,10 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from ottla.node.metrics import (
+    clients,
     cluster,
     groups,
+    locks,
     probes,
     requests,
     shares,
@@ -23,9 +25,11 @@ from ottla.node.metrics import (
 )
 from ottla.node.metrics.family import Section
 from ottla.node.probe import ProbeCounters
+from ottla.runtime.client_metrics import ClientMetrics
 
 SECTIONS: Final[tuple[Section, ...]] = (
     requests.SECTION,
+    locks.SECTION,
     cluster.SECTION,
     topics.SECTION,
     storage.SECTION,
@@ -33,6 +37,7 @@ SECTIONS: Final[tuple[Section, ...]] = (
     shares.SECTION,
     transactions.SECTION,
     probes.SECTION,
+    clients.SECTION,
 )
 
 _LINES_AT_A_TIME: Final = 500  # A fraction of a millisecond.
@@ -43,6 +48,7 @@ _GZIP: Final = 31  # The largest window, and gzip's header.
 
 class Sources(NamedTuple):
     requests: requests.RequestSources
+    locks: locks.LockSources
     cluster: cluster.ClusterSources
     topics: topics.TopicSources
     storage: storage.StorageSources
@@ -50,6 +56,7 @@ class Sources(NamedTuple):
     shares: shares.ShareSources
     transactions: transactions.TransactionSources
     probed: Mapping[int, ProbeCounters]
+    clients: ClientMetrics
 
 
 class Page:
@@ -63,19 +70,23 @@ class Page:
         """In a thread of its own; `packed` as gzip does. Few lines are in memory at a time."""
         packer = zlib.compressobj(_PACK_LEVEL, wbits=_GZIP) if packed else None
         page = bytearray()
+        for data in self.chunks():
+            page += data if packer is None else packer.compress(data)
+        return bytes(page if packer is None else page + packer.flush())
+
+    def chunks(self) -> Iterator[bytes]:
+        """In a thread of its own: whole lines, with a pause after each chunk."""
         with self._lock:
             lines = self._lines()
             while some := list(islice(lines, _LINES_AT_A_TIME)):
-                data = "".join(some).encode()
-                page += data if packer is None else packer.compress(data)
+                yield "".join(some).encode()
                 time.sleep(_PAUSE_S)
-            data = self._process()
-            page += data if packer is None else packer.compress(data) + packer.flush()
-        return bytes(page)
+            yield self._process()
 
     def _lines(self) -> Iterator[str]:
         sources = self._sources
         yield from requests.collect(sources.requests)
+        yield from locks.collect(sources.locks)
         yield from cluster.collect(sources.cluster)
         yield from topics.collect(sources.topics)
         yield from storage.collect(sources.storage)
@@ -83,3 +94,4 @@ class Page:
         yield from shares.collect(sources.shares)
         yield from transactions.collect(sources.transactions)
         yield from probes.collect(sources.probed)
+        yield from clients.collect(sources.clients)

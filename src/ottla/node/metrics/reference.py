@@ -11,7 +11,7 @@ _HEADER = """\
 
 Made from the declarations in the code by `make docs`; do not edit it by hand.
 
-A node with `metrics.port` serves these to Prometheus at `/metrics`; see
+A node with `metrics.port` or `--http` serves these to Prometheus at `/metrics`; see
 [operations](OPERATIONS.md#metrics) for how to turn them on and what to look at first, and
 [runbooks](runbooks.md) for what to do when something is wrong. Every node tells its own part, so
 add up what the nodes say, unless the text says otherwise. Names that begin with `kafka_` are those
@@ -19,6 +19,9 @@ of the exporter that most dashboards for Kafka expect.
 
 Beside these are those of the process (`process_resident_memory_bytes`, `process_open_fds`,
 `process_cpu_seconds_total` and the like) and of Python's garbage collector.
+
+Gateways and pipelines serve their own: [those of a gateway](http.md#metrics), [those of a
+pipeline](pipelines.md#what-it-does).
 
 Durations are histograms with bounds from 0.26 ms to 17 s, each four times the one before.
 """

@@ -6,18 +6,30 @@ The port is open from the beginning of a start, so that a node which waits for o
 import logging
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import unquote
 
-from ottla.node.config import METRICS_PORT
+from ottla.node.config import (
+    METRICS_HOST,
+    METRICS_PORT,
+    OTLP_ENDPOINT,
+    OTLP_HEADERS,
+    OTLP_INTERVAL_MS,
+)
 from ottla.node.metrics.page import Page
 from ottla.node.readiness import Phase, Readiness
+from ottla.protocol.config import ConfigValues
+
+if TYPE_CHECKING:
+    from ottla.node.metrics.otlp import OtlpExporter
 
 logger = logging.getLogger(__name__)
 
 _CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+_EVERY_ADDRESS: Final = ("", "0.0.0.0", "::")
 _TIMEOUT_S: Final = 10.0  # Of a scraper that does not go on.
 
 
@@ -33,12 +45,27 @@ def process_page() -> Callable[[], bytes]:
         )
     except ImportError as error:
         raise ValueError(
-            f"{METRICS_PORT.name} is set, but {error.name} is missing: pip install 'ottla[metrics]'"
+            f"metrics are turned on, but {error.name} is missing: pip install 'ottla[metrics]'"
         ) from error
     registry = CollectorRegistry()
     for collector in (ProcessCollector, PlatformCollector, GCCollector):
         collector(registry=registry)
     return lambda: generate_latest(registry)
+
+
+def _require_otlp() -> None:
+    try:
+        import opentelemetry.proto  # noqa: F401
+    except ImportError as error:
+        raise ValueError(
+            f"{OTLP_ENDPOINT.name} is set, but opentelemetry-proto is missing: "
+            "pip install 'ottla[otel]'"
+        ) from error
+
+
+def _headers(text: str) -> dict[str, str]:
+    pairs = (one.partition("=") for one in text.split(",") if one)
+    return {unquote(key.strip()): unquote(value.strip()) for key, _, value in pairs}
 
 
 class _Answer(NamedTuple):
@@ -54,23 +81,49 @@ class MetricsServer:
         self.process = process_page()
         self.page: Page | None = None
         self.port = 0
+        self.url: str | None = None  # Of /metrics, for this machine; None without a port.
         self._readiness = readiness
         self._server: ThreadingHTTPServer | None = None
         self._thread: threading.Thread | None = None
+        self._exporter: OtlpExporter | None = None
 
-    def open(self, host: str, port: int) -> None:
-        """OSError without a port."""
+    def open(self, values: ConfigValues) -> None:
+        """OSError without a port, ValueError without a library that is needed."""
+        if values[OTLP_ENDPOINT]:
+            _require_otlp()
+        host, port = values[METRICS_HOST], values[METRICS_PORT]
+        if port < 0:
+            return
         try:
             self._server = server = _make_server(host, port, self._answer)
         except OSError as error:
             raise OSError(f"{METRICS_PORT.name} {port} of {host}: {error.strerror}") from error
         self.port = server.server_port
+        reached = "localhost" if host in _EVERY_ADDRESS else host
+        self.url = f"http://{f'[{reached}]' if ':' in reached else reached}:{self.port}/metrics"
         self._thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
         self._thread.start()
         logger.info("metrics are at http://%s:%d/metrics", host, self.port)
 
+    def serve(self, page: Page, values: ConfigValues, resource: Mapping[str, str]) -> None:
+        """And push it, where that is wanted; `resource` tells a collector which node it is."""
+        self.page = page
+        if values[OTLP_ENDPOINT]:
+            from ottla.node.metrics.otlp import OtlpExporter
+
+            self._exporter = OtlpExporter(
+                page,
+                values[OTLP_ENDPOINT],
+                headers=_headers(values[OTLP_HEADERS]),
+                interval_s=values[OTLP_INTERVAL_MS] / 1000,
+                resource=resource,
+            )
+            self._exporter.start()
+
     def close(self) -> None:
         """Waits for a moment."""
+        if self._exporter is not None:
+            self._exporter.close()
         if self._server is not None and self._thread is not None:
             self._server.shutdown()
             self._server.server_close()

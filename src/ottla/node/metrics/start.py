@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from ottla import __version__
 from ottla.handlers.broker import Broker
 from ottla.network.server import Server
 from ottla.node.config import (
@@ -15,6 +16,7 @@ from ottla.node.config import (
 from ottla.node.metrics.cluster import ClusterSources
 from ottla.node.metrics.groups import GroupSources, Rebalances
 from ottla.node.metrics.lag import LagWatch
+from ottla.node.metrics.locks import LockSources
 from ottla.node.metrics.loop_lag import LoopLag
 from ottla.node.metrics.page import Page, Sources
 from ottla.node.metrics.requests import RequestSources
@@ -54,6 +56,16 @@ def start_metrics(
     return Page(sources, process)
 
 
+def identity(broker: Broker) -> dict[str, str]:
+    """Which node it is, in OpenTelemetry's words."""
+    return {
+        "service.name": "ottla",
+        "service.version": __version__,
+        "service.instance.id": str(broker.node_id),
+        "ottla.cluster.id": broker.cluster_id,
+    }
+
+
 def _sources(
     parts: Parts,
     quorum: MetadataQuorum,
@@ -69,6 +81,7 @@ def _sources(
     memory_limit = parts.network.queued_bytes_max
     return Sources(
         RequestSources(server, memory_limit, broker.apis, replicas, loop_lag),
+        LockSources(server.counters, parts.quotas, parts.locks),
         ClusterSources(parts.node_id, parts.feed.image, quorum),
         TopicSources(parts.node_id, replicas, values[METRICS_TOPICS], values[METRICS_PARTITIONS]),
         StorageSources(parts.logs, parts.flushes),
@@ -78,6 +91,7 @@ def _sources(
             broker.transactions, replicas, clock, values[TRANSACTION_MAX_TIMEOUT_MS]
         ),
         probed,
+        broker.client_metrics,
     )
 
 

@@ -1,0 +1,131 @@
+"""Writes what the audit log says to the topic `__audit_log`, if that is set.
+
+The topic has one partition and a bounded size. What cannot be written in time is dropped and
+counted; the lines of the log are there in any case.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from kio.schema.create_topics.v7.request import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from kio.schema.types import TopicName
+from kio.static.primitive import i16, i32
+
+from ottla.coordination.record_routes import RecordRoutes
+from ottla.network.audit_config import AUDIT_TOPIC_ENABLE, AUDIT_TOPIC_RETENTION_BYTES
+from ottla.node.audit import AuditLog
+from ottla.node.parts import Parts
+from ottla.node.replication import ask_broker
+from ottla.protocol.addresses import Address
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.times import milliseconds
+from ottla.protocol.topics import TopicPartition
+from ottla.records.builder import build_batch
+from ottla.runtime.controller import Controller
+from ottla.security.audit import REPEATS_MS
+
+logger = logging.getLogger(__name__)
+
+AUDIT_TOPIC: Final = "__audit_log"
+EVENTS_PER_BATCH: Final = 1_000
+_WRITE_INTERVAL_S: Final = 0.5
+_FAILURE_LINES_S: Final = 60.0
+_CREATION_TIMEOUT_MS: Final = 30_000
+_REPLICAS: Final = 3
+_THERE: Final = frozenset({ErrorCode.none, ErrorCode.topic_already_exists})
+
+
+def start_audit(
+    parts: Parts, controller: Controller, address_of: Callable[[int], Address | None]
+) -> None:
+    """From now on changes are told of, too."""
+    audit = parts.audit
+    if audit is None:
+        return
+    controller.on_called = audit.on_called
+    writer = None
+    if parts.values[AUDIT_TOPIC_ENABLE]:
+        ask = partial(ask_broker, parts.peers, address_of, "audit")
+        image, process = parts.feed.image, parts.process
+        routes = RecordRoutes(parts.node_id, parts.replicas, image, ask, process)
+        writer = _TopicWriter(audit, routes, parts, controller)
+    parts.process.supervisor.start("audit", _keep_told(audit, writer))
+
+
+async def _keep_told(audit: AuditLog, writer: "_TopicWriter | None") -> None:
+    interval_s = _WRITE_INTERVAL_S if writer else REPEATS_MS / 1000
+    slept_s = 0.0
+    while True:
+        await asyncio.sleep(interval_s)
+        slept_s += interval_s
+        if slept_s >= REPEATS_MS / 1000:
+            slept_s = 0.0
+            audit.settle()
+        if writer is not None:
+            await writer.write()
+
+
+class _TopicWriter:
+    def __init__(
+        self, audit: AuditLog, routes: RecordRoutes, parts: Parts, controller: Controller
+    ) -> None:
+        self._audit = audit
+        self._waiting = audit.queue_for_topic()
+        self._routes = routes
+        self._image = parts.feed.image
+        self._loop = parts.process.loop
+        self._controller = controller
+        self._retention_bytes = parts.values[AUDIT_TOPIC_RETENTION_BYTES]
+        self._quiet_until_s = 0.0
+
+    async def write(self) -> None:
+        """A batch that cannot be written is written again, until newer events push it out."""
+        while self._waiting:
+            records = [self._waiting[i] for i in range(min(len(self._waiting), EVENTS_PER_BATCH))]
+            try:
+                if self._image.partition_count(AUDIT_TOPIC) is None:
+                    await self._create()
+                await self._routes.append(TopicPartition(AUDIT_TOPIC, 0), build_batch(records))
+            except ApiError as error:
+                self._report(error)
+                return
+            written = set(map(id, records))
+            while self._waiting and id(self._waiting[0]) in written:
+                self._waiting.popleft()
+
+    def _report(self, error: ApiError) -> None:
+        if self._loop.time() >= self._quiet_until_s:
+            self._quiet_until_s = self._loop.time() + _FAILURE_LINES_S
+            logger.warning(
+                "%d events wait to be written to %s, %d were dropped: %s",
+                len(self._waiting),
+                AUDIT_TOPIC,
+                self._audit.dropped,
+                error,
+            )
+
+    async def _create(self) -> None:
+        brokers = len(self._image.active_brokers())
+        configs = {"retention.bytes": str(self._retention_bytes), "cleanup.policy": "delete"}
+        topic = CreatableTopic(
+            name=TopicName(AUDIT_TOPIC),
+            num_partitions=i32(1),
+            replication_factor=i16(max(1, min(_REPLICAS, brokers))),
+            assignments=(),
+            configs=tuple(CreatableTopicConfig(name=key, value=configs[key]) for key in configs),
+        )
+        response = await self._controller.call(
+            CreateTopicsRequest(
+                topics=(topic,), timeout=milliseconds(_CREATION_TIMEOUT_MS), validate_only=False
+            )
+        )
+        (created,) = response.topics
+        if created.error_code not in _THERE:
+            raise ApiError(created.error_code, f"it cannot be created: {created.error_message}")

@@ -1,0 +1,70 @@
+"""Who on a node acts on the metadata: hands the image to everyone, then every change of it."""
+
+from collections.abc import Callable
+
+from ottla.controller.directories import names_directories
+from ottla.network.server import Server
+from ottla.node.coordination import Coordination
+from ottla.node.deleted_topics import DeletedTopics
+from ottla.node.dynamic_configs import DynamicConfigs
+from ottla.node.group_coordinators import remove_offsets_of_topics
+from ottla.node.metadata_feed import Listener
+from ottla.node.parts import Parts
+from ottla.node.quorum import MetadataQuorum
+from ottla.node.quota_updates import QuotaUpdates
+from ottla.node.registration import Registration
+from ottla.node.replication import expect_brokers
+from ottla.protocol.addresses import Address
+from ottla.replication.directory_moves import DirectoryMoves
+from ottla.runtime.controller import Controller
+
+
+def take_up_image(
+    parts: Parts,
+    server: Server,
+    dynamic: DynamicConfigs,
+    coordination: Coordination,
+    quorum: MetadataQuorum,
+    address_of: Callable[[int], Address | None],
+) -> None:
+    """From here on, what the metadata says is done."""
+    feed, replicas, image = parts.feed, parts.replicas, parts.feed.image
+    deleted = DeletedTopics(
+        parts.process.loop, lambda names: remove_offsets_of_topics(coordination.groups, names)
+    )
+    deleted.load(image)
+    quorum.fenced.load(image)
+    dynamic.load()
+    quotas = QuotaUpdates(parts.quotas, server.connection_rates, parts.process.loop)
+    quotas.load(image)
+    replicas.load(image, feed.take_removed_topic_ids())
+    feed.listen(Listener(expect_brokers(parts.peers, address_of), lambda _: None))
+    feed.listen(Listener(quorum.fenced.on_record, quorum.fenced.load))
+    feed.listen(Listener(deleted.on_record, deleted.load))
+    feed.listen(Listener(quotas.on_record, quotas.load))
+    feed.listen(Listener(dynamic.on_record, dynamic.load))
+    feed.listen(Listener(replicas.on_record, replicas.load))
+
+
+def report_directories(
+    parts: Parts, controller: Controller, registration: Registration, moves: DirectoryMoves
+) -> None:
+    """Tell the controller where replicas are, unless that needs no telling."""
+    image = parts.feed.image
+    if len(parts.directories) == 1 and not names_directories(image):
+        return  # Nobody has asked where its replicas are, and nobody will.
+    from ottla.node.directory_reports import DirectoryReports
+
+    reports = DirectoryReports(
+        node_id=parts.node_id,
+        logs=parts.logs,
+        image=image,
+        assign=controller.call,
+        broker_epoch=lambda: registration.epoch,
+        random=parts.environment.random,
+        supervisor=parts.process.supervisor,
+    )
+    parts.feed.listen(Listener(reports.on_record, reports.load))
+    reports.load(image)
+    moves.on_moved = reports.on_moved
+    moves.resume()

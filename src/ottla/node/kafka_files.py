@@ -1,0 +1,110 @@
+"""What a configuration file of Apache Kafka means where Ottla says it in another way."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Final, cast
+
+from ottla.network.config import ADVERTISED_LISTENERS, LISTENERS
+from ottla.network.endpoints import Endpoint, parse_advertised_listeners, parse_listeners
+from ottla.node.beginning import is_loopback
+from ottla.node.joining import addresses_problem
+from ottla.protocol.addresses import Address, parse_address
+from ottla.protocol.config import ConfigKey, ConfigType, ConfigValues
+from ottla.storage.broker_config import LOG_DIRS
+
+logger = logging.getLogger(__name__)
+
+_NODE_ID: Final = "node.id"
+_BOOTSTRAP_SERVERS: Final = "controller.quorum.bootstrap.servers"
+
+
+def _voters_problem(voters: Sequence[str]) -> str | None:
+    for voter in voters:
+        node_id, separator, _ = voter.partition("@")
+        if not separator or not node_id.isdecimal():
+            return f"{voter!r} is not of the form ID@HOST:PORT"
+    return addresses_problem([voter.partition("@")[2] for voter in voters])
+
+
+LOG_DIR: ConfigKey[tuple[str, ...]] = ConfigKey(
+    "log.dir", ConfigType.LIST, (), "The same as log.dirs, which goes before it."
+)
+BROKER_ID = ConfigKey("broker.id", ConfigType.INT, -1, "The same as node.id, which goes before it.")
+QUORUM_VOTERS: ConfigKey[tuple[str, ...]] = ConfigKey(
+    "controller.quorum.voters",
+    ConfigType.LIST,
+    (),
+    "Nodes of the cluster as ID@HOST:PORT. They are the nodes to join if "
+    "controller.quorum.bootstrap.servers names none; who votes is in the cluster's metadata.",
+    _voters_problem,
+)
+_LOCALHOST: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+KAFKA_FILE_KEYS: Final = (LOG_DIR, BROKER_ID, QUORUM_VOTERS)
+
+
+def as_kafka_means(given: Mapping[str, object], *, joins: bool, is_open: bool) -> dict[str, object]:
+    """`joins`: somebody said at the start whom to join; `is_open`: locks are not wanted."""
+    values = dict(given)
+    if LOG_DIR.name in values:
+        values.setdefault(LOG_DIRS.name, values[LOG_DIR.name])
+    if cast("int", values.get(BROKER_ID.name, -1)) >= 0:
+        values.setdefault(_NODE_ID, values[BROKER_ID.name])
+    voters = cast("tuple[str, ...]", values.get(QUORUM_VOTERS.name, ()))
+    if voters:
+        values.setdefault(_BOOTSTRAP_SERVERS, tuple(one.partition("@")[2] for one in voters))
+    if not is_open:
+        _narrow(values)
+    if not joins and _BOOTSTRAP_SERVERS in values:
+        addresses = cast("tuple[str, ...]", values[_BOOTSTRAP_SERVERS])
+        values[_BOOTSTRAP_SERVERS] = _without_own(addresses, values)
+    return values
+
+
+def _narrow(values: dict[str, object]) -> None:
+    """A listener on all interfaces whose clients are all sent to loopback listens there only."""
+    listeners, advertised = _endpoints(values)
+    if not advertised or not is_loopback(advertised):
+        return
+    wide = [one for one in listeners if not one.host]
+    if not wide:
+        return
+    values[LISTENERS.name] = tuple(
+        str(one if one.host else one._replace(host="localhost")) for one in listeners
+    )
+    logger.info(
+        "%s: only this machine can connect, since advertised.listeners sends clients to it; "
+        "--insecure opens them to others",
+        ", ".join(map(str, wide)),
+    )
+
+
+def _endpoints(
+    given: Mapping[str, object],
+) -> tuple[tuple[Endpoint, ...], tuple[Endpoint, ...]]:
+    """Where the node listens, and what it advertises."""
+    values = ConfigValues(given)
+    listeners: tuple[str, ...] = values[LISTENERS]
+    advertised: tuple[str, ...] = values[ADVERTISED_LISTENERS]
+    return parse_listeners(listeners), parse_advertised_listeners(advertised)
+
+
+def _without_own(addresses: Sequence[str], values: Mapping[str, object]) -> tuple[str, ...]:
+    """Kafka's single node has itself to begin with; here that is nobody to join."""
+    listeners, advertised = _endpoints(values)
+    own = [*listeners, *advertised]
+    return tuple(text for text in addresses if not _is_own(parse_address(text), own))
+
+
+def _is_own(address: Address, endpoints: Sequence[Endpoint]) -> bool:
+    """Other nodes may be on other loopback addresses, with the same ports."""
+    is_near = is_loopback([Endpoint("", address.host, address.port)])
+    is_localhost = address.host in _LOCALHOST
+    return any(
+        address.port == one.port
+        and (
+            address.host == one.host
+            or (is_near and one.any_interface)
+            or (is_localhost and one.host in _LOCALHOST)
+        )
+        for one in endpoints
+    )

@@ -1,0 +1,56 @@
+"""Who comes in, who is held up, and how long the certificates last."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ottla.network.counters import NetworkCounters
+from ottla.node.locks import Locks
+from ottla.node.metrics.family import Section
+from ottla.security.client_quotas import ClientQuotas
+
+SECTION = Section("Locks and quotas")
+
+_HANDSHAKES = SECTION.counter(
+    "ottla_tls_handshakes_total",
+    "TLS handshakes of clients and nodes. Failed ones are in ottla_connections_refused_total.",
+    ("kind",),
+)
+_LOGINS = SECTION.counter(
+    "ottla_logins_total",
+    "Logins, by SASL mechanism. Failed ones are in ottla_connections_refused_total.",
+    ("mechanism",),
+)
+_CERTIFICATES = SECTION.gauge(
+    "ottla_certificate_expiry_timestamp_seconds",
+    "When the certificate of a listener ends, or the first of its chain, in seconds since 1970."
+    " Needs ottla[secure].",
+    ("listener",),
+)
+_THROTTLES = SECTION.counter(
+    "ottla_throttles_total", "Requests whose clients were held up for a quota.", ("quota",)
+)
+_THROTTLED = SECTION.counter(
+    "ottla_throttled_seconds_total", "How long clients were held up for a quota.", ("quota",)
+)
+_ACCEPT_PAUSES = SECTION.counter(
+    "ottla_accept_pauses_total",
+    "Times that no connection was accepted for a while, because they came too fast:"
+    " max.connection.creation.rate.",
+)
+
+
+class LockSources(NamedTuple):
+    network: NetworkCounters
+    quotas: ClientQuotas
+    locks: Locks
+
+
+def collect(sources: LockSources) -> Iterator[str]:
+    network, throttles = sources.network, sources.quotas.throttles
+    kinds = (("full", network.handshakes_full), ("resumed", network.handshakes_resumed))
+    yield from _HANDSHAKES.by(kinds)
+    yield from _LOGINS.by(sorted(network.logins.items()))
+    yield from _CERTIFICATES.by(sorted(sources.locks.certificates_end().items()))
+    yield from _THROTTLES.by((key, one.count) for key, one in throttles.items())
+    yield from _THROTTLED.by((key, one.total_ms / 1000) for key, one in throttles.items())
+    yield from _ACCEPT_PAUSES.line(network.accept_pauses)
