@@ -11,6 +11,7 @@ from ottla.client.profiles import current_profile
 from ottla.client.serializers import Deserializer, Serializer, raw, serialize_by_type
 
 DEFAULT_SERVER = "localhost:9092"
+_NOTICE = 5  # librdkafka's: one level below, it tells of every connection that ends.
 _SERVER_VARIABLES = ("OTTLA_BOOTSTRAP_SERVERS", "OTTLA_BOOTSTRAP_SERVER")
 
 
@@ -98,7 +99,11 @@ class ClientConfig:
             "ssl.key.location": self.ssl_key_location,
         }
         named = {key: value for key, value in given.items() if value}
-        default = {"bootstrap.servers": DEFAULT_SERVER, "client.id": self.client_id}
+        default = {
+            "bootstrap.servers": DEFAULT_SERVER,
+            "client.id": self.client_id,
+            "log_level": _NOTICE,
+        }
         return {**default, **profile, **named}
 
 

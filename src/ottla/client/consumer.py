@@ -252,7 +252,7 @@ class Consumer:
             found = self.raw.consume(1, timeout)
             if found and count > 1:
                 found += self.raw.consume(count - 1, 0)
-        if any(map(_error_of, found)):
+        if next(filter(_error_of, found), None) is not None:
             found = self._without_errors(found)
         deserialize = self._deserialize
         if deserialize is None:

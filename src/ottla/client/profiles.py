@@ -8,14 +8,21 @@ another one than the current.
 
 import json
 import os
+import stat
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 Profile = dict[str, Any]
+
+SECRETS: Final = ("sasl.password", "ssl.key.password", "ssl.key.pem")
 
 
 class ProfileError(Exception):
     """The file cannot be read, or does not have that profile."""
+
+
+class ExposedProfilesError(ProfileError):
+    """Others can read the file, and it has secrets."""
 
 
 def profiles_path() -> Path:
@@ -28,7 +35,13 @@ def load_profiles() -> tuple[str, dict[str, Profile]]:
     path = profiles_path()
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        return str(content.get("current", "")), dict(content["profiles"])
+        current, profiles = str(content.get("current", "")), dict(content["profiles"])
+        has_secrets = any(name in SECRETS for profile in profiles.values() for name in profile)
+        if has_secrets and path.stat().st_mode & stat.S_IROTH:
+            raise ExposedProfilesError(
+                f"{path} has a secret and others can read it; run `chmod o-rwx {path}`"
+            )
+        return current, profiles
     except FileNotFoundError:
         return "", {}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -45,6 +58,20 @@ def save_profiles(current: str, profiles: dict[str, Profile]) -> None:
         json.dump({"current": current, "profiles": profiles}, file, indent=2)
         file.write("\n")
     temporary.replace(path)
+
+
+def profile_for(server: str) -> Profile:
+    """The one in use, if it is of these servers or none are named; empty if it cannot be read.
+
+    ExposedProfilesError if others can read it.
+    """
+    try:
+        profile = current_profile()
+    except ExposedProfilesError:
+        raise
+    except ProfileError:
+        return {}
+    return profile if not server or profile.get("bootstrap.servers") == server else {}
 
 
 def current_profile() -> Profile:

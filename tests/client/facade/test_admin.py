@@ -1,9 +1,19 @@
 import pytest
 from confluent_kafka import KafkaException
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    ResourcePatternType,
+    ResourceType,
+)
 
 from ottla.client import Admin, Consumer, OffsetResetPolicy, Producer
 from ottla.client.aio import Admin as AsyncAdmin
 from ottla.testing import EmbeddedBroker
+
+ANY_RESOURCE = (ResourceType.ANY, None, ResourcePatternType.ANY)
 
 
 def test_topics_and_configs(broker: EmbeddedBroker, servers: str) -> None:
@@ -52,6 +62,49 @@ def test_groups_and_lag(broker: EmbeddedBroker, servers: str) -> None:
     assert admin.lag(topic) == {(topic, 0): 1}
     admin.delete_group(topic)
     assert topic not in admin.groups()
+
+
+def test_users_and_rights() -> None:
+    config = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+        "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
+        "sasl.enabled.mechanisms": "SCRAM-SHA-512",
+        "sasl.plain.without.tls": True,
+    }
+    every = AclBindingFilter(*ANY_RESOURCE, None, None, AclOperation.ANY, AclPermissionType.ANY)
+    with EmbeddedBroker(config=config) as broker:
+        admin = Admin(bootstrap_servers=broker.bootstrap_servers)
+        orders, bills = broker.topic("orders"), broker.topic("bills")
+        admin.set_user("anna", "secret")
+        assert admin.users() == ["anna"]
+        may_write = AclBinding(
+            ResourceType.TOPIC,
+            orders,
+            ResourcePatternType.LITERAL,
+            "User:anna",
+            "*",
+            AclOperation.WRITE,
+            AclPermissionType.ALLOW,
+        )
+        admin.add_acls([may_write])
+        assert admin.acls(every) == [may_write]
+        with Producer(
+            bootstrap_servers=broker.servers_of("SASL_PLAINTEXT"),
+            security_protocol="SASL_PLAINTEXT",
+            sasl_mechanism="SCRAM-SHA-512",
+            sasl_username="anna",
+            sasl_password="secret",
+        ) as producer:
+            assert producer.send(orders, "lamp").result().offset == 0
+            with pytest.raises(KafkaException, match="AUTHORIZATION_FAILED"):
+                producer.send(bills, "lamp").result()
+        assert admin.delete_acls(every) == [may_write]
+        assert admin.acls(every) == []
+        admin.delete_user("anna")
+        assert admin.users() == []
+        with pytest.raises(KafkaException, match="RESOURCE_NOT_FOUND"):
+            admin.delete_user("anna")
 
 
 def test_the_cluster(servers: str) -> None:

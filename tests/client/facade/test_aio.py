@@ -7,13 +7,19 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaException
 
-from ottla.client import Admin, BufferFull, OffsetResetPolicy, WhenFull
+from ottla import client
+from ottla.client import Admin, BufferFull, OffsetResetPolicy, WhenFull, aio
 from ottla.client.aio import Consumer, Producer, ShareConsumer
 from ottla.client.errors import NotFlushed
 from ottla.client.messages import Message
 from ottla.testing import EmbeddedBroker
 
 Program = Callable[..., Coroutine[Any, Any, None]]
+# Between the two forms of a client, or of confluent-kafka.
+INTERNAL = {
+    *("fill", "forget_handed_out", "group_metadata", "positions_to_commit", "take"),
+    *("on_handled", "settle", "raw", "send_now"),
+}
 EARLIEST: dict[str, Any] = {"auto_offset_reset": OffsetResetPolicy.EARLIEST}
 
 
@@ -42,6 +48,26 @@ async def test_send_and_read(broker: EmbeddedBroker) -> None:
         assert await consumer.committed() == {(topic, 0): 400}
         assert await consumer.lag() == {(topic, 0): 600}
         assert [one.offset for one in await consumer.poll(max_records=2)] == [400, 401]
+
+
+def test_it_has_every_name_of_the_blocking_clients() -> None:
+    for name in ("Admin", "Consumer", "Producer", "ShareConsumer"):
+        own, blocking = getattr(aio, name), getattr(client, name)
+        missing = {each for each in dir(blocking) if not each.startswith("_")} - set(dir(own))
+        assert missing <= INTERNAL
+
+
+@in_loop
+async def test_subscribe_and_assign_return_the_consumer(broker: EmbeddedBroker) -> None:
+    topic = broker.topic("orders")
+    servers = broker.bootstrap_servers
+    async with Consumer(bootstrap_servers=servers, group_id=topic) as consumer:
+        assert await consumer.assign([(topic, 0)]) is consumer
+        assert consumer.assignment == [(topic, 0)]
+        await consumer.unsubscribe()
+        assert await consumer.subscribe(topic) is consumer
+    async with ShareConsumer(bootstrap_servers=servers, group_id=topic) as queue:
+        assert await queue.subscribe(topic) is queue
 
 
 @in_loop

@@ -5,7 +5,9 @@ import asyncio
 from ottla.client.share_wire.waiting import Waiter, WaitingLine
 
 
-def served(wants: list[int], available: int) -> tuple[list[int], int, int]:
+def served(
+    wants: list[int], available: int, *, more_follows: bool = False
+) -> tuple[list[int], int, int]:
     """What each gets, how many are left, and what is still wanted."""
 
     async def run() -> tuple[list[int], int, int]:
@@ -14,7 +16,7 @@ def served(wants: list[int], available: int) -> tuple[list[int], int, int]:
         waiters = [Waiter(count, 1_000, 0.0, 0.0, loop.create_future()) for count in wants]
         for waiter in waiters:
             line.join(waiter)
-        left = line.deal(range(available))
+        left = line.deal(range(available), more_follows=more_follows)
         got = [len(each.future.result()) if each.future.done() else 0 for each in waiters]
         return got, len(left), line.demand
 
@@ -36,6 +38,11 @@ def test_too_little_is_divided_evenly() -> None:
 
 def test_who_came_first_is_served_first() -> None:
     assert served([5, 5, 5], 2) == ([1, 1, 0], 0, 5)
+
+
+def test_who_came_first_gets_all_that_he_wants_when_more_follows() -> None:
+    assert served([10, 10, 10], 17, more_follows=True) == ([10, 7, 0], 0, 10)
+    assert served([2, 1], 5, more_follows=True) == ([2, 1], 2, 0)
 
 
 def test_nothing_to_deal_serves_nobody() -> None:

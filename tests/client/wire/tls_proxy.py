@@ -22,6 +22,7 @@ def make_certificate(directory: Path, name: str, host: str = "127.0.0.1") -> Pat
     identity = ["-subj", f"/CN={name}", "-addext", f"subjectAltName=IP:{host}", "-days", "2"]
     command = [openssl, "req", "-x509", *curve, *identity, "-keyout", key, "-out", certificate]
     subprocess.run(command, check=True, capture_output=True)
+    both.touch(0o600)
     both.write_text(key.read_text() + certificate.read_text())
     return both
 

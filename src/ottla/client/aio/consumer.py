@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 from typing import Any, Self
 
 from ottla.client import consumer
-from ottla.client.aio.in_thread import InThread, in_thread
+from ottla.client.aio.in_thread import InThread, in_thread, in_thread_chained
 from ottla.client.config import ConsumerConfig
-from ottla.client.messages import Message
+from ottla.client.messages import Message, TopicPartition
 
 _Blocking = consumer.Consumer
 
@@ -27,8 +27,8 @@ class Consumer(InThread):
             self.blocking.forget_handed_out()
         await self.close()
 
-    subscribe = in_thread(_Blocking.subscribe)
-    assign = in_thread(_Blocking.assign)
+    subscribe = in_thread_chained(_Blocking.subscribe)
+    assign = in_thread_chained(_Blocking.assign)
     unsubscribe = in_thread(_Blocking.unsubscribe)
     poll = in_thread(_Blocking.poll)
     commit = in_thread(_Blocking.commit)
@@ -43,6 +43,11 @@ class Consumer(InThread):
     pause = in_thread(_Blocking.pause)
     resume = in_thread(_Blocking.resume)
     lag = in_thread(_Blocking.lag)
+
+    @property
+    def assignment(self) -> list[TopicPartition]:
+        partitions: list[TopicPartition] = self.blocking.assignment
+        return partitions
 
     async def __aiter__(self) -> AsyncIterator[Message]:
         """Messages as they come, until the consumer is closed."""

@@ -8,10 +8,11 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Client = TypeVar("Client", bound="InThread")
 
 
 class InThread:
-    """`new_blocking` is called in the event loop, as the constructor of a client is."""
+    """An asyncio client; `blocking` is the client that does its work."""
 
     def __init__(self, blocking: Any) -> None:
         self.blocking = blocking
@@ -34,5 +35,18 @@ def in_thread(
     @functools.wraps(method)
     async def call(self: InThread, /, *arguments: P.args, **options: P.kwargs) -> R:
         return await self.call(method, *arguments, **options)
+
+    return call
+
+
+def in_thread_chained(
+    method: Callable[Concatenate[Any, P], object],
+) -> Callable[Concatenate[Client, P], Coroutine[Any, Any, Client]]:
+    """A method that returns its client, which here is the asyncio client."""
+
+    @functools.wraps(method)
+    async def call(self: Client, /, *arguments: P.args, **options: P.kwargs) -> Client:
+        await self.call(method, *arguments, **options)
+        return self
 
     return call

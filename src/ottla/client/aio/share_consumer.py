@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from typing import Any, Self
 
 from ottla.client import share_consumer
-from ottla.client.aio.in_thread import InThread, in_thread
+from ottla.client.aio.in_thread import InThread, in_thread, in_thread_chained
 from ottla.client.config import ShareConsumerConfig
 from ottla.client.messages import Message
 
@@ -28,11 +28,12 @@ class ShareConsumer(InThread):
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    subscribe = in_thread(_Blocking.subscribe)
+    subscribe = in_thread_chained(_Blocking.subscribe)
     poll = in_thread(_Blocking.poll)
     ack = in_thread(_Blocking.ack)
     nack = in_thread(_Blocking.nack)
     reject = in_thread(_Blocking.reject)
+    renew = in_thread(_Blocking.renew)
     commit = in_thread(_Blocking.commit)
 
     async def __aiter__(self) -> AsyncIterator[Message]:
@@ -87,7 +88,7 @@ class ShareConsumer(InThread):
                     if error is not None or task.result():
                         await self.call(_Blocking.on_handled, message, error)
                 if renewal.is_due():
-                    await self.call(_Blocking.renew, list(running.values()))
+                    await self.renew(list(running.values()))
         finally:
             for task in running:
                 task.cancel()

@@ -68,4 +68,4 @@ def _records(batches: bytes, first_offset: int, last_offset: int) -> Iterator[Re
             continue
         if header.base_offset > last_offset:
             return
-        yield from iterate_records(batches, position)
+        yield from iterate_records(batches, position, from_offset=first_offset)

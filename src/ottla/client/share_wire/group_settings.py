@@ -1,28 +1,20 @@
 """The configuration of a share group, as far as its members read and write it."""
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
-from kio.schema.incremental_alter_configs.v1.request import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from kio.schema.share_group_describe.v1.request import ShareGroupDescribeRequest
 from kio.schema.types import GroupId
-from kio.static.primitive import i8
 
 from ottla.client.async_wire.cluster import Cluster
+from ottla.client.async_wire.configs import Resource, describe_configs, set_config
 from ottla.client.wire.cluster import CoordinatorType
 from ottla.client.wire.errors import validate_answer
 from ottla.protocol.errors import ErrorCode
 
-GROUP_RESOURCE: Final = i8(32)
 OFFSET_RESET: Final = "share.auto.offset.reset"
 LOCK_DURATION: Final = "share.record.lock.duration.ms"
 LOCK_MS: Final = 30_000  # If the broker does not say.
 
-_SET: Final = i8(0)
 _FROM_GROUP: Final = 8  # The source of a value that was set for the group.
 
 
@@ -32,18 +24,8 @@ class GroupSettings(NamedTuple):
 
 
 async def read_settings(cluster: Cluster, group: str) -> GroupSettings:
-    request = DescribeConfigsRequest(
-        resources=(
-            DescribeConfigsResource(
-                resource_type=GROUP_RESOURCE,
-                resource_name=group,
-                configuration_keys=(LOCK_DURATION, OFFSET_RESET),
-            ),
-        )
-    )
-    (result,) = (await (await cluster.any_broker()).call(request)).results
-    validate_answer(result.error_code, f"the configuration of group {group}")
-    configs: dict[str, Any] = {config.name: config for config in result.configs}
+    keys = (LOCK_DURATION, OFFSET_RESET)
+    configs = await describe_configs(cluster, Resource.GROUP, group, keys)
     lock, reset = configs.get(LOCK_DURATION), configs.get(OFFSET_RESET)
     return GroupSettings(
         lock_ms=int(lock.value) if lock is not None and lock.value else LOCK_MS,
@@ -62,19 +44,4 @@ async def begin_group(cluster: Cluster, group: str) -> None:
         return
     if found.error_code is not ErrorCode.group_id_not_found:
         validate_answer(found.error_code, f"group {group}")
-    await _set(cluster, group, OFFSET_RESET, "earliest")
-
-
-async def _set(cluster: Cluster, group: str, name: str, value: str) -> None:
-    request = IncrementalAlterConfigsRequest(
-        resources=(
-            AlterConfigsResource(
-                resource_type=GROUP_RESOURCE,
-                resource_name=group,
-                configs=(AlterableConfig(name=name, config_operation=_SET, value=value),),
-            ),
-        ),
-        validate_only=False,
-    )
-    (changed,) = (await (await cluster.any_broker()).call(request)).responses
-    validate_answer(changed.error_code, f"the configuration of group {group}")
+    await set_config(cluster, Resource.GROUP, group, OFFSET_RESET, "earliest")

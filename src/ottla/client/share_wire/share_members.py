@@ -206,7 +206,7 @@ class ShareMember:
             self.locks.take(session, fetched.acquired, fetched.gaps, terms.lock_ms)
         key, lock_ms = session.key, terms.lock_ms
         taken = [Taken(key, acquired, lock_ms) for acquired in fetched.acquired]
-        unwanted = self._line.deal(taken)
+        unwanted = self._line.deal(taken, more_follows=len(taken) >= terms.records_max)
         if unwanted or fetched.gaps:
             records = [each.acquired for each in unwanted]
             self._return_untaken(Untaken(key, records, fetched.gaps))

@@ -57,18 +57,30 @@ class WaitingLine(Generic[T]):
         self.demand -= waiter.count
         return True
 
-    def deal(self, items: Sequence[T]) -> Sequence[T]:
+    def deal(self, items: Sequence[T], *, more_follows: bool = False) -> Sequence[T]:
         """Serve those who wait, the first first; what nobody wants is left.
 
         When there is less than they want, as many of them as possible get something, in parts as
-        even as can be.
+        even as can be. If more follows at once they get all that they want, one after the other:
+        a few records each would cost more calls.
         """
         position = 0
-        for waiter, count in self._parts(len(items)):
+        parts = self._whole_parts if more_follows else self._parts
+        for waiter, count in parts(len(items)):
             self.leave(waiter)
             waiter.future.set_result(list(items[position : position + count]))
             position += count
         return items[position:]
+
+    def _whole_parts(self, available: int) -> list[tuple[Waiter[T], int]]:
+        parts: list[tuple[Waiter[T], int]] = []
+        for waiter in self._waiters:
+            if available <= 0:
+                break
+            if not waiter.future.done():
+                parts.append((waiter, min(waiter.count, available)))
+                available -= waiter.count
+        return parts
 
     def _parts(self, available: int) -> list[tuple[Waiter[T], int]]:
         waiting = (waiter for waiter in self._waiters if not waiter.future.done())

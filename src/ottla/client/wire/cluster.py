@@ -52,6 +52,7 @@ class Cluster:
         security: Security = PLAINTEXT,
     ) -> None:
         """`retry_timeout_ms` is for one operation with all its tries."""
+        self.bootstrap_servers = bootstrap_servers
         self._bootstrap = parse_servers(bootstrap_servers)
         self._client_id = client_id
         self._security = security

@@ -52,7 +52,7 @@ class Connection:
         try:
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._socket = security.wrap(self._socket, host)
-            self._versions = self._ask_versions()
+            self.versions = self._ask_versions()
             if security.sasl is not None:
                 self._authenticate(security.sasl)
             self._socket.settimeout(timeout_s)
@@ -104,7 +104,7 @@ class Connection:
 
     def version(self, api_key: int) -> int:
         """The newest version of the API that both sides know."""
-        return version_to_speak(api_key, self._versions, self.address)
+        return version_to_speak(api_key, self.versions, self.address)
 
     def _ask_versions(self) -> dict[int, tuple[int, int]]:
         request = ApiVersionsRequest(client_software_name="ottla", client_software_version="")

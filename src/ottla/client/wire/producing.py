@@ -142,15 +142,21 @@ def produce(
 
 def end_transaction(
     cluster: Cluster, transactional_id: str, producer: Producer, *, commit: bool
-) -> None:
-    """Commit or abort; the same decision again is no error."""
+) -> Producer:
+    """Commit or abort; the same decision again is no error.
+
+    The producer of the next transaction: with KIP-890 it has a new epoch, and sequences from 0 on.
+    """
     request = end_request(transactional_id, producer, commit=commit)
 
-    def end() -> None:
+    def end() -> Producer:
         response = _coordinator(cluster, transactional_id).call(request)
         validate_answer(response.error_code, f"the end of transaction {transactional_id}")
+        if response.producer_id < 0:  # Before KIP-890 all stays.
+            return producer
+        return Producer(response.producer_id, response.producer_epoch)
 
-    cluster.retry(end)
+    return cluster.retry(end)
 
 
 def _coordinator(cluster: Cluster, transactional_id: str) -> Connection:

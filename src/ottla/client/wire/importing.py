@@ -1,0 +1,89 @@
+"""Writing record batches with the offsets that they have; only Ottla takes them so.
+
+Whoever imports asks where the log ends, and sends what comes behind it. Some requests are on their
+way at a time; each names the offset at which the log must end, so after one that failed the others
+fail as well, and the importer begins again with the question.
+"""
+
+from collections import deque
+from typing import Self, cast
+
+from kio.static.primitive import i32, i64
+
+from ottla.client.wire.cluster import Cluster, TopicPartition, expect_one
+from ottla.client.wire.connection import Connection, Sent
+from ottla.client.wire.errors import BrokerError
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.messages.import_records import (
+    ImportedPartition,
+    ImportedTopic,
+    ImportRecordsRequest,
+    PartitionResult,
+)
+from ottla.protocol.times import milliseconds
+
+IN_FLIGHT_MAX = 8
+TIMEOUT_MS = 20_000
+
+
+class Importer:
+    """Of one partition, over a connection of its own to the leader, which the cluster gets back."""
+
+    def __init__(self, cluster: Cluster, place: TopicPartition) -> None:
+        """WireError: start with another one when it may pass."""
+        self._cluster = cluster
+        self._place = place
+        self._topic_id = cluster.topic(place.topic).id
+        self._connection: Connection = cluster.own_connection_to_leader(place)
+        self._sent: deque[Sent] = deque()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, failure: object, *_: object) -> None:
+        if failure is None and not self._sent:
+            self._cluster.give_back(self._connection)
+        else:
+            self._connection.close()
+
+    def begin(self, log_start_offset: int) -> int:
+        """Where the log ends; an empty one that ends before begins at the offset from now on."""
+        self._send(log_start_offset, log_start_offset, b"")
+        result = self._receive()
+        if result.error_code is not ErrorCode.offset_out_of_range:
+            self._validate(result)
+        return result.log_end_offset
+
+    def write(self, records: bytes | bytearray | memoryview, next_offset: int) -> None:
+        """Whole batches for a log that ends at `next_offset`; an earlier failure may show here."""
+        self._send(0, next_offset, records)
+        if len(self._sent) >= IN_FLIGHT_MAX:
+            self._validate(self._receive())
+
+    def finish(self) -> None:
+        """Returns when all that was written is on every in-sync replica."""
+        while self._sent:
+            self._validate(self._receive())
+
+    def _send(
+        self, log_start_offset: int, next_offset: int, records: bytes | bytearray | memoryview
+    ) -> None:
+        partition = ImportedPartition(
+            partition_index=i32(self._place.partition),
+            log_start_offset=i64(log_start_offset),
+            next_offset=i64(next_offset),
+            records=cast("bytes", records),
+        )
+        topic = ImportedTopic(topic_id=self._topic_id, partitions=(partition,))
+        request = ImportRecordsRequest(timeout=milliseconds(TIMEOUT_MS), topics=(topic,))
+        self._sent.append(self._connection.send(request))
+
+    def _receive(self) -> PartitionResult:
+        response = self._connection.receive(self._sent.popleft())
+        result: PartitionResult = expect_one(expect_one(response.topics).partitions)
+        return result
+
+    def _validate(self, result: PartitionResult) -> None:
+        if result.error_code is not ErrorCode.none:
+            reason = f"import into {self._place} ({result.error_message})"
+            raise BrokerError(result.error_code, reason)
