@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.broker_process import START_TIMEOUT_S, BrokerProcess
-from tests.gateway.gateway_process import PATIENT
+from tests.gateway.gateway_process import PATIENT, GatewayProcess
 from tests.ports import HOST, ReservedPort
 
 pytestmark = pytest.mark.process
@@ -48,3 +48,30 @@ def test_the_gateway_comes_again_and_goes_with_its_node(tmp_path: Path) -> None:
         assert broker.stop() == 0
     with pytest.raises(httpx.ConnectError):
         httpx.get(f"{url}/health", timeout=PATIENT)
+
+
+def families(url: str) -> dict[str, int]:
+    """How many times each is declared on a page of metrics."""
+    page = httpx.get(f"{url}/metrics", timeout=PATIENT).text
+    names = [line.split()[2] for line in page.splitlines() if line.startswith("# TYPE ")]
+    return {name: names.count(name) for name in names}
+
+
+@pytest.mark.parametrize("has_node", [True, False])
+def test_the_http_port_has_the_metrics_of_the_node(tmp_path: Path, has_node: bool) -> None:
+    port = ReservedPort()
+    url = f"http://{HOST}:{port}"
+    settings = () if has_node else ("--set", "metrics.port=-1")
+    with BrokerProcess(tmp_path, "--http", str(port), *settings):
+        wait_until_ready(url)
+        found = families(url)
+    assert set(found.values()) == {1}
+    assert {"ottla_gateway_requests_total", "process_open_fds"} <= set(found)
+    assert ("ottla_partitions" in found) == has_node
+
+
+def test_without_the_node_the_gateway_tells_of_itself(bootstrap: str, tmp_path: Path) -> None:
+    nowhere = f"http://{HOST}:{ReservedPort()}/metrics"
+    with GatewayProcess(tmp_path, bootstrap, "--node-metrics", nowhere) as gateway:
+        found = families(gateway.url)
+    assert {"ottla_gateway_requests_total", "process_open_fds"} <= set(found)

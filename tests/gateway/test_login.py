@@ -12,6 +12,7 @@ import httpx
 import pytest
 from confluent_kafka.admin import AdminClient, ScramCredentialInfo, UserScramCredentialUpsertion
 from confluent_kafka.admin import ScramMechanism as Mechanism
+from starlette.requests import Request
 from tests.broker_process import BrokerProcess
 from tests.gateway.gateway_process import PATIENT, GatewayProcess
 from tests.gateway.test_beside import wait_until_ready
@@ -19,6 +20,7 @@ from tests.ports import HOST, ReservedPort
 
 from ottla.cli.command_config import read_command_config
 from ottla.cli.secure.authority import CLIENTS_UNIT, NODES_UNIT, issue, new_authority
+from ottla.gateway.api.parameters import HEADERS
 from ottla.gateway.core.errors import TooBusy
 from ottla.gateway.identity import Users
 from ottla.gateway.services import Services
@@ -210,20 +212,20 @@ def collected() -> Iterator[None]:
 def test_idle_users_make_room_for_others(locked: Locked, login: Path) -> None:
     settings = GatewaySettings(locked.sasl_ssl, login=read_command_config(login))
 
-    def headers(user: str) -> dict[bytes, bytes]:
+    def asked_by(user: str) -> Request:
         credentials = base64.b64encode(f"{user}:{PASSWORDS[user]}".encode())
-        return {b"authorization": b"Basic " + credentials}
+        return Request({"type": "http", HEADERS: {b"authorization": b"Basic " + credentials}})
 
     async def run() -> None:
         own = await Services.build(settings)
         users = Users(own, settings.access(), users_max=1)
-        async with users.enter(headers("alice")) as (name, first):
+        async with users.enter(asked_by("alice")) as (name, first):
             assert name == "alice"
             with pytest.raises(TooBusy):
-                await users.enter(headers("gateway")).__aenter__()
-        async with users.enter(headers("alice")) as (_, again):
+                await users.enter(asked_by("gateway")).__aenter__()
+        async with users.enter(asked_by("alice")) as (_, again):
             assert again is first
-        async with users.enter(headers("gateway")) as (_, other):
+        async with users.enter(asked_by("gateway")) as (_, other):
             assert other is not first
             assert len(users) == 1
         own.stopping.set()

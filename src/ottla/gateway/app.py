@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from starlette.requests import Request
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -29,6 +30,7 @@ from ottla.gateway.api import (
 )
 from ottla.gateway.api.bodies import STREAMS
 from ottla.gateway.api.parameters import HEADERS
+from ottla.gateway.aws_signatures import InvalidSignature
 from ottla.gateway.core.errors import CoreError
 from ottla.gateway.dialects import rest_v2, rest_v2_metadata, rest_v3
 from ottla.gateway.dialects.sqs import routes as sqs
@@ -129,9 +131,13 @@ class _App:
             scope["identity"] = ANONYMOUS
             await self._table(self._own).answer(scope, receive, send)
             return
-        async with self._users.enter(scope[HEADERS]) as (name, services):
-            scope["identity"] = Identity(f"User:{name}")
-            await self._table(services).answer(scope, receive, send)
+        try:
+            async with self._users.enter(Request(scope, receive)) as (name, services):
+                scope["identity"] = Identity(f"User:{name}")
+                await self._table(services).answer(scope, receive, send)
+        except InvalidSignature as error:
+            refusal = sqs.refusal(scope[HEADERS], error.code, str(error))
+            await refusal(scope, receive, send)
 
     async def _answer_websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
         counts = self._own.counts

@@ -3,7 +3,8 @@
 Without `--auth` everyone is the gateway's own user at the brokers. With `--auth basic` a request
 has the name and password of a user of the brokers (HTTP Basic). The gateway logs in to them as that
 user, with connections of that user's own, so that the brokers themselves decide what it may do:
-whoever may not log in gets 401, whoever may not do something 403.
+whoever may not log in gets 401, whoever may not do something 403. SQS clients sign their requests
+instead (`aws_signatures`), which is enough for users whose passwords the gateway was told.
 
 unknown -> logging in -> known    for LOGIN_S_MAX, then the password is asked for again
                       -> refused  for REFUSED_S, in which the same password is not tried again
@@ -13,6 +14,7 @@ known   -> gone                   after IDLE_S without a request, or for another
 import asyncio
 import base64
 import binascii
+import datetime as dt
 import secrets
 import time
 from collections.abc import AsyncIterator, Mapping
@@ -20,7 +22,12 @@ from contextlib import asynccontextmanager, suppress
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
+from starlette.requests import Request
+
 from ottla.client.wire.errors import NotAuthenticated, WireError
+from ottla.gateway.api.bodies import read_body
+from ottla.gateway.api.parameters import HEADERS
+from ottla.gateway.aws_signatures import InvalidSignature, SignedRequest, is_signed, signer_of
 from ottla.gateway.core.access import Access
 from ottla.gateway.core.errors import TooBusy
 from ottla.gateway.problems import Problem
@@ -69,9 +76,16 @@ class _User:
 class Users:
     """The users that are logged in here, each with services of its own."""
 
-    def __init__(self, own: Services, access: Access, users_max: int) -> None:
-        """`own` are those of the gateway's user."""
+    def __init__(
+        self,
+        own: Services,
+        access: Access,
+        users_max: int,
+        signers: Mapping[str, str] | None = None,
+    ) -> None:
+        """`own` are those of the gateway's user; `signers` the passwords of users who sign."""
         self._own = own
+        self._signers = signers or {}
         self._access = access
         self._users_max = users_max
         self._users: dict[bytes, _User] = {}
@@ -86,9 +100,15 @@ class Users:
         return len(self._users)
 
     @asynccontextmanager
-    async def enter(self, headers: Mapping[bytes, bytes]) -> AsyncIterator[tuple[str, Services]]:
-        """The name and the services of the user who asks; Problem 401 without a valid login."""
+    async def enter(self, request: Request) -> AsyncIterator[tuple[str, Services]]:
+        """The name and the services of the user who asks; Problem 401 without a valid login.
+
+        InvalidSignature if it came with one.
+        """
+        headers = request.scope[HEADERS]
         credentials = basic_credentials(headers)
+        if self._signers and is_signed(headers) and request.scope["type"] == "http":
+            credentials = await self._signer(request, headers)
         if credentials is None:
             raise self._unauthorized("Name a user of the brokers and its password (HTTP Basic).")
         digest = self._digest(credentials)
@@ -101,6 +121,22 @@ class Users:
         finally:
             user.requests -= 1
             user.used_at_s = time.monotonic()
+
+    async def _signer(self, request: Request, headers: Mapping[bytes, bytes]) -> Credentials:
+        scope = request.scope
+        signed = SignedRequest(
+            request.method,
+            scope.get("raw_path", b"").decode("latin-1"),
+            scope["query_string"].decode("latin-1"),
+            headers,
+            await read_body(request),
+        )
+        try:
+            name = signer_of(signed, self._signers, dt.datetime.now(dt.UTC))
+        except InvalidSignature:
+            self._own.counts.logins_refused += 1
+            raise
+        return Credentials(name, self._signers[name])
 
     async def close(self) -> None:
         self._sweeper.cancel()

@@ -23,10 +23,10 @@ class Collector:
         self._counts = counts
         self.publishers: list[Publisher] = []  # Of the gateway's own user, and of others.
         self.users = 0  # Logged in.
-        self._registry: CollectorRegistry | None = None
+        self._registries: dict[bool, CollectorRegistry] = {}
 
-    def registry(self) -> "CollectorRegistry":
-        """With what every process tells of itself. ImportError without the library."""
+    def registry(self, *, with_process: bool = True) -> "CollectorRegistry":
+        """With what every process tells of itself, or without. ImportError without the library."""
         from prometheus_client import (
             CollectorRegistry,
             GCCollector,
@@ -34,12 +34,13 @@ class Collector:
             ProcessCollector,
         )
 
-        if self._registry is None:
-            self._registry = CollectorRegistry()
-            for collector in (ProcessCollector, PlatformCollector, GCCollector):
-                collector(registry=self._registry)
-            self._registry.register(self)
-        return self._registry
+        if with_process not in self._registries:
+            registry = self._registries[with_process] = CollectorRegistry()
+            if with_process:
+                for collector in (ProcessCollector, PlatformCollector, GCCollector):
+                    collector(registry=registry)
+            registry.register(self)
+        return self._registries[with_process]
 
     def collect(self) -> "Iterator[Metric]":
         yield from self._requests()

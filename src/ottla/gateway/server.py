@@ -17,7 +17,7 @@ import uvicorn
 import uvloop
 from starlette.types import ASGIApp
 
-from ottla.gateway.app import ADMIN, FAMILIES, TRAFFIC, build_app
+from ottla.gateway.app import ADMIN, FAMILIES, TRAFFIC, Families, build_app
 from ottla.gateway.identity import Users
 from ottla.gateway.one_write import OneWriteProtocol
 from ottla.gateway.services import Services
@@ -28,8 +28,11 @@ logger = logging.getLogger("ottla.gateway")
 EXIT_OK, EXIT_FAILED = 0, 1
 
 
-def serve(settings: GatewaySettings) -> int:
-    """Returns the exit code of the process. The caller has configured logging."""
+def serve(settings: GatewaySettings, pages: Families = ()) -> int:
+    """Returns the exit code of the process. The caller has configured logging.
+
+    `pages` are for people, and served where administration is.
+    """
     ports = [settings.port, *([] if settings.admin_port is None else [settings.admin_port])]
     with contextlib.ExitStack() as listening:
         try:
@@ -38,22 +41,28 @@ def serve(settings: GatewaySettings) -> int:
             listed = ", ".join(map(str, ports))
             sys.stderr.write(f"ottla: cannot listen on {settings.host}, {listed}: {error}\n")
             return EXIT_FAILED
-        uvloop.run(run(settings, *listeners))
+        uvloop.run(run(settings, *listeners, pages=pages))
     return EXIT_OK
 
 
 async def run(
-    settings: GatewaySettings, listener: socket.socket, admin: socket.socket | None = None
+    settings: GatewaySettings,
+    listener: socket.socket,
+    admin: socket.socket | None = None,
+    *,
+    pages: Families = (),
 ) -> None:
     """Serve on sockets that listen; without `admin` the first one serves everything."""
     services = await Services.build(settings)
     users = None
     try:
         if settings.auth is Auth.BASIC:
-            users = Users(services, settings.access(), settings.users_max)
-        doors = [(listener, FAMILIES if admin is None else TRAFFIC)]
-        if admin is not None:
-            doors.append((admin, ADMIN))
+            users = Users(services, settings.access(), settings.users_max, settings.signers)
+        doors: list[tuple[socket.socket, Families]]
+        if admin is None:
+            doors = [(listener, (*FAMILIES, *pages))]
+        else:
+            doors = [(listener, TRAFFIC), (admin, (*ADMIN, *pages))]
         servers = [
             _Server(_config(settings, build_app(services, users, families)), socket_)
             for socket_, families in doors

@@ -25,9 +25,12 @@ class GatewaySettings:
     # How to log in to the brokers, as librdkafka spells it.
     login: Mapping[str, Any] = field(default_factory=dict, repr=False)
     auth: Auth = Auth.NONE
+    # Passwords of users who sign requests, as SQS clients do, beside `auth`.
+    signers: Mapping[str, str] = field(default_factory=dict, repr=False)
     tls_certificate: Path | None = None  # PEM, with its chain; None: HTTP without TLS.
     tls_key: Path | None = None  # None: in the file of the certificate.
     admin_port: int | None = None  # For health, metrics and administration; None: `port`.
+    node_metrics: str | None = None  # URL of a node's metrics, which are served too.
     secret_file: Path | None = None  # None: the secret that the cluster keeps.
     webhook_allow: tuple[str, ...] = ()  # Private networks that webhooks may call.
 

@@ -13,6 +13,7 @@ from ottla.gateway.core.webhook_calls import AddressRefused, Answer, Caller, Cal
 
 LOOPBACK = parse_networks(["127.0.0.0/8", "::1"])
 HEADERS = {"webhook-id": "msg_1"}
+STRANGERS_S = 5
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -20,17 +21,18 @@ Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]
 
 def call(handler: Handler, *, host: str = "127.0.0.1", caller: Caller | None = None) -> Answer:
     async def body() -> Answer:
-        ended: list[asyncio.Future[None]] = []
+        serving: set[asyncio.Task[None]] = set()
 
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            ended.append(asyncio.get_running_loop().create_future())
+            task = asyncio.current_task()
+            assert task is not None
+            serving.add(task)
             try:
                 await handler(reader, writer)
             finally:
                 writer.close()
                 with suppress(OSError):
                     await writer.wait_closed()
-                ended[-1].set_result(None)
 
         server = await asyncio.start_server(serve, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
@@ -39,9 +41,18 @@ def call(handler: Handler, *, host: str = "127.0.0.1", caller: Caller | None = N
             try:
                 return await (caller or Caller(LOOPBACK)).post(url, HEADERS, b"body")
             finally:
-                await asyncio.gather(*ended)
+                await end(serving)
 
     return asyncio.run(body())
+
+
+async def end(serving: set["asyncio.Task[None]"]) -> None:
+    """Clients of other tests may have called, too: they try again where a broker once was."""
+    if serving:
+        _, strangers = await asyncio.wait(serving, timeout=STRANGERS_S)
+        for task in strangers:
+            task.cancel()
+        await asyncio.gather(*serving, return_exceptions=True)
 
 
 def answering(answer: bytes, seen: list[bytes] | None = None) -> Handler:
@@ -80,7 +91,13 @@ def test_what_answers_mean(answer: bytes, expected: Answer) -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", [b"", b"SSH-2.0\r\n\r\n", b"HTTP/1.1 no\r\n\r\n", b"HTTP/1.1 200 " + b"x" * 100_000]
+    "answer",
+    [
+        pytest.param(b"", id="nothing"),
+        pytest.param(b"SSH-2.0\r\n\r\n", id="another protocol"),
+        pytest.param(b"HTTP/1.1 no\r\n\r\n", id="no status"),
+        pytest.param(b"HTTP/1.1 200 " + b"x" * 100_000, id="a head without end"),
+    ],
 )
 def test_what_is_no_answer_is_a_failure(answer: bytes) -> None:
     with pytest.raises(CallFailed):

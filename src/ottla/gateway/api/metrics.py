@@ -1,6 +1,10 @@
-"""`GET /metrics`, for Prometheus."""
+"""`GET /metrics`, for Prometheus: of the gateway, and of the node beside which it runs."""
 
+import asyncio
+import logging
+import urllib.request
 from collections.abc import Sequence
+from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -8,6 +12,11 @@ from starlette.routing import BaseRoute, Route
 
 from ottla.gateway.problems import Problem
 from ottla.gateway.services import Services
+
+logger = logging.getLogger(__name__)
+
+_NODE_TIMEOUT_S: Final = 8.0  # A scraper waits for 10 seconds by default.
+_PLAIN: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 def routes(services: Services) -> Sequence[BaseRoute]:
@@ -22,6 +31,22 @@ def routes(services: Services) -> Sequence[BaseRoute]:
                 "The library that writes metrics is not installed.",
                 hint="Install it for the gateway: pip install 'ottla[metrics]'.",
             ) from None
-        return Response(generate_latest(registry), media_type=CONTENT_TYPE_PLAIN_0_0_4)
+        url = services.settings.node_metrics
+        node = None if url is None else await asyncio.to_thread(_fetch, url)
+        if node is not None:
+            # The node tells of its own process; nothing may be there twice.
+            registry = services.collector.registry(with_process=False)
+        page = (node or b"") + generate_latest(registry)
+        return Response(page, media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
     return [Route("/metrics", metrics)]
+
+
+def _fetch(url: str) -> bytes | None:
+    """The page of a node; None if it does not answer."""
+    try:
+        with _PLAIN.open(url, timeout=_NODE_TIMEOUT_S) as answer:
+            return bytes(answer.read())
+    except OSError as error:
+        logger.warning("the metrics of the node at %s are left out: %s", url, error)
+        return None

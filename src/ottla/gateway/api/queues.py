@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from ottla.gateway.api.bodies import read_object
+from ottla.gateway.api.bodies import read_command
 from ottla.gateway.api.queue_bodies import (
     RECEIVE_MAX,
     count_of,
@@ -34,6 +34,7 @@ _STATUS: Final = {
     SettleError.INVALID: (400, None),
     SettleError.OTHER_QUEUE: (400, None),
     SettleError.EXPIRED: (409, "INVALID_RECORD_STATE"),
+    SettleError.FORBIDDEN: (403, "GROUP_AUTHORIZATION_FAILED"),
     SettleError.NOT_HERE: (421, "UNKNOWN_MEMBER_ID"),
     SettleError.UNAVAILABLE: (503, None),
 }
@@ -43,7 +44,7 @@ def routes(services: Services) -> Sequence[BaseRoute]:
     queues = services.queues
 
     async def receive(request: Request) -> Response:
-        body = await read_object(request)
+        body = await read_command(request)
         topic, group = _queue(request)
         return await receive_for(
             request,
@@ -57,17 +58,17 @@ def routes(services: Services) -> Sequence[BaseRoute]:
         )
 
     async def ack(request: Request) -> Response:
-        return await _settle(request, await read_object(request), queues.acknowledge)
+        return await _settle(request, await read_command(request), queues.acknowledge)
 
     async def nack(request: Request) -> Response:
-        body = await read_object(request)
+        body = await read_command(request)
         return await _settle(request, body, queues.release, delay_ms=delay_ms_of(body))
 
     async def reject(request: Request) -> Response:
-        return await _settle(request, await read_object(request), queues.reject)
+        return await _settle(request, await read_command(request), queues.reject)
 
     async def extend(request: Request) -> Response:
-        body = await read_object(request)
+        body = await read_command(request)
         lock_ms = lock_ms_of(body)
         if lock_ms is None:
             raise Invalid("`lock` is missing: for how many seconds from now")
@@ -149,12 +150,11 @@ def delivery_fields(delivery: Delivery) -> dict[str, Any]:
     record = Record(
         handle.offset, delivery.timestamp_ms, delivery.key, delivery.value, delivery.headers
     )
-    return {
-        **record_to_json(handle.topic, handle.partition, record),
-        "delivery": delivery.handle,
-        "delivery_count": handle.delivery_count,
-        "locked_until": delivery.locked_until_ms,
-    }
+    fields = record_to_json(handle.topic, handle.partition, record)
+    fields["delivery"] = delivery.handle
+    fields["delivery_count"] = handle.delivery_count
+    fields["locked_until"] = delivery.locked_until_ms
+    return fields
 
 
 def settled_fields(settled: Settled) -> dict[str, Any]:

@@ -68,9 +68,14 @@ class Signer:
     def seal(self, handle: Handle) -> str:
         """The handle as consumers see it: url-safe text."""
         topic, topic_id, partition, offset, group, count, member_id, expires_s = handle
-        content = _DELIVERY.pack(VERSION, expires_s, partition, offset, count) + _pack_queue(
-            topic, topic_id, group, member_id
-        )
+        queue = pack_queue(topic, topic_id, group, member_id)
+        return self.seal_delivery(queue, partition, offset, count, expires_s)
+
+    def seal_delivery(
+        self, queue: bytes, partition: int, offset: int, count: int, expires_s: int
+    ) -> str:
+        """As `seal`; `queue` is what many have in common (`pack_queue`)."""
+        content = _DELIVERY.pack(VERSION, expires_s, partition, offset, count) + queue
         sealed = binascii.b2a_base64(content + self.sign(content), newline=False)
         return sealed.translate(_TO_URL_SAFE).rstrip(b"=").decode("ascii")
 
@@ -94,8 +99,7 @@ def _signature(secret: bytes, content: bytes) -> bytes:
     return blake2b(content, key=secret, digest_size=SIGNATURE_BYTES).digest()
 
 
-@lru_cache(maxsize=4096)
-def _pack_queue(topic: str, topic_id: UUID, group: str, member_id: str) -> bytes:
+def pack_queue(topic: str, topic_id: UUID, group: str, member_id: str) -> bytes:
     names = member_id.encode(), group.encode(), topic.encode()
     return _QUEUE.pack(topic_id.bytes, *map(len, names)) + b"".join(names)
 

@@ -19,7 +19,7 @@ from ottla.client.share_wire.settling import Claim, Settler, Verdict
 from ottla.client.share_wire.share_members import ShareMember, ShareMembers, Taken, Untaken
 from ottla.client.wire.errors import WireError
 from ottla.gateway.core.counts import Counts
-from ottla.gateway.core.handles import Handle, InvalidHandle, Signer
+from ottla.gateway.core.handles import Handle, InvalidHandle, Signer, pack_queue
 from ottla.gateway.core.shared_secret import SharedSigner
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.delivery_acknowledge import (
@@ -74,6 +74,7 @@ class SettleError(enum.StrEnum):
     OTHER_QUEUE = "other-queue"  # Of another topic or group than was named.
     EXPIRED = "expired"  # The lock ended, or the delivery was settled before.
     NOT_HERE = "not-here"  # Delivered by another gateway, whose brokers have no held locks.
+    FORBIDDEN = "forbidden"  # The brokers do not let this user.
     UNAVAILABLE = "unavailable"  # Not known whether it was done; it may be said again.
 
 
@@ -90,9 +91,14 @@ _MESSAGES: Final = {
     SettleError.EXPIRED: _EXPIRED,
     SettleError.UNAVAILABLE: _UNAVAILABLE,
     SettleError.OTHER_QUEUE: "the delivery is of another topic or group",
+    SettleError.FORBIDDEN: "this user may not read the topic as this group",
     SettleError.NOT_HERE: "these brokers take it only through the gateway that delivered",
 }
 
+_FORBIDDEN: Final = {
+    ErrorCode.group_authorization_failed,
+    ErrorCode.topic_authorization_failed,
+}
 _NO_TOPIC: Final = {ErrorCode.unknown_topic_or_partition, ErrorCode.unknown_topic_id}
 
 
@@ -153,7 +159,7 @@ class Queues:
             taken = await self._relock(taken, lock_ms)
         self._counts.received += len(taken)
         now_ms = time.time_ns() // 1_000_000
-        return [_delivery(each, signer, now_ms) for each in taken]
+        return _deliveries(taken, signer, now_ms)
 
     def put_back(self, deliveries: Iterable[Delivery]) -> None:
         """The consumer never saw them: available at once, and not counted. Does not wait."""
@@ -326,28 +332,26 @@ def _claim(handle: Handle, verdict: Verdict) -> Claim:
     )
 
 
-def _delivery(taken: Taken, signer: Signer, now_ms: int) -> Delivery:
-    topic, topic_id, group, member_id = taken.key
-    partition, delivery_count, record = taken.acquired
-    opened = Handle(
-        topic,
-        topic_id,
-        partition,
-        record.offset,
-        group,
-        delivery_count,
-        member_id,
-        (now_ms + LOCK_MS_MAX) // 1000 + _HANDLE_GRACE_S,
-    )
-    return Delivery(
-        signer.seal(opened),
-        opened,
-        record.key,
-        record.value,
-        record.headers,
-        record.timestamp,
-        now_ms + taken.lock_ms,
-    )
+def _deliveries(taken: Sequence[Taken], signer: Signer, now_ms: int) -> list[Delivery]:
+    """They are of one session."""
+    topic, topic_id, group, member_id = taken[0].key
+    queue = pack_queue(topic, topic_id, group, member_id)
+    expires_s = (now_ms + LOCK_MS_MAX) // 1000 + _HANDLE_GRACE_S
+    found = []
+    for _, (partition, count, record), lock_ms in taken:
+        offset = record.offset
+        found.append(
+            Delivery(
+                signer.seal_delivery(queue, partition, offset, count, expires_s),
+                Handle(topic, topic_id, partition, offset, group, count, member_id, expires_s),
+                record.key,
+                record.value,
+                record.headers,
+                record.timestamp,
+                now_ms + lock_ms,
+            )
+        )
+    return found
 
 
 def _settled(handle: str, code: ErrorCode) -> Settled:
@@ -355,6 +359,8 @@ def _settled(handle: str, code: ErrorCode) -> Settled:
         return Settled(handle, None)
     if code is ErrorCode.unknown_member_id:
         return _failed(handle, SettleError.NOT_HERE)
+    if code in _FORBIDDEN:
+        return _failed(handle, SettleError.FORBIDDEN)
     if code.retriable and code not in _NO_TOPIC:
         return _failed(handle, SettleError.UNAVAILABLE)
     return _failed(handle, SettleError.EXPIRED)

@@ -24,6 +24,13 @@ _QUERY_CODES: Final = {
     "UnsupportedOperation": "AWS.SimpleQueueService.UnsupportedOperation",
 }
 
+_FORBIDDEN: Final = {
+    ErrorCode.cluster_authorization_failed,
+    ErrorCode.group_authorization_failed,
+    ErrorCode.topic_authorization_failed,
+    ErrorCode.transactional_id_authorization_failed,
+}
+
 
 class SqsError(Exception):
     """Answered as an error; nothing was done."""
@@ -57,6 +64,10 @@ def no_queue() -> SqsError:
     return SqsError("QueueDoesNotExist", "The specified queue does not exist.")
 
 
+def denied(reason: str) -> SqsError:
+    return SqsError("AccessDenied", reason, 403)
+
+
 def unavailable(reason: str) -> SqsError:
     """SDKs repeat the request."""
     return SqsError("ServiceUnavailable", reason, 503)
@@ -71,6 +82,8 @@ def error_of(error: Exception) -> SqsError:
             return SqsError("RequestThrottled", str(error), 503)
         case BrokerError(code=ErrorCode.unknown_topic_or_partition):
             return no_queue()
+        case BrokerError() if error.code in _FORBIDDEN:
+            return denied(str(error))
         case CoreError():
             return unavailable(str(error))
         case WireError() if error.may_pass:

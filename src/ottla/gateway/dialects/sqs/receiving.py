@@ -11,7 +11,7 @@ from ottla.gateway.core.queues import Delivery, Queues, Settled, SettleError
 from ottla.gateway.dialects.sqs.batches import Entry, batch_result, validate_entries
 from ottla.gateway.dialects.sqs.call import Call, queue_in
 from ottla.gateway.dialects.sqs.catalogue import Catalogue, Queue
-from ottla.gateway.dialects.sqs.errors import SqsError, invalid_value, unavailable
+from ottla.gateway.dialects.sqs.errors import SqsError, denied, invalid_value, unavailable
 from ottla.gateway.dialects.sqs.message_attributes import (
     attributes_md5,
     body_md5,
@@ -166,6 +166,8 @@ def _settle_error(settled: Settled) -> SqsError | None:
                 "ReceiptHandleIsInvalid",
                 f'The input receipt handle "{settled.handle}" is not a valid receipt handle.',
             )
+        case SettleError.FORBIDDEN:
+            return denied(settled.message)
         case SettleError.UNAVAILABLE | SettleError.NOT_HERE:
             return unavailable(settled.message)
     return SqsError(

@@ -1,23 +1,31 @@
 """SQS answers at the root of the HTTP port, and at the URLs of queues."""
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from ottla.gateway.api.bodies import read_body
 from ottla.gateway.api.waiting import CLIENT_CLOSED_REQUEST, ClientGone, DeliveryResponse, Watch
 from ottla.gateway.core.administration import Administration
 from ottla.gateway.core.compacted_table import CompactedTable
 from ottla.gateway.core.idempotency import Idempotency
 from ottla.gateway.dialects.sqs import moving, sending
 from ottla.gateway.dialects.sqs.catalogue import Catalogue
+from ottla.gateway.dialects.sqs.errors import SqsError
 from ottla.gateway.dialects.sqs.managing import Managing
 from ottla.gateway.dialects.sqs.moving import Moving
 from ottla.gateway.dialects.sqs.receiving import Receiving
 from ottla.gateway.dialects.sqs.sending import Sending
-from ottla.gateway.dialects.sqs.server import Answer, SqsServer, is_receive
+from ottla.gateway.dialects.sqs.server import Answer, SqsServer, is_receive, refused
 from ottla.gateway.services import Services
+
+
+def refusal(headers: Mapping[bytes, bytes], name: str, message: str) -> Response:
+    """Of a request whose sender is not known, as its protocol has errors."""
+    found = refused(SqsError(name, message, 403), is_json=b"x-amz-target" in headers)
+    return Response(found.body, found.status, found.headers)
 
 
 def routes(services: Services) -> Sequence[BaseRoute]:
@@ -38,7 +46,7 @@ def routes(services: Services) -> Sequence[BaseRoute]:
     )
 
     async def answer(request: Request) -> Response:
-        query, body = request.scope["query_string"], await request.body()
+        query, body = request.scope["query_string"], await read_body(request)
         work = server.answer(
             request.headers,
             f"{request.url.scheme}://{request.headers.get('host', 'localhost')}",

@@ -80,10 +80,7 @@ class SqsServer:
             request = _parsed(body)
             result = await self._run(call, target.removeprefix(_TARGET_PREFIX), request)
         except SqsError as error:
-            fault = "Sender" if error.is_senders_fault else "Receiver"
-            headers["x-amzn-query-error"] = f"{error.query_code};{fault}"
-            document = {"__type": _SHAPE_PREFIX + error.name, "message": error.message}
-            return Answer(error.status, headers, json.dumps(document).encode())
+            return _json_error(error, call.request_id)
         deliveries = _deliveries(result)
         content = b"" if result is None else json.dumps(result).encode()
         return Answer(200, headers, content, deliveries)
@@ -100,8 +97,7 @@ class SqsServer:
                 request.setdefault("QueueUrl", call.base_url + path)
             result = await self._run(call, operation, request)
         except SqsError as error:
-            content = query_protocol.error_answer(error, call.request_id)
-            return Answer(error.status, headers, content)
+            return _query_error(error, call.request_id)
         deliveries = _deliveries(result)
         content = query_protocol.answer(operation, result, call.request_id)
         return Answer(200, headers, content, deliveries)
@@ -117,6 +113,27 @@ class SqsServer:
             return await run(call, request)
         except (WireError, CoreError) as error:
             raise error_of(error) from None
+
+
+def refused(error: SqsError, *, is_json: bool) -> Answer:
+    """Before anything of the request was looked at but its protocol."""
+    return (_json_error if is_json else _query_error)(error, str(uuid.uuid4()))
+
+
+def _json_error(error: SqsError, request_id: str) -> Answer:
+    fault = "Sender" if error.is_senders_fault else "Receiver"
+    headers = {
+        "content-type": _JSON,
+        "x-amzn-requestid": request_id,
+        "x-amzn-query-error": f"{error.query_code};{fault}",
+    }
+    document = {"__type": _SHAPE_PREFIX + error.name, "message": error.message}
+    return Answer(error.status, headers, json.dumps(document).encode())
+
+
+def _query_error(error: SqsError, request_id: str) -> Answer:
+    headers = {"content-type": _XML, "x-amzn-requestid": request_id}
+    return Answer(error.status, headers, query_protocol.error_answer(error, request_id))
 
 
 def is_receive(headers: Mapping[str, str], query: bytes, body: bytes) -> bool:
