@@ -6,7 +6,7 @@ Imported by worker processes. The environment says where.
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +30,17 @@ def run(name: str, seconds: float) -> str:
 
 
 def note_acknowledgements(text_of: Callable[[bytes], str] = bytes.decode) -> None:
-    settle = TaskQueue.settle
+    settle_all = TaskQueue.settle_all
 
-    async def noted(self: TaskQueue, delivery: Delivery, verdict: Verdict, **options: Any) -> bool:
-        confirmed = await settle(self, delivery, verdict, **options)
-        name = _NAME.search(text_of(delivery.value))
-        if confirmed and verdict is ACCEPT and name is not None:
-            JOURNAL.note("acked", name[0])
+    async def noted(
+        self: TaskQueue, deliveries: Iterable[Delivery], verdict: Verdict, **options: Any
+    ) -> list[Delivery]:
+        confirmed = await settle_all(self, deliveries, verdict, **options)
+        if verdict is ACCEPT:
+            for delivery in confirmed:
+                name = _NAME.search(text_of(delivery.value))
+                if name is not None:
+                    JOURNAL.note("acked", name[0])
         return confirmed
 
-    TaskQueue.settle = noted  # type: ignore[method-assign]
+    TaskQueue.settle_all = noted  # type: ignore[method-assign]

@@ -12,6 +12,8 @@ from tests.integrations.processes import wait_until
 from tests.ports import HOST, ReservedPort
 
 import ottla.integrations.kombu  # noqa: F401
+from ottla.client import Admin
+from ottla.integrations.engine import ENGINE_THREAD
 from ottla.testing import EmbeddedBroker
 
 PATIENCE_S = 60
@@ -42,11 +44,23 @@ def test_several_servers_are_shown_without_the_password() -> None:
 
 
 def test_a_connection_that_fails_leaves_no_thread() -> None:
-    before = set(threading.enumerate())
+    before = engine_threads()
     connection = Connection(f"ottla://{HOST}:{ReservedPort()}")
     with pytest.raises(OperationalError):
         connection.ensure_connection(max_retries=1, interval_start=0)
-    assert set(threading.enumerate()) == before
+    assert engine_threads() <= before
+
+
+def engine_threads() -> set[threading.Thread]:
+    """Only the transport's own: brokers of other tests start and end threads meanwhile."""
+    return {thread for thread in threading.enumerate() if thread.name == ENGINE_THREAD}
+
+
+def test_it_fails_over_to_the_next_url(url: str, name: str) -> None:
+    connection = Connection(f"ottla://{HOST}:{ReservedPort()};{url}")
+    with connection, connection.SimpleQueue(name) as queue:
+        queue.put("lamp")
+        assert queue.get(timeout=PATIENCE_S).payload == "lamp"
 
 
 def test_messages_are_acknowledged_one_by_one(connection: Connection, name: str) -> None:
@@ -176,3 +190,85 @@ def _note(got: list[Any]) -> Any:
         message.ack()
 
     return note
+
+
+def test_what_was_taken_ahead_goes_to_another_who_asks(url: str, name: str) -> None:
+    """Gets in quick succession take more than they return; none of it is kept from others."""
+    options = {"group": name}
+    with (
+        Connection(url, transport_options=options) as one,
+        Connection(url, transport_options=options) as other,
+    ):
+        numbers: list[int] = []
+
+        def get(queue: Any) -> bool:
+            message = queue.get()
+            if message is not None:
+                message.ack()
+                numbers.append(message.payload)
+            return message is not None
+
+        queue, late = Queue(name)(one.channel()), Queue(name)(other.channel())
+        queue.declare()
+        producer = Producer(queue.channel, routing_key=name)
+        for number in range(20):
+            producer.publish(number)
+        for _ in range(4):  # One, then one of two, then one of four.
+            assert get(queue)
+        wait_until(lambda: get(late) and len(numbers) == 20, "all of them")
+        assert sorted(numbers) == list(range(20))
+
+
+def test_what_was_taken_ahead_still_counts(url: str, name: str) -> None:
+    with Connection(url, transport_options={"group": name}) as connection:
+        queue = Queue(name)(connection.channel())
+        queue.declare()
+        producer = Producer(queue.channel, routing_key=name)
+        for number in range(10):
+            producer.publish(number)
+        for _ in range(3):
+            message = queue.get()
+            assert message is not None
+            message.ack()
+        assert queue.queue_declare(passive=True).message_count == 7
+
+
+def test_acknowledgements_of_many_threads_all_arrive(url: str, name: str) -> None:
+    with Connection(url, transport_options={"group": name}) as connection:
+        with connection.SimpleQueue(name) as queue:
+            for number in range(60):
+                queue.put(number)
+            messages = [queue.get(timeout=PATIENCE_S) for _ in range(60)]
+            threads = [threading.Thread(target=each.ack) for each in messages]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        assert connection.SimpleQueue(name).qsize() == 0
+        with connection.SimpleQueue(name) as queue, pytest.raises(Empty):
+            queue.get(block=False)
+
+
+def test_it_logs_in(name: str) -> None:
+    locked = {
+        "listeners": f"SASL_PLAINTEXT://{HOST}:0",
+        "sasl.enabled.mechanisms": "SCRAM-SHA-512",
+        "sasl.plain.without.tls": True,
+    }
+    with EmbeddedBroker(config=locked) as broker:
+        Admin(bootstrap_servers=broker.bootstrap_servers).set_user("anna", "a:secret")
+        servers = broker.servers_of("SASL_PLAINTEXT")
+        how = "security_protocol=SASL_PLAINTEXT&sasl_mechanism=SCRAM-SHA-512"
+        with (
+            Connection(f"ottla://anna:a%3Asecret@{servers}?{how}") as connection,
+            connection.SimpleQueue(name) as queue,
+        ):
+            queue.put("lamp")
+            message = queue.get(timeout=PATIENCE_S)
+            assert message.payload == "lamp"
+            message.ack()
+        with (
+            Connection(f"ottla://anna:another@{servers}?{how}") as connection,
+            pytest.raises(OperationalError, match="Authentication failed"),
+        ):
+            connection.ensure_connection(max_retries=1, interval_start=0)

@@ -21,6 +21,8 @@ from ottla.client.wire.topics import BROKER_DEFAULT
 from ottla.integrations.task_queue import TaskQueue
 from ottla.integrations.topics import TASK_CONFIG, ensure_task_topic
 
+ENGINE_THREAD = "ottla-tasks"
+
 T = TypeVar("T")
 
 
@@ -39,7 +41,7 @@ class Engine:
         settings = config.settings()
         self.producer = Producer(config).start()
         self.loop: AbstractEventLoop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name="ottla-tasks", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=ENGINE_THREAD, daemon=True)
         self._thread.start()
         self.cluster, self.tasks = self.call(self._open(settings, group, lock_s))
 

@@ -25,6 +25,7 @@ from kombu.transport import TRANSPORT_ALIASES, base, virtual
 from kombu.utils.json import dumps, loads
 
 from ottla.client.config import ProducerConfig
+from ottla.client.share_wire.settling import Verdict
 from ottla.client.wire.errors import WireError
 from ottla.integrations.broadcasts import ROUTING_KEY_HEADER, TOPIC_CONFIG, Listener
 from ottla.integrations.engine import Engine
@@ -48,14 +49,18 @@ class QoS(virtual.QoS):
     """Says to the broker what the channel is told."""
 
     def ack(self, delivery_tag: str) -> None:
-        self.channel.settle(delivery_tag, ACCEPT)
-        super().ack(delivery_tag)
-        self.channel.prefetch()
+        self._settle(delivery_tag, ACCEPT)
 
     def reject(self, delivery_tag: str, requeue: bool = False) -> None:
-        self.channel.settle(delivery_tag, release_verdict() if requeue else REJECT)
+        self._settle(delivery_tag, release_verdict() if requeue else REJECT)
+
+    def _settle(self, delivery_tag: str, verdict: Verdict) -> None:
+        was_full = not self.can_consume()
+        self.channel.settle(delivery_tag, verdict)
         super().ack(delivery_tag)
         self.channel.prefetch()
+        if was_full:
+            self.channel.connection.wake()  # For what waits to be delivered.
 
 
 class Channel(virtual.Channel):
@@ -166,6 +171,7 @@ class Channel(virtual.Channel):
             topics = self.connection.topics_of(queue)
             self._prefetched[queue] = Prefetched(engine, topics, self.connection.wake)
         self.prefetch()
+        self.connection.wake()
 
     def basic_cancel(self, consumer_tag: str) -> None:
         queue = self._tag_to_queue.get(consumer_tag)
@@ -181,13 +187,13 @@ class Channel(virtual.Channel):
     ) -> None:
         super().basic_qos(prefetch_size, prefetch_count, apply_global)
         self.prefetch()
+        self.connection.wake()
 
     def prefetch(self) -> None:
         """Take more, if there may be more."""
         if self.qos.can_consume():
             for prefetched in self._prefetched.values():
                 prefetched.want(self.qos.can_consume_max_estimate())
-            self.connection.wake()
 
     def deliver_one(self, deliver: Callable[[dict[str, Any], str], None]) -> bool:
         """Queues take turns."""
@@ -240,12 +246,12 @@ class Channel(virtual.Channel):
             self.settle(message.delivery_tag, ACCEPT)
         return message
 
-    def settle(self, delivery_tag: str, verdict: Any) -> None:
+    def settle(self, delivery_tag: str, verdict: Verdict) -> None:
         """Messages of broadcasts have nothing to settle."""
         delivery = self._deliveries.pop(delivery_tag, None)
         engine = self.connection.engine
         if delivery is not None and not engine.is_inherited:
-            engine.loop.call_soon_threadsafe(engine.tasks.settle_soon, delivery, verdict)
+            engine.tasks.settle_soon(delivery, verdict)
 
     def close(self) -> None:
         """What is not acknowledged goes back to the others at once."""
@@ -321,6 +327,8 @@ class Transport(virtual.Transport):
             self._engine = None
             for queue in list(self.listeners):
                 engine.call(self.listeners.pop(queue).close())
+            for topics in self._queues.values():
+                engine.call(topics.give_back())
             engine.release()
         os.close(self._news)
 
@@ -379,8 +387,10 @@ class Transport(virtual.Transport):
     def drain_events(self, connection: Any, timeout: float | None = None) -> None:
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
-            self._clear_news()
             if self._deliver_one():
+                return
+            self._clear_news()
+            if self._deliver_one():  # What came in between.
                 return
             left_s = None if deadline is None else deadline - time.monotonic()
             if left_s is not None and left_s <= 0:
@@ -419,11 +429,14 @@ def _config(client: Any) -> ProducerConfig:
     """`ottla://user:password@host:port,host:port?security_protocol=SASL_SSL`; the fields of
     ottla.client.ProducerConfig can be given there or in the transport options."""
     name = client.hostname or ""
-    url = urlsplit(name if "://" in name else f"ottla://{name}")
+    url = urlsplit(name)
     login, _, servers = url.netloc.rpartition("@")
+    user, _, password = map(unquote, login.partition(":"))
+    if "://" not in name:  # Taken apart by kombu, as the URLs that it fails over to are.
+        servers = f"{name}:{client.port}" if name and client.port else name
+        user, password = client.userid or "", client.password or ""
     settings: dict[str, Any] = {"linger_ms": 0, "bootstrap_servers": servers}
-    if login:
-        user, _, password = login.partition(":")
-        settings["sasl_username"], settings["sasl_password"] = unquote(user), unquote(password)
+    if user:
+        settings["sasl_username"], settings["sasl_password"] = user, password
     settings |= dict(parse_qsl(url.query))
     return ProducerConfig(**settings, **client.transport_options.get("client", {}))

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import random
 from asyncio import AbstractEventLoop, Task
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from typing import Any, Final
 
@@ -87,6 +88,8 @@ class TaskQueue:
         self._settler = Settler(cluster, loop)
         self._held: dict[Delivery, bool] = {}  # Whether the broker is being told what became of it.
         self._settling: set[Task[object]] = set()
+        self._said: deque[tuple[Delivery, Verdict]] = deque()  # By other threads, since last heard.
+        self._is_hearing = False  # The loop is going to look at what was said.
         self._renewer = loop.create_task(self._renew(), name="locks of tasks")
 
     async def receive(
@@ -149,8 +152,7 @@ class TaskQueue:
 
     async def put_back(self, deliveries: Iterable[Delivery]) -> None:
         """They were not begun. Does not count as a delivery."""
-        work = [self.settle(each, PUT_BACK, patience_s=0) for each in list(deliveries)]
-        await asyncio.gather(*work)
+        await self.settle_all(list(deliveries), PUT_BACK, patience_s=0)
 
     async def close(self) -> None:
         """What is not settled goes back at once."""
@@ -164,30 +166,60 @@ class TaskQueue:
 
     async def settled(self) -> None:
         """Returns when the broker has been told of everything that was settled soon."""
+        self._hear()
         if self._settling:
             await asyncio.wait(self._settling)
 
     def settle_soon(self, delivery: Delivery, verdict: Verdict) -> None:
-        """Does not wait; `close` does."""
-        self._spawn(self.settle(delivery, verdict))
+        """From any thread. Does not wait; `close` does. What is said in quick succession is told to
+        the broker together."""
+        self._said.append((delivery, verdict))
+        if not self._is_hearing:
+            self._is_hearing = True
+            self._loop.call_soon_threadsafe(self._hear)
+
+    def _hear(self) -> None:
+        self._is_hearing = False  # Before the look: what is said from now on is heard again.
+        by_verdict: dict[Verdict, list[Delivery]] = {}
+        while self._said:
+            delivery, verdict = self._said.popleft()
+            by_verdict.setdefault(verdict, []).append(delivery)
+        for verdict, deliveries in by_verdict.items():
+            self._spawn(self.settle_all(deliveries, verdict))
 
     async def settle(
         self, delivery: Delivery, verdict: Verdict, *, patience_s: float = SETTLE_PATIENCE_S
     ) -> bool:
         """True when the broker has written it down. A task that is no longer this process's is
         left to its new owner."""
-        if self._held.get(delivery, True):
-            return False
-        self._held[delivery] = True
+        return bool(await self.settle_all([delivery], verdict, patience_s=patience_s))
+
+    async def settle_all(
+        self,
+        deliveries: Iterable[Delivery],
+        verdict: Verdict,
+        *,
+        patience_s: float = SETTLE_PATIENCE_S,
+    ) -> list[Delivery]:
+        """Those of which the broker has written it down."""
+        left = [each for each in deliveries if not self._held.get(each, True)]
+        self._held |= dict.fromkeys(left, True)
         deadline_s = self._loop.time() + patience_s
-        while True:
-            (code,) = await self._settler.settle([delivery.claim(verdict)])
-            if not code.retriable or self._loop.time() > deadline_s:
-                break
-        self._held.pop(delivery, None)
-        if code is not ErrorCode.none:
-            logger.warning("%r may run again: %s", delivery, code.name)
-        return code is ErrorCode.none
+        written = []
+        while left:
+            codes = await self._settler.settle([each.claim(verdict) for each in left])
+            may_retry = self._loop.time() <= deadline_s
+            told, left = list(zip(left, codes, strict=True)), []
+            for delivery, code in told:
+                if code.retriable and may_retry:
+                    left.append(delivery)
+                    continue
+                self._held.pop(delivery, None)
+                if code is ErrorCode.none:
+                    written.append(delivery)
+                else:
+                    logger.warning("%r may run again: %s", delivery, code.name)
+        return written
 
     async def _renew(self) -> None:
         while True:

@@ -1,5 +1,6 @@
 """Topics of tasks: made with delivery at a later time, and of a name that brokers accept."""
 
+import logging
 import re
 from collections.abc import Mapping
 from typing import Final
@@ -8,13 +9,17 @@ from kio.schema.delete_topics.v6.request import DeleteTopicsRequest, DeleteTopic
 from kio.schema.types import TopicName
 
 from ottla.client.async_wire.cluster import Cluster
+from ottla.client.async_wire.configs import Resource, describe_configs, set_config
 from ottla.client.async_wire.topics import ensure_topic
-from ottla.client.wire.errors import validate_answer
+from ottla.client.wire.errors import BrokerError, validate_answer
 from ottla.client.wire.topics import BROKER_DEFAULT
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.times import milliseconds
 
-TASK_CONFIG: Final = {"delivery.delay.enable": "true"}
+logger = logging.getLogger(__name__)
+
+DELAY: Final = "delivery.delay.enable"
+TASK_CONFIG: Final = {DELAY: "true"}
 
 _TIMEOUT_MS: Final = 30_000
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9._-]")
@@ -31,8 +36,24 @@ async def ensure_task_topic(
     partitions: int = BROKER_DEFAULT,
     config: Mapping[str, str] = TASK_CONFIG,
 ) -> None:
-    """One that exists stays as it is."""
-    await ensure_topic(cluster, topic, partitions=partitions, config=config)
+    """One that exists stays as it is, but for the delays that tasks rely on."""
+    if topic not in await cluster.topics([topic]):
+        await ensure_topic(cluster, topic, partitions=partitions, config=config)
+    elif DELAY in config:
+        await _enable_delays(cluster, topic)
+
+
+async def _enable_delays(cluster: Cluster, topic: str) -> None:
+    async def enable() -> None:
+        configs = await describe_configs(cluster, Resource.TOPIC, topic, [DELAY])
+        if DELAY in configs and configs[DELAY].value != "true":
+            await set_config(cluster, Resource.TOPIC, topic, DELAY, "true")
+            logger.info("set %s=true for topic %s, for delayed tasks", DELAY, topic)
+
+    try:
+        await cluster.retry(enable)
+    except BrokerError as error:
+        logger.warning("tasks in topic %s may run before their time: %s", topic, error)
 
 
 async def delete_topic(cluster: Cluster, topic: str) -> None:
