@@ -8,6 +8,7 @@ from tests.ports import HOST, ReservedPort
 
 from ottla.cli import child_nodes
 from ottla.cli.child_nodes import ChildNode, ChildNodes
+from ottla.cli.errors import ExitCode
 
 pytestmark = pytest.mark.process
 
@@ -28,7 +29,7 @@ def test_a_node_that_is_about_to_begin_is_stopped_as_well(
         await asyncio.sleep(0)
         assert not nodes.pids
         nodes.stop()
-        await running
+        assert await running == ExitCode.OK
         assert not nodes.pids
 
     asyncio.run(main())

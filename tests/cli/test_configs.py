@@ -72,7 +72,9 @@ def test_it_must_be_said_whose_configuration_is_meant(
     ottla: Ottla, bootstrap: str, subject: tuple[str, ...]
 ) -> None:
     outcome = ottla("configs", "describe", *subject, bootstrap=bootstrap)
-    assert "give one of --topic NAME, --group ID, --broker ID and --all-brokers" in outcome.errors
+    assert (
+        "give one of --topic NAME, --group ID, --broker ID, --client-metrics NAME" in outcome.errors
+    )
 
 
 def test_the_configuration_of_a_broker(ottla: Ottla, bootstrap: str) -> None:
@@ -95,3 +97,19 @@ def test_the_configuration_of_a_group(ottla: Ottla, bootstrap: str) -> None:
     assert altered == (0, "altered share.record.order of group cli-configs\n", "")
     rows = ottla("configs", "describe", *group, "--json", bootstrap=bootstrap).json
     assert [(row["key"], row["value"]) for row in rows] == [("share.record.order", "key")]
+
+
+def test_a_subscription_to_the_metrics_of_clients(ottla: Ottla, bootstrap: str) -> None:
+    name = ("--client-metrics", "cli-orders")
+    changes = ("--set", "metrics=producer.", "--append", "match=client_id=orders-.*")
+    altered = ottla("configs", "alter", *name, *changes, bootstrap=bootstrap)
+    assert altered == (0, "altered match, metrics of client metrics cli-orders\n", "")
+    described = ottla("configs", "describe", *name, "--json", bootstrap=bootstrap).json
+    assert [(row["key"], row["value"], row["source"]) for row in described] == [
+        ("match", "client_id=orders-.*", "dynamic_client_metrics_config"),
+        ("metrics", "producer.", "dynamic_client_metrics_config"),
+    ]
+    deleted = ("--delete", "metrics", "--delete", "match")
+    assert ottla("configs", "alter", *name, *deleted, bootstrap=bootstrap).exit_code == 0
+    again = ottla("configs", "describe", *name, bootstrap=bootstrap)
+    assert again == (0, "only defaults for client metrics cli-orders; --all shows them\n", "")

@@ -1,8 +1,9 @@
 from ottla.cli.copy_progress import bytes_left
 from ottla.cli.output import format_size
-from ottla.cli.replica_plan import Move, Place
+from ottla.cli.replica_plan import Move
+from ottla.protocol.topics import TopicPartition
 
-ORDERS = Place("orders", 0)
+ORDERS = TopicPartition("orders", 0)
 
 
 def test_what_new_replicas_lack_of_the_fullest_old_one() -> None:

@@ -25,9 +25,9 @@ from ottla.cli.doctor.data_checks import check_data, check_space
 from ottla.cli.doctor.doctor import doctor
 from ottla.cli.doctor.finding import Finding, Severity
 from ottla.cli.doctor.machine_checks import check_files
-from ottla.cli.replica_plan import Place
 from ottla.cli.top import Sample, render, top, topic_rows
 from ottla.protocol.errors import ErrorCode
+from ottla.protocol.topics import TopicPartition
 from ottla.testing import EmbeddedBroker
 
 NOW = dt.datetime(2030, 1, 1, tzinfo=dt.UTC)
@@ -53,7 +53,9 @@ HEALTHY = ClusterState(
     unreachable={},
     quorum=Quorum(1, {node: Voter(node, None) for node in (1, 2, 3)}, set()),
     partitions={
-        Place("orders", index): partition(1 + index % 3, (1 + index % 3, 1 + (index + 1) % 3))
+        TopicPartition("orders", index): partition(
+            1 + index % 3, (1 + index % 3, 1 + (index + 1) % 3)
+        )
         for index in range(6)
     },
     minimums={"orders": 1},
@@ -63,20 +65,27 @@ HEALTHY = ClusterState(
 )
 
 
-def with_partition(one: MetadataResponsePartition) -> dict[Place, MetadataResponsePartition]:
-    return {**HEALTHY.partitions, Place("orders", 0): one}
+def with_partition(
+    one: MetadataResponsePartition,
+) -> dict[TopicPartition, MetadataResponsePartition]:
+    return {**HEALTHY.partitions, TopicPartition("orders", 0): one}
 
 
 def fenced(*ids: int) -> list[ClusterNode]:
     return [node._replace(fenced=node.node_id in ids) for node in HEALTHY.nodes]
 
 
-def lonely(count: int) -> dict[Place, MetadataResponsePartition]:
-    return {Place("orders", index): partition(1, (1, 2)) for index in range(count)}
+def lonely(count: int) -> dict[TopicPartition, MetadataResponsePartition]:
+    return {TopicPartition("orders", index): partition(1, (1, 2)) for index in range(count)}
 
 
 def test_nothing_is_said_of_a_healthy_cluster() -> None:
     assert list(check_cluster(HEALTHY)) == []
+
+
+def test_the_topics_of_the_probe_have_one_replica_each() -> None:
+    probed = {**HEALTHY.partitions, TopicPartition("ottla-probe-1", 0): partition(1, (1,))}
+    assert list(check_cluster(HEALTHY._replace(partitions=probed))) == []
 
 
 @pytest.mark.parametrize(
@@ -86,7 +95,7 @@ def test_nothing_is_said_of_a_healthy_cluster() -> None:
         (
             HEALTHY._replace(unreachable={2: "inside:9093 (no such name)"}),
             "critical",
-            "told to connect to node 2 at inside:9093",
+            "node 2 does not answer where clients are told to connect to it, inside:9093",
             "advertised.listeners",
         ),
         (
@@ -102,15 +111,29 @@ def test_nothing_is_said_of_a_healthy_cluster() -> None:
             "ottla node undrain 3",
         ),
         (
-            HEALTHY._replace(quorum=Quorum(-1, {1: Voter(1, None)}, set())),
+            HEALTHY._replace(
+                quorum=Quorum(-1, {}, set()), unreachable={2: "two:9092", 3: "three:9092"}
+            ),
             "critical",
             "no leader",
-            "start the missing voters",
+            "start nodes 2, 3",
+        ),
+        (
+            HEALTHY._replace(nodes=fenced(3)),
+            "critical",
+            "1 of 3 voters is down or unreachable; with one more",
+            "start node 3",
+        ),
+        (
+            HEALTHY._replace(nodes=fenced(3), unreachable={2: "two:9092 (connection refused)"}),
+            "critical",
+            "2 of 3 voters are down or unreachable: the cluster has no controller",
+            "start nodes 2, 3",
         ),
         (
             HEALTHY._replace(partitions=with_partition(partition(-1, (2, 3), ()))),
             "critical",
-            "nobody can read or write them: orders-0",
+            "1 partition has no leader, so that nobody can read or write there: orders-0",
             "ottla topics unhealthy",
         ),
         (
@@ -118,7 +141,7 @@ def test_nothing_is_said_of_a_healthy_cluster() -> None:
                 partitions=with_partition(partition(2, (2, 3), (2,))), minimums={"orders": 2}
             ),
             "critical",
-            "refuse writes with acks=all",
+            "1 partition refuses writes with acks=all",
             "start the nodes",
         ),
         (
@@ -130,17 +153,17 @@ def test_nothing_is_said_of_a_healthy_cluster() -> None:
         (
             HEALTHY._replace(partitions=with_partition(partition(2, (2,)))),
             "warning",
-            "one replica",
+            "1 topic has only one replica",
             "ottla topics reassign orders --replication-factor 3",
         ),
         (
             HEALTHY._replace(minimums={"orders": 2}),
             "warning",
-            "stops all writes: orders",
+            "stop with one node: orders",
             "ottla configs alter --topic orders --set min.insync.replicas=1",
         ),
         (
-            HEALTHY._replace(damage={Place("orders", 1): [DamagedReplica(2, 5, 7)]}),
+            HEALTHY._replace(damage={TopicPartition("orders", 1): [DamagedReplica(2, 5, 7)]}),
             "critical",
             "offsets 5 to 7",
             "damage.md",
@@ -258,14 +281,23 @@ def test_a_cluster_that_is_not_there_is_critical(capsys: pytest.CaptureFixture[s
 
 def test_top_puts_the_busiest_topic_first_and_fits_80_columns() -> None:
     name = "a-topic-with-a-name-that-is-much-too-long-for-a-terminal"
-    places = [Place("orders", 0), Place(name, 0), Place("quiet", 0)]
+    topic_partitions = [
+        TopicPartition("orders", 0),
+        TopicPartition(name, 0),
+        TopicPartition("quiet", 0),
+    ]
     node = {"node": 1, "address": "one.example.com:9092", "state": "active", "quorum": "leader"}
     node |= {"leaders": 3, "replicas": 3, "out_of_sync": 0}
     group = {"group": "billing", "state": "stable", "members": 2, "lag": 12_345}
     before = Sample(
-        10.0, [node], dict.fromkeys(places, 100), Counter(), Counter(p.topic for p in places), []
+        10.0,
+        [node],
+        dict.fromkeys(topic_partitions, 100),
+        Counter(),
+        Counter(p.topic for p in topic_partitions),
+        [],
     )
-    ends = {places[0]: 300, places[1]: 1100, places[2]: 100}
+    ends = {topic_partitions[0]: 300, topic_partitions[1]: 1100, topic_partitions[2]: 100}
     now = before._replace(at_s=12.0, ends=ends, unhealthy=Counter({"quiet": 1}), groups=[group])
     rows = topic_rows(before, now)
     assert [(row["topic"], row["records/s"]) for row in rows] == [

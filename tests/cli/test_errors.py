@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.broker_process import BrokerProcess
+from tests.cli.command import start_ottla
 from tests.cli.conftest import Ottla, Outcome
 from tests.ports import ReservedPort
 
@@ -30,8 +31,8 @@ CLIENT_COMMANDS = [
     "configs describe --broker 1",
     "configs describe --all-brokers",
     "configs alter --topic orders --set a=b",
-    "configs alter --broker 1 --set a=b",
-    "configs alter --all-brokers --set a=b",
+    "configs alter --broker 1 --set num.partitions=1",
+    "configs alter --all-brokers --set num.partitions=1",
     "produce orders hello",
     "consume orders",
     "consume orders --group readers",
@@ -51,6 +52,32 @@ CLIENT_COMMANDS = [
     "reassignments list",
     "reassignments watch",
     "reassignments cancel",
+    "topics delete-records orders --before latest",
+    "topics elect-leaders",
+    "topics unhealthy",
+    "topics disk",
+    "consume orders --tail 3",
+    "groups lag",
+    "groups lag --watch",
+    "cluster status",
+    "features list",
+    "features upgrade",
+    "acls list",
+    "acls add --allow-principal alice --producer --topic orders",
+    "acls remove --principal alice --topic orders",
+    "users list",
+    "users remove alice",
+    "quotas list",
+    "quotas set producer_byte_rate=1 --user alice",
+    "quotas remove producer_byte_rate --user alice",
+    "tokens list",
+    "tokens create",
+    "tokens renew abc",
+    "tokens expire abc",
+    "backup --to copies",
+    "restore --from copies",
+    "probe --count 1",
+    "top",
 ]
 
 
@@ -166,6 +193,20 @@ NOT_THERE = [
     ("groups describe nobody", "`ottla groups list` shows"),
     ("groups delete nobody", "`ottla groups list` shows"),
     ("groups reset-offsets nobody --topic nowhere --to-latest", "there is no topic nowhere"),
+    ("topics delete-records nowhere --before latest", "`ottla topics list` shows"),
+    ("topics elect-leaders nowhere", "`ottla topics list` shows"),
+    ("consume nowhere --tail 3", "`ottla topics list` shows"),
+    ("features upgrade nosuch --level 2", "there is no feature nosuch"),
+    ("users remove nobody", "there is no user 'nobody'"),
+    ("quotas remove producer_byte_rate --user nobody", "user nobody has no quota"),
+    ("restore --from nowhere", "nowhere has no complete backup"),
+    ("backup --to /proc/nowhere/x", "/proc/nowhere: no such file or directory"),
+    ("table sync nowhere --to delta:table --once", "`ottla topics list` shows"),
+    (
+        "table sync nowhere --to delta:/proc/nowhere/x --once",
+        "cannot keep a table in /proc/nowhere",
+    ),
+    ("table check delta:nowhere --topic orders", "there is no table delta:"),
     ("transactions describe none", "`ottla transactions list` shows"),
     ("transactions abort none", "`ottla transactions list` shows"),
 ]
@@ -174,11 +215,37 @@ NOT_THERE = [
 @pytest.mark.process
 @pytest.mark.parametrize(("command", "words"), NOT_THERE)
 def test_what_is_not_there(
-    ottla: Ottla, own_broker: BrokerProcess, command: str, words: str
+    ottla: Ottla,
+    own_broker: BrokerProcess,
+    command: str,
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     outcome = ottla(*command.split(), bootstrap=own_broker.bootstrap)
     assert_one_line(outcome, 1)
     assert words in outcome.errors
+
+
+def test_a_cluster_to_move_from_that_is_not_there(ottla: Ottla) -> None:
+    outcome = ottla("migrate", "--from", f"127.0.0.1:{ReservedPort()}")
+    assert_one_line(outcome, 3)
+    assert outcome.errors.endswith(
+        "connection refused; start one with `ottla serve` or name another with --from\n"
+    )
+
+
+@pytest.mark.process
+def test_a_gateway_says_that_its_brokers_are_not_there() -> None:
+    address = f"127.0.0.1:{ReservedPort()}"
+    with start_ottla("gateway", "--port", "0", "--bootstrap-server", address) as gateway:
+        assert gateway.stderr is not None
+        line = next(each for each in gateway.stderr if b"WARNING" in each).decode()
+        gateway.terminate()
+        gateway.communicate()
+    assert f"no broker at {address}: connection refused" in line
+    assert line.endswith("requests fail until one answers\n")
 
 
 @pytest.mark.process

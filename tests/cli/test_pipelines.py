@@ -100,3 +100,43 @@ def test_a_stop_before_the_first_batch_is_not_an_empty_topic(
 )
 def test_what_a_user_waits_for(options: PipelineOptions, said: str) -> None:
     assert options.describe_start(Path("x.log")).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_code", "message"),
+    [
+        (("init", "new.yaml"), 2, "--topic is missing"),
+        (("init", "new.yaml", "--topic", "a", "--into", "hive:x"), 2, "--into hive:x is not"),
+        (("reset", "lines.yaml"), 2, "write again to: out; give --yes to do it"),
+        (("test", "lines.yaml"), 1, "it has no tests: write some in lines.test.yaml"),
+        (("preview", "lines.yaml", "--rows", "0"), 2, "--rows and --sample"),
+    ],
+)
+def test_what_needs_no_spark_is_said_without_it(
+    ottla: Ottla,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    exit_code: int,
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("lines.yaml").write_text(LINES)
+    assert ottla("pipeline", *arguments)[0] == exit_code
+    assert message in ottla("pipeline", *arguments).errors
+
+
+LINES = (
+    "name: lines\nsources:\n  lines: {topic: lines}\n"
+    "sinks:\n  out: {from: lines, topic: out, format: record}\n"
+)
+
+
+def test_a_drawing_and_a_status(ottla: Ottla, tmp_path: Path) -> None:
+    file = tmp_path / "lines.yaml"
+    file.write_text(LINES)
+    assert ottla("pipeline", "graph", file).output.splitlines()[0] == "lines  (topic lines)"
+    assert ottla("pipeline", "graph", file, "--svg", tmp_path / "a.svg").exit_code == 0
+    assert (tmp_path / "a.svg").read_text().startswith("<svg")
+    (sink,) = ottla("pipeline", "status", file, "--json").json["sinks"]
+    assert (sink["sink"], sink["process"], sink["batch"]) == ("out", None, None)

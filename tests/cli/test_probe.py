@@ -1,9 +1,14 @@
+import time
+
 import pytest
 from tests.cli.conftest import Ottla
 
 from ottla.cli.probe import Tally
+from ottla.testing import EmbeddedCluster
 
 pytestmark = pytest.mark.process
+
+PATIENCE_S = 300.0
 
 
 def test_records_come_back(ottla: Ottla, bootstrap: str) -> None:
@@ -23,6 +28,25 @@ def test_late_records_fail_it(ottla: Ottla, bootstrap: str) -> None:
     failed = ottla("probe", *words, "--json", bootstrap=bootstrap)
     assert failed.exit_code == 1
     assert failed.json["brokers"][0]["late"] == 1
+
+
+def test_a_broker_that_is_down_fails_it(ottla: Ottla) -> None:
+    words = ("--count", "1", "--late-ms", "60000", "--timeout-ms", "60000", "--json")
+    with EmbeddedCluster(3) as cluster:
+        servers = cluster.bootstrap_servers
+        whole = ottla("probe", *words, bootstrap=servers)
+        assert whole.exit_code == 0, whole.output + whole.errors
+        cluster.kill_node(3)
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            outcome = ottla("probe", *words, bootstrap=servers)
+            brokers = outcome.json["brokers"] if outcome.output else []
+            if [each for each in brokers if each["problem"] == "down or cut off"]:
+                break
+            assert time.monotonic() < deadline, outcome
+    assert outcome.exit_code == 1
+    assert [each["broker"] for each in brokers] == [1, 2, 3]
+    assert brokers[2]["sent"] == 0
 
 
 def test_wrong_numbers(ottla: Ottla, bootstrap: str) -> None:

@@ -1,5 +1,6 @@
 """`ottla profile`, and what the other commands and clients make of it."""
 
+import json
 import os
 import stat
 import subprocess
@@ -63,3 +64,28 @@ def test_commands_talk_to_the_profile_in_use(shell: Shell) -> None:
         broker.topic("orders")
         shell.run("profile", "add", "here", "--bootstrap-server", broker.bootstrap_servers)
         assert "orders" in shell.run("topics", "list")
+
+
+def test_a_login_is_taken_over_from_a_file_and_refused_if_others_can_read_it(
+    shell: Shell, tmp_path: Path
+) -> None:
+    login = tmp_path / "anna.properties"
+    login.touch(0o600)
+    login.write_text(
+        "bootstrap.servers=one:1\nsecurity.protocol=SASL_SSL\nsasl.mechanism=PLAIN\n"
+        'sasl.jaas.config=PlainLoginModule required username="anna" password="lamp";\n'
+        "ssl.truststore.location=ca.pem\n"
+    )
+    shell.run("profile", "add", "production", "--command-config", str(login))
+    assert "one:1" in shell.run("profile", "list")
+    stored = json.loads(shell.file.read_text())["profiles"]["production"]
+    assert stored["sasl.username"] == "anna"
+    assert stored["sasl.password"] == "lamp"
+    assert stored["ssl.ca.location"] == str(tmp_path / "ca.pem")
+    assert "--bootstrap-server is missing" in shell.run("profile", "add", "other", code=2)
+
+    shell.file.chmod(0o644)
+    for words in (("profile", "list"), ("topics", "list")):
+        said = shell.run(*words, code=1)
+        assert "has a secret and others can read it" in said
+        assert "lamp" not in said

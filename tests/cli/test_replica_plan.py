@@ -9,13 +9,13 @@ from ottla.cli.replica_plan import (
     Move,
     Node,
     NoRoom,
-    Place,
     in_steps,
     plan_drain,
     plan_rebalance,
     plan_replication_factor,
     waiting_for_nodes,
 )
+from ottla.protocol.topics import TopicPartition
 
 
 def nodes(*ids: int, racks: str = "") -> list[Node]:
@@ -23,13 +23,13 @@ def nodes(*ids: int, racks: str = "") -> list[Node]:
 
 
 def assigned(*replicas: tuple[int, ...], topic: str = "t") -> Assignments:
-    return {Place(topic, index): each for index, each in enumerate(replicas)}
+    return {TopicPartition(topic, index): each for index, each in enumerate(replicas)}
 
 
 def after(assignments: Assignments, moves: list[Move]) -> Assignments:
     for move in moves:
-        assert move.before == assignments[move.place]
-    return assignments | {move.place: move.after for move in moves}
+        assert move.before == assignments[move.topic_partition]
+    return assignments | {move.topic_partition: move.after for move in moves}
 
 
 def replica_counts(assignments: Assignments) -> Counter[int]:
@@ -43,8 +43,8 @@ def leader_counts(assignments: Assignments) -> Counter[int]:
 def test_a_drained_node_has_nothing_left() -> None:
     before = assigned((1, 2), (2, 3), (3, 1))
     assert plan_drain(before, nodes(1, 2, 3), 3) == [
-        Move(Place("t", 1), (2, 3), (2, 1)),
-        Move(Place("t", 2), (3, 1), (2, 1)),
+        Move(TopicPartition("t", 1), (2, 3), (2, 1)),
+        Move(TopicPartition("t", 2), (3, 1), (2, 1)),
     ]
 
 
@@ -112,7 +112,10 @@ def test_what_is_even_stays() -> None:
 def test_a_topic_gets_more_replicas_where_there_is_most_room() -> None:
     before = assigned((1,), (2,)) | assigned((3,), (3,), (3,), topic="other")
     moves = plan_replication_factor(before, nodes(1, 2, 3), "t", 2)
-    assert moves == [Move(Place("t", 0), (1,), (1, 2)), Move(Place("t", 1), (2,), (2, 1))]
+    assert moves == [
+        Move(TopicPartition("t", 0), (1,), (1, 2)),
+        Move(TopicPartition("t", 1), (2,), (2, 1)),
+    ]
     with pytest.raises(NoRoom):
         plan_replication_factor(before, nodes(1, 2, 3), "t", 4)
 
@@ -130,7 +133,7 @@ def test_a_replica_on_a_dead_node_goes_first() -> None:
 
 
 def test_moves_are_made_in_steps() -> None:
-    moves = [Move(Place("t", index), (1,), (2,)) for index in range(5)]
+    moves = [Move(TopicPartition("t", index), (1,), (2,)) for index in range(5)]
     assert [len(step) for step in in_steps(moves, 2)] == [2, 2, 1]
 
 
@@ -161,11 +164,13 @@ def test_any_cluster_is_rebalanced(
     moved = after(before, moves)
     active = {node.node_id for node in members if node.active}
     racks = {node.node_id: node.rack or node.node_id for node in members}
-    for place, replicas in moved.items():
-        assert len(set(replicas)) == len(replicas) == len(before[place])
-        assert set(replicas) - set(before[place]) <= active
-        assert {one for one in before[place] if one not in active} <= set(replicas)
-        assert len({racks[one] for one in replicas}) >= len({racks[one] for one in before[place]})
+    for topic_partition, replicas in moved.items():
+        assert len(set(replicas)) == len(replicas) == len(before[topic_partition])
+        assert set(replicas) - set(before[topic_partition]) <= active
+        assert {one for one in before[topic_partition] if one not in active} <= set(replicas)
+        assert len({racks[one] for one in replicas}) >= len(
+            {racks[one] for one in before[topic_partition]}
+        )
     if not any(node.rack for node in members):
         counts = [replica_counts(moved)[node] for node in active]
         assert max(counts) - min(counts) <= 1
@@ -175,10 +180,12 @@ def test_any_cluster_is_rebalanced(
 def test_a_rebalance_moves_nothing_that_waits_for_a_node_that_is_down() -> None:
     """It would wait for the replica there, which does not catch up."""
     nodes = [Node(1), Node(2), Node(3, active=False, down=True)]
-    assignments = {Place("a", index): (1, 3) for index in range(4)}
+    assignments = {TopicPartition("a", index): (1, 3) for index in range(4)}
     assert plan_rebalance(assignments, nodes) == []
-    assert waiting_for_nodes(assignments, nodes) == {place: {3} for place in assignments}
-    assignments |= {Place("b", index): (1,) for index in range(4)}
+    assert waiting_for_nodes(assignments, nodes) == {
+        topic_partition: {3} for topic_partition in assignments
+    }
+    assignments |= {TopicPartition("b", index): (1,) for index in range(4)}
     moved = plan_rebalance(assignments, nodes)
-    assert {move.place.topic for move in moved} == {"b"}
+    assert {move.topic_partition.topic for move in moved} == {"b"}
     assert len(moved) == 4  # What waits counts: node 1 keeps it.

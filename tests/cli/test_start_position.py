@@ -12,10 +12,10 @@ HELD = OffsetRange(10, 20)
 def resolve(start: StartPosition) -> int:
     consumer = Consumer({"bootstrap.servers": "", "group.id": "test", "log_level": 0})
     try:
-        [place] = start.resolve(consumer, [TopicPartition("orders", 0)], {0: HELD})
+        [topic_partition] = start.resolve(consumer, [TopicPartition("orders", 0)], {0: HELD})
     finally:
         consumer.close()
-    return int(place.offset)
+    return int(topic_partition.offset)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,9 @@
 """What the commands say when two of three nodes are dead: the cause, and no traceback."""
 
+import json
 import shlex
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from tests.cli.command import environment
@@ -41,12 +43,23 @@ ANSWERED = {
     "quotas list",
 }
 NO_AUTHORIZER = "No Authorizer is configured"
+NO_BACKUP = "has no complete backup"
+NO_LOGIN = "tokens are for those who have logged in"
 OTHER_CAUSES = {
     "acls add": NO_AUTHORIZER,
     "acls list": NO_AUTHORIZER,
     "acls remove": NO_AUTHORIZER,
+    "backup list": NO_BACKUP,
+    "backup prune": NO_BACKUP,
+    "backup verify": NO_BACKUP,
+    "migrate": "no broker at kafka.example.com:9092",
     "node drain": "there is no other active node to take orders-0",
     "quotas remove": "user alice has no quota producer_byte_rate",
+    "restore": NO_BACKUP,
+    "tokens create": NO_LOGIN,
+    "tokens expire": NO_LOGIN,
+    "tokens list": NO_LOGIN,
+    "tokens renew": NO_LOGIN,
     "users add": "alice.secret: no such file or directory",
     "users remove": "there is no user 'alice'\n",
 }
@@ -55,32 +68,46 @@ NO_MAJORITY = "2 of 3 nodes are down or unreachable"
 
 @pytest.fixture(scope="module")
 def left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of the node that is left."""
+    """The address of the node that is left. Of the others one was fenced before, one cannot be."""
     with ClusterProcesses(tmp_path_factory.mktemp("majority")) as cluster:
         cluster.wait_for_voters(1, 2, 3)
         create_topic(cluster, "orders", 3)
         for words in ("produce orders lamp", "consume orders --group billing --no-follow"):
             wait_until(lambda: ottla(cluster, *words.split()).returncode == 0, words)  # noqa: B023
         remaining = cluster.leader()
-        for node_id in set(cluster.ids) - {remaining}:
-            cluster.kill(node_id)
+        first, second = sorted(set(cluster.ids) - {remaining})
+        cluster.kill(first)
+        wait_until(lambda: f"node {first} is fenced" in cluster.log_text(), "fencing")
+        cluster.kill(second)
         yield cluster.bootstrap_of(remaining)
 
 
-def words_of(name: str) -> list[str]:
-    """Of the example in the help, up to what the shell does with it."""
-    words = shlex.split(EXAMPLES[name])[1:]
+def words_of(name: str, directory: Path) -> list[str]:
+    """Of the example in the help, up to what the shell does with it; backups in a directory."""
+    words = shlex.split(EXAMPLES[name].replace("/var/backups", str(directory)))[1:]
     end = next((index for index, word in enumerate(words) if word in ("||", ">")), len(words))
     return ["1" if word == "60" else word for word in words[:end] if word != "--watch"]
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_names_the_nodes_that_are_missing(left: str, name: str) -> None:
+def test_a_command_names_the_nodes_that_are_missing(left: str, name: str, tmp_path: Path) -> None:
     values = environment(left) | {"OTTLA_CONNECT_TIMEOUT": "30"}
-    ended = run_forked("ottla", words_of(name), values, timeout=300)
+    ended = run_forked("ottla", words_of(name, tmp_path), values, timeout=300)
     assert "Traceback" not in ended.stderr
     if name in ANSWERED:
         assert ended.returncode == 0, ended.stderr
     else:
         assert OTHER_CAUSES.get(name, NO_MAJORITY) in ended.stderr
         assert ended.returncode != 0
+
+
+def test_the_doctor_says_that_nothing_can_change(left: str) -> None:
+    values = environment(left) | {"OTTLA_CONNECT_TIMEOUT": "30"}
+    ended = run_forked("ottla", ["doctor", "--json"], values, timeout=300)
+    assert ended.returncode == 1, ended.stderr
+    (found,) = (
+        each for each in json.loads(ended.stdout)["findings"] if each["subject"] == "quorum"
+    )
+    assert found["severity"] == "critical"
+    assert "cannot change" in found["problem"]
+    assert "start nodes" in found["repair"]

@@ -4,6 +4,7 @@ import sys
 
 from kio.schema.index import api_key_map, schema_name_map
 
+from ottla.cli.kafka_differences import differences
 from ottla.handlers.api import Api, HotApi
 from ottla.handlers.table import API_TABLE
 
@@ -57,7 +58,16 @@ Clients that need one of these are told that it is not there.
 def reference() -> str:
     served = "".join(f"{_row(API_TABLE[key])}\n" for key in sorted(API_TABLE))
     others = (_camel(api_key_map[key]) for key in sorted(api_key_map) if key not in API_TABLE)
-    return _HEAD + served + _EXTENSIONS + _FILES + _NOT_SERVED + ", ".join(others) + ".\n"
+    return (
+        _HEAD
+        + served
+        + _EXTENSIONS
+        + differences()
+        + _FILES
+        + _NOT_SERVED
+        + ", ".join(others)
+        + ".\n"
+    )
 
 
 def _row(api: Api) -> str:

@@ -114,7 +114,7 @@ class ChildNodes:
             code = await process.wait()
             del self._processes[node.node_id]
             if self._stopping.is_set():
-                return code
+                return ExitCode.OK if code == -signal.SIGTERM else code  # It was just starting.
             _say(f"node {node.node_id} has ended with exit code {code}")
             if not self._restarts or code == ExitCode.USAGE:
                 self._given_up.add(node.node_id)

@@ -18,9 +18,9 @@ from ottla import __version__
 from ottla.cli.broker_call import BrokerCall, check
 from ottla.cli.broker_configs import BROKER
 from ottla.cli.errors import CommandError
-from ottla.cli.replica_plan import Assignments, Node, Place
+from ottla.cli.replica_plan import Assignments, Node
 from ottla.protocol.messages.metadata import MetadataRequest
-from ottla.protocol.topics import CLUSTER_METADATA_TOPIC
+from ottla.protocol.topics import CLUSTER_METADATA_TOPIC, TopicPartition
 
 API_VERSIONS_VERSION = 3
 DESCRIBE_CLUSTER_VERSION = 2
@@ -123,20 +123,23 @@ class ClusterReader:
         values = {config.name: config.value for config in result.configs}
         return NodeSettings(values.get(_VERSION_KEY), bool(values.get(_CORDONED_KEY)))
 
-    def partitions(self) -> dict[Place, MetadataResponsePartition]:
+    def partitions(self) -> dict[TopicPartition, MetadataResponsePartition]:
         """Of all topics, also internal ones."""
         request = MetadataRequest(
             topics=None, allow_auto_topic_creation=False, include_topic_authorized_operations=False
         )
         response = self._broker.call(request, METADATA_VERSION)
         return {
-            Place(topic.name, partition.partition_index): partition
+            TopicPartition(topic.name, partition.partition_index): partition
             for topic in response.topics
             for partition in topic.partitions
         }
 
     def assignments(self) -> Assignments:
-        return {place: tuple(one.replica_nodes) for place, one in self.partitions().items()}
+        return {
+            topic_partition: tuple(one.replica_nodes)
+            for topic_partition, one in self.partitions().items()
+        }
 
     def quorum(self) -> Quorum | None:
         """None when the broker does not tell."""

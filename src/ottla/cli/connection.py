@@ -14,8 +14,8 @@ from confluent_kafka.admin import AdminClient, ClusterMetadata
 from cyclopts import Parameter
 
 from ottla.cli.errors import CommandError, ExitCode, UsageError
-from ottla.cli.reach import ask
-from ottla.client.profiles import Profile, ProfileError, current_profile
+from ottla.cli.profiles.stored import login_at
+from ottla.cli.reach import STARTING, ask
 from ottla.client.wire.librdkafka_settings import security_of
 from ottla.client.wire.security import Security
 from ottla.protocol.addresses import DEFAULT_PORT, Address, parse_servers
@@ -26,6 +26,8 @@ DEFAULT_SERVER = f"localhost:{DEFAULT_PORT}"
 TIMEOUT_S = 10.0  # For what a broker that answers is asked to do.
 LOOK_AFTER_S = 2.0  # Then it is time to see whether all nodes answer.
 MOVING_RETRY_S = 0.1
+STARTING_S = 1.0  # A node that is up but serves nobody yet is asked again for as long.
+STARTING_RETRY_S = 0.05
 
 _UNREACHABLE_CODES = {
     KafkaError._DESTROY_BROKER,  # librdkafka has just given it up.
@@ -54,6 +56,7 @@ _HINTS = {
     KafkaError.MSG_SIZE_TOO_LARGE: "raise max.message.bytes with `ottla configs alter`",
     KafkaError.GROUP_ID_NOT_FOUND: "`ottla groups list` shows the groups",
     KafkaError.NON_EMPTY_GROUP: "stop its members first",
+    KafkaError.POLICY_VIOLATION: "a topic that is being restored or moved takes no records yet",
     KafkaError._MSG_TIMED_OUT: "is the broker overloaded or gone?",
 }
 
@@ -92,7 +95,7 @@ class Connection:
         """Where nothing is said, the profile in use says it. One that cannot be read is reported by
         `ottla profile list`, not by commands that may not need it."""
         if not self.bootstrap_server:
-            given = self.command_settings() or _profile()
+            given = self.command_settings() or login_at("")
             server = str(given.get("bootstrap.servers", DEFAULT_SERVER))
             object.__setattr__(self, "bootstrap_server", server)
 
@@ -108,8 +111,7 @@ class Connection:
         """How to connect and log in, of --command-config or the profile."""
         if self.command_config is not None:
             return self.command_settings()
-        profile = _profile()
-        return profile if profile.get("bootstrap.servers") == self.bootstrap_server else {}
+        return login_at(self.bootstrap_server)
 
     def security(self) -> Security:
         """The same for connections of our own."""
@@ -132,29 +134,36 @@ class Connection:
         """The caller keeps it until the futures that it made are done."""
         return AdminClient(self.client_config())
 
-    def reach(self) -> Address:
-        """The first broker that answers; librdkafka would try again until a timeout."""
+    def reach(self, option: str = "--bootstrap-server") -> Address:
+        """The first broker that answers; librdkafka would try again until a timeout.
+
+        `option` is what the brokers were named with.
+        """
         if self.connect_timeout <= 0:
             raise UsageError(f"--connect-timeout {self.connect_timeout:g} is not more than 0")
         try:
             addresses = parse_servers(self.bootstrap_server)
         except ValueError as error:
             raise UsageError(str(error)) from None
-        problems = {}
-        for answer in ask(addresses, self.connect_timeout, self.security()):
-            if answer.problem is None:
-                return answer.address
-            problems[answer.address] = answer.problem
+        problems: dict[Address, str] = {}
+        starting_until = time.monotonic() + STARTING_S
+        while True:
+            for answer in ask(addresses, self.connect_timeout, self.security()):
+                if answer.problem is None:
+                    return answer.address
+                problems[answer.address] = answer.problem
+            if STARTING not in problems.values() or time.monotonic() > starting_until:
+                break
+            time.sleep(STARTING_RETRY_S)
         if len(set(problems.values())) == 1:
-            raise self.unreachable(problems.popitem()[1])
-        raise self.unreachable(
-            "; ".join(f"{address}: {problem}" for address, problem in sorted(problems.items()))
-        )
+            raise self.unreachable(problems.popitem()[1], option)
+        each = (f"{address}: {problem}" for address, problem in sorted(problems.items()))
+        raise self.unreachable("; ".join(each), option)
 
-    def unreachable(self, reason: str) -> CommandError:
+    def unreachable(self, reason: str, option: str = "--bootstrap-server") -> CommandError:
         return CommandError(
             f"no broker at {self.bootstrap_server}: {reason}; "
-            "start one with `ottla serve` or name another with --bootstrap-server",
+            f"start one with `ottla serve` or name another with {option}",
             ExitCode.UNREACHABLE,
         )
 
@@ -170,21 +179,24 @@ class Connection:
     def check_nodes(self, *, tolerates_few: bool = False) -> None:
         """Clients connect to the addresses that nodes advertise, and these can be wrong.
 
-        With `tolerates_few` a minority of the nodes may be missing.
+        With `tolerates_few` a minority of the nodes may be missing. A fenced node alone is no
+        reason, since nobody is sent to it; but it counts where the majority is lost.
         """
         from ottla.cli.broker_call import bootstrap_broker
         from ottla.cli.cluster_reader import ClusterReader
 
         with bootstrap_broker(self, looks=False) as broker:
-            nodes = [node for node in ClusterReader(broker).nodes() if not node.fenced]
+            nodes = ClusterReader(broker).nodes()
         ids = {Address(node.host, node.port): node.node_id for node in nodes}
         problems = {
             ids[address]: f"{address} ({problem})"
             for address, problem in ask(list(ids), self.connect_timeout / 2, self.security())
             if problem is not None
         }
-        if problems and not (tolerates_few and 2 * len(problems) < len(nodes)):
-            raise nodes_unreachable(problems, len(nodes))
+        fenced = {node.node_id for node in nodes if node.fenced}
+        if problems.keys() <= fenced or (tolerates_few and 2 * len(problems) < len(nodes)):
+            return
+        raise nodes_unreachable(problems, len(nodes))
 
     @contextlib.contextmanager
     def errors(self, of: str = "") -> Iterator[None]:
@@ -257,13 +269,6 @@ class Connection:
             raise self.silent("it takes too long") from None
 
 
-def _profile() -> Profile:
-    try:
-        return current_profile()
-    except ProfileError:
-        return {}
-
-
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
     """Let ctrl-c end the process at once; some calls of librdkafka return to Python much later."""
@@ -293,11 +298,11 @@ def describe_error(error: KafkaError, of: str = "") -> str:
 
 def nodes_unreachable(problems: Mapping[int, str], nodes_count: int = 0) -> CommandError:
     """`problems` gives the address of each node, and what happens there."""
-    places = [f"node {node_id} at {problems[node_id]}" for node_id in sorted(problems)]
-    text = f"no answer from {', '.join(places)}, where it tells clients to connect"
+    addresses = [f"node {node_id} at {problems[node_id]}" for node_id in sorted(problems)]
+    text = f"no answer from {', '.join(addresses)}, where it tells clients to connect"
     if len(problems) * 2 >= nodes_count > 1:
         text = (
-            f"no answer from {', '.join(places)}: {len(problems)} of {nodes_count} nodes are "
+            f"no answer from {', '.join(addresses)}: {len(problems)} of {nodes_count} nodes are "
             "down or unreachable, and without a majority the cluster has no controller"
         )
     return CommandError(

@@ -18,17 +18,18 @@ from ottla.cli.broker_call import BrokerCall
 from ottla.cli.cluster_reader import ClusterReader
 from ottla.cli.errors import CommandError
 from ottla.cli.output import format_size, print_line
-from ottla.cli.replica_plan import Move, Place, by_topic
+from ottla.cli.replica_plan import Move, by_topic
+from ottla.protocol.topics import TopicPartition
 
 DESCRIBE_LOG_DIRS_VERSION = 4
 
-Sizes = dict[tuple[int, Place], int]  # By node.
+Sizes = dict[tuple[int, TopicPartition], int]  # By node.
 
 
 def bytes_left(sizes: Sizes, move: Move) -> int:
     """Until the new replicas of a partition have what the fullest of the old ones has."""
-    whole = max((sizes.get((node, move.place), 0) for node in move.before), default=0)
-    return sum(max(whole - sizes.get((node, move.place), 0), 0) for node in move.added)
+    whole = max((sizes.get((node, move.topic_partition), 0) for node in move.before), default=0)
+    return sum(max(whole - sizes.get((node, move.topic_partition), 0), 0) for node in move.added)
 
 
 def read_sizes(broker: BrokerCall, moves: Sequence[Move]) -> Sizes:
@@ -37,9 +38,10 @@ def read_sizes(broker: BrokerCall, moves: Sequence[Move]) -> Sizes:
     request = DescribeLogDirsRequest(
         topics=tuple(
             DescribableLogDirTopic(
-                topic=TopicName(topic), partitions=tuple(i32(one.partition) for one in places)
+                topic=TopicName(topic),
+                partitions=tuple(i32(one.partition) for one in topic_partitions),
             )
-            for topic, places in by_topic(move.place for move in moves)
+            for topic, topic_partitions in by_topic(move.topic_partition for move in moves)
         )
     )
     sizes: Sizes = {}
@@ -54,8 +56,8 @@ def read_sizes(broker: BrokerCall, moves: Sequence[Move]) -> Sizes:
         for directory in directories:
             for topic in directory.topics:
                 for one in topic.partitions:
-                    place = Place(topic.name, one.partition_index)
-                    sizes[node.node_id, place] = one.partition_size
+                    topic_partition = TopicPartition(topic.name, one.partition_index)
+                    sizes[node.node_id, topic_partition] = one.partition_size
     return sizes
 
 
@@ -77,7 +79,7 @@ class CopyProgress:
         if self._bar is not None:
             self._bar.close()
 
-    def update(self, pending: Collection[Place]) -> None:
+    def update(self, pending: Collection[TopicPartition]) -> None:
         done = len(self._moves) - len(pending)
         if self._bar is not None:
             self._bar.show(done, self._left(pending))
@@ -86,8 +88,8 @@ class CopyProgress:
             print_line(f"{done} of {len(self._moves)} partitions done{left}", sys.stderr)
         self._done = done
 
-    def _left(self, pending: Collection[Place]) -> int:
-        moves = [move for move in self._moves if move.place in pending]
+    def _left(self, pending: Collection[TopicPartition]) -> int:
+        moves = [move for move in self._moves if move.topic_partition in pending]
         sizes = read_sizes(self._broker, moves) if moves else {}
         return sum(bytes_left(sizes, move) for move in moves)
 

@@ -10,8 +10,8 @@ from kio.schema.describe_log_dirs.v5.request import DescribeLogDirsRequest
 from ottla.cli.broker_call import BrokerCall
 from ottla.cli.cluster_reader import ClusterReader
 from ottla.cli.errors import CommandError
-from ottla.cli.replica_plan import Place
 from ottla.protocol.messages.describe_log_dirs import WHOLE_LOG
+from ottla.protocol.topics import TopicPartition
 
 _VERSION = 5  # The first that has it.
 
@@ -29,7 +29,7 @@ class DamagedReplica(NamedTuple):
         return f"damaged on {self.node}: offsets {self.first_offset} to {self.last_offset}"
 
 
-DamagedReplicas = dict[Place, list[DamagedReplica]]
+DamagedReplicas = dict[TopicPartition, list[DamagedReplica]]
 
 
 def read_damage(broker: BrokerCall) -> DamagedReplicas:
@@ -48,6 +48,6 @@ def read_damage(broker: BrokerCall) -> DamagedReplicas:
         for one in response.damage:
             whole = one.first_offset == WHOLE_LOG
             offsets = (None, None) if whole else (one.first_offset, one.last_offset)
-            place = Place(one.topic, one.partition_index)
-            found.setdefault(place, []).append(DamagedReplica(node.node_id, *offsets))
+            topic_partition = TopicPartition(one.topic, one.partition_index)
+            found.setdefault(topic_partition, []).append(DamagedReplica(node.node_id, *offsets))
     return found

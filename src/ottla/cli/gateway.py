@@ -2,16 +2,22 @@
 
 import importlib
 import ipaddress
+import logging
+import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from ottla.cli.command_config import read_command_config
 from ottla.cli.errors import CommandError, UsageError
 from ottla.cli.parameters import Flag
+from ottla.cli.profiles.stored import login_at
+from ottla.cli.secret_files import validate_private
 from ottla.node.settings import LogFormat
+
+logger = logging.getLogger(__name__)
 
 DEFAULT_SERVER = "localhost:9092"
 MISSING = "the gateway needs packages that are not installed; run: pip install 'ottla[gateway]'"
@@ -26,8 +32,12 @@ class Door:
         host: Address to listen on; others than loopback need --tls-certificate and --auth basic.
         port: Port to listen on; 0 takes a free one.
         admin_port: Port for health, metrics and administration, which --port then does not serve.
+        node_metrics: URL of the metrics of a node, which /metrics then has too.
         auth: Who requests are: "none", the gateway's own user; "basic", users of the brokers who
             say their names and passwords (HTTP Basic).
+        sqs_users: File with lines of name:password: users of the brokers who sign their requests,
+            as SQS clients do, with their name as access key id and their password as secret
+            access key; goes with --auth basic.
         tls_certificate: PEM file with the certificate for HTTPS, and its chain.
         tls_key: PEM file with its key, if that is not in the same file.
         insecure: Listen beyond loopback without TLS and names: everyone may do everything.
@@ -36,7 +46,9 @@ class Door:
     host: str = "127.0.0.1"
     port: int = 8080
     admin_port: int | None = None
+    node_metrics: str | None = None
     auth: Literal["none", "basic"] = "none"
+    sqs_users: Path | None = None
     tls_certificate: Path | None = None
     tls_key: Path | None = None
     insecure: Flag = False
@@ -46,18 +58,39 @@ class Door:
             raise UsageError(f"--port {self.port} is not from 0 to 65535")
         if self.admin_port is not None and not 0 <= self.admin_port < 1 << 16:
             raise UsageError(f"--admin-port {self.admin_port} is not from 0 to 65535")
+        if not (self.node_metrics or "http://").startswith("http://"):
+            raise UsageError(f"--node-metrics {self.node_metrics} is not an http:// URL")
         if self.tls_key is not None and self.tls_certificate is None:
             raise UsageError("--tls-key goes with --tls-certificate")
-        files = (("--tls-certificate", self.tls_certificate), ("--tls-key", self.tls_key))
+        if self.sqs_users is not None and self.auth == "none":
+            raise UsageError("--sqs-users goes with --auth basic")
+        files = (
+            ("--tls-certificate", self.tls_certificate),
+            ("--tls-key", self.tls_key),
+            ("--sqs-users", self.sqs_users),
+        )
         for name, path in files:
             if path is not None and not path.is_file():
                 raise UsageError(f"{name} {path} is not a file")
+        key = ("--tls-key", self.tls_key or self.tls_certificate)
+        for name, path in (key, ("--sqs-users", self.sqs_users)):
+            if path is not None:
+                validate_private(name, path)
         is_locked = self.tls_certificate is not None and self.auth != "none"
         if not self.insecure and not is_locked and not _is_loopback(self.host):
             raise UsageError(
                 f"{self.host} is reached from other machines; lock it (--tls-certificate, --auth"
                 " basic), listen on loopback, or say --insecure to let everyone do everything"
             )
+
+
+def cluster_of(bootstrap_server: str, command_config: Path | None) -> tuple[str, dict[str, Any]]:
+    """Where the brokers are, and how to log in there."""
+    if command_config is not None:
+        login = read_command_config(command_config)
+    else:
+        login = login_at(bootstrap_server)
+    return bootstrap_server or str(login.get("bootstrap.servers", DEFAULT_SERVER)), login
 
 
 def gateway(
@@ -82,7 +115,7 @@ def gateway(
 
     Args:
         bootstrap_server: Broker to connect to first, as HOST:PORT; more separated by commas.
-            [default: that of --command-config, or localhost:9092]
+            [default: that of --command-config or of the profile in use, or localhost:9092]
         command_config: File with settings of clients, such as how the gateway logs in to brokers.
         secret_file: File with the secret that signs delivery handles, the same for all gateways
             of a cluster; without it the cluster keeps one.
@@ -93,8 +126,7 @@ def gateway(
     door.validate()
     if secret_file is not None and not secret_file.is_file():
         raise UsageError(f"--secret-file {secret_file} is not a file")
-    login = {} if command_config is None else read_command_config(command_config)
-    servers = bootstrap_server or str(login.get("bootstrap.servers", DEFAULT_SERVER))
+    servers, login = cluster_of(bootstrap_server, command_config)
     from ottla.protocol.addresses import parse_servers
 
     try:
@@ -102,6 +134,7 @@ def gateway(
     except ValueError as error:
         raise UsageError(f"--bootstrap-server: {error}") from None
     _validate_installed()
+    from ottla.console import pages
     from ottla.gateway.core.addresses import parse_networks
     from ottla.gateway.server import serve
     from ottla.gateway.settings import Auth, GatewaySettings
@@ -112,20 +145,43 @@ def gateway(
     except ValueError as error:
         raise UsageError(f"--webhook-allow: {error}") from None
     configure_logging(log_format, "uvicorn", "asyncio")
+    threading.Thread(target=_look, args=(servers, command_config), daemon=True).start()
     return serve(
         GatewaySettings(
             servers,
             host=door.host,
             port=door.port,
             admin_port=door.admin_port,
+            node_metrics=door.node_metrics,
             login=login,
             auth=Auth(door.auth),
+            signers=_signers(door.sqs_users),
             tls_certificate=door.tls_certificate,
             tls_key=door.tls_key,
             secret_file=secret_file,
             webhook_allow=webhook_allow,
-        )
+        ),
+        pages=(pages.routes,),
     )
+
+
+def _look(servers: str, command_config: Path | None) -> None:
+    """Brokers may come later than their gateway, so that nobody is there is only said."""
+    from ottla.cli.connection import Connection
+
+    try:
+        Connection(servers, command_config=command_config).reach()
+    except CommandError as error:
+        logger.warning("%s; requests fail until one answers", error)
+
+
+def _signers(path: Path | None) -> dict[str, str]:
+    from ottla.gateway.aws_signatures import read_users
+
+    try:
+        return {} if path is None else read_users(path)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"--sqs-users {path}: {error}") from None
 
 
 def _validate_installed() -> None:

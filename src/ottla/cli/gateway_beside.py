@@ -44,21 +44,25 @@ def gateway_beside(
     *,
     insecure: bool = False,
     log_format: LogFormat = LogFormat.TEXT,
-) -> Callable[[str, int], Awaitable[None]]:
-    """What to run beside a node that serves at a host and port; cancel it to stop."""
+) -> Callable[[str, int, str | None], Awaitable[None]]:
+    """What to run beside a node that serves at a host and port; cancel it to stop.
+
+    It serves the node's metrics with its own, if there is a URL for them.
+    """
     arguments = ["--host", address.host, "--port", str(address.port), "--log-format", log_format]
     if command_config is not None:
         arguments += ["--command-config", str(command_config)]
     if insecure:
         arguments.append("--insecure")
 
-    async def run(host: str, port: int) -> None:
+    async def run(host: str, port: int, metrics_url: str | None) -> None:
+        metrics = [] if metrics_url is None else ["--node-metrics", metrics_url]
         bootstrap = f"{'localhost' if host in _EVERY_ADDRESS else host}:{port}"
         pause_s = 1.0
         loop = asyncio.get_running_loop()
         while True:
             begun = loop.time()
-            code = await _run_once(bootstrap, arguments)
+            code = await _run_once(bootstrap, [*arguments, *metrics])
             if loop.time() - begun > _STEADY_S:
                 pause_s = 1.0
             sys.stderr.write(

@@ -52,9 +52,11 @@ class GroupReader:
         """Commit what was printed; who stops between the two sees it again."""
         nexts = {message.partition() or 0: (message.offset() or 0) + 1 for message in messages}
         if nexts:
-            places = [TopicPartition(self._topic, *place) for place in nexts.items()]
+            topic_partitions = [
+                TopicPartition(self._topic, *topic_partition) for topic_partition in nexts.items()
+            ]
             with self._connection.errors(self._topic):
-                self._consumer.commit(offsets=places, asynchronous=False)
+                self._consumer.commit(offsets=topic_partitions, asynchronous=False)
 
     def close(self) -> None:
         self._consumer.close()
@@ -69,9 +71,9 @@ class GroupReader:
             raise CommandError(describe_error(error, self._topic))
         return False
 
-    def _on_assign(self, _: Consumer, places: Sequence[TopicPartition]) -> None:
+    def _on_assign(self, _: Consumer, topic_partitions: Sequence[TopicPartition]) -> None:
         self._assigned = True
-        self._unread |= {place.partition for place in places}
+        self._unread |= {topic_partition.partition for topic_partition in topic_partitions}
 
-    def _on_revoke(self, _: Consumer, places: Sequence[TopicPartition]) -> None:
-        self._unread -= {place.partition for place in places}
+    def _on_revoke(self, _: Consumer, topic_partitions: Sequence[TopicPartition]) -> None:
+        self._unread -= {topic_partition.partition for topic_partition in topic_partitions}

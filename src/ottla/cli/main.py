@@ -62,6 +62,23 @@ _command(
     app, "ottla.cli.completion:completion", help="Print a completion script for bash, zsh or fish."
 )
 
+app.command(
+    "ottla.cli.backups.app:backup_app",
+    name="backup",
+    help="Copy a cluster into a directory or an object store.",
+)
+_command(
+    app,
+    "ottla.cli.backups.restore:restore",
+    help="Make the topics of a backup again, with the same offsets.",
+)
+
+_command(
+    app,
+    "ottla.cli.backups.migrate:migrate",
+    help="Move in from a running Kafka cluster, with the same offsets.",
+)
+
 cluster = _group("cluster", "See whether a cluster is healthy, or try one out on this machine.")
 _command(cluster, "ottla.cli.cluster.status:status", help="Tell whether the cluster is healthy.")
 _command(cluster, "ottla.cli.cluster.up:up", help="Start a cluster on this machine.")
@@ -86,6 +103,7 @@ app.command(profile)
 
 secure = _group("secure", "Make certificates and the configuration of a locked cluster.")
 _command(secure, "ottla.cli.secure.init:init", help="Lock a cluster, or add nodes to one.")
+_command(secure, "ottla.cli.secure.renew:renew", help="Renew the certificates of nodes.")
 app.command(secure)
 
 service = _group("service", "Run a broker as a service of this machine.")
@@ -97,6 +115,13 @@ _command(users, "ottla.cli.users.list:list_users", name="list", help="List the u
 _command(users, "ottla.cli.users.add:add", help="Add a user, or change a password.")
 _command(users, "ottla.cli.users.remove:remove", help="Remove a user.")
 app.command(users)
+
+tokens = _group("tokens", "Create, list, renew and expire delegation tokens.")
+_command(tokens, "ottla.cli.tokens.list:list_tokens", name="list", help="List the tokens.")
+_command(tokens, "ottla.cli.tokens.create:create", help="Create a token to log in with.")
+_command(tokens, "ottla.cli.tokens.renew:renew", help="Let a token live on.")
+_command(tokens, "ottla.cli.tokens.expire:expire", help="End a token, at once or later.")
+app.command(tokens)
 
 acls = _group("acls", "List, add and remove access control entries: who may do what.")
 _command(acls, "ottla.cli.acls.list:list_acls", name="list", help="List who may do what.")
@@ -207,9 +232,45 @@ _command(
 app.command(transactions)
 
 pipeline = _group("pipeline", "Check and run pipelines on Spark.")
+_command(pipeline, "ottla.cli.pipelines.init:init", help="Write a first pipeline for a topic.")
 _command(pipeline, "ottla.cli.pipelines.run:run", help="Run a pipeline.")
 _command(
+    pipeline,
+    "ottla.cli.pipelines.group:group",
+    help="Run several pipelines, and start again those that fail.",
+)
+_command(
+    pipeline,
+    "ottla.cli.pipelines.status:status",
+    help="Tell whether pipelines run, and how far they are.",
+)
+_command(
     pipeline, "ottla.cli.pipelines.validate:validate", help="Find what is wrong with a pipeline."
+)
+_command(
+    pipeline,
+    "ottla.cli.pipelines.preview:preview",
+    help="Run every step on a few records, and print what comes out.",
+)
+_command(
+    pipeline,
+    "ottla.cli.pipelines.run_tests:run_tests",
+    name="test",
+    help="Run the tests of pipelines.",
+)
+_command(pipeline, "ottla.cli.pipelines.graph:graph", help="Draw a pipeline, in text or as SVG.")
+_command(
+    pipeline,
+    "ottla.cli.pipelines.plan:plan",
+    help="Tell what the next run would do, and what has changed since the last.",
+)
+_command(
+    pipeline,
+    "ottla.cli.pipelines.backfill:backfill",
+    help="Replay a range into a sink, and no row twice.",
+)
+_command(
+    pipeline, "ottla.cli.pipelines.reset:reset", help="Begin a pipeline anew, from any offset."
 )
 _command(
     pipeline,
@@ -222,6 +283,7 @@ table = _group("table", "Topics as Delta and Iceberg tables.")
 _command(table, "ottla.cli.tables.sync:sync", help="Keep a table with the records of a topic.")
 _command(table, "ottla.cli.tables.versions:versions", help="List the last versions of a table.")
 _command(table, "ottla.cli.tables.at:at", help="Find the version that holds a record.")
+_command(table, "ottla.cli.tables.check:check", help="Prove that a table has every record once.")
 _command(table, "ottla.cli.tables.compact:compact", help="Make few large files of many small ones.")
 _command(table, "ottla.cli.tables.vacuum:vacuum", help="Remove files that no version needs.")
 app.command(table)

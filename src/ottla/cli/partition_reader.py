@@ -44,12 +44,15 @@ class PartitionReader:
                 TopicPartition(self._topic, partition)
                 for partition in self._choose_partitions(partitions)
             ]
-            ranges = {place.partition: self._range_of(place) for place in chosen}
+            ranges = {
+                topic_partition.partition: self._range_of(topic_partition)
+                for topic_partition in chosen
+            }
             assignment = start.resolve(self._consumer, chosen, ranges)
             self._unread = {
-                place.partition: ranges[place.partition].end
-                for place in assignment
-                if place.offset < ranges[place.partition].end
+                topic_partition.partition: ranges[topic_partition.partition].end
+                for topic_partition in assignment
+                if topic_partition.offset < ranges[topic_partition.partition].end
             }
             self._consumer.assign(assignment)
 
@@ -75,10 +78,12 @@ class PartitionReader:
                 )
         return sorted(set(wanted)) if wanted else existing
 
-    def _range_of(self, place: TopicPartition) -> OffsetRange:
+    def _range_of(self, topic_partition: TopicPartition) -> OffsetRange:
         return OffsetRange(
             *self._connection.patiently(
-                lambda timeout_s: self._consumer.get_watermark_offsets(place, timeout=timeout_s)
+                lambda timeout_s: self._consumer.get_watermark_offsets(
+                    topic_partition, timeout=timeout_s
+                )
             )
         )
 

@@ -16,6 +16,8 @@ from typing import Final, TypeVar
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ClusterMetadata, NewTopic
 
+from ottla.cli.broker_call import bootstrap_broker
+from ottla.cli.cluster_reader import ClusterReader
 from ottla.cli.connection import DEFAULT_CONNECTION, TIMEOUT_S, Connection, interruptible
 from ottla.cli.errors import CommandError, UsageError
 from ottla.cli.output import Row, print_json, print_rows
@@ -78,7 +80,7 @@ def probe(
     connection: Connection = DEFAULT_CONNECTION,
     as_json: AsJson = False,
 ) -> int:
-    """Send records through every broker and back; fails if one is lost or late.
+    """Send records through every broker and back; fails if one is lost or late, or a broker down.
 
     Args:
         count: How many records to send through each broker; 0 sends until it is interrupted.
@@ -101,13 +103,24 @@ def probe(
                 raise
         finally:
             run.close()
-    tallies = run.tallies
+    tallies = run.tallies + _absent(connection, {tally.broker for tally in run.tallies})
     passed = all(tally.sent and not tally.lost and not tally.late for tally in tallies)
     if as_json:
         print_json({"passed": passed, "brokers": [tally.row() for tally in tallies]})
     else:
         print_rows(COLUMNS, [tally.row() for tally in tallies])
     return 0 if passed else 1
+
+
+def _absent(connection: Connection, probed: set[int]) -> list[Tally]:
+    """Brokers that are registered, and that clients were not told of."""
+    try:
+        with bootstrap_broker(connection, looks=False) as broker:
+            nodes = ClusterReader(broker).nodes()
+    except CommandError:
+        return []  # Not everybody may ask.
+    absent = [node.node_id for node in nodes if node.fenced and node.node_id not in probed]
+    return [Tally(broker, problem="down or cut off") for broker in sorted(absent)]
 
 
 def _rounds(count: int, interval_s: float) -> Iterator[int]:

@@ -16,8 +16,9 @@ from ottla.cli.broker_call import BrokerCall, check
 from ottla.cli.cluster_reader import ClusterReader
 from ottla.cli.copy_progress import CopyProgress
 from ottla.cli.output import print_line, print_rows
-from ottla.cli.replica_plan import Move, Place, by_topic, in_steps
+from ottla.cli.replica_plan import Move, by_topic, in_steps
 from ottla.cli.replication_throttle import clear_throttle, set_throttle
+from ottla.protocol.topics import TopicPartition
 
 ALTER_VERSION = 0
 LIST_VERSION = 0
@@ -33,7 +34,7 @@ INTERRUPTED = (
 
 def print_plan(moves: Sequence[Move]) -> None:
     rows = [
-        {"topic": move.place.topic, "partition": move.place.partition}
+        {"topic": move.topic_partition.topic, "partition": move.topic_partition.partition}
         | {"replicas": move.before, "new_replicas": move.after}
         for move in moves
     ]
@@ -43,8 +44,8 @@ def print_plan(moves: Sequence[Move]) -> None:
 def plan_document(moves: Sequence[Move]) -> list[dict[str, Any]]:
     return [
         {
-            "topic": move.place.topic,
-            "partition": move.place.partition,
+            "topic": move.topic_partition.topic,
+            "partition": move.topic_partition.partition,
             "replicas": list(move.before),
             "new_replicas": list(move.after),
         }
@@ -74,33 +75,33 @@ def carry_out(
         set_throttle(broker, moves, throttle)
     try:
         with CopyProgress(broker, moves) as progress:
-            waiting = {move.place for move in moves}
+            waiting = {move.topic_partition for move in moves}
             for part in in_steps(moves, step):
-                reassign(broker, {move.place: move.after for move in part})
-                places = {move.place for move in part}
-                waiting -= places
-                wait_for(broker, places, progress, waiting)
+                reassign(broker, {move.topic_partition: move.after for move in part})
+                topic_partitions = {move.topic_partition for move in part}
+                waiting -= topic_partitions
+                wait_for(broker, topic_partitions, progress, waiting)
     except KeyboardInterrupt:
         print_line(INTERRUPTED, sys.stderr)
         raise
-    lead_by_first(broker, [move.place for move in moves])
+    lead_by_first(broker, [move.topic_partition for move in moves])
     if throttle is not None:
         nodes = {node for move in moves for node in (*move.before, *move.after)}
-        clear_throttle(broker, {move.place.topic for move in moves}, nodes)
+        clear_throttle(broker, {move.topic_partition.topic for move in moves}, nodes)
 
 
 def wait_for(
     broker: BrokerCall,
-    pending: Set[Place],
+    pending: Set[TopicPartition],
     progress: CopyProgress,
-    later: Set[Place] = frozenset(),
+    later: Set[TopicPartition] = frozenset(),
 ) -> None:
     """Until these are not being reassigned any more; `later` has those that are not begun yet."""
     delay_s = POLL_FIRST_S
     told: set[int] = set()
     while pending:
         moves = ongoing_moves(broker, pending)
-        pending = pending & {move.place for move in moves}
+        pending = pending & {move.topic_partition for move in moves}
         progress.update(pending | later)
         told |= _tell_of_nodes_down(broker, moves, told)
         if pending:
@@ -126,55 +127,62 @@ def take_back(broker: BrokerCall, moves: Sequence[Move]) -> None:
     """Cancel moves. Their targets have changed the order of the replicas, and with it who is to
     lead; those that led when this was called come first again, whoever leads meanwhile."""
     partitions = ClusterReader(broker).partitions()
-    reassign(broker, {move.place: None for move in moves})
+    reassign(broker, {move.topic_partition: None for move in moves})
     orders = {}
     for move in moves:
-        leader = partitions[move.place].leader_id
+        leader = partitions[move.topic_partition].leader_id
         if leader in move.before and move.before[0] != leader:
-            orders[move.place] = (leader, *(one for one in move.before if one != leader))
+            orders[move.topic_partition] = (leader, *(one for one in move.before if one != leader))
     if orders:
         reassign(broker, orders)
 
 
-def reassign(broker: BrokerCall, wanted: Mapping[Place, tuple[int, ...] | None]) -> None:
+def reassign(broker: BrokerCall, wanted: Mapping[TopicPartition, tuple[int, ...] | None]) -> None:
     """None takes a reassignment back."""
     request = alter.AlterPartitionReassignmentsRequest(
         topics=tuple(
             alter.ReassignableTopic(
                 name=TopicName(topic),
-                partitions=tuple(_target(place.partition, wanted[place]) for place in places),
+                partitions=tuple(
+                    _target(topic_partition.partition, wanted[topic_partition])
+                    for topic_partition in topic_partitions
+                ),
             )
-            for topic, places in by_topic(wanted)
+            for topic, topic_partitions in by_topic(wanted)
         )
     )
     response = broker.call(request, ALTER_VERSION)
     check(response.error_code, "reassignment", response.error_message)
     for topic in response.responses:
         for one in topic.partitions:
-            place = Place(topic.name, one.partition_index)
-            check(one.error_code, str(place), one.error_message)
+            topic_partition = TopicPartition(topic.name, one.partition_index)
+            check(one.error_code, str(topic_partition), one.error_message)
 
 
-def ongoing(broker: BrokerCall, places: Set[Place] | None) -> set[Place]:
+def ongoing(
+    broker: BrokerCall, topic_partitions: Set[TopicPartition] | None
+) -> set[TopicPartition]:
     """Those of the places that are being reassigned; None for all."""
-    return {move.place for move in ongoing_moves(broker, places)}
+    return {move.topic_partition for move in ongoing_moves(broker, topic_partitions)}
 
 
-def ongoing_moves(broker: BrokerCall, places: Set[Place] | None = None) -> list[Move]:
+def ongoing_moves(
+    broker: BrokerCall, topic_partitions: Set[TopicPartition] | None = None
+) -> list[Move]:
     topics = None
-    if places is not None:
+    if topic_partitions is not None:
         topics = tuple(
             listing.ListPartitionReassignmentsTopics(
                 name=TopicName(topic), partition_indexes=tuple(i32(one.partition) for one in found)
             )
-            for topic, found in by_topic(places)
+            for topic, found in by_topic(topic_partitions)
         )
     request = listing.ListPartitionReassignmentsRequest(topics=topics)
     response = broker.call(request, LIST_VERSION)
     check(response.error_code, "reassignment", response.error_message)
     return sorted(
         Move(
-            Place(topic.name, one.partition_index),
+            TopicPartition(topic.name, one.partition_index),
             tuple(node for node in one.replicas if node not in one.adding_replicas),
             tuple(node for node in one.replicas if node not in one.removing_replicas),
         )
@@ -183,7 +191,7 @@ def ongoing_moves(broker: BrokerCall, places: Set[Place] | None = None) -> list[
     )
 
 
-def lead_by_first(broker: BrokerCall, places: Sequence[Place]) -> None:
+def lead_by_first(broker: BrokerCall, topic_partitions: Sequence[TopicPartition]) -> None:
     """The first replica of each leads it now, where that is in sync, and not some time later."""
     request = ElectLeadersRequest(
         election_type=PREFERRED,
@@ -191,7 +199,7 @@ def lead_by_first(broker: BrokerCall, places: Sequence[Place]) -> None:
             TopicPartitions(
                 topic=TopicName(topic), partitions=tuple(i32(one.partition) for one in found)
             )
-            for topic, found in by_topic(places)
+            for topic, found in by_topic(topic_partitions)
         ),
     )
     response = broker.call(request, ELECT_VERSION)

@@ -9,8 +9,9 @@ from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.output import print_json, print_line
 from ottla.cli.parameters import AsJson, Flag, Step, Throttle, validate_step
 from ottla.cli.reassignment import carry_out, plan_document, print_plan, settle
-from ottla.cli.replica_plan import Place, plan_rebalance, waiting_for_nodes
+from ottla.cli.replica_plan import plan_rebalance, waiting_for_nodes
 from ottla.cli.replication_throttle import parse_rate
+from ottla.protocol.topics import TopicPartition
 
 
 def rebalance(
@@ -48,7 +49,7 @@ def rebalance(
         print_line(f"{len(moves)} partitions were changed, {copies} replicas copied")
 
 
-def _tell_of_waiting(waiting: Mapping[Place, set[int]]) -> None:
+def _tell_of_waiting(waiting: Mapping[TopicPartition, set[int]]) -> None:
     if waiting:
         nodes = ", ".join(map(str, sorted(set().union(*waiting.values()))))
         print_line(

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import groupby
 from typing import NamedTuple
 
+from ottla.protocol.topics import TopicPartition
+
 
 class Node(NamedTuple):
     node_id: int
@@ -18,19 +20,11 @@ class Node(NamedTuple):
     down: bool = False  # What it has cannot be moved: a reassignment waits for all its replicas.
 
 
-class Place(NamedTuple):
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}"
-
-
-Assignments = dict[Place, tuple[int, ...]]  # The replicas; the first is to lead.
+Assignments = dict[TopicPartition, tuple[int, ...]]  # The replicas; the first is to lead.
 
 
 class Move(NamedTuple):
-    place: Place
+    topic_partition: TopicPartition
     before: tuple[int, ...]
     after: tuple[int, ...]
 
@@ -51,9 +45,11 @@ class NoRoom(Exception):
 def plan_drain(assignments: Assignments, nodes: Sequence[Node], leaving: int) -> list[Move]:
     """Other nodes take over what one has."""
     plan = _Plan(assignments, [node for node in nodes if node.node_id != leaving])
-    drained = [place for place, replicas in assignments.items() if leaving in replicas]
-    for place in drained:
-        plan.replace(place, leaving)
+    drained = [
+        topic_partition for topic_partition, replicas in assignments.items() if leaving in replicas
+    ]
+    for topic_partition in drained:
+        plan.replace(topic_partition, leaving)
     plan.spread_leaders(drained)
     return plan.moves()
 
@@ -71,29 +67,42 @@ def plan_rebalance(assignments: Assignments, nodes: Sequence[Node]) -> list[Move
     return plan.moves()
 
 
-def waiting_for_nodes(assignments: Assignments, nodes: Sequence[Node]) -> dict[Place, set[int]]:
+def waiting_for_nodes(
+    assignments: Assignments, nodes: Sequence[Node]
+) -> dict[TopicPartition, set[int]]:
     """The partitions that have replicas on nodes that are down, and these nodes."""
     down = {node.node_id for node in nodes if node.down}
-    return {place: down & set(on) for place, on in assignments.items() if down & set(on)}
+    return {
+        topic_partition: down & set(on)
+        for topic_partition, on in assignments.items()
+        if down & set(on)
+    }
 
 
 def plan_replication_factor(
     assignments: Assignments, nodes: Sequence[Node], topic: str, factor: int
 ) -> list[Move]:
     plan = _Plan(assignments, nodes)
-    places = [place for place in assignments if place.topic == topic]
-    for place in places:
-        plan.resize(place, factor)
+    topic_partitions = [
+        topic_partition for topic_partition in assignments if topic_partition.topic == topic
+    ]
+    for topic_partition in topic_partitions:
+        plan.resize(topic_partition, factor)
     return plan.moves()
 
 
 class _Plan:
     def __init__(
-        self, assignments: Assignments, nodes: Sequence[Node], fixed: Set[Place] = frozenset()
+        self,
+        assignments: Assignments,
+        nodes: Sequence[Node],
+        fixed: Set[TopicPartition] = frozenset(),
     ) -> None:
         self._before = assignments
         self._fixed = fixed  # They count, and stay as they are.
-        self._replicas = {place: list(replicas) for place, replicas in assignments.items()}
+        self._replicas = {
+            topic_partition: list(replicas) for topic_partition, replicas in assignments.items()
+        }
         self._nodes = {node.node_id: node for node in nodes if node.active}
         # The partitions of each topic that a node has; nodes that get nothing are not in it.
         self._on: dict[int, dict[str, set[int]]] = {
@@ -101,52 +110,55 @@ class _Plan:
         }
         self._load: Counter[int] = Counter(dict.fromkeys(self._nodes, 0))
         self._racks = {node.node_id: node.rack for node in nodes}
-        for place, replicas in assignments.items():
+        for topic_partition, replicas in assignments.items():
             for replica in replicas:
-                self._count(place, replica, 1)
+                self._count(topic_partition, replica, 1)
 
     def moves(self) -> list[Move]:
         return [
-            Move(place, self._before[place], tuple(replicas))
-            for place, replicas in sorted(self._replicas.items())
-            if tuple(replicas) != self._before[place]
+            Move(topic_partition, self._before[topic_partition], tuple(replicas))
+            for topic_partition, replicas in sorted(self._replicas.items())
+            if tuple(replicas) != self._before[topic_partition]
         ]
 
-    def replace(self, place: Place, leaving: int) -> None:
-        self._set(place, leaving, self._best(place, without=leaving))
+    def replace(self, topic_partition: TopicPartition, leaving: int) -> None:
+        self._set(topic_partition, leaving, self._best(topic_partition, without=leaving))
 
-    def resize(self, place: Place, factor: int) -> None:
-        replicas = self._replicas[place]
+    def resize(self, topic_partition: TopicPartition, factor: int) -> None:
+        replicas = self._replicas[topic_partition]
         while len(replicas) < factor:
-            added = self._best(place, without=None)
+            added = self._best(topic_partition, without=None)
             replicas.append(added)
-            self._count(place, added, 1)
+            self._count(topic_partition, added, 1)
         while len(replicas) > factor:
             # The leader stays; the fullest of the others goes, and of a rack that has two first.
             removed = max(
                 replicas[1:],
                 key=lambda one: (
                     one not in self._nodes,
-                    self._conflicts(place, one, without=one),
+                    self._conflicts(topic_partition, one, without=one),
                     self._load[one],
                 ),
             )
             replicas.remove(removed)
-            self._count(place, removed, -1)
+            self._count(topic_partition, removed, -1)
 
     def spread_racks(self) -> None:
-        for place, replicas in self._replicas.items():
-            for replica in () if place in self._fixed else tuple(replicas):
-                conflicts = self._conflicts(place, replica, without=replica)
+        for topic_partition, replicas in self._replicas.items():
+            for replica in () if topic_partition in self._fixed else tuple(replicas):
+                conflicts = self._conflicts(topic_partition, replica, without=replica)
                 if not conflicts or replica not in self._nodes:
                     continue
                 best = min(
-                    self._free(place),
-                    key=lambda one: (self._conflicts(place, one, without=replica), self._load[one]),
+                    self._free(topic_partition),
+                    key=lambda one: (
+                        self._conflicts(topic_partition, one, without=replica),
+                        self._load[one],
+                    ),
                     default=None,
                 )
-                if best is not None and self._conflicts(place, best, replica) < conflicts:
-                    self._set(place, replica, best)
+                if best is not None and self._conflicts(topic_partition, best, replica) < conflicts:
+                    self._set(topic_partition, replica, best)
 
     def spread_replicas(self) -> None:
         while self._move_one():
@@ -162,12 +174,12 @@ class _Plan:
         for full, empty in pairs:
             if self._load[full] - self._load[empty] < 2:
                 return False
-            for place in self._movable(full, empty):
-                self._set(place, full, empty)
+            for topic_partition in self._movable(full, empty):
+                self._set(topic_partition, full, empty)
                 return True
         return False
 
-    def _movable(self, full: int, empty: int) -> Iterator[Place]:
+    def _movable(self, full: int, empty: int) -> Iterator[TopicPartition]:
         """Of the topics that are spread least evenly over the two first."""
         there = self._on[empty]
         topics = sorted(
@@ -176,108 +188,112 @@ class _Plan:
         )
         for topic, partitions in topics:
             for partition in sorted(partitions - there.get(topic, set())):
-                place = Place(topic, partition)
-                if place in self._fixed:
+                topic_partition = TopicPartition(topic, partition)
+                if topic_partition in self._fixed:
                     continue
-                now = self._conflicts(place, full, without=full)
-                if self._conflicts(place, empty, without=full) <= now:
-                    yield place
+                now = self._conflicts(topic_partition, full, without=full)
+                if self._conflicts(topic_partition, empty, without=full) <= now:
+                    yield topic_partition
 
-    def spread_leaders(self, places: Iterable[Place]) -> None:
+    def spread_leaders(self, topic_partitions: Iterable[TopicPartition]) -> None:
         """Along chains: what one node gives to the next, that one gives on."""
-        movable = set(places)
-        led: dict[int, set[Place]] = {node: set() for node in self._nodes}
+        movable = set(topic_partitions)
+        led: dict[int, set[TopicPartition]] = {node: set() for node in self._nodes}
         counts: Counter[int] = Counter(dict.fromkeys(self._nodes, 0))
-        for place, replicas in self._replicas.items():
+        for topic_partition, replicas in self._replicas.items():
             if replicas[0] in self._nodes:
                 counts[replicas[0]] += 1
-                if place in movable:
-                    led[replicas[0]].add(place)
+                if topic_partition in movable:
+                    led[replicas[0]].add(topic_partition)
         while (chain := self._chain(counts, led)) is not None:
-            for giver, taker, place in chain:
-                led[giver].remove(place)
-                led[taker].add(place)
-                replicas = self._replicas[place]
+            for giver, taker, topic_partition in chain:
+                led[giver].remove(topic_partition)
+                led[taker].add(topic_partition)
+                replicas = self._replicas[topic_partition]
                 other = replicas.index(taker)
                 replicas[0], replicas[other] = replicas[other], replicas[0]
             counts[chain[0][0]] -= 1
             counts[chain[-1][1]] += 1
 
     def _chain(
-        self, counts: Counter[int], led: dict[int, set[Place]]
-    ) -> list[tuple[int, int, Place]] | None:
+        self, counts: Counter[int], led: dict[int, set[TopicPartition]]
+    ) -> list[tuple[int, int, TopicPartition]] | None:
         """From a node that leads many to the nearest that leads at least two fewer."""
         for start in sorted(counts, key=lambda node: (-counts[node], node)):
-            came: dict[int, tuple[int, Place]] = {}
+            came: dict[int, tuple[int, TopicPartition]] = {}
             queue = deque([start])
             while queue:
                 giver = queue.popleft()
                 if counts[start] - counts[giver] >= 2:
                     return _path(start, giver, came)
-                for place in sorted(led[giver]):
-                    for taker in self._replicas[place][1:]:
+                for topic_partition in sorted(led[giver]):
+                    for taker in self._replicas[topic_partition][1:]:
                         if taker in self._nodes and taker != start and taker not in came:
-                            came[taker] = (giver, place)
+                            came[taker] = (giver, topic_partition)
                             queue.append(taker)
         return None
 
-    def _best(self, place: Place, without: int | None) -> int:
-        free = self._free(place)
+    def _best(self, topic_partition: TopicPartition, without: int | None) -> int:
+        free = self._free(topic_partition)
         if not free:
-            count = len(self._before[place])
-            fewer = f", or give {place.topic} fewer replicas" if count > 1 else " first"
-            raise NoRoom(f"there is no other active node to take {place}; add a node{fewer}")
+            count = len(self._before[topic_partition])
+            fewer = f", or give {topic_partition.topic} fewer replicas" if count > 1 else " first"
+            raise NoRoom(
+                f"there is no other active node to take {topic_partition}; add a node{fewer}"
+            )
         return min(
             free,
             key=lambda one: (
-                self._conflicts(place, one, without),
+                self._conflicts(topic_partition, one, without),
                 self._load[one],
-                len(self._on[one].get(place.topic, ())),
+                len(self._on[one].get(topic_partition.topic, ())),
                 one,
             ),
         )
 
-    def _free(self, place: Place) -> list[int]:
-        return [node for node in self._nodes if node not in self._replicas[place]]
+    def _free(self, topic_partition: TopicPartition) -> list[int]:
+        return [node for node in self._nodes if node not in self._replicas[topic_partition]]
 
-    def _conflicts(self, place: Place, node: int, without: int | None) -> int:
+    def _conflicts(self, topic_partition: TopicPartition, node: int, without: int | None) -> int:
         """How many other replicas are in the node's rack; without a rack it is one of its own."""
         rack = self._racks.get(node)
         if rack is None:
             return 0
         return sum(
             self._racks.get(replica) == rack
-            for replica in self._replicas[place]
+            for replica in self._replicas[topic_partition]
             if replica not in (node, without)
         )
 
-    def _set(self, place: Place, old: int, new: int) -> None:
-        replicas = self._replicas[place]
+    def _set(self, topic_partition: TopicPartition, old: int, new: int) -> None:
+        replicas = self._replicas[topic_partition]
         replicas[replicas.index(old)] = new
-        self._count(place, old, -1)
-        self._count(place, new, 1)
+        self._count(topic_partition, old, -1)
+        self._count(topic_partition, new, 1)
 
-    def _count(self, place: Place, node: int, change: int) -> None:
+    def _count(self, topic_partition: TopicPartition, node: int, change: int) -> None:
         if node not in self._nodes:
             return
         self._load[node] += change
         if change > 0:
-            self._on[node][place.topic].add(place.partition)
+            self._on[node][topic_partition.topic].add(topic_partition.partition)
         else:
-            self._on[node][place.topic].discard(place.partition)
+            self._on[node][topic_partition.topic].discard(topic_partition.partition)
 
 
-def _path(start: int, end: int, came: dict[int, tuple[int, Place]]) -> list[tuple[int, int, Place]]:
-    steps: list[tuple[int, int, Place]] = []
+def _path(
+    start: int, end: int, came: dict[int, tuple[int, TopicPartition]]
+) -> list[tuple[int, int, TopicPartition]]:
+    steps: list[tuple[int, int, TopicPartition]] = []
     while end != start:
-        giver, place = came[end]
-        steps.append((giver, end, place))
+        giver, topic_partition = came[end]
+        steps.append((giver, end, topic_partition))
         end = giver
     return steps[::-1]
 
 
-def by_topic(places: Iterable[Place]) -> list[tuple[str, list[Place]]]:
-    ordered = sorted(places)
+def by_topic(topic_partitions: Iterable[TopicPartition]) -> list[tuple[str, list[TopicPartition]]]:
+    ordered = sorted(topic_partitions)
     return [(topic, list(found)) for topic, found in groupby(ordered, key=lambda one: one.topic)]
 
 

@@ -38,8 +38,8 @@ def parse_rate(text: str | None) -> int | None:
 
 def set_throttle(broker: BrokerCall, moves: Sequence[Move], rate: int) -> None:
     changes: dict[Resource, dict[str, str | None]] = {}
-    for topic in sorted({move.place.topic for move in moves}):
-        of_topic = [move for move in moves if move.place.topic == topic]
+    for topic in sorted({move.topic_partition.topic for move in moves}):
+        of_topic = [move for move in moves if move.topic_partition.topic == topic]
         changes[TOPIC, topic] = {
             LEADER_REPLICAS: _replicas((move, move.before) for move in of_topic),
             FOLLOWER_REPLICAS: _replicas((move, move.added) for move in of_topic),
@@ -66,5 +66,7 @@ def _rates(nodes: Iterable[int], rate: int | None) -> dict[Resource, dict[str, s
 
 def _replicas(moves: Iterable[tuple[Move, Iterable[int]]]) -> str:
     return ",".join(
-        f"{move.place.partition}:{node}" for move, nodes in moves for node in sorted(nodes)
+        f"{move.topic_partition.partition}:{node}"
+        for move, nodes in moves
+        for node in sorted(nodes)
     )

@@ -1,5 +1,6 @@
 """`ottla serve`: start a broker and stay with it until it is stopped."""
 
+import gc
 from pathlib import Path
 from typing import Annotated
 
@@ -39,7 +40,7 @@ def serve(
         host: Address to listen on. [default: localhost]
         port: Port to listen on; 0 takes a free one. [default: 9092]
         data: Directory of the data (log.dirs); may be repeated. [default: data]
-        config: YAML file with Kafka's configuration keys.
+        config: File with Kafka's configuration keys: YAML, or *.properties.
         set_: One configuration key as KEY=VALUE; overrides the file; may be repeated.
         join: HOST:PORT of a node of the cluster to join; may be repeated.
         new_cluster: Start a new cluster in a new directory. Needed once; never on loopback.
@@ -89,6 +90,7 @@ def serve(
         from ottla.cli.shards import serve_shards
 
         return serve_shards(settings, shards)
+    gc.disable()  # Until the node runs: modules stay, so there is nothing to collect.
     from ottla.node.serve import serve as serve_node
 
     return serve_node(settings, beside, beside_logs_in=http_config is not None)

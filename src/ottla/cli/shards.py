@@ -18,9 +18,9 @@ from ottla.node.config import (
     NODE_ID,
     QUORUM_BOOTSTRAP_SERVERS,
     QUORUM_JOIN_TIMEOUT_MS,
-    ConfigError,
     load_config,
 )
+from ottla.node.config_file import ConfigError
 from ottla.node.exposure import validate_locked
 from ottla.node.settings import ServeSettings
 from ottla.protocol.config import ConfigValues

@@ -19,7 +19,7 @@ class StartPosition(Protocol):
     def resolve(
         self,
         consumer: Consumer,
-        places: Sequence[TopicPartition],
+        topic_partitions: Sequence[TopicPartition],
         ranges: Mapping[int, OffsetRange],
     ) -> list[TopicPartition]:
         """The same partitions with offsets; `ranges` is by partition."""
@@ -28,32 +28,53 @@ class StartPosition(Protocol):
 
 class AtBeginning:
     def resolve(
-        self, _: Consumer, places: Sequence[TopicPartition], ranges: Mapping[int, OffsetRange]
+        self,
+        _: Consumer,
+        topic_partitions: Sequence[TopicPartition],
+        ranges: Mapping[int, OffsetRange],
     ) -> list[TopicPartition]:
-        return [_at(place, ranges[place.partition].start) for place in places]
+        return [
+            _at(topic_partition, ranges[topic_partition.partition].start)
+            for topic_partition in topic_partitions
+        ]
 
 
 class AtEnd:
     def resolve(
-        self, _: Consumer, places: Sequence[TopicPartition], ranges: Mapping[int, OffsetRange]
+        self,
+        _: Consumer,
+        topic_partitions: Sequence[TopicPartition],
+        ranges: Mapping[int, OffsetRange],
     ) -> list[TopicPartition]:
-        return [_at(place, ranges[place.partition].end) for place in places]
+        return [
+            _at(topic_partition, ranges[topic_partition.partition].end)
+            for topic_partition in topic_partitions
+        ]
 
 
 class AtOffset(NamedTuple):
     offset: int  # Negative: counted from the end.
 
     def resolve(
-        self, _: Consumer, places: Sequence[TopicPartition], ranges: Mapping[int, OffsetRange]
+        self,
+        _: Consumer,
+        topic_partitions: Sequence[TopicPartition],
+        ranges: Mapping[int, OffsetRange],
     ) -> list[TopicPartition]:
-        return [_at(place, self._offset_in(place, ranges[place.partition])) for place in places]
+        return [
+            _at(
+                topic_partition, self._offset_in(topic_partition, ranges[topic_partition.partition])
+            )
+            for topic_partition in topic_partitions
+        ]
 
-    def _offset_in(self, place: TopicPartition, held: OffsetRange) -> int:
+    def _offset_in(self, topic_partition: TopicPartition, held: OffsetRange) -> int:
         if self.offset < 0:
             return max(held.start, held.end + self.offset)
         if not held.start <= self.offset <= held.end:
             raise CommandError(
-                f"offset {self.offset} is not in partition {place.partition} of {place.topic}, "
+                f"offset {self.offset} is not in partition {topic_partition.partition} of "
+                f"{topic_partition.topic}, "
                 f"which goes from {held.start} to {held.end}"
             )
         return self.offset
@@ -65,14 +86,16 @@ class AtTimestamp(NamedTuple):
     def resolve(
         self,
         consumer: Consumer,
-        places: Sequence[TopicPartition],
+        topic_partitions: Sequence[TopicPartition],
         ranges: Mapping[int, OffsetRange],
     ) -> list[TopicPartition]:
-        wanted = [_at(place, self.timestamp_ms) for place in places]
+        wanted = [_at(topic_partition, self.timestamp_ms) for topic_partition in topic_partitions]
         found = consumer.offsets_for_times(wanted, timeout=TIMEOUT_S)
         return [
-            place if place.offset >= 0 else _at(place, ranges[place.partition].end)
-            for place in found
+            topic_partition
+            if topic_partition.offset >= 0
+            else _at(topic_partition, ranges[topic_partition.partition].end)
+            for topic_partition in found
         ]
 
 
@@ -111,5 +134,5 @@ def _parse_offset(text: str) -> StartPosition:
         raise UsageError(f"--offset {text!r} is not a number, earliest or latest") from None
 
 
-def _at(place: TopicPartition, offset: int) -> TopicPartition:
-    return TopicPartition(place.topic, place.partition, offset)
+def _at(topic_partition: TopicPartition, offset: int) -> TopicPartition:
+    return TopicPartition(topic_partition.topic, topic_partition.partition, offset)

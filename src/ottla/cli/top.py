@@ -5,7 +5,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from confluent_kafka import KafkaException, TopicPartition
+import confluent_kafka
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from ottla.cli.broker_call import bootstrap_broker
@@ -16,7 +17,7 @@ from ottla.cli.groups.lag import lag_rows
 from ottla.cli.nodes.list import node_rows
 from ottla.cli.output import format_cell
 from ottla.cli.parameters import Flag
-from ottla.cli.replica_plan import Place
+from ottla.protocol.topics import TopicPartition
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType
@@ -33,7 +34,7 @@ _NAME_MAX: Final = 32
 class Sample(NamedTuple):
     at_s: float
     nodes: list[dict[str, Any]]
-    ends: dict[Place, int]  # Of partitions that have a leader.
+    ends: dict[TopicPartition, int]  # Of partitions that have a leader.
     unhealthy: Counter[str]  # Partitions by topic: without a leader, or with replicas behind.
     partitions: Counter[str]
     groups: list[dict[str, Any]]
@@ -90,27 +91,32 @@ def _look(connection: Connection, admin: AdminClient) -> Sample:
     with bootstrap_broker(connection) as broker:
         reader = ClusterReader(broker)
         nodes, found = node_rows(reader), reader.partitions()
-    partitions = Counter(place.topic for place in found)
+    partitions = Counter(topic_partition.topic for topic_partition in found)
     unhealthy = Counter(
-        place.topic
-        for place, one in found.items()
+        topic_partition.topic
+        for topic_partition, one in found.items()
         if one.leader_id < 0 or set(one.isr_nodes) != set(one.replica_nodes)
     )
-    led = [place for place, one in found.items() if one.leader_id >= 0]
+    led = [topic_partition for topic_partition, one in found.items() if one.leader_id >= 0]
     at_s = time.monotonic()
     ends = _end_offsets(admin, led)
     return Sample(at_s, nodes, ends, unhealthy, partitions, lag_rows(connection))
 
 
-def _end_offsets(admin: AdminClient, places: list[Place]) -> dict[Place, int]:
+def _end_offsets(
+    admin: AdminClient, topic_partitions: list[TopicPartition]
+) -> dict[TopicPartition, int]:
     """Of those whose leader answers."""
-    wanted = {TopicPartition(place.topic, place.partition): OffsetSpec.latest() for place in places}
+    wanted = {
+        confluent_kafka.TopicPartition(*topic_partition): OffsetSpec.latest()
+        for topic_partition in topic_partitions
+    }
     if not wanted:
         return {}
-    ends: dict[Place, int] = {}
-    for place, future in admin.list_offsets(wanted, request_timeout=TIMEOUT_S).items():
+    ends: dict[TopicPartition, int] = {}
+    for asked, future in admin.list_offsets(wanted, request_timeout=TIMEOUT_S).items():
         try:
-            ends[Place(place.topic, place.partition)] = future.result().offset
+            ends[TopicPartition(asked.topic, asked.partition)] = future.result().offset
         except KafkaException:
             continue
     return ends
@@ -141,9 +147,9 @@ def topic_rows(before: Sample, now: Sample) -> list[dict[str, Any]]:
     elapsed_s = max(now.at_s - before.at_s, 1e-3)
     written: Counter[str] = Counter()
     records: Counter[str] = Counter()
-    for place, end in now.ends.items():
-        records[place.topic] += end
-        written[place.topic] += max(0, end - before.ends.get(place, end))
+    for topic_partition, end in now.ends.items():
+        records[topic_partition.topic] += end
+        written[topic_partition.topic] += max(0, end - before.ends.get(topic_partition, end))
     rows = [
         {
             "topic": topic,

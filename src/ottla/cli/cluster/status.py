@@ -30,8 +30,8 @@ def status(*, connection: Connection = DEFAULT_CONNECTION, as_json: AsJson = Fal
     if behind:
         problems.append(f"partitions with replicas out of sync: {behind}")
     problems += [
-        f"{place.topic}-{place.partition} is {one}"
-        for place, replicas in sorted(damage.items())
+        f"{topic_partition.topic}-{topic_partition.partition} is {one}"
+        for topic_partition, replicas in sorted(damage.items())
         for one in replicas
     ]
     if as_json:

@@ -1,10 +1,10 @@
-"""The configuration for all brokers, and of one that may be down.
+"""The configuration for all brokers, of one that may be down, and of subscriptions to metrics.
 
-librdkafka has no function for the first, and asks the broker itself for the second.
+librdkafka has no function for the first and the last, and asks the broker itself for the second.
 """
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from confluent_kafka.admin import ConfigEntry, ConfigSource
 from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
@@ -15,13 +15,15 @@ from kio.schema.incremental_alter_configs.v1.request import (
 )
 from kio.static.primitive import i8
 
-from ottla.cli.broker_call import bootstrap_broker, check
+from ottla.cli.broker_call import BrokerCall, bootstrap_broker, check
 from ottla.cli.cluster_reader import ClusterReader
 from ottla.cli.connection import Connection
 from ottla.cli.errors import CommandError
 
 WHAT: Final = "all brokers"
 _BROKER: Final = i8(4)
+_CLIENT_METRICS: Final = i8(16)
+CLIENT_METRICS_SOURCE: Final = 7  # Which librdkafka does not know.
 _ALL: Final = ""
 _ALTER_VERSION: Final = 1
 _DESCRIBE_VERSION: Final = 4
@@ -32,14 +34,27 @@ def alter_brokers(
 ) -> None:
     """Without a node, for all of them."""
     name = _ALL if node_id is None else str(node_id)
-    configs = tuple(map(_change, entries))
-    resource = AlterConfigsResource(resource_type=_BROKER, resource_name=name, configs=configs)
-    request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
     with bootstrap_broker(connection) as broker:
         if node_id is not None:
             ClusterReader(broker).node(node_id)
-        (answer,) = broker.call(request, _ALTER_VERSION).responses
-    check(answer.error_code, WHAT if node_id is None else f"node {name}", answer.error_message)
+        _alter(broker, _BROKER, name, entries, WHAT if node_id is None else f"node {name}")
+
+
+def alter_client_metrics(connection: Connection, name: str, entries: Sequence[ConfigEntry]) -> None:
+    with bootstrap_broker(connection) as broker:
+        _alter(broker, _CLIENT_METRICS, name, entries, f"client metrics {name}")
+
+
+def _alter(
+    broker: BrokerCall, resource_type: i8, name: str, entries: Sequence[ConfigEntry], what: str
+) -> None:
+    configs = tuple(map(_change, entries))
+    resource = AlterConfigsResource(
+        resource_type=resource_type, resource_name=name, configs=configs
+    )
+    request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
+    (answer,) = broker.call(request, _ALTER_VERSION).responses
+    check(answer.error_code, what, answer.error_message)
 
 
 def validate_running(connection: Connection, node_id: int) -> None:
@@ -61,20 +76,35 @@ def _change(entry: ConfigEntry) -> AlterableConfig:
 
 def describe_all_brokers(connection: Connection) -> dict[str, ConfigEntry]:
     """What was set for all of them; nothing else holds for every broker."""
+    return _describe(connection, _BROKER, _ALL, WHAT)
+
+
+def describe_client_metrics(connection: Connection, name: str) -> dict[str, ConfigEntry]:
+    return _describe(connection, _CLIENT_METRICS, name, f"client metrics {name}")
+
+
+def _describe(
+    connection: Connection, resource_type: i8, name: str, what: str
+) -> dict[str, ConfigEntry]:
     resource = DescribeConfigsResource(
-        resource_type=_BROKER, resource_name=_ALL, configuration_keys=None
+        resource_type=resource_type, resource_name=name, configuration_keys=None
     )
     with bootstrap_broker(connection) as broker:
         request = DescribeConfigsRequest(resources=(resource,))
         (result,) = broker.call(request, _DESCRIBE_VERSION).results
-    check(result.error_code, WHAT, result.error_message)
+    check(result.error_code, what, result.error_message)
     return {
         one.name: ConfigEntry(
             one.name,
             one.value,
-            source=ConfigSource(one.config_source),
+            source=_source(one.config_source),
             is_read_only=one.read_only,
+            is_default=one.config_source == ConfigSource.DEFAULT_CONFIG.value,
             is_sensitive=one.is_sensitive,
         )
         for one in result.configs
     }
+
+
+def _source(number: int) -> Any:
+    return number if number == CLIENT_METRICS_SOURCE else ConfigSource(number)

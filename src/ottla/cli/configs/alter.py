@@ -7,7 +7,7 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 from cyclopts import Parameter
 
 from ottla.cli.assignments import parse_pairs
-from ottla.cli.configs.all_brokers import alter_brokers
+from ottla.cli.configs.all_brokers import alter_brokers, alter_client_metrics
 from ottla.cli.configs.resource import NO_SUBJECT, Subject
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.errors import UsageError
@@ -42,7 +42,10 @@ def alter(
     ]
     if not entries:
         raise UsageError("nothing to change; give --set, --delete, --append or --subtract")
-    if subject.topic is None and subject.group is None:
+    if subject.client_metrics is not None:
+        alter_client_metrics(connection, subject.client_metrics, entries)
+    elif subject.topic is None and subject.group is None:
+        _validate_known(parse_pairs("--set", set_ or []))
         alter_brokers(connection, subject.broker, entries)
     else:
         _alter(connection, subject.resource(), entries)
@@ -51,6 +54,18 @@ def alter(
         print_json({"altered": keys})
     else:
         print_line(f"altered {', '.join(keys)} of {subject}")
+
+
+def _validate_known(pairs: Sequence[tuple[str, str | None]]) -> None:
+    """A broker takes any key, as Kafka does; who types one here means one that there is."""
+    from ottla.node.config import BROKER_SCHEMA
+    from ottla.protocol.errors import ApiError
+
+    for key, _ in pairs:
+        try:
+            BROKER_SCHEMA[key]
+        except ApiError as error:
+            raise UsageError(str(error.message)) from None
 
 
 def _alter(

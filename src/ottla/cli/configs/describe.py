@@ -1,11 +1,16 @@
 """`ottla configs describe`: configuration values and where they come from."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from confluent_kafka.admin import ConfigEntry, ConfigSource
 from cyclopts import Parameter
 
-from ottla.cli.configs.all_brokers import describe_all_brokers, validate_running
+from ottla.cli.configs.all_brokers import (
+    CLIENT_METRICS_SOURCE,
+    describe_all_brokers,
+    describe_client_metrics,
+    validate_running,
+)
 from ottla.cli.configs.resource import NO_SUBJECT, Subject
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.output import print_json, print_line, print_rows
@@ -27,6 +32,8 @@ def describe(
     subject.validate()
     if subject.all_brokers:
         entries = describe_all_brokers(connection)
+    elif subject.client_metrics is not None:
+        entries = describe_client_metrics(connection, subject.client_metrics)
     else:
         if subject.broker is not None:
             validate_running(connection, subject.broker)
@@ -46,6 +53,12 @@ def _row(entry: ConfigEntry) -> dict[str, object]:
     return {
         "key": entry.name,
         "value": "(hidden)" if entry.is_sensitive else entry.value,
-        "source": ConfigSource(entry.source).name.lower(),
+        "source": _source_name(entry.source),
         "read_only": entry.is_read_only,
     }
+
+
+def _source_name(source: Any) -> str:
+    if source == CLIENT_METRICS_SOURCE:
+        return "dynamic_client_metrics_config"
+    return str(ConfigSource(source).name.lower())

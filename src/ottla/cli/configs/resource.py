@@ -1,4 +1,4 @@
-"""Whose configuration is meant: a topic's, a group's, a broker's, or that of all brokers."""
+"""Whose configuration: of a topic, a group, a broker, all brokers, or a subscription to metrics."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -15,19 +15,27 @@ class Subject:
     topic: Annotated[str | None, Parameter(help="Name of a topic.")] = None
     group: Annotated[str | None, Parameter(help="Id of a group.")] = None
     broker: Annotated[int | None, Parameter(help="Id of a broker.")] = None
+    client_metrics: Annotated[
+        str | None, Parameter(help="Name of a subscription to the metrics of clients (KIP-714).")
+    ] = None
     all_brokers: Annotated[
         bool,
         Parameter(show_default=False, help="What holds where a broker has none of its own."),
     ] = False
 
     def validate(self) -> None:
-        given = [each for each in (self.topic, self.group, self.broker) if each is not None]
+        names = (self.topic, self.group, self.broker, self.client_metrics)
+        given = [each for each in names if each is not None]
         if len(given) + self.all_brokers != 1:
-            raise UsageError("give one of --topic NAME, --group ID, --broker ID and --all-brokers")
+            raise UsageError(
+                "give one of --topic NAME, --group ID, --broker ID, --client-metrics NAME "
+                "and --all-brokers"
+            )
 
     def resource(self) -> ConfigResource:
-        """Not of all brokers: librdkafka has none for them."""
+        """Not of all brokers or client metrics: librdkafka has none for them."""
         assert not self.all_brokers
+        assert self.client_metrics is None
         if self.topic is not None:
             return ConfigResource(ResourceType.TOPIC, self.topic)
         if self.group is not None:
@@ -37,6 +45,8 @@ class Subject:
     def __str__(self) -> str:
         if self.all_brokers:
             return "all brokers"
+        if self.client_metrics is not None:
+            return f"client metrics {self.client_metrics}"
         if self.group is not None:
             return f"group {self.group}"
         return f"broker {self.broker}" if self.topic is None else f"topic {self.topic}"

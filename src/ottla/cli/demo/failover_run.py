@@ -167,7 +167,7 @@ class Demonstration:
         leaders = set(self._watch.leaders.values())
         if self._watch.asked_s > self._killed_s and not leaders & {self._killed, -1}:
             self._failover_s = self._watch.asked_s - self._killed_s
-            self._tell(f"others lead its partitions, after {self._failover_s:.2f} s")
+            self._tell(f"its partitions have new leaders after {self._failover_s:.2f} s")
 
     def _passed_s(self) -> float:
         return time.monotonic() - self._began_s

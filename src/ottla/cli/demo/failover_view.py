@@ -153,7 +153,7 @@ class LiveView(View):
         lost = ledger.lost_so_far
         table = Table.grid(padding=(0, 2))
         table.add_row("written", f"{ledger.acknowledged_count:,}", _bars(ledger, second))
-        table.add_row("", f"{ledger.by_second[max(0, second - 1)]:,}/s", "acknowledged by second")
+        table.add_row("", f"{ledger.by_second[max(0, second - 1)]:,}/s", "acknowledged per second")
         table.add_row("latency", "", _latency_text(ledger.latency(LATENCIES_SHOWN)))
         pause = f"longest pause of a partition {ledger.longest_pause_s:.2f} s"
         table.add_row("read", f"{ledger.read_count:,}", f"lag {ledger.lag:,}, {pause}")
@@ -180,7 +180,7 @@ def summary_lines(outcome: Mapping[str, Any]) -> list[str]:
         lines.append(f"node {outcome['killed_node']} was killed")
     else:
         lines.append(
-            f"node {outcome['killed_node']} was killed, and others led its partitions after"
+            f"node {outcome['killed_node']} was killed; its partitions had new leaders after"
             f" {outcome['failover_s']} s"
         )
     lines.append(

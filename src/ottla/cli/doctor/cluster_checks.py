@@ -6,9 +6,9 @@ from typing import Final
 
 from ottla.cli.doctor.cluster_state import ClusterState
 from ottla.cli.doctor.data_checks import check_space
-from ottla.cli.doctor.finding import Finding, critical, note, some, warning
-from ottla.cli.replica_plan import Place
-from ottla.protocol.topics import INTERNAL_TOPICS
+from ottla.cli.doctor.finding import Finding, critical, note, numbered, some, warning
+from ottla.cli.probe import PREFIX as PROBE_PREFIX
+from ottla.protocol.topics import INTERNAL_TOPICS, TopicPartition
 
 CLOCK_TOLERANCE_S: Final = 2.0
 SKEW_MIN: Final = 4  # Partitions; what is less is noise.
@@ -44,8 +44,8 @@ def check_nodes(state: ClusterState) -> Iterator[Finding]:
     for node_id, problem in sorted(state.unreachable.items()):
         yield critical(
             "listeners",
-            f"clients are told to connect to node {node_id} at {problem}",
-            "correct advertised.listeners of that node, or the way to it",
+            f"node {node_id} does not answer where clients are told to connect to it, {problem}",
+            "start it; if it runs, correct its advertised.listeners, or the way to it",
         )
     versions = {each.version for each in state.settings.values() if each.version}
     if len(versions) > 1:
@@ -58,7 +58,7 @@ def check_nodes(state: ClusterState) -> Iterator[Finding]:
     if drained:
         yield note(
             "nodes",
-            f"node {some(sorted(drained))} is drained and gets no replicas",
+            f"{_named(sorted(drained))} {_is_or_are(len(drained))} drained: no replicas go there",
             f"`ottla node undrain {drained[0]}` once its maintenance is over",
         )
 
@@ -67,20 +67,28 @@ def check_quorum(state: ClusterState) -> Iterator[Finding]:
     quorum = state.quorum
     if quorum is None:
         return
+    down = {node.node_id for node in state.nodes if node.fenced} | set(state.unreachable)
     if quorum.leader < 0:
         yield critical(
             "quorum",
             "the metadata quorum has no leader: topics, leaders and configuration cannot change",
-            "start the missing voters: " + some(sorted(quorum.voters)),
+            f"start {_named(sorted(down))}" if down else "look at the nodes' logs",
         )
-    fenced = {node.node_id for node in state.nodes if node.fenced}
-    missing = sorted(set(quorum.voters) & fenced)
-    if missing and 2 * len(missing) >= len(quorum.voters) - 1:
+        return
+    missing = sorted(set(quorum.voters) & down)
+    voters = f"{len(missing)} of {len(quorum.voters)} voters {_is_or_are(len(missing))} down"
+    if 2 * len(missing) >= len(quorum.voters):
         yield critical(
             "quorum",
-            f"{len(missing)} of {len(quorum.voters)} voters are down; with one more the cluster"
-            " has no controller",
-            f"start node {some(missing)}",
+            f"{voters} or unreachable: the cluster has no controller, and topics, leaders and"
+            " configuration cannot change",
+            f"start {_named(missing)}",
+        )
+    elif missing and 2 * (len(missing) + 1) >= len(quorum.voters):
+        yield critical(
+            "quorum",
+            f"{voters} or unreachable; with one more the cluster has no controller",
+            f"start {_named(missing)}",
         )
     if len(state.nodes) >= QUORUM_SIZE > len(quorum.voters):
         yield warning(
@@ -91,41 +99,44 @@ def check_quorum(state: ClusterState) -> Iterator[Finding]:
 
 
 def check_partitions(state: ClusterState) -> Iterator[Finding]:
-    leaderless: list[Place] = []
-    too_few: list[Place] = []
-    behind: list[Place] = []
-    for place, one in sorted(state.partitions.items()):
-        required = min(state.minimums.get(place.topic, 1), len(one.replica_nodes))
+    leaderless: list[TopicPartition] = []
+    too_few: list[TopicPartition] = []
+    behind: list[TopicPartition] = []
+    for topic_partition, one in sorted(state.partitions.items()):
+        required = min(state.minimums.get(topic_partition.topic, 1), len(one.replica_nodes))
         if one.leader_id < 0:
-            leaderless.append(place)
+            leaderless.append(topic_partition)
         elif len(one.isr_nodes) < required:
-            too_few.append(place)
+            too_few.append(topic_partition)
         elif set(one.isr_nodes) != set(one.replica_nodes):
-            behind.append(place)
+            behind.append(topic_partition)
     if leaderless:
         yield critical(
             "replication",
-            f"{len(leaderless)} partitions have no leader, and nobody can read or write them:"
-            f" {some(leaderless)}",
+            f"{numbered(len(leaderless), 'partition has', 'partitions have')} no leader, so that"
+            f" nobody can read or write there: {some(leaderless)}",
             "start the nodes that hold them; `ottla topics unhealthy` names them",
         )
     if too_few:
         yield critical(
             "replication",
-            f"{len(too_few)} partitions refuse writes with acks=all, because fewer replicas than"
-            f" min.insync.replicas are in sync: {some(too_few)}",
+            f"{numbered(len(too_few), 'partition refuses', 'partitions refuse')} writes with"
+            " acks=all, because fewer replicas than min.insync.replicas are in sync:"
+            f" {some(too_few)}",
             "start the nodes that are missing; `ottla topics unhealthy` names them",
         )
     if behind:
         yield warning(
             "replication",
-            f"{len(behind)} partitions have replicas that are not in sync: {some(behind)}",
-            "wait if a node has just started, otherwise look at its log; `ottla topics unhealthy`",
+            f"{numbered(len(behind), 'partition has', 'partitions have')} replicas that are not in"
+            f" sync: {some(behind)}",
+            "wait if a node has just started; otherwise `ottla topics unhealthy` names the node"
+            " whose log to look at",
         )
-    for place, replicas in sorted(state.damage.items()):
+    for topic_partition, replicas in sorted(state.damage.items()):
         yield critical(
             "replication",
-            f"{place} is {some(replicas)}",
+            f"{topic_partition} is {some(replicas)}",
             "docs/internals/damage.md says what can be saved",
         )
 
@@ -135,24 +146,27 @@ def check_safety(state: ClusterState) -> Iterator[Finding]:
     if len(state.nodes) < 2:
         return
     own: dict[str, int] = {}  # The fewest replicas of a partition, by topic.
-    for place, one in sorted(state.partitions.items()):
-        if place.topic not in INTERNAL_TOPICS:
+    for topic_partition, one in sorted(state.partitions.items()):
+        if topic_partition.topic not in INTERNAL_TOPICS and not topic_partition.topic.startswith(
+            PROBE_PREFIX
+        ):
             count = len(one.replica_nodes)
-            own[place.topic] = min(count, own.get(place.topic, count))
+            own[topic_partition.topic] = min(count, own.get(topic_partition.topic, count))
     single = [topic for topic, count in own.items() if count == 1]
     if single:
         factor = min(3, len(state.nodes))
         yield warning(
             "replication",
-            f"{len(single)} topics have one replica and are lost with its disk: {some(single)}",
+            f"{numbered(len(single), 'topic has', 'topics have')} only one replica, so that a"
+            f" failed disk loses records: {some(single)}",
             f"ottla topics reassign {single[0]} --replication-factor {factor}",
         )
     brittle = [topic for topic, count in own.items() if 1 < count <= state.minimums.get(topic, 1)]
     if brittle:
         yield warning(
             "replication",
-            "min.insync.replicas is as high as the number of replicas, so that one node that stops"
-            f" stops all writes: {some(brittle)}",
+            "min.insync.replicas is as high as the number of replicas, so that writes with acks=all"
+            f" stop with one node: {some(brittle)}",
             f"ottla configs alter --topic {brittle[0]} --set min.insync.replicas="
             f"{own[brittle[0]] - 1}",
         )
@@ -178,13 +192,13 @@ def check_spread(state: ClusterState) -> Iterator[Finding]:
         return
     leaders: Counter[int] = Counter()
     replicas: Counter[int] = Counter()
-    strangers: list[Place] = []
-    for place, one in sorted(state.partitions.items()):
+    strangers: list[TopicPartition] = []
+    for topic_partition, one in sorted(state.partitions.items()):
         leaders[one.leader_id] += one.leader_id in able
         replicas.update(node_id for node_id in one.replica_nodes if node_id in able)
         preferred = one.replica_nodes[0] if one.replica_nodes else -1
         if preferred in able and one.leader_id not in (-1, preferred):
-            strangers.append(place)
+            strangers.append(topic_partition)
     if is_skewed(replicas, able):
         yield warning(
             "skew",
@@ -197,6 +211,14 @@ def check_spread(state: ClusterState) -> Iterator[Finding]:
             "leaders are spread unevenly: " + _by_node(leaders, able),
             "ottla topics elect-leaders" if strangers else "ottla rebalance",
         )
+
+
+def _named(nodes: list[int]) -> str:
+    return f"{'node' if len(nodes) == 1 else 'nodes'} {some(nodes)}"
+
+
+def _is_or_are(count: int) -> str:
+    return "is" if count == 1 else "are"
 
 
 def is_skewed(counts: Counter[int], nodes: list[int]) -> bool:

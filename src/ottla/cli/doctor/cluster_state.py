@@ -25,11 +25,11 @@ from ottla.cli.copy_progress import DESCRIBE_LOG_DIRS_VERSION
 from ottla.cli.damaged_replicas import DamagedReplicas, read_damage
 from ottla.cli.errors import CommandError
 from ottla.cli.reach import ask
-from ottla.cli.replica_plan import Place
 from ottla.protocol.addresses import Address
-from ottla.protocol.topics import CLUSTER_METADATA_TOPIC
+from ottla.protocol.topics import CLUSTER_METADATA_TOPIC, TopicPartition
 
 _MINIMUM = "min.insync.replicas"
+NO_LEADER = -1
 
 
 class Directory(NamedTuple):
@@ -45,7 +45,7 @@ class ClusterState(NamedTuple):
     settings: dict[int, NodeSettings]  # By node.
     unreachable: dict[int, str]  # Nodes, and what happens at the address that they advertise.
     quorum: Quorum | None
-    partitions: dict[Place, MetadataResponsePartition]
+    partitions: dict[TopicPartition, MetadataResponsePartition]
     minimums: dict[str, int]  # min.insync.replicas, by topic.
     damage: DamagedReplicas
     directories: list[Directory]
@@ -60,17 +60,22 @@ def read_cluster(connection: Connection) -> ClusterState:
         unreachable = _unreachable(connection, active)
         answering = [node for node in active if node.node_id not in unreachable]
         partitions = reader.partitions()
-        return ClusterState(
+        state = ClusterState(
             nodes,
             {node.node_id: reader.settings(node) for node in answering},
             unreachable,
-            reader.quorum(),
+            Quorum(NO_LEADER, {}, set()),
             partitions,
-            _minimums(broker, {place.topic for place in partitions}),
+            _minimums(broker, {topic_partition.topic for topic_partition in partitions}),
             read_damage(broker) if not unreachable else {},
             [each for node in answering for each in _directories(broker, node)],
-            _controller_ahead_s(broker),
+            0.0,
         )
+        try:  # Last, because the connection is lost if no controller answers.
+            quorum = reader.quorum()
+            return state._replace(quorum=quorum, controller_ahead_s=_controller_ahead_s(broker))
+        except CommandError:
+            return state
 
 
 def _unreachable(connection: Connection, nodes: list[ClusterNode]) -> dict[int, str]:

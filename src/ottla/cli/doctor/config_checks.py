@@ -10,7 +10,8 @@ from typing import Final
 from ottla.cli.doctor.finding import Finding, critical, note, warning
 from ottla.network.config import ADVERTISED_LISTENERS, LISTENERS
 from ottla.network.endpoints import parse_endpoint
-from ottla.node.config import ConfigError, load_config
+from ottla.node.config import load_config
+from ottla.node.config_file import ConfigError
 from ottla.node.exposure import validate_locked
 from ottla.node.settings import ServeSettings
 from ottla.protocol.config import ConfigValues

@@ -12,22 +12,30 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
+from ottla.cli.broker_call import bootstrap_broker
+from ottla.cli.cluster_reader import ClusterReader
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.doctor.cluster_checks import check_cluster
 from ottla.cli.doctor.cluster_state import read_cluster
 from ottla.cli.doctor.config_checks import check_config, check_expiry, peer_certificate_end
 from ottla.cli.doctor.data_checks import check_data
-from ottla.cli.doctor.finding import Finding, Severity, critical, note, some, warning
+from ottla.cli.doctor.finding import Finding, Severity, critical, note, numbered, some, warning
 from ottla.cli.doctor.machine_checks import check_machine
 from ottla.cli.errors import CommandError, ExitCode
 from ottla.cli.output import print_json, print_line
 from ottla.cli.parameters import AsJson, Flag
 from ottla.node.config import NODE_ID
+from ottla.protocol.addresses import Address
 from ottla.storage.broker_config import LOG_DIRS
 
 LAG_NOTED: Final = 100_000  # Records.
 _WIDTH: Final = 79
 _INDENT: Final = 10
+_SEVERITIES: Final = {
+    Severity.CRITICAL: ("critical", "critical"),
+    Severity.WARNING: ("warning", "warnings"),
+    Severity.NOTE: ("note", "notes"),
+}
 
 
 def doctor(
@@ -105,11 +113,11 @@ def _check_transactions(connection: Connection) -> Iterator[Finding]:
 
     found = find_hanging(connection, None, time.time_ns() // 1_000_000 - LONGEST_TRANSACTION_MS)
     if found:
-        places = sorted({"{}-{}".format(*each.place) for each in found})
+        topic_partitions = sorted({"{}-{}".format(*each.topic_partition) for each in found})
         yield critical(
             "transactions",
-            f"{len(found)} transactions hang, and read_committed consumers wait behind them:"
-            f" {some(places)}",
+            f"{numbered(len(found), 'transaction hangs', 'transactions hang')}, and read_committed"
+            f" consumers wait there: {some(topic_partitions)}",
             "ottla transactions hanging --abort",
         )
 
@@ -122,8 +130,9 @@ def _check_groups(connection: Connection) -> Iterator[Finding]:
         if behind and not row["members"]:
             yield warning(
                 "lag",
-                f"nobody reads for group {name}, which is {behind} records behind",
-                f"start its consumers, or forget it: `ottla groups delete {name}`",
+                f"group {name} has no members and is"
+                f" {numbered(behind, 'record', 'records')} behind",
+                f"start its consumers, or delete it: `ottla groups delete {name}`",
             )
         elif behind >= LAG_NOTED:
             yield note(
@@ -136,18 +145,20 @@ def _check_groups(connection: Connection) -> Iterator[Finding]:
 def _check_certificates(connection: Connection) -> Iterator[Finding]:
     import socket
 
-    address = connection.reach()
-    try:
-        with (
-            socket.create_connection(address, timeout=connection.connect_timeout) as plain,
-            connection.security().wrap(plain, address.host) as locked,
-        ):
-            if isinstance(locked, ssl.SSLSocket) and (end := peer_certificate_end(locked)):
-                yield from check_expiry(
-                    f"the certificate of {address}", end, dt.datetime.now(dt.UTC)
-                )
-    except OSError as error:
-        raise CommandError(f"{address}: {error}") from None
+    with bootstrap_broker(connection, looks=False) as broker:
+        nodes = [node for node in ClusterReader(broker).nodes() if not node.fenced]
+    for address in (Address(node.host, node.port) for node in nodes):
+        try:
+            with (
+                socket.create_connection(address, timeout=connection.connect_timeout) as plain,
+                connection.security().wrap(plain, address.host) as locked,
+            ):
+                if isinstance(locked, ssl.SSLSocket) and (end := peer_certificate_end(locked)):
+                    yield from check_expiry(
+                        f"the certificate of {address}", end, dt.datetime.now(dt.UTC)
+                    )
+        except OSError as error:
+            raise CommandError(f"{address}: {error}") from None
 
 
 def _print(findings: list[Finding]) -> None:
@@ -156,7 +167,7 @@ def _print(findings: list[Finding]) -> None:
         print_line(_wrapped(f"{finding.subject}: {finding.problem}", name))
         print_line(_wrapped(f"-> {finding.repair}", " " * _INDENT) + "\n")
     counts = [
-        f"{count} {severity.name.lower()}"
+        numbered(count, *_SEVERITIES[severity])
         for severity in reversed(Severity)
         if (count := sum(finding.severity is severity for finding in findings))
     ]

@@ -33,6 +33,11 @@ def critical(subject: str, problem: str, repair: str) -> Finding:
     return Finding(Severity.CRITICAL, subject, problem, repair)
 
 
+def numbered(count: int, singular: str, plural: str) -> str:
+    """1 partition has, 2 partitions have."""
+    return f"{count} {singular if count == 1 else plural}"
+
+
 def some(names: Sequence[object], shown: int = 3) -> str:
     """A list that stays short however long it is."""
     more = f" and {len(names) - shown} more" if len(names) > shown else ""

@@ -9,6 +9,7 @@ from kio.schema.share_group_describe.v1.response import DescribedGroup
 
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.errors import CommandError
+from ottla.cli.groups import streams_groups
 from ottla.cli.groups.group_offsets import ConsumerGroupOffsets
 from ottla.cli.groups.share_groups import (
     ShareOffset,
@@ -24,7 +25,7 @@ COLUMNS = ("topic", "partition", "committed_offset", "end_offset", "lag", "clien
 SHARE_COLUMNS = ("topic", "partition", "start_offset", "end_offset", "lag", "parked")
 MEMBER_COLUMNS = ("member_id", "instance_id", "client_id", "host", "partitions_count")
 
-Place = tuple[str, int]
+PartitionName = tuple[str, int]
 
 
 def describe(
@@ -68,6 +69,19 @@ def document_of(connection: Connection, group: str) -> dict[str, Any]:
             "partitions": _rows(connection, admin, described),
             "members": _members(described),
         }
+    streams_group = streams_groups.find_streams_group(connection, group)
+    if streams_group is not None:
+        owners = {
+            topic_partition: (member.client_id, member.client_host)
+            for topic_partition, member in streams_groups.readers(streams_group).items()
+        }
+        return {
+            "group": group,
+            "protocol": "streams",
+            "state": state_name(streams_group.group_state),
+            "partitions": _offset_rows(connection, admin, group, owners),
+            "members": streams_groups.member_rows(streams_group),
+        }
     share_group = find_share_group(connection, group)
     if share_group is None:
         raise CommandError(f"there is no group {group}; `ottla groups list` shows the groups")
@@ -97,28 +111,37 @@ def _members(group: ConsumerGroupDescription) -> list[dict[str, Any]]:
 def _rows(
     connection: Connection, admin: AdminClient, group: ConsumerGroupDescription
 ) -> list[dict[str, Any]]:
-    """One row for each partition that is committed or owned."""
-    members = len(group.members)
-    committed = ConsumerGroupOffsets(connection, admin, group.group_id, members).read()
     owners = {
-        (place.topic, place.partition): member
+        (topic_partition.topic, topic_partition.partition): (member.client_id, member.host)
         for member in group.members
-        for place in member.assignment.topic_partitions
+        for topic_partition in member.assignment.topic_partitions
     }
-    places = sorted({*committed, *owners})
-    ends = _end_offsets(connection, admin, places)
+    return _offset_rows(connection, admin, group.group_id, owners)
+
+
+def _offset_rows(
+    connection: Connection,
+    admin: AdminClient,
+    group: str,
+    owners: Mapping[PartitionName, tuple[str, str]],
+) -> list[dict[str, Any]]:
+    """One row for each partition that is committed or owned; owners by client id and host."""
+    committed = ConsumerGroupOffsets(connection, admin, group, len(owners)).read()
+    topic_partitions = sorted({*committed, *owners})
+    ends = _end_offsets(connection, admin, topic_partitions)
     rows = []
-    for place in places:
-        offset, end, member = committed.get(place), ends.get(place), owners.get(place)
+    for topic_partition in topic_partitions:
+        offset, end = committed.get(topic_partition), ends.get(topic_partition)
+        client_id, host = owners.get(topic_partition, (None, None))
         rows.append(
             {
-                "topic": place[0],
-                "partition": place[1],
+                "topic": topic_partition[0],
+                "partition": topic_partition[1],
                 "committed_offset": offset,
                 "end_offset": end,
                 "lag": None if offset is None or end is None else max(0, end - offset),
-                "client_id": member.client_id if member else None,
-                "host": member.host if member else None,
+                "client_id": client_id,
+                "host": host,
             }
         )
     return rows
@@ -135,19 +158,23 @@ def _share_rows(
         for topic in member.assignment.topic_partitions
         for partition in topic.partitions
     }
-    places = sorted({*begun, *assigned})
-    ends = _end_offsets(connection, admin, places)
+    topic_partitions = sorted({*begun, *assigned})
+    ends = _end_offsets(connection, admin, topic_partitions)
     return [
         {
-            "topic": place[0],
-            "partition": place[1],
-            "start_offset": begun[place].start_offset if place in begun else None,
-            "end_offset": ends[place],
-            "lag": _share_lag(begun[place], ends[place]) if place in begun else None,
-            "parked": begun[place].parked if place in begun else None,
-            "note": begun[place].note if place in begun else None,
+            "topic": topic_partition[0],
+            "partition": topic_partition[1],
+            "start_offset": begun[topic_partition].start_offset
+            if topic_partition in begun
+            else None,
+            "end_offset": ends[topic_partition],
+            "lag": _share_lag(begun[topic_partition], ends[topic_partition])
+            if topic_partition in begun
+            else None,
+            "parked": begun[topic_partition].parked if topic_partition in begun else None,
+            "note": begun[topic_partition].note if topic_partition in begun else None,
         }
-        for place in places
+        for topic_partition in topic_partitions
     ]
 
 
@@ -159,12 +186,19 @@ def _share_lag(offset: ShareOffset, end_offset: int) -> int:
 
 
 def _end_offsets(
-    connection: Connection, admin: AdminClient, places: Collection[Place]
-) -> Mapping[Place, int]:
-    if not places:
+    connection: Connection, admin: AdminClient, topic_partitions: Collection[PartitionName]
+) -> Mapping[PartitionName, int]:
+    if not topic_partitions:
         return {}
-    futures = admin.list_offsets({TopicPartition(*place): OffsetSpec.latest() for place in places})
+    futures = admin.list_offsets(
+        {
+            TopicPartition(*topic_partition): OffsetSpec.latest()
+            for topic_partition in topic_partitions
+        }
+    )
     return {
-        (place.topic, place.partition): connection.result(future, of=place.topic).offset
-        for place, future in futures.items()
+        (topic_partition.topic, topic_partition.partition): connection.result(
+            future, of=topic_partition.topic
+        ).offset
+        for topic_partition, future in futures.items()
     }

@@ -10,15 +10,15 @@ from ottla.cli.connection import Connection, describe_error
 from ottla.cli.errors import CommandError
 from ottla.cli.groups.share_groups import alter_share_offsets, find_share_group, share_offsets
 
-Place = tuple[str, int]
+PartitionName = tuple[str, int]
 
 
 class GroupOffsets(Protocol):
     member_count: int
 
-    def read(self) -> dict[Place, int]: ...
+    def read(self) -> dict[PartitionName, int]: ...
 
-    def write(self, offsets: Mapping[Place, int]) -> None:
+    def write(self, offsets: Mapping[PartitionName, int]) -> None:
         """Only for a group without members."""
 
 
@@ -41,22 +41,31 @@ class ConsumerGroupOffsets:
         self._group = group
         self.member_count = member_count
 
-    def read(self) -> dict[Place, int]:
+    def read(self) -> dict[PartitionName, int]:
         group = self._group
         futures = self._admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
-        places = self._connection.result(futures[group], of=group).topic_partitions
+        topic_partitions = self._connection.result(futures[group], of=group).topic_partitions
         return {
-            (place.topic, place.partition): place.offset for place in places if place.offset >= 0
+            (topic_partition.topic, topic_partition.partition): topic_partition.offset
+            for topic_partition in topic_partitions
+            if topic_partition.offset >= 0
         }
 
-    def write(self, offsets: Mapping[Place, int]) -> None:
+    def write(self, offsets: Mapping[PartitionName, int]) -> None:
         group = self._group
-        places = [TopicPartition(*place, offset) for place, offset in offsets.items()]
-        request = ConsumerGroupTopicPartitions(group, places)
+        topic_partitions = [
+            TopicPartition(*topic_partition, offset) for topic_partition, offset in offsets.items()
+        ]
+        request = ConsumerGroupTopicPartitions(group, topic_partitions)
         futures = self._admin.alter_consumer_group_offsets([request])
-        for place in self._connection.result(futures[group], of=group).topic_partitions:
-            if place.error is not None:
-                raise CommandError(describe_error(place.error, f"{place.topic}-{place.partition}"))
+        for topic_partition in self._connection.result(futures[group], of=group).topic_partitions:
+            if topic_partition.error is not None:
+                raise CommandError(
+                    describe_error(
+                        topic_partition.error,
+                        f"{topic_partition.topic}-{topic_partition.partition}",
+                    )
+                )
 
 
 class ShareGroupOffsets:
@@ -65,9 +74,9 @@ class ShareGroupOffsets:
         self._group = group
         self.member_count = member_count
 
-    def read(self) -> dict[Place, int]:
+    def read(self) -> dict[PartitionName, int]:
         found = share_offsets(self._connection, self._group)
-        return {place: offset.start_offset for place, offset in found.items()}
+        return {topic_partition: offset.start_offset for topic_partition, offset in found.items()}
 
-    def write(self, offsets: Mapping[Place, int]) -> None:
+    def write(self, offsets: Mapping[PartitionName, int]) -> None:
         alter_share_offsets(self._connection, self._group, offsets)

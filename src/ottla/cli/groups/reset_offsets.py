@@ -8,7 +8,7 @@ from cyclopts import Parameter
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.errors import CommandError, UsageError
 from ottla.cli.groups.group_offsets import GroupOffsets, offsets_of
-from ottla.cli.groups.reset_target import Offsets, Partitions, Place, Target, parse_target
+from ottla.cli.groups.reset_target import Offsets, PartitionName, Partitions, Target, parse_target
 from ottla.cli.output import print_json, print_line, print_rows
 from ottla.cli.parameters import AsJson, Flag
 
@@ -55,26 +55,26 @@ def reset_offsets(
     admin = connection.admin()
     offsets = offsets_of(connection, admin, group)
     committed = offsets.read()
-    places = _places(connection, group, topic, partition, committed)
-    rows = _plan(Partitions(connection, admin), target, places, committed)
+    topic_partitions = _topic_partitions(connection, group, topic, partition, committed)
+    rows = _plan(Partitions(connection, admin), target, topic_partitions, committed)
     if not dry_run:
         _move(offsets, group, rows)
     _print(group, rows, dry_run=dry_run, as_json=as_json)
 
 
-def _places(
+def _topic_partitions(
     connection: Connection,
     group: str,
     topics: list[str] | None,
     partitions: list[int] | None,
     committed: Offsets,
-) -> list[Place]:
+) -> list[PartitionName]:
     if topics is None:
         if not committed:
             raise CommandError(f"{group} has committed nothing; name a --topic")
         return sorted(committed)
     existing = connection.metadata().topics
-    found: list[Place] = []
+    found: list[PartitionName] = []
     for topic in topics:
         if topic not in existing:
             raise CommandError(f"there is no topic {topic}; `ottla topics list` shows the topics")
@@ -89,19 +89,22 @@ def _places(
 
 
 def _plan(
-    partitions: Partitions, target: Target, places: Sequence[Place], committed: Offsets
+    partitions: Partitions,
+    target: Target,
+    topic_partitions: Sequence[PartitionName],
+    committed: Offsets,
 ) -> list[dict[str, Any]]:
     """One row for each partition that moves; no offset leaves what the partition holds."""
-    ranges = partitions.ranges(places)
+    ranges = partitions.ranges(topic_partitions)
     rows = []
-    for place, wished in target.offsets(partitions, places, committed).items():
-        end = ranges.ends[place]
-        offset = min(max(wished, ranges.starts[place]), end)
+    for topic_partition, wished in target.offsets(partitions, topic_partitions, committed).items():
+        end = ranges.ends[topic_partition]
+        offset = min(max(wished, ranges.starts[topic_partition]), end)
         rows.append(
             {
-                "topic": place[0],
-                "partition": place[1],
-                "committed_offset": committed.get(place),
+                "topic": topic_partition[0],
+                "partition": topic_partition[1],
+                "committed_offset": committed.get(topic_partition),
                 "new_offset": offset,
                 "end_offset": end,
                 "new_lag": end - offset,

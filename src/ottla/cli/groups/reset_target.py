@@ -10,8 +10,8 @@ from ottla.cli.connection import Connection
 from ottla.cli.errors import UsageError
 from ottla.cli.start_position import parse_timestamp
 
-Place = tuple[str, int]
-Offsets = Mapping[Place, int]
+PartitionName = tuple[str, int]
+Offsets = Mapping[PartitionName, int]
 
 
 class Ranges(NamedTuple):
@@ -23,7 +23,10 @@ class Ranges(NamedTuple):
 
 class Target(Protocol):
     def offsets(
-        self, partitions: "Partitions", places: Sequence[Place], committed: Offsets
+        self,
+        partitions: "Partitions",
+        topic_partitions: Sequence[PartitionName],
+        committed: Offsets,
     ) -> Offsets:
         """The wished offset of each place; it may lie outside of what the partition holds."""
         ...
@@ -36,56 +39,60 @@ class Partitions:
         self._connection = connection
         self._admin = admin
 
-    def offsets(self, places: Sequence[Place], spec: OffsetSpec) -> Offsets:
-        if not places:
+    def offsets(self, topic_partitions: Sequence[PartitionName], spec: OffsetSpec) -> Offsets:
+        if not topic_partitions:
             return {}
-        futures = self._admin.list_offsets({TopicPartition(*place): spec for place in places})
+        futures = self._admin.list_offsets(
+            {TopicPartition(*topic_partition): spec for topic_partition in topic_partitions}
+        )
         return {
-            (place.topic, place.partition): self._connection.result(future, of=place.topic).offset
-            for place, future in futures.items()
+            (topic_partition.topic, topic_partition.partition): self._connection.result(
+                future, of=topic_partition.topic
+            ).offset
+            for topic_partition, future in futures.items()
         }
 
-    def ranges(self, places: Sequence[Place]) -> Ranges:
-        starts = self.offsets(places, OffsetSpec.earliest())
-        return Ranges(starts, self.offsets(places, OffsetSpec.latest()))
+    def ranges(self, topic_partitions: Sequence[PartitionName]) -> Ranges:
+        starts = self.offsets(topic_partitions, OffsetSpec.earliest())
+        return Ranges(starts, self.offsets(topic_partitions, OffsetSpec.latest()))
 
 
 class ToEarliest:
     def offsets(
-        self, partitions: Partitions, places: Sequence[Place], committed: Offsets
+        self, partitions: Partitions, topic_partitions: Sequence[PartitionName], committed: Offsets
     ) -> Offsets:
         del committed
-        return partitions.offsets(places, OffsetSpec.earliest())
+        return partitions.offsets(topic_partitions, OffsetSpec.earliest())
 
 
 class ToLatest:
     def offsets(
-        self, partitions: Partitions, places: Sequence[Place], committed: Offsets
+        self, partitions: Partitions, topic_partitions: Sequence[PartitionName], committed: Offsets
     ) -> Offsets:
         del committed
-        return partitions.offsets(places, OffsetSpec.latest())
+        return partitions.offsets(topic_partitions, OffsetSpec.latest())
 
 
 class ToOffset(NamedTuple):
     offset: int
 
     def offsets(
-        self, partitions: Partitions, places: Sequence[Place], committed: Offsets
+        self, partitions: Partitions, topic_partitions: Sequence[PartitionName], committed: Offsets
     ) -> Offsets:
         del partitions, committed
-        return dict.fromkeys(places, self.offset)
+        return dict.fromkeys(topic_partitions, self.offset)
 
 
 class ToTimestamp(NamedTuple):
     timestamp_ms: int
 
     def offsets(
-        self, partitions: Partitions, places: Sequence[Place], committed: Offsets
+        self, partitions: Partitions, topic_partitions: Sequence[PartitionName], committed: Offsets
     ) -> Offsets:
         """The end, where nothing is as new."""
         del committed
-        found = partitions.offsets(places, OffsetSpec.for_timestamp(self.timestamp_ms))
-        missing = [place for place, offset in found.items() if offset < 0]
+        found = partitions.offsets(topic_partitions, OffsetSpec.for_timestamp(self.timestamp_ms))
+        missing = [topic_partition for topic_partition, offset in found.items() if offset < 0]
         return {**found, **partitions.offsets(missing, OffsetSpec.latest())}
 
 
@@ -93,12 +100,14 @@ class ShiftBy(NamedTuple):
     records: int
 
     def offsets(
-        self, partitions: Partitions, places: Sequence[Place], committed: Offsets
+        self, partitions: Partitions, topic_partitions: Sequence[PartitionName], committed: Offsets
     ) -> Offsets:
         """A partition without an offset has nothing to shift and stays as it is."""
         del partitions
         return {
-            place: max(0, committed[place] + self.records) for place in places if place in committed
+            topic_partition: max(0, committed[topic_partition] + self.records)
+            for topic_partition in topic_partitions
+            if topic_partition in committed
         }
 
 

@@ -25,7 +25,7 @@ DESCRIBE_VERSION = 1
 DESCRIBE_OFFSETS_VERSION = 1
 ALTER_OFFSETS_VERSION = 0
 
-Place = tuple[str, int]
+PartitionName = tuple[str, int]
 
 
 class ShareOffset(NamedTuple):
@@ -48,7 +48,7 @@ def find_share_group(connection: Connection, group: str) -> DescribedGroup | Non
     return found
 
 
-def share_offsets(connection: Connection, group: str) -> dict[Place, ShareOffset]:
+def share_offsets(connection: Connection, group: str) -> dict[PartitionName, ShareOffset]:
     """Of the partitions that the group has begun to read."""
     asked = DescribeShareGroupOffsetsRequestGroup(group_id=GroupId(group), topics=None)
     request = DescribeShareGroupOffsetsRequest(groups=(asked,))
@@ -58,17 +58,19 @@ def share_offsets(connection: Connection, group: str) -> dict[Place, ShareOffset
     offsets = {}
     for topic in found.topics:
         for partition in topic.partitions:
-            place = topic.topic_name, partition.partition_index
-            check(partition.error_code, "{}-{}".format(*place), partition.error_message)
+            topic_partition = topic.topic_name, partition.partition_index
+            check(partition.error_code, "{}-{}".format(*topic_partition), partition.error_message)
             if partition.start_offset >= 0:
                 lag = partition.lag if partition.lag >= 0 else None
-                offsets[place] = ShareOffset(
+                offsets[topic_partition] = ShareOffset(
                     partition.start_offset, lag, partition.parked_count, partition.error_message
                 )
     return offsets
 
 
-def alter_share_offsets(connection: Connection, group: str, offsets: Mapping[Place, int]) -> None:
+def alter_share_offsets(
+    connection: Connection, group: str, offsets: Mapping[PartitionName, int]
+) -> None:
     topics: dict[str, list[AlterShareGroupOffsetsRequestPartition]] = {}
     for (topic, partition), offset in offsets.items():
         topics.setdefault(topic, []).append(
@@ -90,8 +92,8 @@ def alter_share_offsets(connection: Connection, group: str, offsets: Mapping[Pla
     check(altered.error_code, group, altered.error_message)
     for topic in altered.responses:
         for partition in topic.partitions:
-            place = f"{topic.topic_name}-{partition.partition_index}"
-            check(partition.error_code, place, partition.error_message)
+            topic_partition = f"{topic.topic_name}-{partition.partition_index}"
+            check(partition.error_code, topic_partition, partition.error_message)
 
 
 def member_rows(group: DescribedGroup) -> list[dict[str, Any]]:

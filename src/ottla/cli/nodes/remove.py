@@ -28,7 +28,9 @@ def remove(
         if not reader.node(node).fenced:
             connection.check_nodes(tolerates_few=True)  # Without a majority nobody is fenced.
             raise CommandError(f"node {node} is running; stop it first")
-        left = [place for place, on in reader.assignments().items() if node in on]
+        left = [
+            topic_partition for topic_partition, on in reader.assignments().items() if node in on
+        ]
         if left and not force:
             raise CommandError(
                 f"node {node} still has {len(left)} replicas, such as {left[0]}; "

@@ -58,8 +58,8 @@ def _missing(connection: Connection, wanted: list[int]) -> str:
         if known[node_id].fenced:
             return f"node {node_id} is fenced"
     late = [
-        place
-        for place, one in partitions.items()
+        topic_partition
+        for topic_partition, one in partitions.items()
         if any(node in one.replica_nodes and node not in one.isr_nodes for node in wanted or known)
     ]
     return f"{len(late)} partitions are not in sync, such as {late[0]}" if late else ""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from ottla.cli.assignments import parse_assignments
+from ottla.cli.command_config import hand_to_spark
 from ottla.cli.errors import CommandError, ManyErrors, UsageError
 
 if TYPE_CHECKING:
@@ -30,6 +31,16 @@ class PipelineOptions:
             help="Broker to connect to first, as HOST:PORT, instead of the one in the file.",
         ),
     ] = None
+    command_config: Annotated[
+        Path | None,
+        Parameter(
+            name="--command-config",
+            env_var="OTTLA_COMMAND_CONFIG",
+            help="File with settings of clients, such as security.protocol and how to log in. "
+            "[default: the profile in use, if it is of the same brokers]",
+            show_default=False,
+        ),
+    ] = None
     set_: Annotated[
         list[str] | None,
         Parameter(name="--set", help="A variable of the file as NAME=VALUE; may be repeated."),
@@ -48,6 +59,7 @@ class PipelineOptions:
     def load(self, file: Path) -> "Pipeline":
         if self.remote and self.master != LOCAL:
             raise UsageError("--master and --remote exclude each other")
+        hand_to_spark(self.command_config)
         with spark_errors():
             from pyspark_ottla.pipeline.file import load_pipeline
 

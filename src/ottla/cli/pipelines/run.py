@@ -26,6 +26,7 @@ def run(
     /,
     *,
     once: Flag = False,
+    accept_changes: Flag = False,
     metrics_port: int | None = None,
     metrics_host: str = HOST,
     spark_log: Path | None = None,
@@ -37,6 +38,8 @@ def run(
     Args:
         file: The pipeline, in YAML.
         once: Do everything that there is now, then stop.
+        accept_changes: Go on from the checkpoints though the pipeline has changed in a way that
+            does not go with them; `ottla pipeline plan` tells which.
         metrics_port: Port to serve metrics for Prometheus on; 0 takes a free one.
         metrics_host: Address to serve them on.
         spark_log: File for what Spark itself logs; one in the directory for temporary files if
@@ -57,6 +60,7 @@ def run(
                 options,
                 view,
                 once=once,
+                accept_changes=accept_changes,
                 metrics=(metrics_host, metrics_port),
                 spark_log=spark_log,
             )
@@ -71,6 +75,7 @@ def _run(
     view: "View",
     *,
     once: bool,
+    accept_changes: bool,
     metrics: tuple[str, int | None],
     spark_log: Path | None,
 ) -> "tuple[Progress, bool]":
@@ -85,7 +90,14 @@ def _run(
         view.print(options.describe_start(log))
     session = options.open_session(pipeline, log)
     try:
-        running = PipelineRun(session, pipeline, once=once, watch=view.show, show=print_line)
+        running = PipelineRun(
+            session,
+            pipeline,
+            once=once,
+            accept_changes=accept_changes,
+            watch=view.show,
+            show=print_line,
+        )
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: running.stop())
         with _metrics(*metrics, running.progress, view):

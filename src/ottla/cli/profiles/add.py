@@ -1,10 +1,13 @@
 """`ottla profile add`: give a cluster a name."""
 
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from ottla.cli.assignments import parse_assignments
+from ottla.cli.command_config import read_command_config
+from ottla.cli.errors import UsageError
 from ottla.cli.output import print_line
 from ottla.cli.profiles.stored import stored_profiles
 from ottla.client.profiles import save_profiles
@@ -14,7 +17,8 @@ def add(
     name: str,
     /,
     *,
-    bootstrap_server: Annotated[str, Parameter(name=("--bootstrap-server", "-b"))],
+    bootstrap_server: Annotated[str | None, Parameter(name=("--bootstrap-server", "-b"))] = None,
+    command_config: Path | None = None,
     set_: Annotated[list[str] | None, Parameter(name="--set")] = None,
 ) -> None:
     """Give a cluster a name; the first one is used at once.
@@ -22,10 +26,15 @@ def add(
     Args:
         name: What to call it; a profile of this name is replaced.
         bootstrap_server: Broker to connect to first, as HOST:PORT; more separated by commas.
+        command_config: File with settings of clients to take over, so that no secret is typed.
         set_: A setting of clients, such as security.protocol=SASL_SSL; may be repeated.
     """
     current, profiles = stored_profiles()
-    settings = dict(parse_assignments("--set", set_ or []))
-    profiles[name] = {"bootstrap.servers": bootstrap_server, **settings}
+    settings = {} if command_config is None else read_command_config(command_config)
+    if bootstrap_server is not None:
+        settings["bootstrap.servers"] = bootstrap_server
+    elif "bootstrap.servers" not in settings:
+        raise UsageError("--bootstrap-server is missing")
+    profiles[name] = {**settings, **parse_assignments("--set", set_ or [])}
     save_profiles(current or name, profiles)
     print_line(f"added profile {name}")

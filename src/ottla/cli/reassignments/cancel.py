@@ -15,7 +15,7 @@ def cancel(*, connection: Connection = DEFAULT_CONNECTION) -> None:
         moves = ongoing_moves(broker)
         if moves:
             take_back(broker, moves)
-        topics = {place.topic for place in reader.partitions()}
+        topics = {topic_partition.topic for topic_partition in reader.partitions()}
         clear_throttle(broker, topics, [node.node_id for node in reader.nodes()])
     print_line(
         f"{len(moves)} partitions keep the replicas and the leader that they had; "

@@ -19,8 +19,8 @@ def list_reassignments(
         sizes = read_sizes(broker, moves) if moves else {}
     rows = [
         {
-            "topic": move.place.topic,
-            "partition": move.place.partition,
+            "topic": move.topic_partition.topic,
+            "partition": move.topic_partition.partition,
             "replicas": move.before,
             "new_replicas": move.after,
             "bytes_left": bytes_left(sizes, move),

@@ -27,8 +27,10 @@ def watch(
             change_rate(broker, nodes, rate)
         moves = ongoing_moves(broker)
         with CopyProgress(broker, moves) as progress:
-            wait_for(broker, {move.place for move in moves}, progress)
+            wait_for(broker, {move.topic_partition for move in moves}, progress)
         if moves:
-            lead_by_first(broker, [move.place for move in moves])
-        clear_throttle(broker, {place.topic for place in reader.partitions()}, nodes)
+            lead_by_first(broker, [move.topic_partition for move in moves])
+        clear_throttle(
+            broker, {topic_partition.topic for topic_partition in reader.partitions()}, nodes
+        )
     print_line(f"{len(moves)} partitions were changed; nothing is throttled")

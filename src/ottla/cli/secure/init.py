@@ -47,7 +47,7 @@ def init(*, hosts: str | None = None, directory: Path = Path("secure"), port: in
             raise UsageError(f"--hosts: {name!r} is no name or address of a host") from None
     if not 0 < port < (1 << 16) - 1:
         raise UsageError(f"--port {port} is not from 1 to 65534")
-    cluster = _Cluster(directory, port)
+    cluster = Cluster(directory, port)
     cluster.begin()
     added = [name for name in names if cluster.add_node(name)]
     if not added:
@@ -56,8 +56,8 @@ def init(*, hosts: str | None = None, directory: Path = Path("secure"), port: in
     print_line(_next_steps(cluster, added))
 
 
-class _Cluster:
-    def __init__(self, directory: Path, port: int) -> None:
+class Cluster:
+    def __init__(self, directory: Path, port: int = 9092) -> None:
         try:
             from ottla.cli.secure import authority
         except ImportError:
@@ -105,6 +105,13 @@ class _Cluster:
         found = (path.parent for path in (self.directory / "nodes").glob("*/broker.yaml"))
         return sorted(found, key=lambda node: _node_id(node / "broker.yaml"))
 
+    def new_keystore(self, host: str) -> bytes:
+        """A new key of a node, and its certificate."""
+        names = list(dict.fromkeys((host, *_ALSO)))
+        unit = self._library.NODES_UNIT
+        keystore: bytes = self._library.issue(self.authority, host, unit, names, self._now).keystore
+        return keystore
+
     def add_node(self, host: str) -> bool:
         """False if it is there."""
         node = self.directory / "nodes" / host.replace(":", "_")
@@ -114,10 +121,7 @@ class _Cluster:
         first = nodes[0].name.replace("_", ":") if nodes else None
         number = 1 + max((_node_id(one / "broker.yaml") for one in nodes), default=0)
         node.mkdir(mode=0o700, exist_ok=True)
-        names = list(dict.fromkeys((host, *_ALSO)))
-        unit = self._library.NODES_UNIT
-        identity = self._library.issue(self.authority, host, unit, names, self._now)
-        write_private(node / "node.pem", identity.keystore)
+        write_private(node / "node.pem", self.new_keystore(host))
         write_private(node / "ca.pem", self.authority.certificate)
         write_private(node / "users.json", (self.directory / "users.json").read_bytes())
         text = broker_yaml(number, host, self.port, first)
@@ -143,7 +147,7 @@ def _node_id(path: Path) -> int:
     return int(yaml.safe_load(path.read_text(encoding="utf-8"))["node.id"])
 
 
-def _next_steps(cluster: _Cluster, added: list[str]) -> str:
+def _next_steps(cluster: Cluster, added: list[str]) -> str:
     lines = [f"Wrote {cluster.directory}. Keep {cluster.directory}/ca-key.pem off the nodes.", ""]
     first = cluster.nodes[0].name.replace("_", ":")
     for host in added:

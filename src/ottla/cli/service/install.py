@@ -10,7 +10,8 @@ from typing import Final
 from ottla.cli.errors import CommandError, UsageError
 from ottla.cli.output import print_line
 from ottla.cli.parameters import Flag
-from ottla.node.config import CONTROLLED_SHUTDOWN_TIMEOUT_MS, ConfigError, load_config
+from ottla.node.config import CONTROLLED_SHUTDOWN_TIMEOUT_MS, load_config
+from ottla.node.config_file import ConfigError
 from ottla.node.settings import ServeSettings
 from ottla.protocol.config import ConfigValues
 from ottla.storage.broker_config import LOG_DIRS

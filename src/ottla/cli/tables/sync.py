@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from ottla.cli.command_config import hand_to_spark
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.errors import CommandError, UsageError
 from ottla.cli.output import print_line
 from ottla.cli.parameters import AsJson, Flag
 from ottla.cli.tables.libraries import table_errors
+from ottla.cli.tables.vacuum import RETENTION_HOURS
 
 if TYPE_CHECKING:
     from pyspark_ottla.tables.sync_plan import SyncPlan
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 LOCAL = "local[*]"
 INTERVAL_S = 10.0
+SHARE_PERCENT = 10.0
 
 
 class Mode(enum.StrEnum):
@@ -61,6 +64,8 @@ class RowOptions:
         bad_rows: What becomes of values that do not fit: an error, or text in the column _corrupt.
         new_fields: Give the table a new column for each new field of JSON values.
         mode: Append every record, or have one row for each key: the last, unless it is a tombstone.
+        partition_by: Partition a new table by the records' time (month, day, hour), by a hash of
+            the key (key/16), or both (day,key/16).
     """
 
     format: Values = Values.JSON
@@ -70,6 +75,7 @@ class RowOptions:
     bad_rows: Bad = Bad.FAIL
     new_fields: Flag = False
     mode: Mode = Mode.APPEND
+    partition_by: str | None = None
 
 
 @Parameter(name="*")
@@ -82,6 +88,9 @@ class RunOptions:
         interval: Seconds from one commit to the next.
         max_records: At most about so many in one commit.
         compact_every: Make few files of many after each N commits.
+        maintain: Between commits, merge small files and remove old versions and stray files.
+        maintain_share: How many percent of the time maintenance may take.
+        retention_hours: How long maintenance keeps versions that a later one has replaced.
         commit_group: Commit offsets for this group, so that its lag is seen.
         sink_id: Name of the sync in the table; sync.TOPIC if not given.
         checkpoint: Directory of Spark's checkpoint; in the table if not given.
@@ -95,6 +104,9 @@ class RunOptions:
     interval: float = INTERVAL_S
     max_records: int | None = None
     compact_every: int | None = None
+    maintain: Flag = False
+    maintain_share: float = SHARE_PERCENT
+    retention_hours: int = RETENTION_HOURS
     commit_group: str | None = None
     sink_id: str | None = None
     checkpoint: str | None = None
@@ -129,11 +141,13 @@ def sync(
     """
     _validate(options)
     connection.client_config()  # Says at once when no broker is there.
+    hand_to_spark(connection.command_config)
     with table_errors():
         plan = _plan(topic, to, rows, options, connection.bootstrap_server)
         from pyspark_ottla.tables.table import open_table
 
-        open_table(to)  # Says what is missing before Spark is started, which takes seconds.
+        open_table(to)  # Says which library is missing.
+        plan.validate()
         _run(plan, options, as_json=as_json)
 
 
@@ -142,7 +156,9 @@ def _validate(options: RunOptions) -> None:
         raise UsageError("--master and --remote exclude each other")
     if options.interval <= 0:
         raise UsageError(f"--interval {options.interval} is not more than 0")
-    for name in ("max_records", "compact_every"):
+    if not 0 < options.maintain_share <= 100:
+        raise UsageError(f"--maintain-share {options.maintain_share:g} is not between 0 and 100")
+    for name in ("max_records", "compact_every", "retention_hours"):
         value = getattr(options, name)
         if value is not None and value < 1:
             raise UsageError(f"--{name.replace('_', '-')} {value} is less than 1")
@@ -151,9 +167,13 @@ def _validate(options: RunOptions) -> None:
 def _plan(topic: str, to: str, rows: RowOptions, options: RunOptions, server: str) -> "SyncPlan":
     from pyspark_ottla.source_options import ValueFormat
     from pyspark_ottla.tables.address import parse_address
+    from pyspark_ottla.tables.maintenance import Maintenance
+    from pyspark_ottla.tables.partitioning import parse_partitioning
     from pyspark_ottla.tables.sync_plan import SyncPlan
     from pyspark_ottla.tables.topic_rows import BadRows, TopicRows
 
+    if rows.partition_by and rows.mode is Mode.UPSERT:
+        raise UsageError("--partition-by is for --mode append")
     is_json = rows.format is Values.JSON
     if rows.new_fields and not is_json:
         raise UsageError("--new-fields is for --format json")
@@ -176,6 +196,10 @@ def _plan(topic: str, to: str, rows: RowOptions, options: RunOptions, server: st
         start=options.starting_offsets,
         records_max=options.max_records,
         compact_every=options.compact_every,
+        maintenance=Maintenance(options.retention_hours, options.maintain_share)
+        if options.maintain
+        else None,
+        partitioning=parse_partitioning([rows.partition_by] if rows.partition_by else []),
         commit_group=options.commit_group,
         fail_on_data_loss=not options.allow_data_loss,
         checkpoint=options.checkpoint,

@@ -42,12 +42,12 @@ def delete_records(
     wanted = [TopicPartition(topic, index, offset) for index in partition or indexes]
     rows = [
         {
-            "partition": place.partition,
+            "partition": topic_partition.partition,
             "start_offset": connection.result(
-                future, of=f"{topic}-{place.partition}"
+                future, of=f"{topic}-{topic_partition.partition}"
             ).low_watermark,
         }
-        for place, future in admin.delete_records(wanted).items()
+        for topic_partition, future in admin.delete_records(wanted).items()
     ]
     if as_json:
         print_json({"topic": topic, "partitions": rows})

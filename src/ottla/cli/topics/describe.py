@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from confluent_kafka import TopicCollection, TopicPartition
+import confluent_kafka
+from confluent_kafka import TopicCollection
 from confluent_kafka.admin import AdminClient, OffsetSpec, TopicDescription
 
 from ottla.cli.broker_call import bootstrap_broker
@@ -11,7 +12,7 @@ from ottla.cli.damaged_replicas import DamagedReplicas, read_damage
 from ottla.cli.errors import UsageError
 from ottla.cli.output import print_json, print_line, print_rows
 from ottla.cli.parameters import AsJson, TopicNames
-from ottla.cli.replica_plan import Place
+from ottla.protocol.topics import TopicPartition
 
 COLUMNS = ("partition", "leader", "replicas", "isr", "start_offset", "end_offset")
 
@@ -42,7 +43,7 @@ def describe(
         print_line(f"{document['topic']}  id {document['id']}{internal}")
         print_rows(COLUMNS, document["partitions"])
         for partition in document["partitions"]:
-            for one in damage.get(Place(document["topic"], partition["partition"]), ()):
+            for one in damage.get(TopicPartition(document["topic"], partition["partition"]), ()):
                 print_line(f"partition {partition['partition']} is {one}")
 
 
@@ -64,7 +65,8 @@ def _document(
                 "start_offset": starts.get(partition.id),
                 "end_offset": ends.get(partition.id),
                 "damage": [
-                    one._asdict() for one in damage.get(Place(topic.name, partition.id), ())
+                    one._asdict()
+                    for one in damage.get(TopicPartition(topic.name, partition.id), ())
                 ],
             }
             for partition in topic.partitions
@@ -77,9 +79,12 @@ def _offsets(
 ) -> dict[int, int]:
     """Offsets by partition; a partition without a leader has none."""
     wanted = {
-        TopicPartition(topic.name, partition.id): spec
+        confluent_kafka.TopicPartition(topic.name, partition.id): spec
         for partition in topic.partitions
         if partition.leader
     }
     futures = admin.list_offsets(wanted) if wanted else {}
-    return {place.partition: connection.result(future).offset for place, future in futures.items()}
+    return {
+        topic_partition.partition: connection.result(future).offset
+        for topic_partition, future in futures.items()
+    }

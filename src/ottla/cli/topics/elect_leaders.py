@@ -14,8 +14,9 @@ from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.errors import CommandError, ManyErrors
 from ottla.cli.output import print_line
 from ottla.cli.reassignment import ELECT_VERSION, PREFERRED
-from ottla.cli.replica_plan import Place, by_topic
+from ottla.cli.replica_plan import by_topic
 from ottla.protocol.errors import ErrorCode
+from ottla.protocol.topics import TopicPartition
 
 SHOWN_MAX = 5  # Partitions of a line.
 
@@ -34,14 +35,15 @@ def elect_leaders(
     with bootstrap_broker(connection) as broker:
         partitions = ClusterReader(broker).partitions()
         for topic in topics or ():
-            if not any(place.topic == topic for place in partitions):
+            if not any(topic_partition.topic == topic for topic_partition in partitions):
                 raise CommandError(
                     f"there is no topic {topic}; `ottla topics list` shows the topics"
                 )
         wanted = [
-            place
-            for place, one in partitions.items()
-            if one.leader_id != one.replica_nodes[0] and (not topics or place.topic in topics)
+            topic_partition
+            for topic_partition, one in partitions.items()
+            if one.leader_id != one.replica_nodes[0]
+            and (not topics or topic_partition.topic in topics)
         ]
         if not wanted:
             connection.check_nodes(tolerates_few=True)  # Or what is known may be old.
@@ -51,7 +53,7 @@ def elect_leaders(
         raise ManyErrors(summarise(failures))
 
 
-def _elect(broker: BrokerCall, places: list[Place]) -> dict[str, str]:
+def _elect(broker: BrokerCall, topic_partitions: list[TopicPartition]) -> dict[str, str]:
     """By partition, what went wrong."""
     request = ElectLeadersRequest(
         election_type=PREFERRED,
@@ -59,7 +61,7 @@ def _elect(broker: BrokerCall, places: list[Place]) -> dict[str, str]:
             TopicPartitions(
                 topic=TopicName(topic), partitions=tuple(i32(one.partition) for one in found)
             )
-            for topic, found in by_topic(places)
+            for topic, found in by_topic(topic_partitions)
         ),
     )
     response = broker.call(request, ELECT_VERSION)

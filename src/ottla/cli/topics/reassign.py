@@ -14,8 +14,9 @@ from ottla.cli.reassignment import (
     print_plan,
     take_back,
 )
-from ottla.cli.replica_plan import Assignments, Move, NoRoom, Place, plan_replication_factor
+from ottla.cli.replica_plan import Assignments, Move, NoRoom, plan_replication_factor
 from ottla.cli.replication_throttle import clear_throttle, parse_rate
+from ottla.protocol.topics import TopicPartition
 
 
 def reassign_topic(
@@ -52,16 +53,16 @@ def reassign_topic(
     with bootstrap_broker(connection) as broker:
         reader = ClusterReader(broker)
         assignments = reader.assignments()
-        places = _places(assignments, topic, partition)
+        topic_partitions = _topic_partitions(assignments, topic, partition)
         if cancel:
-            _cancel(broker, reader, places)
+            _cancel(broker, reader, topic_partitions)
             return
-        if wanted is None and (pending := ongoing(broker, places)):
+        if wanted is None and (pending := ongoing(broker, topic_partitions)):
             raise CommandError(f"{min(pending)} is being reassigned; wait, or use --cancel")
         moves = [
             move
             for move in _moves(reader, assignments, topic, wanted, replication_factor)
-            if move.place in places
+            if move.topic_partition in topic_partitions
         ]
         if moves and not dry_run:
             carry_out(broker, moves, step, rate)
@@ -82,15 +83,19 @@ def _node_ids(text: str) -> tuple[int, ...]:
     return tuple(int(word) for word in words)
 
 
-def _places(assignments: Assignments, topic: str, partitions: list[int] | None) -> set[Place]:
-    there = {place for place in assignments if place.topic == topic}
+def _topic_partitions(
+    assignments: Assignments, topic: str, partitions: list[int] | None
+) -> set[TopicPartition]:
+    there = {topic_partition for topic_partition in assignments if topic_partition.topic == topic}
     if not there:
         raise CommandError(f"there is no topic {topic}; `ottla topics list` shows the topics")
     if partitions is None:
         return there
-    wanted = {Place(topic, index) for index in partitions}
-    for place in sorted(wanted - there):
-        raise CommandError(f"there is no partition {place}; `ottla topics describe` shows them")
+    wanted = {TopicPartition(topic, index) for index in partitions}
+    for topic_partition in sorted(wanted - there):
+        raise CommandError(
+            f"there is no partition {topic_partition}; `ottla topics describe` shows them"
+        )
     return wanted
 
 
@@ -103,9 +108,9 @@ def _moves(
 ) -> list[Move]:
     if wanted is not None:
         return [
-            Move(place, replicas, wanted)
-            for place, replicas in sorted(assignments.items())
-            if place.topic == topic and replicas != wanted
+            Move(topic_partition, replicas, wanted)
+            for topic_partition, replicas in sorted(assignments.items())
+            if topic_partition.topic == topic and replicas != wanted
         ]
     assert replication_factor is not None
     try:
@@ -114,13 +119,15 @@ def _moves(
         raise CommandError(str(error)) from None
 
 
-def _cancel(broker: BrokerCall, reader: ClusterReader, places: set[Place]) -> None:
-    moves = ongoing_moves(broker, places)
+def _cancel(
+    broker: BrokerCall, reader: ClusterReader, topic_partitions: set[TopicPartition]
+) -> None:
+    moves = ongoing_moves(broker, topic_partitions)
     if not moves:
         raise CommandError("nothing is being reassigned there")
     take_back(broker, moves)
-    topics = {move.place.topic for move in moves}
+    topics = {move.topic_partition.topic for move in moves}
     others = ongoing(broker, None)
     nodes = [] if others else [node.node_id for node in reader.nodes()]
-    clear_throttle(broker, topics - {place.topic for place in others}, nodes)
+    clear_throttle(broker, topics - {topic_partition.topic for topic_partition in others}, nodes)
     print_line(f"{len(moves)} partitions keep the replicas that they had")

@@ -28,9 +28,9 @@ def unhealthy(*, connection: Connection = DEFAULT_CONNECTION, as_json: AsJson = 
 
 def unhealthy_rows(reader: ClusterReader, damage: DamagedReplicas) -> list[dict[str, Any]]:
     rows = []
-    for place, one in sorted(reader.partitions().items()):
+    for topic_partition, one in sorted(reader.partitions().items()):
         missing = [node for node in one.replica_nodes if node not in one.isr_nodes]
-        damaged = damage.get(place, [])
+        damaged = damage.get(topic_partition, [])
         if one.leader_id >= 0 and not missing and not damaged:
             continue
         problems = list(map(str, damaged))
@@ -40,8 +40,8 @@ def unhealthy_rows(reader: ClusterReader, damage: DamagedReplicas) -> list[dict[
             problems.insert(0, f"out of sync: {', '.join(map(str, missing))}")
         rows.append(
             {
-                "topic": place.topic,
-                "partition": place.partition,
+                "topic": topic_partition.topic,
+                "partition": topic_partition.partition,
                 "leader": one.leader_id if one.leader_id >= 0 else None,
                 "replicas": list(one.replica_nodes),
                 "isr": list(one.isr_nodes),

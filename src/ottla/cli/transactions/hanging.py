@@ -35,14 +35,14 @@ UNENDED = ("Ongoing", "PrepareCommit", "PrepareAbort")
 NO_OFFSET = -1
 LONGEST_TRANSACTION_MS = 900_000  # The default of transaction.max.timeout.ms.
 
-Place = tuple[str, int]
+PartitionName = tuple[str, int]
 
 
 class OpenTransaction(NamedTuple):
     """As a partition's leader knows it."""
 
     leader: int
-    place: Place
+    topic_partition: PartitionName
     producer_id: int
     producer_epoch: int
     coordinator_epoch: int
@@ -89,7 +89,7 @@ def find_hanging(
         for each in _open_transactions(connection, topics)
         if each in candidates
         and each.last_written_ms <= until_ms
-        and (each.producer_id, each.place) not in known
+        and (each.producer_id, each.topic_partition) not in known
     ]
 
 
@@ -117,13 +117,13 @@ def _open_transactions(
 def _of_response(leader: int, response: Any) -> Iterator[OpenTransaction]:
     for topic in response.topics:
         for partition in topic.partitions:
-            place = topic.name, partition.partition_index
-            check(partition.error_code, "{}-{}".format(*place), partition.error_message)
+            topic_partition = topic.name, partition.partition_index
+            check(partition.error_code, "{}-{}".format(*topic_partition), partition.error_message)
             for producer in partition.active_producers:
                 if producer.current_txn_start_offset != NO_OFFSET:
                     yield OpenTransaction(
                         leader,
-                        place,
+                        topic_partition,
                         producer.producer_id,
                         producer.producer_epoch,
                         producer.coordinator_epoch,
@@ -132,12 +132,12 @@ def _of_response(leader: int, response: Any) -> Iterator[OpenTransaction]:
                     )
 
 
-def _known_to_coordinators(connection: Connection) -> set[tuple[int, Place]]:
+def _known_to_coordinators(connection: Connection) -> set[tuple[int, PartitionName]]:
     """Producer ids and partitions of the transactions that will be ended."""
     return {found for broker in every_broker(connection) for found in _known_to(broker)}
 
 
-def _known_to(broker: BrokerCall) -> list[tuple[int, Place]]:
+def _known_to(broker: BrokerCall) -> list[tuple[int, PartitionName]]:
     with broker:
         request = ListTransactionsRequest(state_filters=UNENDED)
         listed = broker.call(request, LIST_TRANSACTIONS_VERSION)
@@ -163,7 +163,7 @@ def _abort(connection: Connection, transactions: list[OpenTransaction]) -> None:
 
 
 def _write_marker(broker: BrokerCall, transaction: OpenTransaction) -> None:
-    name, index = transaction.place
+    name, index = transaction.topic_partition
     marker = WritableTxnMarker(
         producer_id=ProducerId(transaction.producer_id),
         producer_epoch=i16(transaction.producer_epoch),
@@ -179,7 +179,7 @@ def _write_marker(broker: BrokerCall, transaction: OpenTransaction) -> None:
 
 
 def _row(transaction: OpenTransaction) -> dict[str, Any]:
-    topic, partition = transaction.place
+    topic, partition = transaction.topic_partition
     written = dt.datetime.fromtimestamp(transaction.last_written_ms / 1000, dt.UTC)
     return {
         "topic": topic,

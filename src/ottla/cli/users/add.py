@@ -15,6 +15,7 @@ from confluent_kafka.admin import ScramMechanism as ClientMechanism
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.errors import UsageError
 from ottla.cli.output import print_line
+from ottla.cli.secret_files import validate_private
 from ottla.security.scram import ITERATIONS_MAX, ITERATIONS_MIN, SALT_BYTES
 
 MECHANISMS = (ClientMechanism.SCRAM_SHA_256, ClientMechanism.SCRAM_SHA_512)
@@ -64,6 +65,7 @@ def _password(name: str, file: Path | None) -> str:
     elif file is None:
         password = sys.stdin.readline().rstrip("\r\n")
     else:
+        validate_private("--password-file", file)
         password = file.read_text(encoding="utf-8").rstrip("\r\n")
     if not password:
         raise UsageError("the password is empty")

@@ -1,0 +1,1 @@
+"""`ottla backup`, `ottla restore` and `ottla migrate`, and what they share."""

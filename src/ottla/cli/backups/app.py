@@ -1,0 +1,38 @@
+"""`ottla backup` and what is below it."""
+
+import sys
+
+from cyclopts import App
+
+from ottla.cli.backups.backup import backup
+from ottla.cli.backups.prune import prune
+from ottla.cli.backups.runs import list_runs
+from ottla.cli.backups.verify import verify
+from ottla.cli.examples import EXAMPLES
+from ottla.cli.help_format import PlainHelp
+
+backup_app = App(
+    name="backup",
+    help="Copy topics, groups, configs, ACLs and quotas into a directory or an object store.",
+    help_formatter=None if sys.stdout.isatty() else PlainHelp(),
+    help_epilogue=f"Example: {EXAMPLES['backup']}",
+)
+backup_app.default(backup)
+backup_app.command(
+    verify,
+    name="verify",
+    help="Compare a backup with its checksums.",
+    help_epilogue=f"Example: {EXAMPLES['backup verify']}",
+)
+backup_app.command(
+    list_runs,
+    name="list",
+    help="List the runs of a backup.",
+    help_epilogue=f"Example: {EXAMPLES['backup list']}",
+)
+backup_app.command(
+    prune,
+    name="prune",
+    help="Forget old runs of a backup, and remove what only they had.",
+    help_epilogue=f"Example: {EXAMPLES['backup prune']}",
+)

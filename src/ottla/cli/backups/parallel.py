@@ -1,0 +1,149 @@
+"""Work on many partitions in a few threads, each with connections of its own; and a bar for it."""
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from typing import Any, Self, TypeVar
+
+from ottla.cli.connection import Connection
+from ottla.cli.errors import CommandError, ExitCode, UsageError
+from ottla.client.wire.cluster import Cluster, TopicPartition
+from ottla.client.wire.errors import BrokerError, Unreachable, WireError
+from ottla.protocol.errors import ErrorCode
+
+T = TypeVar("T")
+
+RETRY_MS = 60_000
+PAUSE_S_MAX = 1.0
+
+
+def wire_cluster(connection: Connection) -> Cluster:
+    """For one thread."""
+    return Cluster(
+        connection.bootstrap_server,
+        client_id="ottla-cli",
+        retry_timeout_ms=RETRY_MS,
+        security=connection.security(),
+    )
+
+
+@contextmanager
+def wire_errors(connection: Connection | None = None) -> Iterator[None]:
+    """What a cluster did not do, in the words of the command.
+
+    With a connection, all that is done is done to its cluster, whose missing nodes are named.
+    """
+    try:
+        yield
+    except Unreachable as error:
+        if connection is not None:
+            raise connection.silent(str(error)) from None
+        raise CommandError(str(error), ExitCode.UNREACHABLE) from None
+    except WireError as error:
+        raise CommandError(str(error)) from None
+
+
+def for_each(
+    topic_partitions: Sequence[TopicPartition],
+    work: Callable[[TopicPartition], T],
+    threads: int | ThreadPoolExecutor,
+) -> tuple[dict[TopicPartition, T], dict[TopicPartition, str]]:
+    """The results, and what went wrong with the others."""
+    results: dict[TopicPartition, T] = {}
+    problems: dict[TopicPartition, str] = {}
+    executor = threads if isinstance(threads, ThreadPoolExecutor) else executor_of(threads)
+    try:
+        futures = {
+            executor.submit(work, topic_partition): topic_partition
+            for topic_partition in topic_partitions
+        }
+        for future in as_completed(futures):
+            try:
+                results[futures[future]] = future.result()
+            except (CommandError, WireError, OSError) as error:
+                problems[futures[future]] = str(error)
+    finally:
+        if executor is not threads:
+            executor.shutdown(wait=False, cancel_futures=True)
+    return results, problems
+
+
+def executor_of(threads_count: int) -> ThreadPoolExecutor:
+    if threads_count < 1:
+        raise UsageError(f"--threads {threads_count} is less than 1")
+    return ThreadPoolExecutor(threads_count)
+
+
+class Progress:
+    """Offsets and bytes that were copied; shown on a terminal."""
+
+    def __init__(self, offsets_total: int) -> None:
+        self._guard = threading.Lock()
+        self._total = offsets_total
+        self.offsets = 0
+        self.bytes = 0
+        self._bar: tuple[Any, Any] | None = None
+        self._is_over = False
+
+    def __enter__(self) -> Self:
+        if sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+            from rich.progress import Progress as Bar
+
+            columns = (
+                BarColumn(),
+                TextColumn("{task.fields[copied]}"),
+                TimeRemainingColumn(),
+            )
+            bar = Bar(*columns, console=Console(stderr=True), transient=True)
+            self._bar = bar, bar.add_task("", total=self._total, copied="")
+            bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over = True
+        if self._bar is not None:
+            self._bar[0].stop()
+
+    def on_copied(self, offsets: int, size: int) -> None:
+        """Ends a thread that nobody waits for any more, as after ctrl-c."""
+        if self._is_over:
+            raise CommandError("stopped")
+        from ottla.cli.output import format_size
+
+        with self._guard:
+            self.offsets += offsets
+            self.bytes += size
+            if self._bar is not None:
+                bar, task = self._bar
+                bar.update(task, completed=self.offsets, copied=format_size(self.bytes))
+
+
+class Patience:
+    """With a copy that fails: as long as it makes progress, and for a minute without."""
+
+    def __init__(self) -> None:
+        self._deadline = 0.0
+        self._pause_s = 0.0
+        self._start_again()
+
+    def wait(self, error: WireError, *, progressed: bool) -> None:
+        """Before the next try; raises the error if there is to be none."""
+        # The end of the target's log moves with its leader, the start of the source's by retention.
+        has_moved = isinstance(error, BrokerError) and error.code is ErrorCode.offset_out_of_range
+        if not (error.may_pass or has_moved):
+            raise error
+        if progressed:
+            self._start_again()
+        elif time.monotonic() > self._deadline:
+            raise error
+        time.sleep(self._pause_s)
+        self._pause_s = min(2 * self._pause_s, PAUSE_S_MAX)
+
+    def _start_again(self) -> None:
+        self._deadline = time.monotonic() + RETRY_MS / 1000
+        self._pause_s = 0.05

@@ -1,0 +1,83 @@
+"""Writes the chunks of one partition into a topic that takes imports, from where its log ends."""
+
+import hashlib
+from collections.abc import Iterator
+from typing import Final
+
+from ottla.cli.backups.importing import ImportRun, OnCopied
+from ottla.cli.backups.manifest import Chunk, PartitionManifest
+from ottla.cli.backups.store import Store
+from ottla.cli.backups.whole_batches import whole_batches
+from ottla.cli.errors import CommandError
+from ottla.client.wire.cluster import TopicPartition
+
+_PART_BYTES: Final = 8 << 20
+
+
+class PartitionRestore:
+    def __init__(
+        self,
+        store: Store,
+        path: str,
+        topic_partition: TopicPartition,
+        manifest: PartitionManifest,
+        end: int,
+    ) -> None:
+        """`end` is where the run ended that is restored; chunks of later ones are left out."""
+        self._store = store
+        self._path = path
+        self._topic_partition = topic_partition
+        self._manifest = manifest
+        self._end = end
+
+    def run(self, importing: ImportRun, on_copied: OnCopied) -> None:
+        """WireError; call it again with another import where that may pass."""
+        manifest = self._manifest
+        offset = importing.begin(manifest.log_start_offset, self._end)
+        on_copied(offset - manifest.log_start_offset, 0)
+        for chunk in manifest.chunks:
+            if offset < chunk.next_offset <= self._end:
+                for records in self._parts(chunk):
+                    found = whole_batches(records, self._topic_partition, offset, self._end)
+                    if found.next_offset > offset:
+                        importing.write(records[found.start : found.end], found.next_offset)
+                        on_copied(found.next_offset - offset, found.end - found.start)
+                        offset = found.next_offset
+        importing.finish(self._end)
+
+    def _parts(self, chunk: Chunk) -> Iterator[memoryview]:
+        """Whole batches of several megabytes; the checksum is compared at the end."""
+        return whole_parts(self._store, f"{self._path}/{chunk.name}", chunk)
+
+
+def whole_parts(store: Store, name: str, chunk: Chunk) -> Iterator[memoryview]:
+    """The chunk in parts that end between batches; CommandError if it is not as it was written."""
+    digest, size = hashlib.sha256(), 0
+    rest = bytearray()
+    try:
+        for data in store.stream(name):
+            digest.update(data)
+            size += len(data)
+            rest += data
+            end = _end_of_batches(rest)
+            if end:
+                whole = memoryview(bytes(rest[:end]))
+                del rest[:end]
+                yield whole
+    except FileNotFoundError:
+        raise CommandError(f"{store.address}/{name} is missing") from None
+    if size != chunk.size:
+        raise CommandError(f"{store.address}/{name} has {size} bytes, not {chunk.size}")
+    if digest.hexdigest() != chunk.sha256:
+        raise CommandError(f"{store.address}/{name} is damaged: its checksum is another one")
+
+
+def _end_of_batches(data: bytearray) -> int:
+    """Where the last whole batch ends."""
+    position = 0
+    while position + 12 <= len(data):
+        size = 12 + int.from_bytes(data[position + 8 : position + 12], "big")
+        if position + size > len(data):
+            break
+        position += size
+    return position

@@ -1,0 +1,141 @@
+"""`ottla restore`: a backup back into a cluster, with the offsets that it had."""
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from ottla.cli.backups.backup import Excluded, Threads, Topics
+from ottla.cli.backups.cluster_state import ClusterState
+from ottla.cli.backups.importing import ImportRun
+from ottla.cli.backups.manifest import MANIFEST, BackupDocument, PartitionManifest, TopicBackup
+from ottla.cli.backups.parallel import Patience, Progress, for_each, wire_cluster, wire_errors
+from ottla.cli.backups.partition_restore import PartitionRestore
+from ottla.cli.backups.state_changes import apply_state, close_import
+from ottla.cli.backups.store import Store, open_store
+from ottla.cli.backups.topics import chosen, create_open, import_states, topic_partitions_of
+from ottla.cli.connection import DEFAULT_CONNECTION, Connection
+from ottla.cli.errors import CommandError, ManyErrors, UsageError
+from ottla.cli.output import format_size, print_json, print_line
+from ottla.cli.parameters import AsJson, Flag
+from ottla.client.wire.cluster import Cluster, TopicPartition
+from ottla.client.wire.errors import WireError
+
+
+def restore(
+    *,
+    from_: Annotated[str, Parameter(name="--from")],
+    topic: Topics = None,
+    exclude: Excluded = None,
+    run: Annotated[str | None, Parameter(show_default=False)] = None,
+    set_: Annotated[list[str] | None, Parameter(name="--set")] = None,
+    replication_factor: Annotated[int | None, Parameter(show_default=False)] = None,
+    broker_configs: Flag = False,
+    keep_open: Flag = False,
+    threads: Threads = 2,
+    connection: Connection = DEFAULT_CONNECTION,
+    as_json: AsJson = False,
+) -> None:
+    """Make the topics of a backup again, with the same offsets, and what belongs to them.
+
+    A topic must not exist, unless it is one that an interrupted restore has begun: run the command
+    again and it goes on. Producers are refused until a topic is complete.
+
+    Args:
+        from_: The directory, or the URL of the object store.
+        run: An earlier run, as `ottla backup list` names it, instead of the last.
+        set_: KEY=VALUE, a config that restored topics have instead of their own; may be repeated.
+        replication_factor: Of restored topics, instead of their own.
+        broker_configs: Also set the configs of all brokers as they were.
+        keep_open: Leave the topics open for imports, and closed for producers.
+    """
+    connection.reach()
+    store = open_store(from_)
+    document = BackupDocument.load(store, run)
+    names = set(chosen([each.name for each in document.topics], topic or (), exclude or ()))
+    topics = [each for each in document.topics if each.name in names]
+    with wire_errors(connection), wire_cluster(connection) as cluster:
+        notes = _make_topics(cluster, topics, replication_factor, overrides(set_ or []))
+        done = {name for name, state in import_states(cluster, names).items() if state == "closed"}
+        size = _copy(connection, store, [each for each in topics if each.name not in done], threads)
+        ends = {
+            TopicPartition(each.name, partition): end
+            for each in topics
+            for partition, end in each.end_offsets.items()
+        }
+        notes += apply_state(
+            cluster, ClusterState(**document.state), ends, broker_configs=broker_configs
+        )
+        for name in sorted(names - done):
+            if not keep_open:
+                close_import(cluster, name)
+    if as_json:
+        summary = {"from": store.address, "topics": len(topics), "bytes": size, "notes": notes}
+        print_json(summary)
+        return
+    print_line(f"{len(topics)} topics are restored; {format_size(size)} were written")
+    for note in notes:
+        print_line(f"not as it was: {note}")
+
+
+def overrides(given: list[str]) -> dict[str, str]:
+    for each in given:
+        if "=" not in each:
+            raise UsageError(f"--set {each} is not KEY=VALUE")
+    return dict(each.split("=", 1) for each in given)
+
+
+def _make_topics(
+    cluster: Cluster, topics: list[TopicBackup], factor: int | None, extra: dict[str, str]
+) -> list[str]:
+    states = import_states(cluster, [each.name for each in topics])
+    strange = [name for name, state in states.items() if state == "none"]
+    if strange:
+        raise ManyErrors(
+            [f"topic {name} exists already; delete it, or --exclude it" for name in strange]
+        )
+    notes = []
+    for topic in topics:
+        if topic.name not in states:
+            notes += create_open(cluster, topic, factor, extra)
+    return notes
+
+
+def _copy(connection: Connection, store: Store, topics: list[TopicBackup], threads: int) -> int:
+    by_name = {each.name: each for each in topics}
+    work = {}
+    for topic_partition in topic_partitions_of(topics):
+        topic = by_name[topic_partition.topic]
+        path, end = (
+            topic.path(topic_partition.partition),
+            topic.end_offsets[topic_partition.partition],
+        )
+        manifest = PartitionManifest.load(store, path)
+        if manifest is None:
+            raise CommandError(f"{store.address}/{path}/{MANIFEST} is missing")
+        work[topic_partition] = (
+            PartitionRestore(store, path, topic_partition, manifest, end),
+            manifest,
+            end,
+        )
+    total = sum(end - manifest.log_start_offset for _, manifest, end in work.values())
+    with Progress(total) as progress:
+
+        def copy(topic_partition: TopicPartition) -> None:
+            patience = Patience()
+            with wire_cluster(connection) as cluster:
+                while True:
+                    before = progress.bytes
+                    try:
+                        with ImportRun(cluster, topic_partition) as importing:
+                            work[topic_partition][0].run(importing, progress.on_copied)
+                            return
+                    except WireError as error:
+                        cluster.forget()
+                        patience.wait(error, progressed=progress.bytes > before)
+
+        _, problems = for_each(list(work), copy, threads)
+    if problems:
+        raise ManyErrors(
+            [f"{topic_partition}: {text}" for topic_partition, text in sorted(problems.items())]
+        )
+    return progress.bytes

@@ -1,0 +1,205 @@
+"""Gives a cluster what `cluster_state` has read of another one, or of an earlier time.
+
+Each part is set as it was; nothing is removed. What fails is told in a note and does not keep the
+rest from being set.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, Final
+
+from kio.schema.alter_client_quotas.v1.request import (
+    AlterClientQuotasRequest,
+    EntityData,
+    EntryData,
+    OpData,
+)
+from kio.schema.alter_share_group_offsets.v0.request import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsRequestPartition,
+    AlterShareGroupOffsetsRequestTopic,
+)
+from kio.schema.create_acls.v3.request import AclCreation, CreateAclsRequest
+from kio.schema.incremental_alter_configs.v1.request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from kio.schema.offset_commit.v10.request import OffsetCommitRequestPartition
+from kio.schema.types import GroupId, TopicName
+from kio.static.primitive import f64, i8, i32, i64
+
+from ottla.cli.backups.cluster_state import BROKER, GROUP, TOPIC, ClusterState
+from ottla.client.wire.cluster import Cluster, CoordinatorType, TopicPartition
+from ottla.client.wire.errors import BrokerError, WireError
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestTopic
+
+_SET: Final = i8(0)
+_IMPORT = "record.import"
+
+
+def apply_state(
+    cluster: Cluster,
+    state: ClusterState,
+    ends: Mapping[TopicPartition, int],
+    *,
+    broker_configs: bool = False,
+) -> list[str]:
+    """What could not be set. `ends` are those of the partitions that are there now."""
+    notes = list(state.notes)
+
+    def attempt(what: str, change: Callable[..., None], *arguments: object) -> None:
+        try:
+            cluster.retry(partial(change, cluster, *arguments))
+        except WireError as error:
+            notes.append(f"{what}: {error}")
+
+    for group, configs in state.group_configs.items():
+        attempt(f"configs of group {group}", set_values, GROUP, group, configs)
+    if broker_configs and state.broker_configs:
+        attempt("configs of all brokers", set_values, BROKER, "", state.broker_configs)
+    notes += apply_groups(cluster, state, ends)
+    if state.acls:
+        attempt("acls", _create_acls, state.acls)
+    if state.quotas:
+        attempt("quotas", _set_quotas, state.quotas)
+    notes += [
+        f"user {each['user']} ({each['mechanism']}) has to be added again, with a password:"
+        " clusters do not tell what users log in with"
+        for each in state.users
+    ]
+    return notes
+
+
+def apply_groups(
+    cluster: Cluster, state: ClusterState, ends: Mapping[TopicPartition, int]
+) -> list[str]:
+    """Of partitions that are there, and not past their ends."""
+    notes = []
+    for kind, groups, commit in (
+        ("group", state.groups, _commit),
+        ("share group", state.share_groups, _alter_share_offsets),
+    ):
+        for group, offsets in groups.items():
+            kept = [
+                [topic, partition, min(offset, ends[TopicPartition(topic, partition)]), *rest]
+                for topic, partition, offset, *rest in offsets
+                if TopicPartition(topic, partition) in ends
+            ]
+            try:
+                if kept:
+                    cluster.retry(partial(commit, cluster, group, kept))
+            except WireError as error:
+                notes.append(f"{kind} {group}: {error}")
+    return notes
+
+
+def set_values(cluster: Cluster, kind: i8, name: str, values: Mapping[str, str]) -> None:
+    resource = AlterConfigsResource(
+        resource_type=kind,
+        resource_name=name,
+        configs=tuple(
+            AlterableConfig(name=key, config_operation=_SET, value=value)
+            for key, value in values.items()
+        ),
+    )
+    request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
+    for result in cluster.controller().call(request).responses:
+        _check(result.error_code, f"configs of {name or 'all brokers'}", result.error_message)
+
+
+def close_import(cluster: Cluster, topic: str) -> None:
+    cluster.retry(lambda: set_values(cluster, TOPIC, topic, {_IMPORT: "closed"}))
+
+
+def _commit(cluster: Cluster, group: str, offsets: Iterable[list[Any]]) -> None:
+    """Without the leader epochs, which are another cluster's."""
+    topics: dict[str, list[OffsetCommitRequestPartition]] = {}
+    for topic, partition, offset, note in offsets:
+        topics.setdefault(topic, []).append(
+            OffsetCommitRequestPartition(
+                partition_index=i32(partition),
+                committed_offset=i64(offset),
+                committed_metadata=note,
+            )
+        )
+    request = OffsetCommitRequest(
+        group_id=GroupId(group),
+        member_id="",
+        topics=tuple(
+            OffsetCommitRequestTopic(name=topic, topic_id=None, partitions=tuple(partitions))
+            for topic, partitions in topics.items()
+        ),
+    )
+    response = cluster.coordinator(CoordinatorType.GROUP, group).call(request)
+    for answered in response.topics:
+        for each in answered.partitions:
+            _check(each.error_code, f"offset of {answered.name}-{each.partition_index}", None)
+
+
+def _alter_share_offsets(cluster: Cluster, group: str, offsets: Iterable[list[Any]]) -> None:
+    topics: dict[str, list[AlterShareGroupOffsetsRequestPartition]] = {}
+    for topic, partition, offset in offsets:
+        topics.setdefault(topic, []).append(
+            AlterShareGroupOffsetsRequestPartition(
+                partition_index=i32(partition), start_offset=i64(offset)
+            )
+        )
+    request = AlterShareGroupOffsetsRequest(
+        group_id=GroupId(group),
+        topics=tuple(
+            AlterShareGroupOffsetsRequestTopic(
+                topic_name=TopicName(topic), partitions=tuple(partitions)
+            )
+            for topic, partitions in topics.items()
+        ),
+    )
+    altered = cluster.coordinator(CoordinatorType.GROUP, group).call(request)
+    _check(altered.error_code, "positions", altered.error_message)
+    for answered in altered.responses:
+        for each in answered.partitions:
+            topic_partition = f"{answered.topic_name}-{each.partition_index}"
+            _check(each.error_code, topic_partition, each.error_message)
+
+
+def _create_acls(cluster: Cluster, acls: Iterable[list[Any]]) -> None:
+    request = CreateAclsRequest(
+        creations=tuple(
+            AclCreation(
+                resource_type=i8(resource_type),
+                resource_name=name,
+                resource_pattern_type=i8(pattern_type),
+                principal=principal,
+                host=host,
+                operation=i8(operation),
+                permission_type=i8(permission),
+            )
+            for resource_type, name, pattern_type, principal, host, operation, permission in acls
+        )
+    )
+    for result in cluster.controller().call(request).results:
+        _check(result.error_code, "an acl", result.error_message)
+
+
+def _set_quotas(cluster: Cluster, quotas: Iterable[Mapping[str, Any]]) -> None:
+    entries = tuple(
+        EntryData(
+            entity=tuple(
+                EntityData(entity_type=kind, entity_name=name) for kind, name in quota["entity"]
+            ),
+            ops=tuple(
+                OpData(key=key, value=f64(value), remove=False)
+                for key, value in quota["values"].items()
+            ),
+        )
+        for quota in quotas
+    )
+    request = AlterClientQuotasRequest(entries=entries, validate_only=False)
+    for entry in cluster.controller().call(request).entries:
+        _check(entry.error_code, "a quota", entry.error_message)
+
+
+def _check(code: ErrorCode, what: str, message: str | None) -> None:
+    if code is not ErrorCode.none:
+        raise BrokerError(code, f"{what} ({message})" if message else what)

@@ -1,0 +1,62 @@
+"""Streams groups in the protocol's own words: librdkafka's admin client does not know them."""
+
+from typing import Any
+
+from kio.schema.streams_group_describe.v0.request import StreamsGroupDescribeRequest
+from kio.schema.streams_group_describe.v0.response import DescribedGroup, Member
+from kio.schema.types import GroupId
+
+from ottla.cli.broker_call import check, group_coordinator
+from ottla.cli.connection import Connection
+from ottla.protocol.errors import ErrorCode
+
+DESCRIBE_VERSION = 0
+
+PartitionName = tuple[str, int]
+
+
+def find_streams_group(connection: Connection, group: str) -> DescribedGroup | None:
+    request = StreamsGroupDescribeRequest(
+        group_ids=(GroupId(group),), include_authorized_operations=False
+    )
+    found: DescribedGroup
+    with group_coordinator(connection, group) as broker:
+        (found,) = broker.call(request, DESCRIBE_VERSION).groups
+    if found.error_code is ErrorCode.group_id_not_found:
+        return None
+    check(found.error_code, group, found.error_message)
+    return found
+
+
+def readers(group: DescribedGroup) -> dict[PartitionName, Member]:
+    """Who reads which partition: a task reads the partition of its number of every source."""
+    parts = group.topology.subtopologies if group.topology is not None else None
+    sources = {
+        part.subtopology_id: (
+            *part.source_topics,
+            *(topic.name for topic in part.repartition_source_topics),
+        )
+        for part in parts or ()
+    }
+    return {
+        (topic, int(partition)): member
+        for member in group.members
+        for tasks in member.assignment.active_tasks
+        for topic in sources.get(tasks.subtopology_id, ())
+        for partition in tasks.partitions
+    }
+
+
+def member_rows(group: DescribedGroup) -> list[dict[str, Any]]:
+    return [
+        {
+            "member_id": member.member_id,
+            "instance_id": member.instance_id,
+            "client_id": member.client_id,
+            "host": member.client_host,
+            "partitions_count": sum(
+                len(tasks.partitions) for tasks in member.assignment.active_tasks
+            ),
+        }
+        for member in group.members
+    ]

@@ -1,0 +1,71 @@
+"""`ottla pipeline group`: run several pipelines, and start again those that fail."""
+
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from ottla.cli.errors import CommandError, UsageError
+from ottla.cli.output import print_line
+from ottla.cli.parameters import Flag
+from ottla.cli.pipelines.options import DEFAULT_OPTIONS, LOCAL, PipelineOptions, spark_errors
+
+Files = Annotated[list[Path], Parameter(name="file", help="Pipelines, in YAML.")]
+
+
+def group(
+    files: Files,
+    /,
+    *,
+    once: Flag = False,
+    failures: int = 5,
+    options: PipelineOptions = DEFAULT_OPTIONS,
+) -> None:
+    """Run pipelines side by side, each in a process of its own with its own Spark.
+
+    One that fails is started again after a pause that doubles; the others go on. Ctrl-c or SIGTERM
+    stops all of them in good order. Exits with 1 if one was given up.
+
+    Args:
+        once: Do everything that there is now, then stop.
+        failures: How often in a row one may fail before it is given up.
+    """
+    if failures < 1:
+        raise UsageError(f"--failures {failures} is less than 1")
+    pipelines = [options.load(file) for file in files]  # What is wrong is told before any starts.
+    names = [pipeline.name for pipeline in pipelines]
+    if len(set(names)) != len(names):
+        raise UsageError(f"two pipelines have one name: {', '.join(names)}")
+    with spark_errors():
+        from pyspark_ottla.pipeline.group import Group, Member
+    arguments = ["--once"] if once else []
+    arguments += _arguments(options)
+    members = [
+        Member(name, [sys.executable, "-m", "ottla", "pipeline", "run", str(file), *arguments])
+        for name, file in zip(names, files, strict=True)
+    ]
+    running = Group(members, failures_max=failures, say=_say)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: running.stop())
+    running.run()
+    if running.given_up:
+        raise CommandError(f"given up: {', '.join(running.given_up)}")
+
+
+def _say(line: str) -> None:
+    print_line(line)
+    sys.stdout.flush()
+
+
+def _arguments(options: PipelineOptions) -> list[str]:
+    given = {
+        "--bootstrap-server": options.bootstrap_server,
+        "--command-config": options.command_config and str(options.command_config),
+        "--checkpoints": options.checkpoints,
+        "--master": None if options.master == LOCAL else options.master,
+        "--remote": options.remote,
+    }
+    found = [text for name, value in given.items() if value for text in (name, value)]
+    return found + [text for value in options.set_ or [] for text in ("--set", value)]

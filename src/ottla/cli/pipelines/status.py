@@ -1,0 +1,33 @@
+"""`ottla pipeline status`: whether pipelines run, and how far they are."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from ottla.cli.output import print_json, print_rows
+from ottla.cli.parameters import AsJson
+from ottla.cli.pipelines.options import DEFAULT_OPTIONS, PipelineOptions, spark_errors
+
+Files = Annotated[list[Path], Parameter(name="file", help="Pipelines, in YAML.")]
+
+
+def status(
+    files: Files, /, *, options: PipelineOptions = DEFAULT_OPTIONS, as_json: AsJson = False
+) -> None:
+    """Tell of each sink which process runs it, its last batch, and its lag; Spark is not started.
+
+    Of pipelines whose checkpoints are on this machine.
+    """
+    pipelines = [options.load(file) for file in files]
+    with spark_errors():
+        from pyspark_ottla.pipeline.status import find_status
+
+        found = [each.as_dict() for pipeline in pipelines for each in find_status(pipeline)]
+    if as_json:
+        print_json({"sinks": found})
+    else:
+        columns = ["pipeline", "sink", "process", "batch", "committed", "lag"]
+        if any(each["backfill"] for each in found):
+            columns.append("backfill")
+        print_rows(columns, found)

@@ -1,0 +1,49 @@
+"""`ottla tokens create`: a token to log in with instead of a password."""
+
+from collections.abc import Sequence
+
+from kio.schema.create_delegation_token.v3.request import (
+    CreatableRenewers,
+    CreateDelegationTokenRequest,
+)
+
+from ottla.cli.broker_call import bootstrap_broker
+from ottla.cli.connection import DEFAULT_CONNECTION, Connection
+from ottla.cli.output import print_line
+from ottla.cli.tokens.calls import ask, in_hours, password_of
+from ottla.security.principal import USER
+
+_VERSION = 3
+
+
+def create(
+    *,
+    owner: str | None = None,
+    renewer: Sequence[str] = (),
+    max_hours: float | None = None,
+    connection: Connection = DEFAULT_CONNECTION,
+) -> None:
+    """Create a delegation token and print what to log in with. It is shown only once.
+
+    Args:
+        owner: User whom the token logs in as; you, unless you may create tokens for others.
+        renewer: User who may renew and expire the token besides its owner.
+        max_hours: How long the token can live; at most delegation.token.max.lifetime.ms.
+    """
+    request = CreateDelegationTokenRequest(
+        owner_principal_type=USER if owner else None,
+        owner_principal_name=owner,
+        renewers=tuple(
+            CreatableRenewers(principal_type=USER, principal_name=name) for name in renewer
+        ),
+        max_lifetime=in_hours(max_hours),
+    )
+    with bootstrap_broker(connection) as broker:
+        token = ask(broker, request, _VERSION, "token")
+    expires = token.expiry_timestamp.isoformat(timespec="seconds")
+    print_line(f"token {token.token_id} of {token.principal_name}, until {expires}")
+    print_line("sasl.mechanism=SCRAM-SHA-512")
+    print_line(
+        "sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required "
+        f'username="{token.token_id}" password="{password_of(token.hmac)}" tokenauth="true";'
+    )

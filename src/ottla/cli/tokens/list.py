@@ -1,0 +1,32 @@
+"""`ottla tokens list`: the delegation tokens that you may see."""
+
+from typing import Any
+
+from ottla.cli.broker_call import bootstrap_broker
+from ottla.cli.connection import DEFAULT_CONNECTION, Connection
+from ottla.cli.output import print_json, print_rows
+from ottla.cli.parameters import AsJson
+from ottla.cli.tokens.calls import described_tokens, time_text
+
+_COLUMNS = ("token", "owner", "requester", "renewers", "expires", "max")
+
+
+def list_tokens(*, connection: Connection = DEFAULT_CONNECTION, as_json: AsJson = False) -> None:
+    """List delegation tokens, without what they log in with."""
+    with bootstrap_broker(connection) as broker:
+        tokens = described_tokens(broker)
+    rows: list[dict[str, Any]] = [
+        {
+            "token": token.token_id,
+            "owner": token.principal_name,
+            "requester": token.token_requester_principal_name,
+            "renewers": ",".join(one.principal_name for one in token.renewers),
+            "expires": time_text(token.expiry_timestamp),
+            "max": time_text(token.max_timestamp),
+        }
+        for token in sorted(tokens, key=lambda one: one.token_id)
+    ]
+    if as_json:
+        print_json(rows)
+    else:
+        print_rows(_COLUMNS, rows)

@@ -1,0 +1,167 @@
+"""What backups meet beside the ordinary: gaps, lost records, topics made anew, two at a time."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.conftest import Ottla
+from tests.cli.test_backup import delete_all
+from tests.client.topics import delete_topic
+from tests.client.wire.batches import batch
+from tests.client.wire.raw_logs import read_raw, without_epochs
+
+from ottla.cli.backups.importing import ImportRun
+from ottla.cli.backups.source_batches import EMPTY_ANSWERS_MAX, source_batches
+from ottla.cli.backups.state_changes import close_import
+from ottla.cli.backups.store import DirectoryStore
+from ottla.cli.backups.topics import chosen
+from ottla.cli.errors import CommandError, UsageError
+from ottla.client.wire.cluster import Cluster, TopicPartition
+from ottla.client.wire.fetching import Fetched
+from ottla.client.wire.offsets import LATEST, list_offsets
+from ottla.client.wire.producing import produce
+from ottla.client.wire.topics import ensure_topic
+from ottla.records.batch import iterate_headers
+from ottla.records.builder import Record, build_batch
+from ottla.testing import EmbeddedBroker
+
+PLACE = TopicPartition("orders", 0)
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[str]:
+    with EmbeddedBroker() as broker:
+        yield broker.bootstrap_servers
+
+
+@pytest.fixture
+def cluster(broker: str) -> Iterator[Cluster]:
+    with Cluster(broker, retry_timeout_ms=120_000) as cluster:
+        yield cluster
+
+
+class Answers:
+    """A fetcher that has its answers ready."""
+
+    def __init__(self, *answers: Fetched) -> None:
+        self._answers = list(answers)
+        self.count = 0
+
+    def fetch(self, _: int) -> Fetched:
+        self.count += 1
+        return self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+
+    def ask(self, offset: int) -> None:
+        pass
+
+
+def answer(records: bytes, stable: int = 10) -> Fetched:
+    return Fetched(memoryview(records), (), stable, stable, 0)
+
+
+def stored(offset: int, count: int) -> bytes:
+    return bytes(build_batch([Record(value=b"v")] * count, base_offset=offset))
+
+
+def read(fetcher: Any, end: int) -> list[tuple[int, int]]:
+    return [
+        (len(each.records), each.next_offset) for each in source_batches(fetcher, PLACE, 0, end)
+    ]
+
+
+def test_offsets_without_records_at_the_end_are_a_gap() -> None:
+    records = stored(0, 2)
+    assert read(Answers(answer(records), answer(stored(12, 1), 13)), 10) == [
+        (len(records), 2),
+        (0, 10),
+    ]
+
+
+def test_one_empty_answer_is_not_taken_for_a_gap() -> None:
+    """A broker that throttles a client sends nothing."""
+    records = stored(0, 10)
+    throttled = Answers(*[answer(b"")] * EMPTY_ANSWERS_MAX, answer(records))
+    assert read(throttled, 10) == [(len(records), 10)]
+    silent = Answers(answer(b""))
+    assert read(silent, 10) == [(0, 10)]
+    assert silent.count == EMPTY_ANSWERS_MAX + 1
+
+
+def test_a_log_that_became_shorter_is_told() -> None:
+    with pytest.raises(CommandError, match="ends at 3, and ended at 10"):
+        read(Answers(answer(b"", 3)), 10)
+
+
+def test_a_log_that_is_another_one_is_told() -> None:
+    with pytest.raises(CommandError, match="is not the one that was copied before"):
+        list(source_batches(Answers(answer(stored(0, 4))), PLACE, 2, 10))  # type: ignore[arg-type]
+
+
+def test_a_gap_at_the_end_is_restored_as_one(cluster: Cluster) -> None:
+    topic_partition = TopicPartition("gap", 0)
+    ensure_topic(cluster, "gap", partitions=1, config={"record.import": "open"})
+    with ImportRun(cluster, topic_partition) as importing:
+        assert importing.begin(0, 10) == 0
+        importing.write(memoryview(stored(0, 2)), 2)
+        importing.finish(10)
+    close_import(cluster, "gap")
+    assert list_offsets(cluster, {topic_partition: LATEST})[topic_partition] == 10
+    assert produce(cluster, {topic_partition: batch(b"next")})[topic_partition] == 10
+    counts = [
+        header.records_count for _, header in iterate_headers(read_raw(cluster, topic_partition))
+    ]
+    assert counts == [2, 0, 1]
+
+
+def test_what_retention_removed_between_two_runs_is_counted(
+    ottla: Ottla, broker: str, cluster: Cluster, tmp_path: Path
+) -> None:
+    topic_partition = TopicPartition("lossy", 0)
+    ensure_topic(cluster, "lossy", partitions=1)
+    command = ("backup", "--to", tmp_path, "--topic", "lossy", "--json")
+    produce(cluster, {topic_partition: batch(b"1", b"2")})
+    assert ottla(*command, bootstrap=broker).json["lost_offsets"] == 0
+    kept = read_raw(cluster, topic_partition)
+    produce(cluster, {topic_partition: batch(b"3", b"4", b"5")})
+    delete_all(cluster, topic_partition)
+    produce(cluster, {topic_partition: batch(b"6")})
+    assert ottla(*command, bootstrap=broker).json["lost_offsets"] == 3
+    kept += read_raw(cluster, topic_partition)
+    assert ottla("backup", "verify", tmp_path).exit_code == 0
+    with EmbeddedBroker() as target:
+        restored = ottla("restore", "--from", tmp_path, bootstrap=target.bootstrap_servers)
+        assert restored.exit_code == 0, restored.errors
+        with Cluster(target.bootstrap_servers) as other:
+            assert without_epochs(read_raw(other, topic_partition)) == without_epochs(kept)
+
+
+def test_a_topic_made_anew_is_another_one(
+    ottla: Ottla, broker: str, cluster: Cluster, tmp_path: Path
+) -> None:
+    topic_partition = TopicPartition("anew", 0)
+    command = ("backup", "--to", tmp_path, "--topic", "anew", "--json")
+    sizes = []
+    for _ in range(2):
+        ensure_topic(cluster, "anew", partitions=1)
+        cluster.retry(lambda: produce(cluster, {topic_partition: batch(b"1")}))
+        sizes.append(ottla(*command, bootstrap=broker).json["bytes"])
+        delete_topic(cluster, "anew")
+        cluster.forget()
+    assert sizes[0] == sizes[1] > 0
+    assert len(list((tmp_path / "topics").iterdir())) == 2
+
+
+def test_two_backups_at_a_time_are_refused(ottla: Ottla, broker: str, tmp_path: Path) -> None:
+    with DirectoryStore(tmp_path).lock():
+        outcome = ottla("backup", "--to", tmp_path, bootstrap=broker)
+    assert outcome.exit_code == 1
+    assert "another `ottla backup` works" in outcome.errors
+
+
+def test_topics_are_chosen_by_patterns() -> None:
+    names = ["logs-a", "logs-b", "orders"]
+    assert chosen(names, [], []) == names
+    assert chosen(names, ["logs-*", "orders"], ["*-b"]) == ["logs-a", "orders"]
+    with pytest.raises(UsageError, match="--topic nothing"):
+        chosen(names, ["nothing"], [])
