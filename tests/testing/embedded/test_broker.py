@@ -13,12 +13,26 @@ from confluent_kafka import Consumer, Producer
 
 from ottla.testing import EmbeddedBroker, NotInTime, OttlaContainer, Storage
 
+MAPPED = {"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,PLAINTEXT_2:PLAINTEXT"}
+
 
 def produce(broker: EmbeddedBroker, topic: str, *values: str) -> None:
     producer = Producer(broker.client_config)
     for value in values:
         producer.produce(topic, value, key=value)
     assert producer.flush(120) == 0
+
+
+def test_more_listeners_stand_beside_the_open_one() -> None:
+    with EmbeddedBroker(config={"listeners": "PLAINTEXT_2://127.0.0.1:0", **MAPPED}) as broker:
+        topic = broker.topic("orders")
+        second = broker.servers_of("PLAINTEXT_2")
+        assert second != broker.bootstrap_servers
+        producer = Producer({"bootstrap.servers": second})
+        producer.produce(topic, b"lamp")
+        assert producer.flush(120) == 0
+        with pytest.raises(ValueError, match="no listener SSL"):
+            broker.servers_of("SSL")
 
 
 @pytest.mark.parametrize("storage", list(Storage))
@@ -31,7 +45,7 @@ def test_serves_real_clients(storage: Storage) -> None:
         consumer.subscribe([topic])
         read: list[bytes] = []
         while len(read) < 3:
-            read += [message.value() for message in consumer.consume(3, 1.0)]
+            read += [message.value() or b"" for message in consumer.consume(3, 1.0)]
         consumer.close()
         assert sorted(read) == [b"a", b"b", b"c"]
         assert sorted(message["value"] for message in broker.records(topic)) == [b"a", b"b", b"c"]
@@ -115,7 +129,9 @@ def test_hundred_brokers_leave_nothing() -> None:
     for _ in range(100):
         live()
     after = _held()
-    assert after[:2] == before[:2]
+    # Other tests of this process may have left something that was closed meanwhile.
+    assert after[0] <= before[0]
+    assert after[1] <= before[1]
     assert after[2] - before[2] < 500  # One broker has more than ten thousand.
 
 

@@ -89,10 +89,10 @@ def new_consumer(broker: EmbeddedCluster, **settings: Any) -> Consumer:
     return Consumer(broker.client_config | defaults | settings)
 
 
-def read(broker: EmbeddedCluster, topic: str, count: int) -> list[bytes]:
+def read(broker: EmbeddedCluster, topic: str, count: int) -> list[bytes | None]:
     consumer = new_consumer(broker)
     consumer.subscribe([topic])
-    found: list[bytes] = []
+    found: list[bytes | None] = []
     while len(found) < count:
         found += [message.value() for message in consumer.consume(count, 1.0)]
     consumer.close()

@@ -64,6 +64,7 @@ class World:
 
     def connect(self) -> Peer:
         assert self.client.process is not None
+        peer: Peer
         _, peer = self.run(self.client.process.create_connection(Peer, "server", PORT))
         self.pass_time(1.0)
         return peer

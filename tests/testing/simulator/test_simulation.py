@@ -32,6 +32,7 @@ QUEUE_SEEDS_THAT_FAILED = (
     777012,  # A checker did not wait for a record that was held by a clock 43 s ahead.
     5100026,  # A change of a share-partition was taken though the one before it was lost.
 )
+ORDERED_QUEUE_SEED_THAT_FAILED = 9100  # Workers drained a group of four keys too slowly to end.
 PLANT_SEEDS_COUNT_MAX = 100
 
 # Where each is found soon; after a change elsewhere it may be another of the seeds that follow.
@@ -97,6 +98,11 @@ def test_a_seed_that_failed_once_in_two_minutes_passes(seed: int) -> None:
 @pytest.mark.parametrize("seed", QUEUE_SEEDS_THAT_FAILED)
 def test_a_seed_that_failed_once_with_workers_of_a_queue_passes(seed: int) -> None:
     simulate("--seed", seed, "--queue-workers", 2)
+
+
+def test_a_seed_that_failed_once_with_workers_of_an_ordered_queue_passes() -> None:
+    queue = ("--queue-workers", 2, "--queue-order", "--fault", "clock_jump")
+    simulate("--seed", ORDERED_QUEUE_SEED_THAT_FAILED, *queue, "--duration", 60)
 
 
 @pytest.mark.parametrize("absent_count", [1, 2])

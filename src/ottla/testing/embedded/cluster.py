@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Self
 
 from ottla.testing.broker_access import BrokerAccess
+from ottla.testing.embedded.broker_import import node_type
 from ottla.testing.embedded.clock import MovableClock
 from ottla.testing.embedded.faults import Faults
 
@@ -34,7 +35,8 @@ class Storage(enum.StrEnum):
 
 
 class EmbeddedCluster(BrokerAccess):
-    """Nodes 1 to `nodes`. `config` has broker settings under Kafka's names.
+    """Nodes 1 to `nodes`. `config` has broker settings under Kafka's names; its `listeners` are
+    there beside the one of `bootstrap_servers`, which lets everybody in.
 
     What is stored outlasts the stop of a node, but not `stop`, unless `data` names a directory.
     """
@@ -101,6 +103,10 @@ class EmbeddedCluster(BrokerAccess):
     def bootstrap_servers(self) -> str:
         return ",".join(node.address for node in self._nodes.values())
 
+    def servers_of(self, listener: str) -> str:
+        """As `bootstrap_servers`, of a listener that `config` names under `listeners`."""
+        return ",".join(node.address_of(listener) for node in self._nodes.values())
+
     @property
     def node_ids(self) -> list[int]:
         return list(self._nodes)
@@ -146,14 +152,13 @@ class EmbeddedCluster(BrokerAccess):
         return self._nodes[node_id]
 
     def _make_nodes(self) -> None:
-        from ottla.testing.embedded.embedded_node import EmbeddedNode, temporary_directory
-
+        new_node = node_type()
         data = self._data
         if data is None and self._storage is Storage.DIRECTORY:
-            self._temporary = temporary_directory()
+            self._temporary = TemporaryDirectory(prefix="ottla-", ignore_cleanup_errors=True)
             data = Path(self._temporary.name)
         for node_id in range(1, self._nodes_count + 1):
-            self._nodes[node_id] = EmbeddedNode(
+            self._nodes[node_id] = new_node(
                 node_id,
                 self._config,
                 self._clock,

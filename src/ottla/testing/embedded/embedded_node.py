@@ -1,7 +1,6 @@
 """A node through all its lives: its disk, its port and its clock outlast a stop."""
 
 import dataclasses
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
@@ -45,6 +44,8 @@ class EmbeddedNode:
         self.answers = AnswerFaults()
         self._clock = clock
         self._config = {key: _text(value) for key, value in {**DEFAULTS, **config}.items()}
+        more = self._config.pop("listeners", "")  # Beside the one that `address` is of.
+        self._more_listeners = tuple(text.strip() for text in more.split(",") if text.strip())
         self._directory = directory
         self._disk = None if directory is not None else FaultyFilesystem(now_ms=clock.now_ms)
         self._join = join
@@ -80,6 +81,15 @@ class EmbeddedNode:
     def node(self) -> Node:
         return self.thread.node
 
+    def address_of(self, listener: str) -> str:
+        server = self.node.server
+        assert server is not None
+        for endpoint in server.endpoints:
+            if endpoint.listener_name == listener:
+                return f"{HOST}:{endpoint.port}"
+        names = [endpoint.listener_name for endpoint in server.endpoints]
+        raise ValueError(f"there is no listener {listener}; there are {names}")
+
     @property
     def voters_count(self) -> int:
         """In the metadata quorum, as far as this node knows."""
@@ -92,8 +102,7 @@ class EmbeddedNode:
         values = load_config(
             ServeSettings(
                 id=self.node_id,
-                host=HOST,
-                port=self._port.number,
+                listeners=(f"PLAINTEXT://{self.address}", *self._more_listeners),
                 data=(self._directory or Path(MEMORY_DIRECTORY),),
                 overrides=self._config,
                 join=self._join(),
@@ -154,10 +163,6 @@ class EmbeddedNode:
         if self._disk is None:
             return environment
         return dataclasses.replace(environment, filesystem=self._disk)
-
-
-def temporary_directory() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="ottla-", ignore_cleanup_errors=True)
 
 
 def _text(value: object) -> str:

@@ -174,6 +174,7 @@ class SimulatedNode:
             new_uuid=lambda: UUID(int=chance.getrandbits(128), version=4),
             executor=process.executor,
             quorum_executor=process.executor,
+            login_executor=process.executor,
             new_threads=lambda _count, _name: OneThread(),
             new_socket=lambda family: SimulatedSocket(process, family),  # type: ignore[arg-type, return-value]
             host_name=host.name,

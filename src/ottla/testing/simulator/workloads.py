@@ -83,13 +83,13 @@ class Workloads:
                 "operator",
                 lambda client: [
                     Operator(
-                        client,
-                        self._membership,
-                        TOPIC,
-                        profile.operations,
-                        profile.operation_interval_s,
-                        self._on_partition_added,
-                        self.partitions,
+                        client=client,
+                        membership=self._membership,
+                        topic=TOPIC,
+                        kinds=profile.operations,
+                        interval_s=profile.operation_interval_s,
+                        on_partition_added=self._on_partition_added,
+                        partitions=self.partitions,
                     ).run()
                 ],
             )

@@ -29,6 +29,7 @@ _HAND_OVER_LOOKS: Final = 20
 class Operator:
     def __init__(
         self,
+        *,
         client: Client,
         membership: Membership,
         topic: str,

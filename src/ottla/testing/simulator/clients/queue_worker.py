@@ -1,7 +1,8 @@
 """A consumer of a share group that holds what it gets, as a gateway does for others.
 
 It accepts most records, releases some with a delay, and forgets some, whose hold then ends. When it
-is to stop it goes on until nothing has come for longer than any delay.
+is to stop it goes on until nothing has come for longer than any delay, and stays with a partition
+for as long as something comes: a group that gives a record of each key at a time drains slowly.
 """
 
 from dataclasses import replace
@@ -69,6 +70,7 @@ class QueueWorker:
         self._partitions = partitions
         self._member_id = str(UUID(int=client.chance.getrandbits(128), version=4))
         self._joined_count = 0  # Partitions that there were when the group heard of them.
+        self._draining: TopicPartition | None = None  # Something came of it just now.
 
     async def run(self) -> None:
         client = self._client
@@ -79,8 +81,11 @@ class QueueWorker:
             try:
                 if self._joined_count < len(self._partitions):
                     await self._join()
-                if await self._work(client.chance.choice(self._partitions)):
+                partition = self._draining or client.chance.choice(self._partitions)
+                self._draining = None
+                if await self._work(partition):
                     last_delivery_at = client.now
+                    self._draining = partition if client.stopping else None
             except Unavailable:
                 last_delivery_at = client.now
                 await client.back_off()
