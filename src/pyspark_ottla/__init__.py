@@ -3,10 +3,8 @@
 Spark imports modules named `pyspark_*` by itself and registers their `DefaultSource`.
 """
 
+from pyspark_ottla.notebook import ottla_progress
 from pyspark_ottla.session import spark_session
 from pyspark_ottla.source import DefaultSource
-from pyspark_ottla.worker_process import watch_zips
 
-watch_zips()
-
-__all__ = ["DefaultSource", "spark_session"]
+__all__ = ["DefaultSource", "ottla_progress", "spark_session"]

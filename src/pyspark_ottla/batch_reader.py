@@ -15,8 +15,8 @@ from pyspark_ottla.filters import Narrowing, narrow
 from pyspark_ottla.offset_ranges import OffsetRange, split_ranges
 from pyspark_ottla.positions import AtOffsets, known_offsets, resolve
 from pyspark_ottla.source_options import SourceOptions
-from pyspark_ottla.spark_api import HAS_FILTERS
-from pyspark_ottla.worker_process import settle
+from pyspark_ottla.workarounds.push_filters import PushFilters
+from pyspark_ottla.workarounds.settled_worker import settle
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,8 +31,8 @@ class OttlaReader(DataSourceReader):
         self._narrowing = Narrowing()
 
     @property
-    def pushFilters(self) -> "_PushFilters":  # noqa: N802
-        return _PushFilters(self)
+    def pushFilters(self) -> PushFilters:  # noqa: N802
+        return PushFilters(self.push)
 
     def push(self, filters: Sequence["Filter"]) -> list["Filter"]:
         """Those that Spark has to apply itself."""
@@ -104,20 +104,3 @@ class OttlaReader(DataSourceReader):
 
 
 _NOTHING = 2**63 - 1  # An offset that no record has.
-
-
-class _PushFilters:
-    """PySpark refuses a reader with `pushFilters` of its own while the switch for filters is off.
-
-    It is off by default, and a read without it must not fail. PySpark tells by the function behind
-    the method, so this has that of the base class; it calls the method only with the switch on.
-    """
-
-    if HAS_FILTERS:
-        __func__ = staticmethod(DataSourceReader.pushFilters)
-
-    def __init__(self, reader: OttlaReader) -> None:
-        self._reader = reader
-
-    def __call__(self, filters: list["Filter"]) -> list["Filter"]:
-        return self._reader.push(filters)

@@ -35,6 +35,7 @@ COLUMNS = StructType(
     ]
 )
 RAW_VALUE = StructField("rawValue", BinaryType())  # What `value` was read from.
+VALUE_ERROR = StructField("valueError", StringType())  # Why it is none; null if it is.
 
 
 def default_schema(options: SourceOptions) -> StructType | str:
@@ -43,6 +44,8 @@ def default_schema(options: SourceOptions) -> StructType | str:
     fields = [field for field in COLUMNS if field.name != "headers" or options.include_headers]
     if options.include_raw_value:
         fields.append(RAW_VALUE)
+    if options.include_value_error:
+        fields.append(VALUE_ERROR)
     if isinstance(value, str):
         types = {field.name: field.dataType.simpleString() for field in fields} | {"value": value}
         return ", ".join(f"{name} {kind}" for name, kind in types.items())
@@ -84,7 +87,7 @@ def validate_schema(schema: StructType, options: SourceOptions) -> None:
     known: dict[str, DataType | None] = {field.name: field.dataType for field in COLUMNS}
     known["value"] = _fixed_value_type(options)
     if options.value_format is not ValueFormat.BINARY:
-        known[RAW_VALUE.name] = RAW_VALUE.dataType
+        known |= {field.name: field.dataType for field in (RAW_VALUE, VALUE_ERROR)}
     for field in schema:
         if field.name not in known:
             nearest = difflib.get_close_matches(field.name, known, n=1)

@@ -148,7 +148,13 @@ def _struct_converter(kind: Any) -> Convert:
 
     def convert(value: Any) -> dict[str, Any]:
         _expect(dict, value)
-        return {name: item(value.get(name)) for name, item in fields}
+        found = {}
+        for name, item in fields:
+            try:
+                found[name] = item(value.get(name))
+            except (ValueError, TypeError, LookupError, ArithmeticError) as error:
+                raise ValueError(f"{name}: {error}") from error
+        return found
 
     return convert
 

@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import MutableMapping
 from pathlib import Path
 
-from pyspark_ottla import early_connection
+from pyspark_ottla.workarounds import early_connection
 
 _WRAPPER = """\
 #!/bin/sh

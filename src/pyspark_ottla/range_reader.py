@@ -23,31 +23,32 @@ from ottla.records.errors import CorruptBatch
 from ottla.records.isolation import scan_batches
 from pyspark_ottla.arrow_schemas import to_arrow_schema
 from pyspark_ottla.cluster_pool import borrow
-from pyspark_ottla.columns import RAW_VALUE
+from pyspark_ottla.columns import RAW_VALUE, VALUE_ERROR
 from pyspark_ottla.data_loss import report_loss
 from pyspark_ottla.offset_ranges import OffsetRange
 from pyspark_ottla.source_options import SourceOptions, ValueFormat
+from pyspark_ottla.value_decoding import Decoded
 from pyspark_ottla.value_formats import ValueReader
-from pyspark_ottla.worker_process import settle
+from pyspark_ottla.workarounds.settled_worker import settle
 
 
 def read_range(
     options: SourceOptions, schema: StructType, wanted: OffsetRange
 ) -> Iterator[pa.RecordBatch]:
-    batches = _ArrowBatches(options, schema, wanted)
+    batches = ArrowBatches(options, schema, wanted)
     with borrow(options) as cluster:
         for chunk in _RangeReader(options, cluster, wanted, batches.columns).chunks():
             yield batches.build(chunk)
     settle()
 
 
-class _ArrowBatches:
+class ArrowBatches:
     """Chunks with the columns that the broker does not send, in the order of the schema."""
 
     def __init__(self, options: SourceOptions, schema: StructType, wanted: OffsetRange) -> None:
         self._schema = to_arrow_schema(schema)
         self.columns = frozenset(Column) & frozenset(self._schema.names)
-        if RAW_VALUE.name in self._schema.names:
+        if {RAW_VALUE.name, VALUE_ERROR.name} & set(self._schema.names):
             self.columns |= {Column.VALUE}
         self._values: ValueReader | None = None
         has_value = Column.VALUE in self._schema.names
@@ -61,14 +62,19 @@ class _ArrowBatches:
         }
 
     def build(self, chunk: Chunk) -> pa.RecordBatch:
-        arrays = [self._array(chunk, name) for name in self._schema.names]
+        decoded = Decoded(None, {}) if self._values is None else self._values.decode(chunk)
+        arrays = [self._array(chunk, name, decoded) for name in self._schema.names]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
-    def _array(self, chunk: Chunk, name: str) -> Any:
+    def _array(self, chunk: Chunk, name: str, decoded: Decoded) -> Any:
         if name in self._constants:
             return self._constants[name].slice(0, chunk.rows)
         if name == Column.VALUE and self._values is not None:
-            return self._values.decode(chunk)
+            return decoded.values
+        if name == VALUE_ERROR.name:
+            if not decoded.bad:
+                return pa.nulls(chunk.rows, pa.string())
+            return pa.array([decoded.bad.get(row) for row in range(chunk.rows)], pa.string())
         if name == RAW_VALUE.name:
             return chunk.columns[Column.VALUE]
         return chunk.columns[Column(name)]

@@ -3,11 +3,21 @@
 Certificates and keys are PEM (`kafka.ssl.truststore.type=PEM`), in files or as text: a truststore
 of Java's own kind cannot be read without Java. Files are read where the query is planned, and their
 text goes to the tasks, so they need not be on every machine.
+
+Without any of these options, the file that OTTLA_COMMAND_CONFIG names says how to log in, or the
+profile in use (`ottla profile use`) if it is of the same servers, also read where the query is
+planned.
 """
 
 import re
+import stat
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+from ottla.client.command_config import CommandConfigError, login_for
+from ottla.client.profiles import ProfileError
+from ottla.client.wire.librdkafka_settings import security_of
 from ottla.client.wire.security import MECHANISMS, Sasl, Security, Tls
 from pyspark_ottla.option_names import OptionError
 from pyspark_ottla.option_values import OptionValues
@@ -31,11 +41,20 @@ NAMES = (
     "kafka.sasl.password",
 )
 
+_KEYSTORE = "kafka.ssl.keystore"
 _PROTOCOLS = ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")
 _CREDENTIAL = r'\b{}\s*=\s*"((?:[^"\\]|\\.)*)"'
 
 
-def parse_security(values: OptionValues) -> Security:
+def default_servers() -> str | None:
+    """Of the cluster that OTTLA_COMMAND_CONFIG or the profile in use names, if there is one."""
+    servers = _login("").get("bootstrap.servers")
+    return str(servers) if servers else None
+
+
+def parse_security(values: OptionValues, servers: str) -> Security:
+    if not any(values.has(name) for name in NAMES):
+        return security_for(servers)
     protocol = values.choice(PROTOCOL, _PROTOCOLS) or "plaintext"
     _validate_used(values, "kafka.ssl.", protocol, protocol.endswith("ssl"))
     _validate_used(values, "kafka.sasl.", protocol, protocol.startswith("sasl"))
@@ -43,6 +62,24 @@ def parse_security(values: OptionValues) -> Security:
         _tls(values) if protocol.endswith("ssl") else None,
         _sasl(values) if protocol.startswith("sasl") else None,
     )
+
+
+def security_for(servers: str) -> Security:
+    """Where no option says it."""
+    try:
+        security = security_of(_login(servers))
+        if security.tls is not None:
+            security.tls.context()
+    except (OSError, ValueError) as error:
+        raise OptionError(f"the login for {servers}: {error}") from None
+    return security
+
+
+def _login(servers: str) -> Mapping[str, Any]:
+    try:
+        return login_for(servers)
+    except (CommandConfigError, ProfileError) as error:
+        raise OptionError(str(error)) from None
 
 
 def _validate_used(values: OptionValues, beginning: str, protocol: str, used: bool) -> None:
@@ -61,7 +98,7 @@ def _tls(values: OptionValues) -> Tls:
     tls = Tls(
         authorities=values.text("kafka.ssl.truststore.certificates")
         or _pem_file(values, "kafka.ssl.truststore"),
-        certificates=certificates or _pem_file(values, "kafka.ssl.keystore"),
+        certificates=certificates or _pem_file(values, _KEYSTORE),
         key=key,
         key_password=values.text("kafka.ssl.key.password"),
         checks_host_name=_checks_host_name(values),
@@ -84,6 +121,11 @@ def _pem_file(values: OptionValues, store: str) -> str | None:
             " keytool -importkeystore and openssl pkcs12 make it of a store of Java's"
         )
     try:
+        if store == _KEYSTORE and Path(path).stat().st_mode & stat.S_IROTH:
+            raise OptionError(
+                f"option {store}.location: {path} has a secret and others can read it;"
+                f" run `chmod o-rwx {path}`"
+            )
         return Path(path).read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise OptionError(f"option {store}.location: {error}") from None

@@ -14,7 +14,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from pyspark_ottla.worker_process import settle
+from pyspark_ottla.workarounds.settled_worker import settle
 
 if TYPE_CHECKING:
     from pyspark_ottla.stream_reader import OttlaStreamReader

@@ -4,7 +4,7 @@ from typing import Any
 
 from ottla.records.columnar.columns import Chunk, Column
 from pyspark_ottla.source_options import SourceOptions, ValueFormat
-from pyspark_ottla.value_decoding import Decode, decode_text
+from pyspark_ottla.value_decoding import Decode, Decoded, decode_text
 
 
 class BadValue(ValueError):
@@ -19,8 +19,8 @@ class ValueReader:
         self._bad_values_are_null = options.bad_values_are_null
         self._place = place
 
-    def decode(self, chunk: Chunk) -> Any:
-        """The column; BadValue for the first value that is bad, unless those become null."""
+    def decode(self, chunk: Chunk) -> Decoded:
+        """BadValue for the first value that is bad, unless those become null."""
         decoded = self._decode(chunk.columns[Column.VALUE])
         if decoded.bad and not self._bad_values_are_null:
             row, reason = next(iter(decoded.bad.items()))
@@ -29,7 +29,7 @@ class ValueReader:
                 f"{self._place}: the value at offset {offset} is not {self._format} of the schema:"
                 f" {reason} (valueMode=permissive makes it null)"
             )
-        return decoded.values
+        return decoded
 
 
 def _decoder(options: SourceOptions, kind: Any) -> Decode:

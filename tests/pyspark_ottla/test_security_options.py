@@ -3,10 +3,11 @@ from pathlib import Path
 import pytest
 from tests.client.wire.tls_proxy import make_certificate
 
+from ottla.client.profiles import save_profiles
 from ottla.client.wire.security import PLAINTEXT, Sasl, Security
 from pyspark_ottla.option_names import OptionError
 from pyspark_ottla.option_values import OptionValues
-from pyspark_ottla.security_options import parse_security
+from pyspark_ottla.security_options import default_servers, parse_security
 
 JAAS = (
     "org.apache.kafka.common.security.scram.ScramLoginModule required"
@@ -14,9 +15,12 @@ JAAS = (
 )
 
 
+SERVERS = "broker.example.com:9092"
+
+
 def parse(**options: str) -> Security:
     named = {f"kafka.{name.replace('_', '.')}": value for name, value in options.items()}
-    return parse_security(OptionValues(named))
+    return parse_security(OptionValues(named), SERVERS)
 
 
 def test_none_is_plaintext() -> None:
@@ -65,6 +69,9 @@ def test_certificates_from_files_and_as_text(tmp_path: Path) -> None:
     ).tls
     assert texts is not None
     assert (texts.authorities, texts.certificates, texts.key) == (certificate, certificate, key)
+    path.chmod(0o644)
+    with pytest.raises(OptionError, match="others can read it"):
+        parse(security_protocol="SSL", ssl_keystore_type="PEM", ssl_keystore_location=str(path))
 
 
 @pytest.mark.parametrize(
@@ -103,3 +110,39 @@ def test_what_does_not_fit_is_refused(options: dict[str, str], message: str) -> 
     with pytest.raises(OptionError) as raised:
         parse(**options)
     assert message in str(raised.value)
+
+
+def write_profile(monkeypatch: pytest.MonkeyPatch, directory: Path, servers: str) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(directory))
+    monkeypatch.delenv("OTTLA_COMMAND_CONFIG", raising=False)
+    login = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
+    user = {"sasl.username": "anna", "sasl.password": "lamp"}
+    save_profiles("prod", {"prod": {"bootstrap.servers": servers, **login, **user}})
+
+
+def test_the_profile_in_use_logs_in_at_its_own_cluster(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    write_profile(monkeypatch, tmp_path, SERVERS)
+    assert parse() == Security(sasl=Sasl("PLAIN", "anna", "lamp"))
+    assert default_servers() == SERVERS
+    assert parse(security_protocol="PLAINTEXT") == PLAINTEXT
+    write_profile(monkeypatch, tmp_path, "other.example.com:9092")
+    assert parse() == PLAINTEXT
+
+
+def test_a_file_with_settings_of_clients_goes_before_the_profile(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    write_profile(monkeypatch, tmp_path, SERVERS)
+    path = tmp_path / "ben.properties"
+    path.touch(0o600)
+    path.write_text(
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
+        'sasl.jaas.config=PlainLoginModule required username="ben" password="desk";\n'
+    )
+    monkeypatch.setenv("OTTLA_COMMAND_CONFIG", str(path))
+    assert parse() == Security(sasl=Sasl("PLAIN", "ben", "desk"))
+    path.chmod(0o644)
+    with pytest.raises(OptionError, match="others can read it"):
+        parse()

@@ -1,7 +1,8 @@
 """A real Spark, in this process (`spark`) or in others (`local`, `standalone`, `connect`).
 
-Needs pyspark and Java 17 or newer, and is left out without them. The tests share one session, and
-so run in one process also when pytest has several.
+Needs pyspark and Java 17 or newer, and is left out without them. The tests of one process share one
+session. Where pytest has several processes, those of one file stay together, and so do all that
+need a cluster or a server, which take long to start.
 """
 
 import os
@@ -35,12 +36,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker(pytest.mark.spark)
-            item.add_marker(pytest.mark.xdist_group("spark"))
+            item.add_marker(pytest.mark.xdist_group(_group_of(item.path)))
             item.add_marker(pytest.mark.flaky(reruns=2, only_rerun=_FAULTS_OF_SPARK))
             if not _reason:
                 _let_old_versions_leak(item)
     if "kill_matrix" not in config.option.markexpr:
         _leave_out_the_kill_matrix(config, items)
+
+
+def _group_of(path: Path) -> str:
+    return "spark-places" if path.name == "test_places.py" else f"spark-{path}"
 
 
 def _let_old_versions_leak(item: pytest.Item) -> None:

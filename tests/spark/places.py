@@ -41,13 +41,15 @@ class Place:
     address: str  # `local[2]`, `spark://host:port` or `sc://host:port`.
     directory: Path
     settings: Mapping[str, str] = field(default_factory=lambda: SETTINGS)
+    variables: Mapping[str, str] = field(default_factory=dict)  # Of programs, beside the usual.
 
     @property
     def environment(self) -> dict[str, str]:
+        base = base_environment() | self.variables
         if self.address.startswith("sc://"):
-            return base_environment() | {"SPARK_REMOTE": self.address}
+            return base | {"SPARK_REMOTE": self.address}
         arguments = ["--master", self.address, *_as_arguments(self._settings()), "pyspark-shell"]
-        return base_environment() | {"PYSPARK_SUBMIT_ARGS": shlex.join(arguments)}
+        return base | {"PYSPARK_SUBMIT_ARGS": shlex.join(arguments)}
 
     def run(self, module: str, *arguments: str, timeout_s: float = RUN_TIMEOUT_S) -> str:
         """What the program prints; fails with its log if it fails."""
@@ -90,15 +92,20 @@ def local_place(directory: Path) -> Iterator[Place]:
 
 
 @contextmanager
-def standalone_place(directory: Path) -> Iterator[Place]:
-    """A master and a worker, each a process of its own; executors are processes of the worker's."""
+def standalone_place(
+    directory: Path, variables: Mapping[str, str] | None = None
+) -> Iterator[Place]:
+    """A master and a worker, each a process of its own; executors are processes of the worker's.
+
+    `variables` are those of the worker, and so of executors, beside the usual.
+    """
     ports = ["--host", HOST, "--port", "0", "--webui-port", "0"]
     master = ["spark-class", "org.apache.spark.deploy.master.Master", *ports]
     with _running(master, directory / "master.log", r"Starting Spark master at (\S+)\s") as address:
         worker = ["spark-class", "org.apache.spark.deploy.worker.Worker", *ports]
         worker += ["--cores", str(CORES), "--memory", "2g", "--work-dir", str(directory / "work")]
         registered = r"(Successfully registered with master)"
-        with _running([*worker, address], directory / "worker.log", registered):
+        with _running([*worker, address], directory / "worker.log", registered, variables):
             yield Place("standalone", address, directory)
 
 
@@ -117,7 +124,9 @@ def connect_place(directory: Path, master: str = f"local[{CORES}]") -> Iterator[
 
 
 @contextmanager
-def _running(command: list[str], log: Path, ready: str) -> Iterator[str]:
+def _running(
+    command: list[str], log: Path, ready: str, variables: Mapping[str, str] | None = None
+) -> Iterator[str]:
     """A process of Spark's; what the group in `ready` matches in its log."""
     import pyspark
 
@@ -125,7 +134,7 @@ def _running(command: list[str], log: Path, ready: str) -> Iterator[str]:
     with log.open("wb") as output:
         process = subprocess.Popen(
             [program, *command[1:]],
-            env=base_environment(),
+            env=base_environment() | (variables or {}),
             cwd=log.parent,
             stdout=output,
             stderr=output,

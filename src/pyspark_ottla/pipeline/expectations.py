@@ -15,16 +15,19 @@ from pyspark_ottla.pipeline.model import Expectation, Otherwise, Source, Step
 
 RAW_VALUE: Final = "_raw_value"  # The bytes that a value was read from.
 BAD_VALUE: Final = "_bad_value"  # Whether they are none of the schema.
+VALUE_ERROR: Final = "_value_error"  # Why.
 BAD_VALUE_REASON: Final = "bad value"
 OBSERVED: Final = "expect."  # Before the name of the place, in a query's observed metrics.
 
 HEADER_PIPELINE: Final = "ottla.pipeline"
 HEADER_PLACE: Final = "ottla.place"
 HEADER_REASON: Final = "ottla.reason"
+HEADER_DETAIL: Final = "ottla.detail"
 HEADER_TOPIC: Final = "ottla.topic"
 HEADER_PARTITION: Final = "ottla.partition"
 HEADER_OFFSET: Final = "ottla.offset"
 
+_HIDDEN: Final = (RAW_VALUE, BAD_VALUE, VALUE_ERROR)
 _NO_HEADERS: Final = "cast(array() as array<struct<key:string,value:binary>>)"
 
 
@@ -34,7 +37,7 @@ class Judged(NamedTuple):
 
 
 def judge_rows(frame: DataFrame, pipeline: str, place: Source | Step) -> Judged:
-    hidden = [name for name in (RAW_VALUE, BAD_VALUE) if name in frame.columns]
+    hidden = [name for name in _HIDDEN if name in frame.columns]
     has_bad_values = BAD_VALUE in hidden and isinstance(place, Source)
     if not place.expectations and not has_bad_values:
         return Judged(frame, None)
@@ -62,7 +65,7 @@ def _guard(
     frame: DataFrame, place: Source | Step, expectation: Expectation, is_kept: Column
 ) -> Column:
     reason = f"{place.name}: a row is not as {expectation.name} expects ({expectation.check}): "
-    shown = [name for name in frame.columns if name not in (RAW_VALUE, BAD_VALUE)]
+    shown = [name for name in frame.columns if name not in _HIDDEN]
     row = F.to_json(F.struct(*(F.col(f"`{name}`") for name in shown)))
     failing = F.raise_error(F.concat(F.lit(reason), row)).cast("boolean")
     return F.when(~is_kept | _is_good(expectation), F.lit(True)).otherwise(failing)
@@ -111,6 +114,10 @@ def _source_records(rows: DataFrame, pipeline: str, source: Source, reason: Colu
         HEADER_OFFSET: f"{prefix}offset",
     }
     headers = _headers(pipeline, source, reason, origin)
+    if VALUE_ERROR in rows.columns:
+        detail = F.array(_header(HEADER_DETAIL, F.col(VALUE_ERROR)))
+        is_told = F.col(VALUE_ERROR).isNotNull()
+        headers = F.concat(headers, F.when(is_told, detail).otherwise(F.expr(_NO_HEADERS)))
     if source.has_headers:
         own = F.coalesce(F.col(f"{prefix}headers"), F.expr(_NO_HEADERS))
         headers = F.concat(own, headers)
@@ -127,12 +134,8 @@ def _headers(pipeline: str, place: Source | Step, reason: Column, origin: dict[s
         HEADER_PLACE: F.lit(place.name),
         HEADER_REASON: reason,
     } | {name: F.col(column) for name, column in origin.items()}
-    return F.array(
-        *(
-            F.struct(
-                F.lit(name).alias("key"),
-                value.cast("string").cast("binary").alias("value"),
-            )
-            for name, value in values.items()
-        )
-    )
+    return F.array(*(_header(name, value) for name, value in values.items()))
+
+
+def _header(name: str, value: Column) -> Column:
+    return F.struct(F.lit(name).alias("key"), value.cast("string").cast("binary").alias("value"))

@@ -10,6 +10,7 @@ from pyspark_ottla.pipeline.paths import resolve_path
 from pyspark_ottla.pipeline.places import read_sources, read_steps, validate_inputs
 from pyspark_ottla.pipeline.problems import PipelineError, Problem
 from pyspark_ottla.pipeline.sink_sections import read_sinks
+from pyspark_ottla.security_options import default_servers
 
 DEFAULT_SERVERS = "localhost:9092"
 
@@ -19,10 +20,12 @@ _KEYS = (
     "checkpoints",
     "dead-letter-topic",
     "variables",
+    "lineage",
     "spark",
     "sources",
     "steps",
     "sinks",
+    "tests",
 )
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,49}")
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -88,11 +91,22 @@ def _pipeline(root: Section, path: Path, bootstrap_servers: str, checkpoints: st
         path=path,
         name=str(name),
         bootstrap_servers=bootstrap_servers
-        or str(root.text("bootstrap-servers", default=DEFAULT_SERVERS)),
+        or str(root.text("bootstrap-servers", default=default_servers() or DEFAULT_SERVERS)),
         checkpoints=f"{directory.rstrip('/')}/{name}",
         dead_letter_topic=Text(dead_letters, dead_letters.line),
         spark_settings=root.mapping("spark"),
         sources=sources,
         steps=steps,
         sinks=sinks,
+        lineage=_lineage(root, path.parent),
     )
+
+
+def _lineage(root: Section, directory: Path) -> str:
+    target = root.text("lineage")
+    if not target or target.startswith(("topic:", "http://", "https://")):
+        topic = target.removeprefix("topic:")
+        if target.startswith("topic:") and not _TOPIC.fullmatch(topic):
+            root.note("lineage", f"{topic!r} is not a name of a topic")
+        return str(target)
+    return resolve_path(directory, target.removeprefix("file:"))

@@ -5,6 +5,7 @@ as `_key`, `_topic`, `_partition`, `_offset`, `_timestamp` and `_headers`. One o
 the columns of the data source: `key`, `value`, `topic` and so on.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
-from pyspark_ottla.pipeline.expectations import BAD_VALUE, RAW_VALUE, Judged, judge_rows
+from pyspark_ottla.pipeline.expectations import (
+    BAD_VALUE,
+    RAW_VALUE,
+    VALUE_ERROR,
+    Judged,
+    judge_rows,
+)
 from pyspark_ottla.pipeline.functions import FunctionNotFound, find_function
 from pyspark_ottla.pipeline.model import Otherwise, Pipeline, Source, Step, Watermark
 from pyspark_ottla.pipeline.problems import Problem
@@ -34,14 +41,23 @@ class Frames:
     bad: dict[str, DataFrame]  # Records for the dead-letter topic, of those that quarantine rows.
 
 
+OpenSource = Callable[[Source], DataFrame]  # A frame with the columns of the data source.
+
+
 def build_frames(
-    spark: SparkSession, pipeline: Pipeline, problems: list[Problem] | None = None
+    spark: SparkSession,
+    pipeline: Pipeline,
+    problems: list[Problem] | None = None,
+    open_source: OpenSource | None = None,
 ) -> Frames:
-    """FrameError for the first that cannot be; with `problems` they are noted there instead."""
+    """FrameError for the first that cannot be; with `problems` they are noted there instead.
+
+    Sources are streams of their topics unless `open_source` gives other frames for them.
+    """
     frames = Frames({}, {})
     for place in pipeline.places:
         try:
-            _add(spark, pipeline, place, frames)
+            _add(spark, pipeline, place, frames, open_source)
         except FrameError as error:
             if problems is None:
                 raise
@@ -50,9 +66,15 @@ def build_frames(
     return frames
 
 
-def _add(spark: SparkSession, pipeline: Pipeline, place: Source | Step, frames: Frames) -> None:
+def _add(
+    spark: SparkSession,
+    pipeline: Pipeline,
+    place: Source | Step,
+    frames: Frames,
+    open_source: OpenSource | None,
+) -> None:
     if isinstance(place, Source):
-        frame = _source_frame(spark, pipeline, place)
+        frame = _source_frame(place, open_source or (lambda each: _stream(spark, pipeline, each)))
     else:
         frame = _step_frame(spark, pipeline, place, frames)
     judged = _judged(frame, pipeline, place)
@@ -87,6 +109,7 @@ def source_options(pipeline: Pipeline, source: Source) -> dict[str, str]:
         options["valueMode"] = "failfast" if source.bad_values is Otherwise.FAIL else "permissive"
         if _needs_raw_value(source):
             options["includeRawValue"] = "true"
+            options["includeValueError"] = "true"
     return options | dict(source.options)
 
 
@@ -94,12 +117,16 @@ def _needs_raw_value(source: Source) -> bool:
     return source.bad_values is not Otherwise.FAIL or source.quarantines
 
 
-def _source_frame(spark: SparkSession, pipeline: Pipeline, source: Source) -> DataFrame:
+def _stream(spark: SparkSession, pipeline: Pipeline, source: Source) -> DataFrame:
     reader = spark.readStream.format("ottla")
     for name, value in source_options(pipeline, source).items():
         reader = reader.option(name, value)
+    return reader.load()
+
+
+def _source_frame(source: Source, open_source: OpenSource) -> DataFrame:
     try:
-        frame = reader.load()
+        frame = open_source(source)
         value_type = frame.schema["value"].dataType
     except PySparkException as error:
         line = source.schema.line if source.schema else source.line
@@ -110,6 +137,7 @@ def _source_frame(spark: SparkSession, pipeline: Pipeline, source: Source) -> Da
         hidden = [
             F.col("rawValue").alias(RAW_VALUE),
             (F.col("value").isNull() & F.col("rawValue").isNotNull()).alias(BAD_VALUE),
+            F.col("valueError").alias(VALUE_ERROR),
         ]
     if not isinstance(value_type, StructType):
         return frame.select("value", *columns, *hidden)

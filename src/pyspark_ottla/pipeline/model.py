@@ -45,6 +45,7 @@ class Source:
     options: Mapping[str, str]
     watermark: Watermark | None = None
     expectations: tuple[Expectation, ...] = ()
+    takes_added: bool = False  # Whether fields that the schema does not know become columns.
 
     @property
     def quarantines(self) -> bool:
@@ -94,6 +95,7 @@ class Sink:
     partitions: int | None  # Of the topic if it is to be made.
     sink_id: str
     options: Mapping[str, str]
+    publishes_schema: bool = False  # Beside the topic.
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,9 @@ class Pipeline:
     sources: Mapping[str, Source] = field(default_factory=dict)
     steps: Mapping[str, Step] = field(default_factory=dict)
     sinks: Mapping[str, Sink] = field(default_factory=dict)
+    generations: Mapping[str, int] = field(default_factory=dict)  # By query: how often reset.
+    sink_ids: Mapping[str, str] = field(default_factory=dict)  # Of sinks that were renamed.
+    lineage: str = ""  # Where events of OpenLineage go; empty: there are none.
 
     @property
     def places(self) -> list[Source | Step]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pyspark_ottla.pipeline.document import Document, Section, Text
 from pyspark_ottla.pipeline.model import Expectation, Otherwise, Sink, Source, Step, Watermark
+from pyspark_ottla.pipeline.schema_text import field_names, find_wrong
 
 FORMATS = ("binary", "string", "json", "avro")
 
@@ -19,6 +20,7 @@ _SOURCE_KEYS = (
     "max-records-per-batch",
     "headers",
     "bad-values",
+    "evolution",
     "watermark",
     "expect",
     "options",
@@ -51,7 +53,11 @@ def _source(name: Text, section: Section, directory: Path) -> Source:
         section.note("format", f"format {kind} needs schema, as {example}, or schema-file")
     if kind not in _WITH_SCHEMA and schema:
         section.note("schema", f"schema has no meaning with format {kind}")
-    bad_values = section.choice("bad-values", [*Otherwise], Otherwise.FAIL)
+    if kind == "json" and schema:
+        _validate_schema(section, schema)
+    takes_added = _takes_added(section, kind, schema)
+    refusal = Otherwise.QUARANTINE if "evolution" in section else Otherwise.FAIL
+    bad_values = section.choice("bad-values", [*Otherwise], refusal)
     if "bad-values" in section and kind == "binary":
         section.note("bad-values", "bad-values has no meaning with format binary")
     return Source(
@@ -68,7 +74,20 @@ def _source(name: Text, section: Section, directory: Path) -> Source:
         options=section.mapping("options"),
         watermark=_watermark(section),
         expectations=_expectations(section),
+        takes_added=takes_added,
     )
+
+
+def _takes_added(section: Section, kind: str, schema: Text) -> bool:
+    given = section.section("evolution", f"evolution of {section.title}", "{added: take}")
+    if given is None:
+        return False
+    given.allow(("added",))
+    takes = given.choice("added", ("take", "ignore"), "take") == "take"
+    if kind != "json" or not field_names(schema):
+        section.note("evolution", "evolution is for format json with a schema of fields")
+        return False
+    return takes
 
 
 def _schema(section: Section, directory: Path) -> Text:
@@ -82,6 +101,14 @@ def _schema(section: Section, directory: Path) -> Text:
     except (OSError, UnicodeDecodeError) as error:
         section.note("schema-file", f"{file} cannot be read: {error}")
         return Text("-", file.line)
+
+
+def _validate_schema(section: Section, schema: Text) -> None:
+    wrong = find_wrong(schema)
+    if wrong is not None:
+        # The lines of a file of its own are not lines of this one.
+        line = schema.line + (0 if "schema-file" in section else wrong.line)
+        section.document.note(line, f"{section.title}: schema: {wrong.message}")
 
 
 def read_steps(root: Section) -> dict[str, Step]:

@@ -1,6 +1,7 @@
 """What the queries of a pipeline have done, from the reports that Spark makes of each batch."""
 
 import ast
+import datetime as dt
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,9 +26,20 @@ class QueryProgress:
     rows_in_per_s: float = 0.0  # In the last batch.
     rows_out_per_s: float = 0.0
     batch_ms: int = 0
+    batches_ms: int = 0  # Of all since the run began.
+    batch_at: float = 0.0  # Unix time in seconds, of the beginning of the last batch.
+    restarts: int = 0
     lag: int = 0  # Records that are in the topics and were not read.
     state_rows: int = 0
     state_bytes: int = 0
+
+    @property
+    def batch_seconds(self) -> float:
+        return self.batch_ms / 1000
+
+    @property
+    def batches_seconds(self) -> float:
+        return self.batches_ms / 1000
 
 
 class Progress:
@@ -66,6 +78,8 @@ def _count(query: QueryProgress, report: Mapping[str, Any]) -> None:
     query.rows_in_per_s = _per_second(rows, duration_ms)
     query.rows_out_per_s = _per_second(out, duration_ms)
     query.batch_ms = duration_ms
+    query.batches_ms += duration_ms
+    query.batch_at = dt.datetime.fromisoformat(report["timestamp"]).timestamp()
     query.lag = sum(_lag(source) for source in report["sources"])
     query.state_rows = sum(each["numRowsTotal"] for each in report["stateOperators"])
     query.state_bytes = sum(each["memoryUsedBytes"] for each in report["stateOperators"])

@@ -5,26 +5,33 @@ When one query fails all are stopped: what is left in a checkpoint is where the 
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from pyspark_ottla.pipeline.changes import Remembered, with_record
+from pyspark_ottla.pipeline.coverage import fix_begins
+from pyspark_ottla.pipeline.evolution import take_added
+from pyspark_ottla.pipeline.frames import Frames
+from pyspark_ottla.pipeline.lineage import Lineage
+from pyspark_ottla.pipeline.lineage_outlets import open_outlet
 from pyspark_ottla.pipeline.model import Pipeline
 from pyspark_ottla.pipeline.problems import PipelineError, Problem
 from pyspark_ottla.pipeline.progress import Progress
-from pyspark_ottla.pipeline.spark_errors import NO_PYTHON, describe_error
-from pyspark_ottla.pipeline.topics import make_topics
-from pyspark_ottla.pipeline.validate import validate_pipeline
+from pyspark_ottla.pipeline.record import RecordFile
+from pyspark_ottla.pipeline.renames import adopt_renamed
+from pyspark_ottla.pipeline.run_lock import RunLock
+from pyspark_ottla.pipeline.session import is_remote
+from pyspark_ottla.pipeline.shape import Shape
+from pyspark_ottla.pipeline.spark_errors import describe_error, may_pass
+from pyspark_ottla.pipeline.topics import make_topics, publish_schemas
+from pyspark_ottla.pipeline.validate import validate_pipeline, validate_topics
 from pyspark_ottla.pipeline.writers import Query, build_queries
 
 _POLL_S = 0.2
-# What a query that starts again gets over; what the failed one had done is not done again. A Python
-# process that Spark starts has ten seconds to come up, which is not enough on a very busy machine.
-# The other was seen once, with plans that are serialized well otherwise.
-_MAY_PASS = (NO_PYTHON, "Task not serializable")
 _RESTARTS_MAX = 5
 _GRACE_S = 10.0
 
@@ -40,6 +47,7 @@ class PipelineRun:
         pipeline: Pipeline,
         *,
         once: bool,
+        accept_changes: bool = False,
         watch: Watch = lambda _: None,
         show: Any = print,
     ) -> None:
@@ -47,20 +55,58 @@ class PipelineRun:
         self._spark = spark
         self._pipeline = pipeline
         self._once = once
+        self._accept_changes = accept_changes
         self._watch = watch
         self._show = show
+        self._lock = RunLock(pipeline, is_remote=is_remote(spark))
         self._stopping = threading.Event()
         self._restarts = 0
+        self._lineage: Lineage | None = None
         self._running: list[tuple[Query, Any]] = []
 
     def start(self) -> None:
         """PipelineError if it cannot be; then nothing runs."""
+        self._lock.take()
+        try:
+            self._start_queries()
+        except BaseException:
+            self._lock.give_back()
+            raise
+
+    def _start_queries(self) -> None:
+        file = RecordFile(self._pipeline, self._spark)
+        record = adopt_renamed(self._pipeline, file)
+        self._pipeline = with_record(self._pipeline, record)
+        validate_topics(self._pipeline)
+        self._pipeline, added = take_added(self._pipeline, record)
+        self._pipeline, begins = fix_begins(self._pipeline, file)
         frames = validate_pipeline(self._spark, self._pipeline)
+        remembered = Remembered(self._spark, self._pipeline, frames)
+        if not self._accept_changes:
+            remembered.validate()
         make_topics(self._pipeline)
+        publish_schemas(self._pipeline, frames)
+        remembered.write(begins, added)
         queries = build_queries(self._pipeline, frames, once=self._once, show=self._show)
+        self._lineage = self._open_lineage(frames, remembered.shapes)
         for query in queries:
             self._running.append((query, self._start(query)))
             self.progress.add(query.name, query.target)
+            if self._lineage is not None:
+                self._lineage.start(query.name)
+
+    def _open_lineage(self, frames: Frames, shapes: Mapping[str, Shape]) -> Lineage | None:
+        if not self._pipeline.lineage:
+            return None
+        outlet = open_outlet(self._pipeline.lineage, self._pipeline.bootstrap_servers)
+        return Lineage(
+            outlet,
+            self._pipeline,
+            frames,
+            shapes,
+            spark_version=self._spark.version,
+            is_stream=not self._once,
+        )
 
     def _start(self, query: Query) -> Any:
         while True:
@@ -73,7 +119,7 @@ class PipelineRun:
                 self._restarts += 1
 
     def _may_pass(self, error: BaseException) -> bool:
-        return self._restarts < _RESTARTS_MAX and any(said in str(error) for said in _MAY_PASS)
+        return self._restarts < _RESTARTS_MAX and may_pass(error)
 
     def stop(self) -> None:
         self._stopping.set()
@@ -84,6 +130,14 @@ class PipelineRun:
 
     def wait(self) -> None:
         """Until all queries have ended, or stop was called; PipelineError if one failed."""
+        try:
+            self._wait()
+        finally:
+            if self._lineage is not None:
+                self._lineage.end(self.progress)
+            self._lock.give_back()
+
+    def _wait(self) -> None:
         try:
             while self._look() and not self._stopping.wait(_POLL_S):
                 pass
@@ -124,6 +178,7 @@ class PipelineRun:
             self._watch(self.progress)
             raise self._failed(query, error) from error
         self._restarts += 1
+        self.progress.queries[query.name].restarts += 1
         self._running[index] = (query, self._start(query))
         return True
 
@@ -154,9 +209,11 @@ def _batches(started: Any) -> tuple[str, ...]:
     return tuple(report["timestamp"] for report in started.recentProgress)
 
 
-def run_pipeline(spark: SparkSession, pipeline: Pipeline) -> Progress:
+def run_pipeline(
+    spark: SparkSession, pipeline: Pipeline, *, accept_changes: bool = False
+) -> Progress:
     """Everything that there is, then the end; returns what was done."""
-    run = PipelineRun(spark, pipeline, once=True)
+    run = PipelineRun(spark, pipeline, once=True, accept_changes=accept_changes)
     run.start()
     run.wait()
     return run.progress

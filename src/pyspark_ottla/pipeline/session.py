@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from pyspark_ottla.session import session_settings, spark_session
@@ -16,6 +17,7 @@ QUIET = {"spark.log.level": "WARN", "spark.ui.enabled": "false"}
 _TIME_ZONE = {"spark.sql.session.timeZone": "UTC"}
 _OF_STREAMS = "spark.sql.streaming."
 _STDERR = 2
+_QUERY_LOGGER = "SQLQueryContextLogger"
 
 
 def open_session(
@@ -27,6 +29,8 @@ def open_session(
     """
     if remote:
         return spark_session(name, remote=remote)
+    # PySpark logs what it raises as well, in JSON; a pipeline says it in a sentence.
+    PySparkLogger.getLogger(_QUERY_LOGGER).disabled = True
     with stderr_to(log):
         return spark_session(name, master=master, settings=QUIET | dict(settings))
 

@@ -21,6 +21,7 @@ _KEYS = (
     "format",
     "partition-by",
     "partitions",
+    "publish-schema",
     "sink-id",
     "options",
 )
@@ -32,6 +33,7 @@ _ONLY_FOR = {
     "deleted": _TABLES,
     "format": (SinkKind.TOPIC,),
     "partitions": (SinkKind.TOPIC,),
+    "publish-schema": (SinkKind.TOPIC,),
     "partition-by": (SinkKind.PARQUET,),
     "sink-id": (SinkKind.TOPIC, *_TABLES),
 }
@@ -82,7 +84,15 @@ def _sink(name: Text, section: Section, directory: Path) -> Sink:
         partitions=section.positive("partitions"),
         sink_id=str(section.text("sink-id")),
         options=section.mapping("options"),
+        publishes_schema=_publishes_schema(section),
     )
+
+
+def _publishes_schema(section: Section) -> bool:
+    publishes = section.flag("publish-schema")
+    if publishes and section.text("format") == "record":
+        section.note("publish-schema", "publish-schema is for format json")
+    return publishes
 
 
 def _kind(section: Section) -> SinkKind:

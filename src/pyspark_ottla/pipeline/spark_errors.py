@@ -18,6 +18,17 @@ _NO_PYTHON_MEANS = (
 )
 
 
+# What a query that starts again gets over; what the failed one had done is not done again. A Python
+# process that Spark starts has ten seconds to come up, which is not enough on a very busy machine.
+# The other was seen once, with plans that are serialized well otherwise.
+_MAY_PASS = (NO_PYTHON, "Task not serializable")
+
+
+def may_pass(error: BaseException) -> bool:
+    """Whether the same may succeed when it is tried again."""
+    return any(said in str(error) for said in _MAY_PASS)
+
+
 class SparkProblem(NamedTuple):
     message: str
     sql_line: int | None  # In the text that Spark was given, from 1 on.

@@ -6,10 +6,12 @@ from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.errors import WireError
 from ottla.client.wire.topics import BROKER_DEFAULT, ensure_topic
 from pyspark_ottla.option_names import OptionError
-from pyspark_ottla.pipeline.frames import source_options
+from pyspark_ottla.pipeline.frames import Frames, source_options
 from pyspark_ottla.pipeline.model import Pipeline, SinkKind, Source
 from pyspark_ottla.pipeline.problems import PipelineError, Problem
+from pyspark_ottla.pipeline.published import describe_rows, publish_schema
 from pyspark_ottla.pipeline.writers import topic_options
+from pyspark_ottla.security_options import security_for
 from pyspark_ottla.sink.options import parse_sink_options
 from pyspark_ottla.source_options import Use, parse_source_options
 
@@ -45,7 +47,10 @@ def _check_source(pipeline: Pipeline, source: Source, problems: list[Problem]) -
         return
     try:
         with Cluster(
-            options.bootstrap_servers, client_id=_CLIENT_ID, retry_timeout_ms=_FIRST_TIMEOUT_MS
+            options.bootstrap_servers,
+            client_id=_CLIENT_ID,
+            retry_timeout_ms=_FIRST_TIMEOUT_MS,
+            security=options.security,
         ) as cluster:
             known = {name for name, topic in cluster.topics().items() if not topic.is_internal}
     except WireError as error:
@@ -74,10 +79,30 @@ def make_topics(pipeline: Pipeline) -> list[str]:
     if any(place.quarantines for place in pipeline.places):
         wanted.setdefault(pipeline.dead_letter_topic, BROKER_DEFAULT)
     try:
-        with Cluster(pipeline.bootstrap_servers, client_id=_CLIENT_ID) as cluster:
+        with _connect(pipeline) as cluster:
             missing = [name for name in wanted if name not in cluster.topics([name])]
             for name in missing:
                 ensure_topic(cluster, name, partitions=wanted[name])
-    except WireError as error:
+    except (WireError, OptionError) as error:
         raise PipelineError(str(pipeline.path), [Problem(0, str(error))]) from error
     return [str(name) for name in missing]
+
+
+def publish_schemas(pipeline: Pipeline, frames: Frames) -> None:
+    """Of the sinks that ask for it, each beside its topic."""
+    if not any(sink.publishes_schema for sink in pipeline.sinks.values()):
+        return
+    try:
+        with _connect(pipeline) as cluster:
+            for sink in pipeline.sinks.values():
+                if sink.publishes_schema:
+                    rows = frames.good[sink.input].schema
+                    document = describe_rows(str(sink.target), pipeline.name, rows)
+                    publish_schema(cluster, str(sink.target), document)
+    except (WireError, OptionError) as error:
+        raise PipelineError(str(pipeline.path), [Problem(0, str(error))]) from error
+
+
+def _connect(pipeline: Pipeline) -> Cluster:
+    security = security_for(pipeline.bootstrap_servers)
+    return Cluster(pipeline.bootstrap_servers, client_id=_CLIENT_ID, security=security)

@@ -36,20 +36,38 @@ def build_queries(
     for sink in pipeline.sinks.values():
         frame = frames.good[sink.input].observe(ROWS_OUT, F.count(F.lit(1)).alias("rows"))
         writer = _writer(pipeline, sink, frame, show).outputMode(sink.mode)
-        target = f"{sink.kind} {sink.target}" if sink.kind is not SinkKind.CONSOLE else "console"
+        target = query_target(pipeline, sink.name)
         yield Query(sink.name, sink.line, target, _placed(pipeline, writer, sink.name, once, sink))
     for name, frame in frames.bad.items():
         query = f"{DEAD_LETTER}{name}"
         observed = frame.observe(ROWS_OUT, F.count(F.lit(1)).alias("rows"))
         writer = observed.writeStream.format("ottla")
-        options = {
-            "kafka.bootstrap.servers": pipeline.bootstrap_servers,
-            "topic": str(pipeline.dead_letter_topic),
-            "sinkId": _derived_id(pipeline, query),
-        }
-        writer = writer.options(**options)
-        target = f"topic {pipeline.dead_letter_topic}"
+        writer = writer.options(**dead_letter_options(pipeline, query))
+        target = query_target(pipeline, query)
         yield Query(query, 0, target, _placed(pipeline, writer, query, once))
+
+
+def query_names(pipeline: Pipeline) -> list[str]:
+    """Of the sinks, and of those that write what was refused."""
+    refusing = [place.name for place in pipeline.places if place.quarantines]
+    return [*pipeline.sinks, *(f"{DEAD_LETTER}{name}" for name in refusing)]
+
+
+def query_target(pipeline: Pipeline, query: str) -> str:
+    """For people, and to tell by whether a query still writes to where it did."""
+    sink = pipeline.sinks.get(query)
+    if sink is None:
+        return f"topic {pipeline.dead_letter_topic}"
+    return "console" if sink.kind is SinkKind.CONSOLE else f"{sink.kind} {sink.target}"
+
+
+def dead_letter_options(pipeline: Pipeline, query: str) -> dict[str, str]:
+    """Of the data sink `ottla`."""
+    return {
+        "kafka.bootstrap.servers": pipeline.bootstrap_servers,
+        "topic": str(pipeline.dead_letter_topic),
+        "sinkId": _id_of(pipeline, query),
+    }
 
 
 def _placed(
@@ -103,8 +121,12 @@ def topic_options(pipeline: Pipeline, sink: Sink) -> dict[str, str]:
 
 
 def sink_id(pipeline: Pipeline, sink: Sink) -> str:
-    return sink.sink_id or _derived_id(pipeline, sink.name)
+    return _id_of(pipeline, sink.name, sink.sink_id)
 
 
-def _derived_id(pipeline: Pipeline, query: str) -> str:
-    return f"{pipeline.name}-{query}"[:SINK_ID_CHARACTERS_MAX]
+def _id_of(pipeline: Pipeline, query: str, given: str = "") -> str:
+    """Another one after a reset: batches are then counted from 0 again."""
+    generation = pipeline.generations.get(query, 0)
+    suffix = f"-r{generation}" if generation else ""
+    own = given or pipeline.sink_ids.get(query) or f"{pipeline.name}-{query}"
+    return own[: SINK_ID_CHARACTERS_MAX - len(suffix)] + suffix

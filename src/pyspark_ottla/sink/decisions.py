@@ -9,13 +9,14 @@ the sink's own transactional id, in three steps that only together are safe:
 3. write the next one; refused if somebody else has claimed the sink since
 
 So decisions of a sink follow one another, each made with the knowledge of the one before, however
-many drivers believe that the sink is theirs.
+many drivers believe that the sink is theirs. Who has decided may write the next one too, without
+steps 1 and 2: had there been another claim, the write would be refused.
 """
 
 import hashlib
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -164,30 +165,45 @@ class Decisions:
         return True
 
 
+_FENCED = (
+    ErrorCode.producer_fenced,
+    ErrorCode.invalid_producer_epoch,
+    ErrorCode.invalid_producer_id_mapping,  # Of a claim that is so old that it is forgotten.
+)
+
+
 @dataclass(frozen=True)
 class Claim:
-    """The right to make one decision, until somebody else claims the sink."""
+    """The right to make decisions, until somebody else claims the sink."""
 
     cluster: Cluster
     place: TopicPartition
     transactional_id: str
     producer: Producer
     last: Decision | None
+    sequence: int = 0
 
-    def decide(self, decision: Decision) -> None:
-        """SinkFenced if another claim came between; then nothing is decided."""
+    def decide(self, decision: Decision) -> "Claim":
+        """The right to the next one. SinkFenced if another claim came between.
+
+        Then nothing is decided.
+        """
         try:
             add_partitions(self.cluster, self.transactional_id, self.producer, [self.place])
-            batch = _batch(decision, self.producer)
+            batch = _batch(decision, self.producer, self.sequence)
             produce(self.cluster, {self.place: batch}, self.transactional_id)
-            end_transaction(self.cluster, self.transactional_id, self.producer, commit=True)
+            following = end_transaction(
+                self.cluster, self.transactional_id, self.producer, commit=True
+            )
         except BrokerError as error:
-            if error.code not in (ErrorCode.producer_fenced, ErrorCode.invalid_producer_epoch):
+            if error.code not in _FENCED:
                 raise
             raise SinkFenced(
                 f"another query writes with sinkId {decision.batch.sink_id!r}, or an earlier run of"
                 " this one is not gone"
             ) from error
+        sequence = self.sequence + 1 if following == self.producer else 0
+        return replace(self, producer=following, last=decision, sequence=sequence)
 
 
 def _place_of(sink_id: str) -> TopicPartition:
@@ -195,7 +211,7 @@ def _place_of(sink_id: str) -> TopicPartition:
     return TopicPartition(TOPIC, int.from_bytes(digest[:4]) % _PARTITIONS)
 
 
-def _batch(decision: Decision, producer: Producer) -> bytearray:
+def _batch(decision: Decision, producer: Producer, sequence: int) -> bytearray:
     rows = Rows(
         timestamp=np.array([time.time_ns() // 1_000_000], np.int64),
         key=pa.array([decision.batch.sink_id.encode()], pa.binary()),
@@ -207,5 +223,5 @@ def _batch(decision: Decision, producer: Producer) -> bytearray:
         producer_epoch=producer.epoch,
         transactional=True,
     )
-    (batch,) = encode_batches(rows, writing, base_sequence=0)
+    (batch,) = encode_batches(rows, writing, base_sequence=sequence)
     return batch.data

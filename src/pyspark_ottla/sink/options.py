@@ -83,8 +83,9 @@ def parse_sink_options(options: Mapping[str, str], *, is_stream: bool) -> SinkOp
     validate_names(options, NAMES)
     values = OptionValues(options)
     delivery = _delivery(values, is_stream)
+    servers = parse_cluster_servers(values)
     return SinkOptions(
-        bootstrap_servers=parse_cluster_servers(values),
+        bootstrap_servers=servers,
         topic=_topic(values),
         delivery=delivery,
         sink_id=_sink_id(values, delivery),
@@ -95,7 +96,7 @@ def parse_sink_options(options: Mapping[str, str], *, is_stream: bool) -> SinkOp
         retry_timeout_ms=values.positive("kafka.delivery.timeout.ms") or 120_000,
         transaction_timeout_ms=values.positive("kafka.transaction.timeout.ms")
         or _TRANSACTION_TIMEOUT_MS,
-        security=parse_security(values),
+        security=parse_security(values, servers),
     )
 
 

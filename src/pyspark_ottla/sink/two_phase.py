@@ -3,7 +3,7 @@
 A task writes in a transaction of its own, which it leaves open, and tells the driver how to end
 it. The driver then
 
-1. claims the sink (see `decisions`)
+1. claims the sink (see `decisions`), unless it has the claim from the batch before
 2. decides: these transactions are the batch
 3. commits them
 4. aborts every other open transaction of this batch and of those before it
@@ -21,6 +21,8 @@ was open before the decision, then step 4 has found it; or the task sees that th
 without it, and aborts.
 """
 
+from dataclasses import replace
+
 from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.security import PLAINTEXT, Security
 from ottla.client.wire.transactions import (
@@ -28,7 +30,7 @@ from ottla.client.wire.transactions import (
     commit_transactions,
     list_open_ids,
 )
-from pyspark_ottla.sink.decisions import Decision, Decisions
+from pyspark_ottla.sink.decisions import Claim, Decision, Decisions, SinkFenced
 from pyspark_ottla.sink.identity import BatchName, batch_of, pattern_of
 
 
@@ -55,18 +57,57 @@ def is_decided(last: Decision | None, batch: BatchName, query_id: str) -> bool:
     return last.batch.batch_id == batch.batch_id
 
 
-def commit_batch(cluster: Cluster, decision: Decision) -> Decision | None:
+class KeptClaims:
+    """Claims that a process has from batches before, one for each sink.
+
+    A driver has several Python processes and commits a batch in any that is idle. So a claim that
+    was fenced may have been fenced by a sibling, and then the last decision is of the same run.
+    """
+
+    def __init__(self) -> None:
+        self._claims: dict[tuple[str, str], Claim] = {}  # By brokers and sink.
+
+    def take(self, cluster: Cluster, batch: BatchName) -> Claim | None:
+        """It is not kept any longer: only a decision that was made gives one back."""
+        claim = self._claims.pop((cluster.bootstrap_servers, batch.sink_id), None)
+        if claim is None or claim.last is None or claim.last.batch.run_id != batch.run_id:
+            return None
+        return replace(claim, cluster=cluster)
+
+    def keep(self, claim: Claim) -> None:
+        assert claim.last is not None, "it was used"
+        sink_id = claim.last.batch.sink_id
+        self._claims[claim.cluster.bootstrap_servers, sink_id] = claim
+
+
+def commit_batch(
+    cluster: Cluster, decision: Decision, kept: KeptClaims | None = None
+) -> Decision | None:
     """Make it the decision about its batch, unless there is one, and finish that.
 
-    Returns the last decision before.
+    Returns the last decision before. SinkFenced if another run has taken the sink.
     """
-    claim = Decisions(cluster, decision.batch.sink_id).claim()
+    kept = KeptClaims() if kept is None else kept
+    decisions = Decisions(cluster, decision.batch.sink_id)
+    claim = kept.take(cluster, decision.batch)
+    if claim is not None:
+        try:
+            return _commit_with(claim, decision, kept)
+        except SinkFenced:
+            # Looked at without a claim, which would fence the other run in turn.
+            last = decisions.last()
+            if last is None or last.batch.run_id != decision.batch.run_id:
+                raise
+    return _commit_with(decisions.claim(), decision, kept)
+
+
+def _commit_with(claim: Claim, decision: Decision, kept: KeptClaims) -> Decision | None:
     if is_decided(claim.last, decision.batch, decision.query_id):
         assert claim.last is not None
         decision = claim.last
     else:
-        claim.decide(decision)
-    finish(cluster, decision)
+        kept.keep(claim.decide(decision))
+    finish(claim.cluster, decision)
     return claim.last
 
 

@@ -23,12 +23,14 @@ from pyspark_ottla.sink.identity import BatchName
 from pyspark_ottla.sink.options import Delivery, SinkOptions
 from pyspark_ottla.sink.prepare import prepare
 from pyspark_ottla.sink.producer import TaskProducer, portions
-from pyspark_ottla.sink.two_phase import abort_batch, commit_batch
+from pyspark_ottla.sink.two_phase import KeptClaims, abort_batch, commit_batch
 from pyspark_ottla.spark_api import StreamArrowWriter
 from pyspark_ottla.task_context import current_task, local_property
-from pyspark_ottla.worker_process import settle
+from pyspark_ottla.workarounds.settled_worker import settle
 
 logger = logging.getLogger(__name__)
+
+_kept_claims = KeptClaims()  # Of this process.
 
 ORDINARY_TRANSACTIONS = (
     "the brokers do not take two-phase commit (KIP-939), so the transactions of this sink have a"
@@ -139,7 +141,7 @@ def _commit(options: SinkOptions, batch_id: int, messages: Sequence[TaskMessage]
         tuple(message.prepared for message in messages if message.prepared is not None),
     )
     with borrow(options) as cluster:
-        before = commit_batch(cluster, decision)
+        before = commit_batch(cluster, decision, _kept_claims)
     is_first_of_run = before is None or before.batch.run_id != first.run_id
     if is_first_of_run and not all(message.is_two_phase for message in messages):
         # Not one of Python's warnings, which it shows once in a process, whatever the query.

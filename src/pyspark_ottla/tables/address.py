@@ -45,6 +45,11 @@ def _is_whole(name: str, place: str) -> bool:
     return "://" in place or (name == Format.ICEBERG and is_catalog_name(place))
 
 
+def directory_of(address: TableAddress) -> Path | None:
+    """None of a table that is somewhere else than in a directory of this machine."""
+    return None if _is_whole(address.format, address.place) else Path(address.place)
+
+
 def is_catalog_name(place: str) -> bool:
     return re.fullmatch(r"[^./:]+(\.[^./:]+){2,}", place) is not None
 

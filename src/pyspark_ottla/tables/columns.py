@@ -24,7 +24,9 @@ _WIDENING: Sequence[Sequence[type[DataType]]] = (
 )
 
 
-def prepare_table(table: Table, rows: StructType, *, add_columns: bool) -> StructType:
+def prepare_table(
+    table: Table, rows: StructType, *, add_columns: bool, partition_by: Sequence[str] = ()
+) -> StructType:
     """Give the table the columns that the rows have and it does not; its schema then.
 
     A table that does not exist is created here only if files need its location; otherwise
@@ -36,7 +38,7 @@ def prepare_table(table: Table, rows: StructType, *, add_columns: bool) -> Struc
     if before is None:
         if not table.comes_before_files:
             return nullable(rows)
-        table.create(nullable(rows))
+        table.create(nullable(rows), partition_by)
     else:
         new = new_columns(before, rows)
         if new and not add_columns:

@@ -89,9 +89,11 @@ def extend(ends: Ends, offsets: Offsets) -> Ends:
     return extended
 
 
-def create_table(table: Table, columns: StructType, sink_id: str) -> Claim:
+def create_table(
+    table: Table, columns: StructType, sink_id: str, partition_by: Sequence[str] = ()
+) -> Claim:
     """Of files that are written. TableChanged if another writer was faster."""
-    table.create(columns)
+    table.create(columns, partition_by)
     claim, found = table.claim(sink_id), table.schema()
     assert found is not None, "the table was just made"
     if claim.last is not None or found.simpleString() != columns.simpleString():
@@ -110,6 +112,7 @@ def merge_files(
     batch: Batch,
     files: Sequence[DataFile],
     schema: pa.Schema,
+    *,
     merge: Merge,
     order: str | None,
 ) -> None:

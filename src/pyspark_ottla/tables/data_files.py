@@ -5,11 +5,12 @@ removed after the commit. Names are of one attempt, so that no two write the sam
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as types
@@ -18,6 +19,7 @@ from pyspark_ottla.tables import locations
 
 COMPRESSION = "zstd"
 FILE_BYTES = 256 * 1024 * 1024  # About; a file is ended by the first row group that passes it.
+COMPACTED = "compacted"  # The directory of files that hold the rows of several others.
 ROW_GROUP_BYTES = 32 * 1024 * 1024  # Of memory.
 
 
@@ -27,6 +29,7 @@ class DataFile:
     size: int
     rows: int
     statistics: str  # As Delta's log has them, in JSON.
+    partition: Mapping[str, str] = field(default_factory=dict)  # Of a table that has partitions.
 
 
 @dataclass(frozen=True)
@@ -37,16 +40,38 @@ class TaskFiles:
     directory: str  # Relative to the location.
     schema: pa.Schema
     run_id: str  # Of this try to write the batch: Spark counts attempts from zero after a restart.
+    partition_by: tuple[str, ...] = ()  # Columns; a file has the rows of one partition.
 
     def write(
         self, batches: Iterable[pa.RecordBatch], partition: int, attempt: int
     ) -> list[DataFile]:
-        writer = DataFileWriter(
-            self.location, f"{self.directory}/{self.run_id}-{partition}-{attempt}", self.schema
-        )
+        """`partition` and `attempt` are those of the task."""
+        name = f"{self.directory}/{self.run_id}-{partition}-{attempt}"
+        if not self.partition_by:
+            return self._write(batches, name)
+        return self._write_partitions(batches, name)
+
+    def _write(self, batches: Iterable[pa.RecordBatch], name: str) -> list[DataFile]:
+        writer = DataFileWriter(self.location, name, self.schema)
         for batch in batches:
             writer.write(batch)
         return writer.close()
+
+    def _write_partitions(self, batches: Iterable[pa.RecordBatch], name: str) -> list[DataFile]:
+        writers: dict[tuple[str, ...], DataFileWriter] = {}
+        for batch in batches:
+            for values, rows in split(batch, self.partition_by):
+                if values not in writers:
+                    each = f"{name}-{len(writers)}"
+                    writers[values] = DataFileWriter(self.location, each, self.schema)
+                writers[values].write(rows)
+            if sum(writer.waiting_bytes for writer in writers.values()) >= 2 * ROW_GROUP_BYTES:
+                max(writers.values(), key=lambda writer: writer.waiting_bytes).flush()
+        return [
+            replace(file, partition=dict(zip(self.partition_by, values, strict=True)))
+            for values, writer in writers.items()
+            for file in writer.close()
+        ]
 
 
 class DataFileWriter:
@@ -60,30 +85,31 @@ class DataFileWriter:
         self._files: list[DataFile] = []
         self._open: _OpenFile | None = None
         self._waiting: list[Any] = []
-        self._waiting_bytes = 0
+        self.waiting_bytes = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Columns are taken by name; what the schema has and the batch has not is null."""
         if not batch.num_rows:
             return
         self._waiting.append(fit(batch, self._schema))
-        self._waiting_bytes += batch.nbytes
-        if self._waiting_bytes >= ROW_GROUP_BYTES:
-            self._write_group()
+        self.waiting_bytes += batch.nbytes
+        if self.waiting_bytes >= ROW_GROUP_BYTES:
+            self.flush()
 
     def close(self) -> list[DataFile]:
-        self._write_group()
+        self.flush()
         self._end_file()
         return self._files
 
-    def _write_group(self) -> None:
+    def flush(self) -> None:
+        """Write what waits as a row group."""
         if not self._waiting:
             return
         if self._open is None:
             path = f"{self._name}-{len(self._files)}.parquet"
             self._open = _OpenFile(self._location, path, self._schema)
         self._open.write(pa.Table.from_batches(self._waiting, self._schema))
-        self._waiting, self._waiting_bytes = [], 0
+        self._waiting, self.waiting_bytes = [], 0
         if self._open.size >= FILE_BYTES:
             self._end_file()
 
@@ -114,6 +140,20 @@ class _OpenFile:
         size = self.size
         self._stream.close()
         return DataFile(self._path, size, metadata.num_rows, statistics_of(metadata))
+
+
+def split(
+    batch: pa.RecordBatch, names: Sequence[str]
+) -> Iterator[tuple[tuple[str, ...], pa.RecordBatch]]:
+    """The rows of each partition, with its values as text."""
+    codes = np.zeros(batch.num_rows, np.int64)
+    for name in names:
+        encoded = batch.column(name).dictionary_encode()
+        codes = codes * len(encoded.dictionary) + encoded.indices.to_numpy()
+    _, firsts, numbers = np.unique(codes, return_index=True, return_inverse=True)
+    for number, first in enumerate(firsts.tolist()):
+        values = tuple(str(batch.column(name)[first].as_py()) for name in names)
+        yield values, batch.take(pa.array(np.flatnonzero(numbers == number)))
 
 
 def fit(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -8,8 +8,10 @@ the batch; delta-rs refuses it when an entry of the same app id has come since t
 import contextlib
 import json
 import time
+import uuid
 from collections.abc import Iterator, Sequence
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction
@@ -17,9 +19,13 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import AddAction, RemoveAction
 from pyspark.sql.types import StructField, StructType
 
+from pyspark_ottla.arrow_schemas import to_arrow_schema
+from pyspark_ottla.tables import locations
 from pyspark_ottla.tables.address import TableAddress, TableError
 from pyspark_ottla.tables.batch import Batch
-from pyspark_ottla.tables.data_files import DataFile
+from pyspark_ottla.tables.compaction import StoredFile
+from pyspark_ottla.tables.data_files import COMPACTED, DataFile, TaskFiles, read_parquet
+from pyspark_ottla.tables.partitioning import partitioning_of
 from pyspark_ottla.tables.table import (
     Claim,
     Merge,
@@ -28,6 +34,7 @@ from pyspark_ottla.tables.table import (
     TableNotFound,
     Vacuumed,
     Version,
+    validate_stored,
 )
 
 _METADATA = "ottla"
@@ -51,10 +58,16 @@ class DeltaTableAt(Table):
     def schema(self) -> StructType | None:
         if not DeltaTable.is_deltatable(self.location):
             return None
-        return StructType.fromJson(json.loads(self.open().schema().to_json()))
+        return _schema(self.open())
 
-    def create(self, schema: StructType) -> None:
-        DeltaTable.create(self.location, Schema.from_json(schema.json()), mode="ignore")
+    def create(self, schema: StructType, partition_by: Sequence[str] = ()) -> None:
+        columns = Schema.from_json(schema.json())
+        DeltaTable.create(self.location, columns, mode="ignore", partition_by=list(partition_by))
+
+    def partition_columns(self) -> tuple[str, ...]:
+        if not DeltaTable.is_deltatable(self.location):
+            return ()
+        return tuple(self.open().metadata().partition_columns)
 
     def add_columns(self, fields: Sequence[StructField]) -> None:
         if fields:
@@ -69,17 +82,49 @@ class DeltaTableAt(Table):
     def files(self, version: int | None = None) -> list[str]:
         return list(self.open(version).file_uris())
 
-    def compact(self, target_bytes: int) -> int:
+    def stored_files(self) -> list[StoredFile]:
+        return _stored_files(self.open())
+
+    def rewrite(self, groups: Sequence[Sequence[StoredFile]]) -> None:
+        table = self.open()
+        validate_stored(groups, _stored_files(table))
+        now_ms = time.time_ns() // 1_000_000
+        files = TaskFiles(self.location, COMPACTED, _arrow_schema(table), uuid.uuid4().hex)
+        actions: list[AddAction | RemoveAction] = []
+        for number, group in enumerate(groups):
+            paths = [locations.join(self.location, unquote(file.path)) for file in group]
+            batches = (batch for path in paths for batch in read_parquet(path).to_batches())
+            actions += [
+                AddAction(
+                    file.path, file.size, dict(group[0].partition), now_ms, False, file.statistics
+                )
+                for file in files.write(batches, number, 0)
+            ]
+            actions += [
+                RemoveAction(file.path, False, now_ms, file.size, dict(file.partition))
+                for file in group
+            ]
         with _changes_named():
-            metrics = self.open().optimize.compact(target_size=target_bytes)
-        return int(metrics["numFilesRemoved"])
+            table.create_write_transaction(
+                actions, "append", table.schema(), table.metadata().partition_columns
+            )
 
     def vacuum(self, retention_hours: int, *, dry_run: bool) -> Vacuumed:
-        """Only a full vacuum sees what failed attempts left."""
-        removed = self.open().vacuum(
-            retention_hours, dry_run=dry_run, enforce_retention_duration=False, full=True
-        )
+        """Only a full vacuum sees what failed attempts left.
+
+        It makes entries of the log even if it removes nothing, and entries drive older ones out: a
+        table that nobody writes to would forget its last batch.
+        """
+        removed = self._vacuum(retention_hours, dry_run=True)
+        if removed and not dry_run:
+            removed = self._vacuum(retention_hours, dry_run=False)
         return Vacuumed(removed)
+
+    def _vacuum(self, retention_hours: int, *, dry_run: bool) -> list[str]:
+        with _changes_named():
+            return self.open().vacuum(
+                retention_hours, dry_run=dry_run, enforce_retention_duration=False, full=True
+            )
 
     def open(self, version: int | None = None) -> DeltaTable:
         try:
@@ -101,11 +146,16 @@ class _DeltaClaim(Claim):
     def append(self, batch: Batch, files: Sequence[DataFile]) -> None:
         now_ms = time.time_ns() // 1_000_000
         actions: list[AddAction | RemoveAction] = [
-            AddAction(file.path, file.size, {}, now_ms, True, file.statistics) for file in files
+            AddAction(file.path, file.size, file.partition, now_ms, True, file.statistics)
+            for file in files
         ]
         with _changes_named():
             self._table.create_write_transaction(
-                actions, "append", self._table.schema(), commit_properties=self._properties(batch)
+                actions,
+                "append",
+                self._table.schema(),
+                self._table.metadata().partition_columns,
+                commit_properties=self._properties(batch),
             )
 
     def merge(self, batch: Batch, changes: pa.Table, merge: Merge) -> None:
@@ -119,8 +169,12 @@ class _DeltaClaim(Claim):
                 target_alias="target",
                 commit_properties=self._properties(batch),
             )
+            replaces = f"not {is_deleted}"
+            if merge.newer_by is not None:
+                column = f'"{merge.newer_by}"'
+                replaces += f" and coalesce(target.{column} <= source.{column}, true)"
             merger.when_matched_delete(is_deleted)
-            merger.when_matched_update_all(f"not {is_deleted}", [merge.deleted])
+            merger.when_matched_update_all(replaces, [merge.deleted])
             merger.when_not_matched_insert_all(f"not {is_deleted}", [merge.deleted])
             merger.execute()
 
@@ -142,14 +196,31 @@ class _DeltaClaim(Claim):
         return Version(-1, 0, Batch(sink_id, number))
 
 
+def _schema(table: DeltaTable) -> StructType:
+    return StructType.fromJson(json.loads(table.schema().to_json()))
+
+
+def _arrow_schema(table: DeltaTable) -> pa.Schema:
+    return to_arrow_schema(_schema(table))
+
+
+def _stored_files(table: DeltaTable) -> list[StoredFile]:
+    actions = pa.table(table.get_add_actions(flatten=True))
+    columns = table.metadata().partition_columns
+    return [
+        StoredFile(
+            action["path"],
+            action["size_bytes"],
+            tuple((name, str(action[f"partition.{name}"])) for name in columns),
+        )
+        for action in actions.to_pylist()
+    ]
+
+
 def _validate(table: DeltaTable) -> None:
     """TableError for a table whose files alone are not its rows."""
     metadata = table.metadata()
-    if metadata.partition_columns:
-        columns = ", ".join(metadata.partition_columns)
-        raise TableError(
-            f"the table is partitioned by {columns}; only those that are not are taken"
-        )
+    partitioning_of(metadata.partition_columns)
     refused = _FEATURES & set(table.protocol().reader_features or ())
     if metadata.configuration.get("delta.columnMapping.mode", "none") != "none":
         refused |= {"columnMapping"}

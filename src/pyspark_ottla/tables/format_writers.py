@@ -20,6 +20,7 @@ from pyspark_ottla.tables.data_files import DataFile, TaskFiles
 from pyspark_ottla.tables.source_options import TableOptions
 from pyspark_ottla.tables.writer import TableWriter
 from pyspark_ottla.task_context import current_task, local_property
+from pyspark_ottla.workarounds.zip_directories import watch_zips
 
 
 @dataclass
@@ -89,6 +90,7 @@ class BatchTableWriter(DataSourceArrowWriter):
 
 
 def _write(files: TaskFiles, context: TaskContext, iterator: Iterator[Any]) -> list[DataFile]:
+    watch_zips()
     return files.write(iterator, context.partitionId(), context.taskAttemptId())
 
 

@@ -21,13 +21,16 @@ from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
 from pyiceberg.io.pyarrow import parquet_files_to_data_files
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table import Transaction
+from pyiceberg.transforms import IdentityTransform
 from pyspark.sql.types import StructField, StructType
 
 from pyspark_ottla.arrow_schemas import from_arrow_schema, to_arrow_schema
 from pyspark_ottla.tables import locations
 from pyspark_ottla.tables.address import TableAddress, TableError, is_catalog_name
 from pyspark_ottla.tables.batch import Batch
-from pyspark_ottla.tables.data_files import DataFile, TaskFiles, read_parquet
+from pyspark_ottla.tables.compaction import StoredFile
+from pyspark_ottla.tables.data_files import COMPACTED, DataFile, TaskFiles, read_parquet
+from pyspark_ottla.tables.partitioning import partitioning_of
 from pyspark_ottla.tables.table import (
     Claim,
     Merge,
@@ -36,10 +39,13 @@ from pyspark_ottla.tables.table import (
     TableNotFound,
     Vacuumed,
     Version,
+    validate_stored,
 )
 
 _METADATA = "ottla"
 _PROPERTY = "ottla.sink.{}"
+_METADATA_PREFIX = "metadata/"
+_REMOVED = (".parquet", ".avro", ".metadata.json")  # Others have files of their own there.
 _NAMESPACE = "default"  # Of the catalog beside a table that is named by its path.
 _COMMITS_MAX = 10
 _LOCK_TIMEOUT_S = 60  # For others who write to the catalog beside a table.
@@ -67,11 +73,23 @@ class IcebergTableAt(Table):
         except TableNotFound:
             return None
 
-    def create(self, schema: StructType) -> None:
+    def create(self, schema: StructType, partition_by: Sequence[str] = ()) -> None:
+        """A table without rows that has no partitions yet was left half made: it gets them."""
         catalog, name, location = _find(self.address)
         catalog.create_namespace_if_not_exists(name[:-1])
         arrow = to_arrow_schema(schema)
-        catalog.create_table_if_not_exists(name, arrow, location=location)
+        table = catalog.create_table_if_not_exists(name, arrow, location=location)
+        is_new = table.current_snapshot() is None and table.spec().is_unpartitioned()
+        if partition_by and is_new:
+            with table.update_spec() as update:
+                for column in partition_by:
+                    update.add_identity(column)
+
+    def partition_columns(self) -> tuple[str, ...]:
+        try:
+            return _partition_columns(self.open())
+        except TableNotFound:
+            return ()
 
     def add_columns(self, fields: Sequence[StructField]) -> None:
         if fields:
@@ -89,25 +107,22 @@ class IcebergTableAt(Table):
         tasks = self.open().scan(snapshot_id=version).plan_files()
         return [task.file.file_path for task in _without_deletes(tasks)]
 
-    def compact(self, target_bytes: int) -> int:
+    def stored_files(self) -> list[StoredFile]:
+        return _stored_files(self.open())
+
+    def rewrite(self, groups: Sequence[Sequence[StoredFile]]) -> None:
         table = self.open()
-        small = [
-            task.file
-            for task in _without_deletes(table.scan().plan_files())
-            if task.file.file_size_in_bytes < target_bytes // 2
-        ]
-        groups = [group for group in _groups(small, target_bytes) if len(group) > 1]
-        if not groups:
-            return 0
-        rewriter = _Rewriter(table, "compacted")
+        validate_stored(groups, _stored_files(table))
+        rewriter = _Rewriter(table, COMPACTED)
         for group in groups:
-            rewriter.replace(group, (read_parquet(file.file_path) for file in group))
+            rewriter.replace(
+                [file.entry for file in group], (read_parquet(file.path) for file in group)
+            )
         with _changes_named(), _without_retries(table).transaction() as transaction:
             rewriter.commit(transaction, {})
-        return sum(map(len, groups))
 
     def vacuum(self, retention_hours: int, *, dry_run: bool) -> Vacuumed:
-        """The metadata of snapshots that are expired stays; pyiceberg does not remove it."""
+        """Expires snapshots, and removes data and metadata that none of those left needs."""
         table = self.open()
         time = dt.datetime.now(dt.UTC) - dt.timedelta(hours=retention_hours)
         current = table.current_snapshot()
@@ -116,14 +131,18 @@ class IcebergTableAt(Table):
             for snapshot in table.snapshots()
             if snapshot == current or snapshot.timestamp_ms >= time.timestamp() * 1000
         ]
-        if not dry_run:
-            table.maintenance.expire_snapshots().older_than(time).commit()
-        needed = _data_files_of(table, kept)
-        data = locations.join(table.location(), self.data_prefix)
+        if not dry_run and len(kept) < len(table.snapshots()):
+            with _changes_named():
+                table.maintenance.expire_snapshots().older_than(time).commit()
+            table = self.open()
+        needed = _files_of(table, kept)
         removed = [
             info.path
-            for info in locations.list_files(data, recursive=True)
-            if info.mtime < time and info.path not in needed
+            for directory in (self.data_prefix, _METADATA_PREFIX)
+            for info in locations.list_files(
+                locations.join(table.location(), directory), recursive=True
+            )
+            if info.mtime < time and info.path not in needed and info.path.endswith(_REMOVED)
         ]
         for path in () if dry_run else removed:
             locations.remove_file(_like(table.location(), path))
@@ -135,8 +154,7 @@ class IcebergTableAt(Table):
             table = catalog.load_table(name)
         except NoSuchTableError:
             raise TableNotFound(f"there is no Iceberg table {self.address.place}") from None
-        if not table.spec().is_unpartitioned():
-            raise TableError("the table is partitioned; such are not taken")
+        partitioning_of(_partition_columns(table))
         return table
 
 
@@ -158,12 +176,16 @@ class _IcebergClaim(Claim):
     def merge(self, batch: Batch, changes: pa.Table, merge: Merge) -> None:
         def replace(transaction: Transaction, summary: dict[str, str]) -> None:
             rewriter = _Rewriter(self._table, f"{batch.directory}")
+            left_over = changes
             for task in _without_deletes(self._table.scan().plan_files()):
                 rows = read_parquet(task.file.file_path)
-                left = _rows_without(rows, changes.select(list(merge.key)))
+                newer = _newer_rows(rows, changes, merge)
+                left_over = _rows_without(left_over, newer.select(list(merge.key)))
+                replaced = _rows_without(changes, newer.select(list(merge.key)))
+                left = _rows_without(rows, replaced.select(list(merge.key)))
                 if len(left) < len(rows):
                     rewriter.replace([task.file], [left])
-            new = changes.filter(pa.compute.invert(changes.column(merge.deleted)))
+            new = left_over.filter(pa.compute.invert(left_over.column(merge.deleted)))
             rewriter.replace([], [new.drop_columns([merge.deleted])])
             rewriter.commit(transaction, summary)
 
@@ -269,6 +291,30 @@ def _without_retries(table: IcebergTable) -> IcebergTable:
     return table
 
 
+def _stored_files(table: IcebergTable) -> list[StoredFile]:
+    files = [task.file for task in _without_deletes(table.scan().plan_files())]
+    columns = _partition_columns(table)
+    return [
+        StoredFile(
+            file.file_path,
+            file.file_size_in_bytes,
+            tuple((name, str(file.partition[index])) for index, name in enumerate(columns)),
+            file,
+        )
+        for file in files
+    ]
+
+
+def _partition_columns(table: IcebergTable) -> tuple[str, ...]:
+    """Of a column that is transformed the name of the field, which Ottla does not know."""
+    return tuple(
+        table.schema().find_column_name(field.source_id) or field.name
+        if isinstance(field.transform, IdentityTransform)
+        else field.name
+        for field in table.spec().fields
+    )
+
+
 def _without_deletes(tasks: Iterable[Any]) -> Iterator[Any]:
     for task in tasks:
         if task.delete_files:
@@ -284,28 +330,35 @@ def _rows_without(rows: pa.Table, keys: pa.Table) -> pa.Table:
     return rows if len(left) == len(rows) else rows.take(left)
 
 
-def _groups(files: Sequence[Any], target_bytes: int) -> Iterator[list[Any]]:
-    group: list[Any] = []
-    for file in files:
-        if group and sum(one.file_size_in_bytes for one in [*group, file]) > target_bytes:
-            yield group
-            group = []
-        group.append(file)
-    yield group
+def _newer_rows(rows: pa.Table, changes: pa.Table, merge: Merge) -> pa.Table:
+    """Those that no change of the same key replaces."""
+    column = merge.newer_by
+    if column is None:
+        return rows.slice(0, 0)
+    names = list(merge.key)
+    changed = changes.select([*dict.fromkeys([*names, column])])
+    changed = changed.cast(rows.select(changed.column_names).schema)
+    changed = changed.append_column("#", changed.column(column)).select([*names, "#"])
+    both = rows.select([*dict.fromkeys([*names, column])]).join(changed, names, join_type="inner")
+    return both.filter(pa.compute.greater(both.column(column), both.column("#")))
 
 
-def _data_files_of(table: IcebergTable, snapshots: Iterable[Any]) -> set[str]:
-    """Their paths, without the scheme."""
+def _files_of(table: IcebergTable, snapshots: Iterable[Any]) -> set[str]:
+    """Data and metadata of the snapshots, as paths without the scheme."""
     manifests = {
         manifest.manifest_path: manifest
         for snapshot in snapshots
         for manifest in snapshot.manifests(table.io)
     }
-    return {
-        locations.open_location(entry.data_file.file_path)[1]
+    data = {
+        entry.data_file.file_path
         for manifest in manifests.values()
         for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=True)
     }
+    lists = {snapshot.manifest_list for snapshot in snapshots}
+    statistics = {file.statistics_path for file in table.metadata.statistics}
+    needed = data | lists | statistics | manifests.keys() | {table.metadata_location}
+    return {locations.open_location(location)[1] for location in needed}
 
 
 def _like(location: str, path: str) -> str:

@@ -4,7 +4,7 @@
 2. with new fields wanted, tasks look for fields that the table does not know, and it gets them
 3. tasks read the ranges and write files
 4. one commit, which says which offsets it holds
-5. now and then the table's files are compacted
+5. now and then the table's files are compacted, or the whole of its maintenance is done
 """
 
 import json
@@ -27,6 +27,8 @@ from pyspark_ottla.tables.batch import Batch, Ends, Offsets
 from pyspark_ottla.tables.columns import new_columns, prepare_table
 from pyspark_ottla.tables.data_files import DataFile, TaskFiles
 from pyspark_ottla.tables.json_inference import complete, infer_fields, merge_fields
+from pyspark_ottla.tables.maintenance import Maintenance
+from pyspark_ottla.tables.partitioning import UNPARTITIONED, Partitioning
 from pyspark_ottla.tables.table import Claim, Merge, Table, TableChanged, Version, open_table
 from pyspark_ottla.tables.topic_ranges import ranges_of
 from pyspark_ottla.tables.topic_rows import DELETED, KEY, OFFSET, RowBuilder, TopicRows
@@ -53,6 +55,8 @@ class TopicSync:
     allow_gaps: bool = False  # Where records were lost before they were read.
     new_fields: bool = False
     compact_every: int | None = None  # Batches.
+    maintenance: Maintenance | None = None
+    partitioning: Partitioning = UNPARTITIONED
 
     def write(self, frame: Any, batch_id: int) -> None:  # noqa: ARG002
         """The number of the batch is the table's: Spark's begins at 0 with a new checkpoint."""
@@ -67,6 +71,8 @@ class TopicSync:
             committing.clean_up(table, _last(claim))
         else:
             self._write(table, claim, columns, offsets, frame)
+        if self.maintenance is not None:
+            self.maintenance.run_if_due(table)
 
     def _claim(self, table: Table) -> Claim | None:
         """None: there is no table."""
@@ -102,16 +108,18 @@ class TopicSync:
         schema = self._schema(columns)
         prefix = f"{committing.CHANGES}/" if self.rows.is_changes else table.data_prefix
         directory = f"{prefix}{batch.directory}"
-        files = TaskFiles(table.location, directory, schema, uuid.uuid4().hex)
+        files = TaskFiles(
+            table.location, directory, schema, uuid.uuid4().hex, self.partitioning.columns
+        )
         task = _WriteRanges(self.source, self.rows, files)
         messages = [json.loads(row.message) for row in frame.mapInArrow(task, _MESSAGE).collect()]
         batch = replace(batch, bad_rows=sum(message["bad"] for message in messages))
         written = [DataFile(**file) for message in messages for file in message["files"]]
         if claim is None:
-            claim = committing.create_table(table, columns, self.sink_id)
+            claim = committing.create_table(table, columns, self.sink_id, self.partitioning.columns)
         if self.rows.is_changes:
             merge = Merge((KEY,), DELETED)
-            committing.merge_files(table, claim, batch, written, schema, merge, OFFSET)
+            committing.merge_files(table, claim, batch, written, schema, merge=merge, order=OFFSET)
         else:
             committing.append_files(table, claim, batch, written)
         if self.compact_every and (batch.batch_id + 1) % self.compact_every == 0:
@@ -152,7 +160,8 @@ class _WriteRanges(_RangeTask):
     def run(self, records: Iterator[pa.RecordBatch]) -> str:
         context = TaskContext.get()
         assert context is not None, "rows are written in tasks"
-        builder = RowBuilder(self.rows, self.files.schema)
+        partitioning = Partitioning(self.files.partition_by)
+        builder = RowBuilder(self.rows, self.files.schema, partitioning)
         written = self.files.write(
             builder.build(records), context.partitionId(), context.taskAttemptId()
         )

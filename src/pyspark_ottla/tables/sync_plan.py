@@ -16,10 +16,12 @@ from pyspark_ottla.positions import known_offsets
 from pyspark_ottla.range_reader import read_range
 from pyspark_ottla.source_options import SERVERS, SourceOptions, Use, parse_source_options
 from pyspark_ottla.tables import locations
-from pyspark_ottla.tables.address import TableError
+from pyspark_ottla.tables.address import TableError, directory_of, parse_address
 from pyspark_ottla.tables.batch import Ends, validate_sink_id
 from pyspark_ottla.tables.columns import prepare_table
 from pyspark_ottla.tables.json_inference import complete, infer_fields
+from pyspark_ottla.tables.maintenance import Maintenance
+from pyspark_ottla.tables.partitioning import UNPARTITIONED, Partitioning, partitioning_of
 from pyspark_ottla.tables.sync import TopicSync
 from pyspark_ottla.tables.table import Table, TableNotFound, open_table, validate_tasks
 from pyspark_ottla.tables.topic_rows import TopicRows
@@ -39,12 +41,27 @@ class SyncPlan:
     start: str = "earliest"  # For a table that has nothing of the topic.
     records_max: int | None = None  # In one batch.
     compact_every: int | None = None
+    maintenance: Maintenance | None = None
+    partitioning: Partitioning = UNPARTITIONED  # Of a table that is not there yet.
     commit_group: str | None = None
     fail_on_data_loss: bool = True
     checkpoint: str | None = None  # None: in the table's directory.
 
     def __post_init__(self) -> None:
         validate_sink_id(self.sink_id)
+
+    def validate(self) -> None:
+        """What is wrong without a doubt is said before Spark is started, which takes seconds."""
+        directory = directory_of(parse_address(self.table))
+        if directory is not None:
+            try:
+                directory.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                reason = (error.strerror or str(error)).lower()
+                raise TableError(
+                    f"cannot keep a table in {directory}: {reason}; choose another with --to"
+                ) from None
+        _partitions(parse_source_options(self.source_options(), Use.STREAM), self.topic)
 
     def sync(self, columns: StructType) -> TopicSync:
         """With what `prepare_table` found."""
@@ -57,6 +74,8 @@ class SyncPlan:
             allow_gaps=not self.fail_on_data_loss,
             new_fields=self.new_fields,
             compact_every=self.compact_every,
+            maintenance=self.maintenance,
+            partitioning=self.table_partitioning(),
         )
 
     def source_options(self) -> dict[str, str]:
@@ -94,8 +113,24 @@ class SyncPlan:
         before files are."""
         validate_tasks(self.table)
         table = open_table(self.table)
+        partitioning = self.table_partitioning()
         columns = self.rows.table_columns(self._fields(table))
-        return prepare_table(table, columns, add_columns=True)
+        columns = StructType([*columns, *partitioning.fields()])
+        return prepare_table(table, columns, add_columns=True, partition_by=partitioning.columns)
+
+    def table_partitioning(self) -> Partitioning:
+        """Of the table if it is there. TableError if another was wished."""
+        table = open_table(self.table)
+        if table.schema() is None:
+            return self.partitioning
+        found = partitioning_of(table.partition_columns())
+        if self.partitioning.columns and self.partitioning != found:
+            raise TableError(
+                f"{self.table} is partitioned by {', '.join(found.columns) or 'nothing'}; a table"
+                " keeps the partitions that it was made with: leave out --partition-by, or write"
+                " to a new table"
+            )
+        return found
 
     def _fields(self, table: Table) -> StructType:
         fixed = self.rows.fixed_fields()
@@ -105,7 +140,9 @@ class SyncPlan:
             return parse_schema(self.schema)
         known = table.schema()
         if known is not None:
-            return StructType([known[name] for name in self.rows.value_names(known.fieldNames())])
+            own = table.partition_columns()
+            names = self.rows.value_names(known.fieldNames(), own)
+            return StructType([known[name] for name in names])
         return self._sample()
 
     def _sample(self) -> StructType:
@@ -151,7 +188,7 @@ def _partitions(options: SourceOptions, topic: str) -> list[str]:
 def _find(cluster: Cluster, name: str) -> Topic:
     found = cluster.topics([name])
     if name not in found:
-        raise TableError(f"there is no topic {name} in the cluster")
+        raise TableError(f"there is no topic {name}; `ottla topics list` shows the topics")
     return found[name]
 
 

@@ -68,7 +68,11 @@ class SyncRun:
         error = self._query.exception()
         if error is not None:
             raise error
-        open_table(self._plan.table).create(self._columns)  # Of a topic without records.
+        table = open_table(self._plan.table)
+        # Of a topic without records.
+        table.create(self._columns, self._plan.partitioning.columns)
+        if self._interval_s is None and self._plan.maintenance is not None:
+            self._plan.maintenance.run_if_due(table)  # Also when there was nothing new to write.
 
     def _let_batch_end(self) -> None:
         """What is cut off would be written again by the next run."""

@@ -16,6 +16,7 @@ from pyspark.sql.types import StructField, StructType
 
 from pyspark_ottla.tables.address import Format, TableAddress, TableError, parse_address
 from pyspark_ottla.tables.batch import Batch
+from pyspark_ottla.tables.compaction import Compaction, StoredFile, choose_groups
 from pyspark_ottla.tables.data_files import DataFile
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class Merge:
 
     key: tuple[str, ...]
     deleted: str  # A boolean column of the changes that the table does not have.
+    newer_by: str | None = None  # A row of the table stays if it is later by this column.
 
 
 @dataclass(frozen=True)
@@ -83,8 +85,12 @@ class Table(ABC):
         """None: there is no table yet."""
 
     @abstractmethod
-    def create(self, schema: StructType) -> None:
+    def create(self, schema: StructType, partition_by: Sequence[str] = ()) -> None:
         """Nothing happens if it is there."""
+
+    @abstractmethod
+    def partition_columns(self) -> tuple[str, ...]:
+        """None for a table that is not there."""
 
     @abstractmethod
     def add_columns(self, fields: Sequence[StructField]) -> None:
@@ -101,13 +107,38 @@ class Table(ABC):
     def files(self, version: int | None = None) -> list[str]:
         """The Parquet files of a version, as paths or URIs; of the newest if none is given."""
 
-    @abstractmethod
     def compact(self, target_bytes: int) -> int:
         """Make few large files of many small ones; how many are gone."""
+        return self.compact_some(Compaction(target_bytes))
+
+    def compact_some(self, wanted: Compaction) -> int:
+        """How many files are gone. TableChanged if another writer has replaced one meanwhile."""
+        groups = choose_groups(self.stored_files(), wanted)
+        if groups:
+            self.rewrite(groups)
+        return sum(map(len, groups))
+
+    @abstractmethod
+    def stored_files(self) -> list[StoredFile]:
+        """Those of the newest version."""
+
+    @abstractmethod
+    def rewrite(self, groups: Sequence[Sequence[StoredFile]]) -> None:
+        """Put the rows of each group into new files, in one commit that changes no row.
+
+        TableChanged, and nothing is changed, if a file is not in the table any more.
+        """
 
     @abstractmethod
     def vacuum(self, retention_hours: int, *, dry_run: bool) -> Vacuumed:
         """Remove files that no version of the last hours needs, strays of failed writes too."""
+
+
+def validate_stored(groups: Sequence[Sequence[StoredFile]], stored: Sequence[StoredFile]) -> None:
+    """TableChanged if the table has lost one of the files: its rows would be there twice."""
+    known = {file.path for file in stored}
+    if not all(file.path in known for group in groups for file in group):
+        raise TableChanged("another writer has replaced a file that was to be compacted")
 
 
 def validate_tasks(address: TableAddress | str) -> None:

@@ -10,7 +10,7 @@ The fields of a value are columns; what Kafka knows of a record is in columns th
 """
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,7 @@ from pyspark_ottla.columns import COLUMNS
 from pyspark_ottla.source_options import ValueFormat
 from pyspark_ottla.tables.address import TableError
 from pyspark_ottla.tables.data_files import fit
+from pyspark_ottla.tables.partitioning import UNPARTITIONED, Partitioning
 from pyspark_ottla.value_decoding import Decoded, decode_text
 
 CORRUPT = "_corrupt"
@@ -109,20 +110,24 @@ class TopicRows:
             )
         return StructType([*fields, *own])
 
-    def value_names(self, names: list[str]) -> list[str]:
+    def value_names(self, names: list[str], partition_by: Sequence[str] = ()) -> list[str]:
         """Those columns of a table, or of changes, that come from values."""
-        own = {*self.kafka_columns().fieldNames(), DELETED, CORRUPT, "_headers"}
+        own = {*self.kafka_columns().fieldNames(), DELETED, CORRUPT, "_headers", *partition_by}
         return [name for name in names if name not in own]
 
 
 class RowBuilder:
     """Makes the batches of the source into those of the table."""
 
-    def __init__(self, rows: TopicRows, schema: pa.Schema) -> None:
+    def __init__(
+        self, rows: TopicRows, schema: pa.Schema, partitioning: Partitioning = UNPARTITIONED
+    ) -> None:
         """`schema` is the table's, or that of changes."""
         self._rows = rows
         self._schema = schema
-        self._fields = [schema.field(name) for name in rows.value_names(schema.names)]
+        self._partitioning = partitioning
+        names = rows.value_names(schema.names, partitioning.columns)
+        self._fields = [schema.field(name) for name in names]
         self._decode = self._decoder()
         self.bad_rows = 0
 
@@ -148,6 +153,7 @@ class RowBuilder:
             if name in batch.schema.names
         }
         columns |= {KEY: keys, CORRUPT: _corrupt(values, decoded.bad), DELETED: values.is_null()}
+        columns |= self._partitioning.values(batch.column("timestamp"), batch.column("key"))
         return fit(pa.RecordBatch.from_pydict(columns), self._schema)
 
     def _keys(self, batch: pa.RecordBatch) -> Any:

@@ -1,5 +1,7 @@
 """Rows of any query into a table, exactly once: `TableWriter`."""
 
+import random
+import time
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -15,8 +17,10 @@ from pyspark_ottla.tables.address import TableError, parse_address
 from pyspark_ottla.tables.batch import Batch, validate_sink_id
 from pyspark_ottla.tables.columns import prepare_table
 from pyspark_ottla.tables.data_files import DataFile, TaskFiles
-from pyspark_ottla.tables.table import Merge, open_table, validate_tasks
+from pyspark_ottla.tables.table import Merge, TableChanged, open_table, validate_tasks
 
+# Before a batch is committed again, while other writers change the table.
+_PAUSES_S = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 2.0, 2.0)
 _FILES = "path string, size bigint, rows bigint, statistics string"
 _FILES_SCHEMA = pa.schema(
     [
@@ -53,6 +57,7 @@ class TableWriter:
     order: str | None = None  # Needed if a batch can have a key twice.
     deleted: str = "_deleted"
     add_columns: bool = True  # Whether columns that the table has not are added to it, or refused.
+    keeps_newer: bool = False  # Whether a row of the table stays whose `order` is later.
 
     def __post_init__(self) -> None:
         """TableError for what does not fit, before a query is started."""
@@ -83,18 +88,33 @@ class TableWriter:
     def commit(
         self, rows: "PreparedRows", batch_id: int, query_id: str, files: Sequence[DataFile]
     ) -> None:
-        """The files become the batch, unless the table has it; then they are removed."""
-        table = open_table(self.table)
+        """The files become the batch, unless the table has it; then they are removed.
+
+        Another writer may change the table between the look at it and the commit.
+        """
         batch = Batch(self.sink_id, batch_id, query_id)
+        table = open_table(self.table)
         if table.schema() is None:
-            claim = committing.create_table(table, rows.columns, self.sink_id)
-        else:
-            claim = table.claim(self.sink_id)
+            committing.create_table(table, rows.columns, self.sink_id)
+        for pause_s in _PAUSES_S:
+            try:
+                self._commit(rows, batch, files)
+                return
+            except TableChanged:
+                time.sleep(random.uniform(0, pause_s))
+        self._commit(rows, batch, files)
+
+    def _commit(self, rows: "PreparedRows", batch: Batch, files: Sequence[DataFile]) -> None:
+        table = open_table(self.table)
+        claim = table.claim(self.sink_id)
         if committing.is_committed(claim.last, batch):
             committing.clean_up(table, claim.last)
         elif self.key:
-            merge = Merge(self.key, self.deleted)
-            committing.merge_files(table, claim, batch, files, rows.schema, merge, self.order)
+            newer_by = self.order if self.keeps_newer else None
+            merge = Merge(self.key, self.deleted, newer_by)
+            committing.merge_files(
+                table, claim, batch, files, rows.schema, merge=merge, order=self.order
+            )
         else:
             committing.append_files(table, claim, batch, files)
 

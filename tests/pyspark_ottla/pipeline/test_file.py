@@ -150,6 +150,7 @@ def test_a_small_one_has_defaults(tmp_path: Path) -> None:
         ("topic: lines", "topik: lines", 3, "there is no key topik; did you mean topic?"),
         ("topic: lines", "topic: lines, format: xml", 3, "format is 'xml'; it can be binary"),
         ("topic: lines", "topic: lines, format: json", 3, "format json needs schema"),
+        ("topic: lines", "topic: lines, format: json, schema: a itn", 3, "schema: field a: there"),
         ("topic: lines", "topic: lines, schema: a int", 3, "schema has no meaning with format"),
         ("topic: lines", "topic: lines, pattern: x.*", 3, "give topic"),
         ("topic: lines", "topic: {a: 1}", 3, "topic must be a text"),

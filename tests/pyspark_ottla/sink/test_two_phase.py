@@ -5,6 +5,8 @@ prepare the batch again, and commit.
 """
 
 import itertools
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 from tests.pyspark_ottla.sink.written import portion, values
@@ -13,12 +15,14 @@ from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.errors import BrokerError
 from ottla.client.wire.producing import add_partitions
 from ottla.client.wire.transactions import abort_by_ids, commit_transactions, list_open_ids
+from pyspark_ottla.cluster_pool import borrow
 from pyspark_ottla.sink import prepare as prepare_module
 from pyspark_ottla.sink.decisions import Decision, Decisions, Prepared, SinkFenced
 from pyspark_ottla.sink.identity import BatchName, pattern_of
 from pyspark_ottla.sink.options import SinkOptions, parse_sink_options
 from pyspark_ottla.sink.prepare import prepare
 from pyspark_ottla.sink.two_phase import (
+    KeptClaims,
     WrongQuery,
     abort_batch,
     abort_prepared,
@@ -55,8 +59,8 @@ class Run:
         present = tuple(task for task in prepared if task is not None)
         return Decision(self.name(batch_id), self.query, present)
 
-    def run(self, batch_id: int) -> None:
-        commit_batch(self.cluster, self.prepare(batch_id))
+    def run(self, batch_id: int, kept: KeptClaims | None = None) -> None:
+        commit_batch(self.cluster, self.prepare(batch_id), kept)
 
 
 @pytest.fixture
@@ -93,6 +97,24 @@ def test_batches_one_after_the_other(first: Run) -> None:
     for batch_id in range(3):
         first.run(batch_id)
     assert_once(first, 0, 1, 2)
+
+
+_kept = KeptClaims()  # Of a process.
+
+
+def commit_in_another_process(options: SinkOptions, decision: Decision) -> None:
+    with borrow(options) as cluster:
+        commit_batch(cluster, decision, _kept)
+
+
+def test_processes_of_one_driver_take_turns(first: Run) -> None:
+    """Spark commits a batch in any of its driver's Python processes that is idle."""
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, spawn) as one, ProcessPoolExecutor(1, spawn) as other:
+        for batch_id, process in enumerate((one, other, one, one, other)):
+            decision = first.prepare(batch_id)
+            process.submit(commit_in_another_process, first.options, decision).result()
+    assert_once(first, 0, 1, 2, 3, 4)
 
 
 def test_a_task_that_ran_twice_counts_once(first: Run) -> None:
@@ -249,3 +271,49 @@ def test_what_an_abandoned_sink_has_left_can_be_dropped(first: Run, bootstrap: s
     assert sorted(abort_prepared(bootstrap, first.options.sink_id)) == sorted(left)
     assert abort_prepared(bootstrap, first.options.sink_id) == []
     assert_once(first, 0)
+
+
+def test_a_claim_is_kept_for_the_next_batch(first: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = KeptClaims()
+    first.run(0, kept)
+    monkeypatch.delattr(Decisions, "claim")
+    for batch_id in range(1, 4):
+        first.run(batch_id, kept)
+    assert_once(first, 0, 1, 2, 3)
+
+
+def test_claims_of_one_run_that_fence_each_other(first: Run) -> None:
+    processes = [KeptClaims() for _ in range(3)]
+    for batch_id, number in enumerate([0, 1, 0, 0, 2, 1, 1, 0]):
+        first.run(batch_id, processes[number])
+    assert_once(first, *range(8))
+
+
+def test_an_abort_in_another_process_does_not_end_the_query(first: Run) -> None:
+    kept = KeptClaims()
+    first.run(0, kept)
+    first.prepare(1)
+    abort_batch(first.cluster, first.name(1))
+    first.run(1, kept)
+    assert_once(first, 0, 1)
+
+
+def test_a_kept_claim_ends_with_another_run(first: Run, second: Run) -> None:
+    old, new = KeptClaims(), KeptClaims()
+    first.run(0, old)
+    late = first.prepare(1)
+    second.run(1, new)
+    with pytest.raises(SinkFenced, match="another query writes with sinkId"):
+        commit_batch(first.cluster, late, old)
+    abort_batch(first.cluster, late.batch)
+    second.run(2, new)
+    assert_once(second, 0, 1, 2)
+
+
+def test_a_batch_that_is_committed_again_is_finished(first: Run) -> None:
+    kept = KeptClaims()
+    decision = first.prepare(0)
+    commit_batch(first.cluster, decision, kept)
+    commit_batch(first.cluster, decision, kept)
+    first.run(1, kept)
+    assert_once(first, 0, 1)

@@ -59,7 +59,7 @@ def test_the_pipelines_are_valid(spark: Any, own_bootstrap: str, tmp_path: Path)
         for topic in {"orders", "clicks", "taps"} - cluster.topics().keys():
             create_topic(cluster, name=topic)
     shutil.copy(EXAMPLES / "pipelines" / "sessions.py", tmp_path)
-    blocks = [block[2] for block in FENCE.finditer(DOCUMENT.read_text()) if block[1] == "yaml"]
+    blocks = [block for block in _yaml_blocks() if block.startswith("name: ")]
     assert len(blocks) > 4
     for number, block in enumerate(blocks):
         path = tmp_path / f"{number}.yaml"
@@ -67,8 +67,17 @@ def test_the_pipelines_are_valid(spark: Any, own_bootstrap: str, tmp_path: Path)
         validate_pipeline(spark, load_pipeline(path, bootstrap_servers=own_bootstrap))
 
 
+def _yaml_blocks() -> list[str]:
+    return [block[2] for block in FENCE.finditer(DOCUMENT.read_text()) if block[1] == "yaml"]
+
+
 def test_the_first_pipeline_is_the_example() -> None:
-    first = next(block for block in FENCE.finditer(DOCUMENT.read_text()) if block[1] == "yaml")
-    shown = yaml.safe_load(first[2])
+    shown = yaml.safe_load(_yaml_blocks()[0])
     example = yaml.safe_load((EXAMPLES / "pipelines" / "orders-per-minute.yaml").read_text())
     assert (shown["sources"], shown["steps"]) == (example["sources"], example["steps"])
+
+
+def test_the_test_of_a_pipeline_is_one_of_the_example() -> None:
+    (shown,) = (yaml.safe_load(block) for block in _yaml_blocks() if "given:" in block)
+    example = (EXAMPLES / "pipelines" / "orders-per-minute.test.yaml").read_text()
+    assert shown.items() <= yaml.safe_load(example).items()

@@ -69,7 +69,16 @@ def test_rows_that_are_not_as_expected_go_where_they_should(orders: Workshop) ->
         "ottla.partition": "0",
     }
     assert letters == [
-        (b"no json", b"no js", {**origin, "ottla.reason": "bad value", "ottla.offset": "3"}),
+        (
+            b"no json",
+            b"no js",
+            {
+                **origin,
+                "ottla.reason": "bad value",
+                "ottla.detail": "Expecting value: line 1 column 1 (char 0)",
+                "ottla.offset": "3",
+            },
+        ),
         (
             b'{"amount": 7}',
             b"{'amo",

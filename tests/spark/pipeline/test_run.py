@@ -147,3 +147,20 @@ def test_a_watermark_and_windows(workshop: Workshop) -> None:
         {"minute": "2026-01-01T10:00:00.000Z", "clicks": 2},
         {"minute": "2026-01-01T10:01:00.000Z", "clicks": 1},
     ], json.dumps(found)
+
+
+def test_lineage_of_runs_that_end_and_fail(workshop: Workshop) -> None:
+    workshop.topic("orders")
+    workshop.send("orders", [order("anna", 30), order("ben", 5)])
+    text = ORDERS.replace("sources:", "lineage: lineage.jsonl\nsources:", 1)
+    workshop.run(text)
+    workshop.send("orders", ["no json"])
+    with pytest.raises(PipelineError):
+        workshop.run(text)
+    lines = (workshop.directory / "lineage.jsonl").read_text().splitlines()
+    events = [json.loads(line) for line in lines]
+    assert [each["eventType"] for each in events] == ["START", "COMPLETE", "START", "FAIL"]
+    (output,) = events[1]["outputs"]
+    assert output["outputFacets"]["outputStatistics"]["rowCount"] == 1
+    assert [each["name"] for each in output["facets"]["schema"]["fields"]] == ["customer", "amount"]
+    assert "is not json of the schema" in events[3]["run"]["facets"]["errorMessage"]["message"]

@@ -43,7 +43,7 @@ def test_a_good_one(orders: Workshop) -> None:
     ("old", "new", "line", "message"),
     [
         ("-orders", "-ordres", 4, "did you mean {name}-orders?"),
-        ("customer string,", "customer strng,", 6, "source orders:"),
+        ("customer string,", "customer string collate none,", 6, "source orders:"),
         ("amount > 0", "amuont > 0", 8, "expect positive of orders: A column"),
         ("select customer,\n", "select custmer,\n", 12, "`custmer` cannot be resolved"),
         ("sum(amount)", "sum(amuont)", 13, "`amuont` cannot be resolved"),

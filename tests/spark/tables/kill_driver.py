@@ -2,7 +2,8 @@
 
 The points are those between which the table is another one: before a task has written, with files
 and no commit, and with a commit of which Spark does not know. With the point `never` it runs until
-it is stopped, as the command does.
+it is stopped, as the command does. With a point of maintenance it maintains the table as well: dead
+with merged files and no commit of them, with that commit, and with old files removed.
 """
 
 import os
@@ -10,14 +11,49 @@ import signal
 import sys
 from typing import Any
 
-from pyspark_ottla.tables import committing, sync
+from deltalake import DeltaTable
+from deltalake.transaction import RemoveAction
+
+from pyspark_ottla.tables import committing, delta, iceberg, maintenance, sync
 
 POINTS = ("before_files", "after_files", "after_commit")
+MAINTENANCE_POINTS = ("merged", "compacted", "vacuumed")
 NEVER = "never"
 
 
 def die(*_: Any, **__: Any) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def die_after(owner: type, name: str) -> None:
+    run = getattr(owner, name)
+
+    def run_and_die(*arguments: Any, **named: Any) -> None:
+        run(*arguments, **named)
+        die()
+
+    setattr(owner, name, run_and_die)
+
+
+def prepare_maintenance(point: str) -> list[str]:
+    """The options of the command for it."""
+    maintenance._FILES_MIN = 2
+    if point == "merged":
+        iceberg._Rewriter.commit = die
+        create = DeltaTable.create_write_transaction
+
+        def create_or_die(table: DeltaTable, actions: Any, *arguments: Any, **named: Any) -> None:
+            if any(isinstance(action, RemoveAction) for action in actions):
+                die()
+            create(table, actions, *arguments, **named)
+
+        DeltaTable.create_write_transaction = create_or_die
+    elif point == "compacted":
+        delta.DeltaTableAt.vacuum = iceberg.IcebergTableAt.vacuum = die
+    else:
+        for table in (delta.DeltaTableAt, iceberg.IcebergTableAt):
+            die_after(table, "vacuum")
+    return ["--maintain", "--maintain-share", "100", "--retention-hours", "1"]
 
 
 def main(bootstrap: str, topic: str, table: str, point: str) -> int:
@@ -30,6 +66,8 @@ def main(bootstrap: str, topic: str, table: str, point: str) -> int:
     elif point == "after_commit":
         committing.remove_strays = die
     arguments = [topic, "--to", table, "--interval", "0.1", "--master", "local[2]"]
+    if point in MAINTENANCE_POINTS:
+        arguments += prepare_maintenance(point)
     return run(["table", "sync", *arguments, "--bootstrap-server", bootstrap])
 
 

@@ -13,10 +13,11 @@ from tests.client.topics import create_topic
 from tests.fork_server import REPOSITORY
 from tests.pyspark_ottla.rows import write
 from tests.pyspark_ottla.tables.written import parquet_files, read
-from tests.spark.tables.kill_driver import NEVER, POINTS
+from tests.spark.tables.kill_driver import MAINTENANCE_POINTS, NEVER, POINTS
 
 from ottla.client.wire.cluster import Cluster, TopicPartition
 from ottla.records.builder import Record
+from pyspark_ottla.tables.check import check_table
 from pyspark_ottla.tables.table import open_table
 
 TIMEOUT_S = 800
@@ -65,3 +66,30 @@ def test_a_record_is_a_row_once_wherever_the_driver_dies(
     _, errors = process.communicate(timeout=TIMEOUT_S)
     assert (process.returncode, b"Traceback" in errors) == (0, False), errors.decode()
     assert len(parquet_files(open_table(address))) == len(open_table(address).files())
+
+
+@pytest.mark.kill_matrix
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_a_record_is_a_row_once_wherever_maintenance_dies(
+    kind: str, cluster: Cluster, bootstrap: str, tmp_path: Path
+) -> None:
+    topic = create_topic(cluster, partitions=2)
+    address = f"{kind}:{tmp_path}/lake/orders"
+    for number, point in enumerate(MAINTENANCE_POINTS):
+        for partition in range(2):
+            send(cluster, topic, partition, f"{number}-{partition}")
+        process = start(bootstrap, topic, address, point)
+        _, errors = process.communicate(timeout=TIMEOUT_S)
+        assert process.returncode == -signal.SIGKILL, errors.decode()
+    sync_once(bootstrap, topic, address)
+    table = open_table(address)
+    table.vacuum(0, dry_run=False)
+    for found in check_table(table, topic, bootstrap):
+        assert (found.is_right, found.proved, found.unknown) == (True, len(MAINTENANCE_POINTS), 0)
+    assert len(parquet_files(table)) == len(table.files())
+
+
+def sync_once(bootstrap: str, topic: str, address: str) -> None:
+    command = [sys.executable, "-m", "ottla", "table", "sync", topic, "--to", address, "--once"]
+    subprocess.run([*command, "--bootstrap-server", bootstrap], check=True, timeout=TIMEOUT_S)

@@ -20,6 +20,10 @@ from pyspark_ottla.spark_api import HAS_LIMITS
 from pyspark_ottla.tables import committing
 from pyspark_ottla.tables import sync as sync_module
 from pyspark_ottla.tables.address import TableError
+from pyspark_ottla.tables.check import check_table
+from pyspark_ottla.tables.compaction import Compaction
+from pyspark_ottla.tables.maintenance import Maintenance
+from pyspark_ottla.tables.partitioning import UNPARTITIONED, parse_partitioning
 from pyspark_ottla.tables.sync_plan import SyncPlan
 from pyspark_ottla.tables.sync_run import SyncRun
 from pyspark_ottla.tables.table import Table, Version, open_table
@@ -121,6 +125,29 @@ def test_a_record_is_a_row_once_wherever_a_batch_fails(
     assert len(parquet_files(sync.table)) == len(sync.table.files())
 
 
+@needs_limits
+def test_a_record_is_a_row_once_wherever_maintenance_fails(
+    sync: Sync, bootstrap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number, name in enumerate(["rewrite", "vacuum"]):
+        sync.write(0, {"item": f"a{number}"})
+        sync.write(1, {"item": f"b{number}"})
+        with monkeypatch.context() as faulty:
+            faulty.setattr(type(sync.table), name, fail)
+            with pytest.raises(PySparkException, match="this is a fault"):
+                sync.run(maintenance=eager_maintenance())
+    sync.run(maintenance=eager_maintenance())
+    checked = check_table(sync.table, sync.plan.topic, bootstrap)
+    assert [(found.is_right, found.proved) for found in checked] == [(True, 2), (True, 2)]
+    assert len(sync.table.files()) == 1
+    sync.table.vacuum(0, dry_run=False)
+    assert len(parquet_files(sync.table)) == 1
+
+
+def eager_maintenance() -> Maintenance:
+    return Maintenance(0, 100, Compaction(1 << 20, files_min=2))
+
+
 def fail(*_: Any, **__: Any) -> None:
     raise RuntimeError("this is a fault")
 
@@ -187,6 +214,25 @@ def test_new_fields_become_columns(sync: Sync) -> None:
         ("b", 1.0, ["x"]),
         ("c", 1.5, None),
     ]
+
+
+def test_a_partitioned_table_stays_as_it_was_made(sync: Sync, bootstrap: str) -> None:
+    sync.write(0, {"item": "a"}, {"item": "b"}, key="x")
+    sync.write(1, {"item": "c"}, key="y")
+    sync.run(partitioning=parse_partitioning(["month,key/8"]))
+    sync.write(0, {"item": "d", "price": 1}, key="y")
+    sync.run(partitioning=UNPARTITIONED, new_fields=True)
+    assert sync.rows("item", "_month", "_key") == [
+        ("a", "1970-01", "x"),
+        ("b", "1970-01", "x"),
+        ("c", "1970-01", "y"),
+        ("d", "1970-01", "y"),
+    ]
+    buckets = {(key, bucket) for key, bucket in sync.rows("_key", "_bucket_8")}
+    assert len(buckets) == 2
+    assert all(found.is_right for found in check_table(sync.table, sync.plan.topic, bootstrap))
+    with pytest.raises(TableError, match="is partitioned by _month, _bucket_8; a table keeps"):
+        sync.run(partitioning=parse_partitioning(["day"]))
 
 
 @only_delta

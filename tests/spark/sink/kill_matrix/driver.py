@@ -37,11 +37,7 @@ def main(bootstrap: str, directory: Path, cases: list[str]) -> None:
         for file in range(FILES):
             lines = [f"{file}-{row}\n" for row in range(ROWS_PER_FILE)]
             (source / f"{file}.txt").write_text("".join(lines))
-    builder = SparkSession.builder.master(os.environ.get("OTTLA_MASTER", LOCAL))
-    for name, value in SETTINGS.items():
-        builder = builder.config(name, value)
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("OFF")
+    spark = open_session()
     spark.dataSource.register(FaultySource)
     for case in cases:
         if not (directory / f"{name_of(case)}.done").exists():
@@ -49,16 +45,17 @@ def main(bootstrap: str, directory: Path, cases: list[str]) -> None:
     spark.stop()
 
 
+def open_session() -> SparkSession:
+    builder = SparkSession.builder.master(os.environ.get("OTTLA_MASTER", LOCAL))
+    for name, value in SETTINGS.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    return spark
+
+
 def run_case(spark: Any, bootstrap: str, directory: Path, case: str) -> None:
-    faults = Path(os.environ["OTTLA_FAULTS"])
-    planned = directory / f"{name_of(case)}.planned"
-    if not planned.exists():
-        for leftover in ("fired", "broker-is-down"):
-            (faults / leftover).unlink(missing_ok=True)
-        planned.touch()
-        temporary = faults / "next"
-        temporary.write_text(case.replace(":", " "))
-        temporary.rename(faults / "plan")
+    plan_fault(directory, case)
     for _ in range(STARTS_MAX):
         try:
             run_query(spark, bootstrap, directory, name_of(case))
@@ -67,7 +64,24 @@ def run_case(spark: Any, bootstrap: str, directory: Path, case: str) -> None:
             print(f"{case}: {str(error)[:2000]}", flush=True)
     else:
         sys.exit(f"{case}: the query failed {STARTS_MAX} times")
-    if (faults / "fired").exists():
+    note_done(directory, case)
+
+
+def plan_fault(directory: Path, case: str) -> None:
+    """Once, however often the process is started."""
+    faults, planned = Path(os.environ["OTTLA_FAULTS"]), directory / f"{name_of(case)}.planned"
+    if planned.exists():
+        return
+    for leftover in ("fired", "broker-is-down"):
+        (faults / leftover).unlink(missing_ok=True)
+    planned.touch()
+    temporary = faults / "next"
+    temporary.write_text(case.replace(":", " "))
+    temporary.rename(faults / "plan")
+
+
+def note_done(directory: Path, case: str) -> None:
+    if Path(os.environ["OTTLA_FAULTS"], "fired").exists():
         (directory / f"{name_of(case)}.fired").touch()
     (directory / f"{name_of(case)}.done").touch()
 

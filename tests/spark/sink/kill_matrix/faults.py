@@ -31,6 +31,10 @@ class FaultyWriter(writers.StreamWriter):
     """Here because tasks import the module of the writer that they are sent."""
 
 
+class FaultyBatchWriter(writers.BatchWriter):
+    """The same, for what is no stream."""
+
+
 class FaultySource(DefaultSource):
     @classmethod
     def name(cls) -> str:
@@ -39,18 +43,27 @@ class FaultySource(DefaultSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> FaultyWriter:  # noqa: N802
         return FaultyWriter(parse_sink_options(self.options, is_stream=True), schema)
 
+    def writer(self, schema: StructType, overwrite: bool) -> FaultyBatchWriter:
+        return FaultyBatchWriter(parse_sink_options(self.options, is_stream=False), schema)
 
-def reach(point: str) -> None:
+
+def planned_here(point: str) -> str:
+    """The action that is planned for the point, once; empty if there is none."""
     directory = Path(os.environ["OTTLA_FAULTS"])
     plan, fired = directory / "plan", directory / "fired"
     try:
         planned, action = plan.read_text().split()
         if planned != point:
-            return
+            return ""
         plan.rename(fired)
     except FileNotFoundError:
-        return  # Nothing is planned, or another process was first.
-    match action:
+        return ""  # Nothing is planned, or another process was first.
+    return action
+
+
+def reach(point: str) -> None:
+    directory = Path(os.environ["OTTLA_FAULTS"])
+    match planned_here(point):
         case "worker":
             os.kill(os.getpid(), signal.SIGKILL)
         case "driver" | "executor":

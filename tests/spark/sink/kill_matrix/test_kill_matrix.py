@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -71,10 +72,16 @@ def driver_log(directory: Path) -> str:
 
 
 def drive(
-    broker: BrokerProcess, directory: Path, faults: Path, cases: list[str], master: str
+    broker: BrokerProcess,
+    directory: Path,
+    faults: Path,
+    cases: list[str],
+    master: str,
+    program: str = "tests.spark.sink.kill_matrix.driver",
+    look: Callable[[], None] = lambda: None,
 ) -> None:
-    """Until the driver ends, by itself or killed."""
-    command = [sys.executable, "-m", "tests.spark.sink.kill_matrix.driver"]
+    """Until the driver ends, by itself or killed; `look` is called all the while."""
+    command = [sys.executable, "-m", program]
     environment = base_environment() | {"OTTLA_FAULTS": str(faults), "OTTLA_MASTER": master}
     with (directory / "driver.log").open("ab") as log:
         process = subprocess.Popen(
@@ -92,6 +99,7 @@ def drive(
                 last, deadline = progress(directory), time.monotonic() + DRIVER_TIMEOUT_S
             assert time.monotonic() < deadline, f"the driver hangs\n{driver_log(directory)}"
             serve_broker_fault(broker, faults)
+            look()
             time.sleep(POLL_S)
     finally:
         if process.poll() is None:

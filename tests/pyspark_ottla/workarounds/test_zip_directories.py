@@ -1,22 +1,11 @@
 import importlib
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
 import pytest
-from tests.fork_server import REPOSITORY
 
-FROZEN = """
-import gc
-from pyspark_ottla.worker_process import settle
-assert not gc.get_freeze_count()
-settle()
-first = gc.get_freeze_count()
-kept = [[] for _ in range(1000)]
-settle()
-print(first > 1000, gc.get_freeze_count() == first)
-"""
+from pyspark_ottla.workarounds.zip_directories import watch_zips
 
 
 def write_module(archive: Path, name: str) -> None:
@@ -25,7 +14,7 @@ def write_module(archive: Path, name: str) -> None:
 
 
 def test_a_zip_that_changes_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    importlib.import_module("pyspark_ottla")
+    watch_zips()
     archive = tmp_path / "modules.zip"
     write_module(archive, "one_of_the_zip")
     monkeypatch.syspath_prepend(str(archive))
@@ -42,7 +31,7 @@ def test_a_zip_that_changes_is_read_again(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_zip_that_stays_is_not_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    importlib.import_module("pyspark_ottla")
+    watch_zips()
     archive = tmp_path / "modules.zip"
     write_module(archive, "stays_in_the_zip")
     monkeypatch.syspath_prepend(str(archive))
@@ -52,12 +41,3 @@ def test_a_zip_that_stays_is_not_read_again(
     files = importer._files  # type: ignore[union-attr]
     importlib.invalidate_caches()
     assert importer._files is files  # type: ignore[union-attr]
-
-
-def test_what_a_worker_has_loaded_is_set_aside_once() -> None:
-    command = [sys.executable, "-c", FROZEN]
-    environment = {"PYTHONPATH": str(REPOSITORY / "src")}
-    printed = subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=True
-    ).stdout
-    assert printed == "True True\n"

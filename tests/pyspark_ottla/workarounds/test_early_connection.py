@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from pyspark_ottla import early_connection
-from pyspark_ottla.early_connection import ADDRESS
 from pyspark_ottla.python import wrap_python
+from pyspark_ottla.workarounds import early_connection
+from pyspark_ottla.workarounds.early_connection import ADDRESS
 
 SLOW = "input()"  # As if it took long to import.
 UTIL = """

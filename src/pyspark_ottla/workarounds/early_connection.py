@@ -3,6 +3,9 @@
 Spark gives up on a process of a stream that is not there after ten seconds, and to import PySpark
 can take longer on a machine that is busy or has not read those files yet. A program, run by the
 wrapper of `python` with the module that Spark has asked for; that finds the connection made.
+
+For     every Spark 4 that names the address of its socket in the environment.
+Until   Spark waits longer, or its worker connects before it imports.
 """
 
 import os

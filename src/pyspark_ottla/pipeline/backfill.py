@@ -1,0 +1,320 @@
+"""Replays a range of the sources into a sink, beside the run that goes on, and no row twice.
+
+Rows are known by the offsets of the records that they come from: of a range that is wanted, what
+the run has read since it began, what it had read before a reset, and what was backfilled before
+are left out. The rest is divided into portions that are decided before the first is written, and
+each is one batch of the sink under an id of its own. So a backfill that dies goes on where it was,
+and the sink knows the portion that it has already.
+
+A table with a key and `order-by` is written whatever it has: a row replaces one that is not newer.
+"""
+
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from pyspark_ottla.pipeline.backfill_file import Backfill, BackfillFile
+from pyspark_ottla.pipeline.batch_writers import TopicWriter, table_writer
+from pyspark_ottla.pipeline.changes import Remembered, with_fields, with_record
+from pyspark_ottla.pipeline.coverage import find_begins, live_stretches
+from pyspark_ottla.pipeline.frames import FrameError, build_frames
+from pyspark_ottla.pipeline.model import Pipeline, Sink, SinkKind, Source
+from pyspark_ottla.pipeline.problems import PipelineError, Problem
+from pyspark_ottla.pipeline.record import Record, RecordFile
+from pyspark_ottla.pipeline.run_lock import BACKFILL, RunLock
+from pyspark_ottla.pipeline.samples import batch_options, columns_of
+from pyspark_ottla.pipeline.shape import Shape
+from pyspark_ottla.pipeline.source_offsets import Offsets, find_offsets, offsets_as_json
+from pyspark_ottla.pipeline.spark_errors import describe_error, may_pass
+from pyspark_ottla.pipeline.stretches import Stretch, between, overlap, subtract
+from pyspark_ottla.pipeline.validate import validate_pipeline
+from pyspark_ottla.pipeline.writers import (
+    DEAD_LETTER,
+    as_records,
+    dead_letter_options,
+    query_names,
+    query_target,
+    sink_id,
+    topic_options,
+)
+from pyspark_ottla.sink.options import SINK_ID_CHARACTERS_MAX
+from pyspark_ottla.tables.address import TableError
+
+RECORDS_MAX = 1_000_000  # Of a portion, unless it is told otherwise.
+
+_TABLES = (SinkKind.DELTA, SinkKind.ICEBERG)
+_ATTEMPTS_MAX = 5
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a user asks for."""
+
+    sinks: Collection[str]
+    start: str = "earliest"
+    end: str = "latest"
+    records_max: int = RECORDS_MAX
+    is_emptied: bool = False  # Whether what was written before the last reset is gone.
+
+
+class Step(NamedTuple):
+    """One portion that is written."""
+
+    query: str
+    target: str
+    number: int  # From 1 on.
+    portions: int  # Of the backfill.
+    records: int  # Of this portion.
+
+
+@dataclass
+class Summary:
+    written: dict[str, list[Stretch]]  # By query.
+    left_out: dict[str, list[Stretch]]  # What is there already.
+
+
+Watch = Callable[[Step], None]
+
+
+def backfill_pipeline(
+    spark: SparkSession,
+    pipeline: Pipeline,
+    wanted: Wanted,
+    watch: Watch = lambda _: None,
+    is_stopped: Callable[[], bool] = lambda: False,
+) -> Summary:
+    """PipelineError for what cannot be done; what was begun goes on at the next call."""
+    if ":" in pipeline.checkpoints.split("/")[0]:
+        reason = f"checkpoints at {pipeline.checkpoints} are not reached from here"
+        raise _error(pipeline, 0, f"{reason}, so what the run has read is not known")
+    lock = RunLock(pipeline, name=BACKFILL)
+    lock.take()
+    try:
+        return _Backfilling(spark, pipeline, wanted, watch, is_stopped).run()
+    finally:
+        lock.give_back()
+
+
+class _Backfilling:
+    def __init__(
+        self,
+        spark: SparkSession,
+        pipeline: Pipeline,
+        wanted: Wanted,
+        watch: Watch,
+        is_stopped: Callable[[], bool],
+    ) -> None:
+        self._spark = spark
+        self._wanted = wanted
+        self._watch = watch
+        self._is_stopped = is_stopped
+        self._record = RecordFile(pipeline).read()
+        self._pipeline = with_fields(with_record(pipeline, self._record), self._record)
+        self._file = BackfillFile(self._pipeline)
+        self._summary = Summary({}, {})
+
+    def run(self) -> Summary:
+        pipeline, wanted = self._pipeline, self._wanted
+        shapes = self._validate()
+        starts = {name: find_offsets(pipeline, each, wanted.start) for name, each in self._sources}
+        ends = {name: find_offsets(pipeline, each, wanted.end) for name, each in self._sources}
+        queries = [
+            query for name in wanted.sinks for query in (name, *self._refusing(shapes[name]))
+        ]
+        for query in dict.fromkeys(queries):
+            self._finish_what_was_begun(query)
+            stretches = [
+                part for name in starts for part in between(name, starts[name], ends[name])
+            ]
+            left = self._left(query, stretches, ends)
+            if left and not self._is_stopped():
+                target = query_target(pipeline, query)
+                self._write(self._file.add(query, target, left, wanted.records_max))
+        return self._summary
+
+    @property
+    def _sources(self) -> Collection[tuple[str, Source]]:
+        return self._pipeline.sources.items()
+
+    def _validate(self) -> dict[str, Shape]:
+        """PipelineError for sinks that cannot be backfilled."""
+        for name in self._wanted.sinks:
+            if name not in self._pipeline.sinks:
+                known = ", ".join(self._pipeline.sinks)
+                raise _error(self._pipeline, 0, f"there is no sink {name}; there are {known}")
+        frames = validate_pipeline(self._spark, self._pipeline)
+        remembered = Remembered(self._spark, self._pipeline, frames)
+        remembered.validate()
+        problems = [
+            Problem(self._pipeline.sinks[name].line, f"sink {name}: {reason}")
+            for name in self._wanted.sinks
+            for reason in find_refusals(self._pipeline.sinks[name], remembered.shapes[name])
+        ]
+        if not problems:
+            problems = list(self._unknown())
+        if problems:
+            raise PipelineError(str(self._pipeline.path), problems)
+        return remembered.shapes
+
+    def _unknown(self) -> Iterator[Problem]:
+        for name in self._wanted.sinks:
+            if find_begins(self._pipeline, self._record, name) is not None:
+                continue
+            reason = "it has not run, and its first run may read the range itself; run it first"
+            if RecordFile(self._pipeline).has_begun(name):
+                reason = "it first ran with a version that did not write down where it began"
+            yield Problem(self._pipeline.sinks[name].line, f"sink {name}: {reason}")
+
+    def _refusing(self, shape: Shape) -> list[str]:
+        """The queries that write what is refused on the way to the sink."""
+        passed = {*shape.steps, *(source[0] for source in shape.sources)}
+        refusing = [name for name in query_names(self._pipeline) if name.startswith(DEAD_LETTER)]
+        return [name for name in refusing if name.removeprefix(DEAD_LETTER) in passed]
+
+    def _left(
+        self, query: str, stretches: list[Stretch], partitions: Mapping[str, Offsets]
+    ) -> list[Stretch]:
+        """What is not in the sink, and does not get there by itself."""
+        sink = self._pipeline.sinks.get(query)
+        if sink is not None and sink.key and sink.kind in _TABLES:
+            return stretches
+        begins = find_begins(self._pipeline, self._record, query) or {}
+        covered = live_stretches(begins, partitions)
+        target, record = query_target(self._pipeline, query), self._record
+        covered += self._covered_before(query, target, record)
+        self._summary.left_out[query] = overlap(stretches, covered)
+        return subtract(stretches, covered)
+
+    def _covered_before(self, query: str, target: str, record: Record) -> list[Stretch]:
+        generation = self._pipeline.generations.get(query, 0)
+        found = [] if self._wanted.is_emptied else record.written
+        covered = [
+            part
+            for each in found
+            if (each.query, each.target) == (query, target)
+            for part in each.stretches
+        ]
+        return covered + [
+            part
+            for each in self._file.read()
+            if (each.query, each.target) == (query, target)
+            and (each.generation == generation or not self._wanted.is_emptied)
+            for part in each.stretches
+        ]
+
+    def _finish_what_was_begun(self, query: str) -> None:
+        for each in self._file.read():
+            if each.query == query and not each.is_done:
+                self._write(each)
+
+    def _write(self, backfill: Backfill) -> None:
+        portions = backfill.portions
+        for index in range(backfill.done, len(portions)):
+            if self._is_stopped():
+                return
+            self._write_portion(backfill, index, portions[index])
+            backfill = self._file.advance(backfill)
+            self._summary.written.setdefault(backfill.query, []).extend(portions[index])
+            records = sum(part.length for part in portions[index])
+            number = index + 1
+            self._watch(Step(backfill.query, backfill.target, number, len(portions), records))
+
+    def _write_portion(self, backfill: Backfill, index: int, portion: list[Stretch]) -> None:
+        for attempt in range(_ATTEMPTS_MAX):
+            try:
+                frames = build_frames(
+                    self._spark,
+                    self._pipeline,
+                    open_source=lambda source: self._open(source, portion),
+                )
+                query, name = backfill.query, _sink_id(self._pipeline, backfill)
+                if query in self._pipeline.sinks:
+                    sink = self._pipeline.sinks[query]
+                    write_batch(self._pipeline, sink, frames.good[sink.input], name, index)
+                else:
+                    options = dead_letter_options(self._pipeline, query) | {"sinkId": name}
+                    frame = frames.bad[query.removeprefix(DEAD_LETTER)]
+                    TopicWriter(options).write(frame, index)
+                return
+            except FrameError as error:
+                raise PipelineError(str(self._pipeline.path), [error.problem]) from error
+            except TableError as error:
+                raise _error(self._pipeline, 0, f"{backfill.query}: {error}") from error
+            except PySparkException as error:
+                if attempt + 1 < _ATTEMPTS_MAX and may_pass(error):
+                    continue
+                message = f"{backfill.query}: {describe_error(error).message}"
+                raise _error(self._pipeline, 0, message) from error
+
+    def _open(self, source: Source, portion: list[Stretch]) -> DataFrame:
+        own = [each for each in portion if each.source == source.name]
+        if not own:
+            return self._spark.createDataFrame([], columns_of(self._pipeline, source))
+        options = batch_options(self._pipeline, source) | _range_options(own)
+        for name in ("subscribe", "subscribePattern"):
+            options.pop(name, None)
+        return self._spark.read.format("ottla").options(**options).load()
+
+
+def find_refusals(sink: Sink, shape: Shape) -> list[str]:
+    """Why a sink cannot be backfilled."""
+    if shape.state:
+        reason = "its steps aggregate, join or remember, so rows of a part of the records are not"
+        return [f"{reason} rows of all of them; `ottla pipeline reset` reads from any offset"]
+    if sink.kind is SinkKind.PARQUET:
+        reason = "Spark reads of a Parquet directory what the batches of its own query wrote"
+        return [f"{reason}, so nothing can be added beside it; use delta or iceberg"]
+    if sink.kind is SinkKind.CONSOLE:
+        return ["the console keeps nothing; `ottla pipeline preview` shows rows"]
+    if sink.kind in _TABLES and sink.key and sink.deleted:
+        reason = "a row that was removed since would come back"
+        return [f"{reason}: a table with `deleted` is begun anew with `ottla pipeline reset`"]
+    if sink.kind in _TABLES and sink.key and not sink.order_by:
+        reason = "an older row would replace a newer one of the same key"
+        return [f"{reason}; give order-by, the column that tells which is newer"]
+    return []
+
+
+def write_batch(pipeline: Pipeline, sink: Sink, frame: DataFrame, name: str, number: int) -> None:
+    """Once, however often it is called with the same number."""
+    if sink.kind is SinkKind.TOPIC:
+        options = topic_options(pipeline, sink)
+        if "sinkId" in options:
+            options["sinkId"] = name
+        TopicWriter(options).write(as_records(frame, sink), number)
+        return
+    writer = table_writer(sink, name)
+    replace(writer, keeps_newer=bool(sink.key)).write(frame, number)
+
+
+def _sink_id(pipeline: Pipeline, backfill: Backfill) -> str:
+    sink = pipeline.sinks.get(backfill.query)
+    own = (
+        dead_letter_options(pipeline, backfill.query)["sinkId"]
+        if sink is None
+        else sink_id(pipeline, sink)
+    )
+    suffix = f"-b{backfill.number}"
+    return own[: SINK_ID_CHARACTERS_MAX - len(suffix)] + suffix
+
+
+def _range_options(stretches: list[Stretch]) -> dict[str, str]:
+    """Each partition is in a portion once."""
+    assigned: dict[str, list[int]] = {}
+    for each in stretches:
+        assigned.setdefault(each.topic, []).append(each.partition)
+    return {
+        "assign": json.dumps(assigned),
+        "startingOffsets": offsets_as_json(
+            {each.topic_partition: each.start for each in stretches}
+        ),
+        "endingOffsets": offsets_as_json({each.topic_partition: each.end for each in stretches}),
+    }
+
+
+def _error(pipeline: Pipeline, line: int, message: str) -> PipelineError:
+    return PipelineError(str(pipeline.path), [Problem(line, message)])

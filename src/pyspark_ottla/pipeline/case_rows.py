@@ -1,0 +1,123 @@
+"""Rows that came out against rows that were expected, and how they differ.
+
+Order does not count. Columns whose names begin with `_` are compared where a row names them.
+"""
+
+import base64
+import datetime as dt
+import decimal
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Row = Mapping[str, Any]
+
+_TOLERANCE = 1e-9
+
+
+def find_differences(found: Sequence[Row], expected: Sequence[Row]) -> list[str]:
+    """A line for each; none if the rows are the same."""
+    left = [plain_row(row) for row in found]
+    missing = []
+    for row in map(plain_row, expected):
+        match = next((each for each in left if not _differing(each, row)), None)
+        if match is None:
+            missing.append(row)
+        else:
+            left.remove(match)
+    lines = []
+    for row in missing:
+        nearest = _nearest(row, left)
+        if nearest is None:
+            lines.append(f"- missing     {_text(row)}")
+            continue
+        left.remove(nearest)
+        told = ", ".join(
+            f"{name} is {_text(nearest.get(name))} and not {_text(row.get(name))}"
+            for name in _differing(nearest, row)
+        )
+        lines.append(f"~ differs     {_text(row)}: {told}")
+    return lines + [f"+ unexpected  {_text(_visible(row))}" for row in left]
+
+
+def plain_row(row: Row) -> dict[str, Any]:
+    return {str(name): _plain(value) for name, value in row.items()}
+
+
+def as_json_rows(rows: Sequence[Row]) -> list[Any]:
+    return [json.loads(_text(plain_row(row))) for row in rows]
+
+
+def _visible(row: Row) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if not name.startswith("_")}
+
+
+def _nearest(row: Row, candidates: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """The one with the fewest columns that differ, if any is like it."""
+    by_count = [(len(_differing(each, row)), index) for index, each in enumerate(candidates)]
+    count, index = min(by_count, default=(0, -1))
+    alike = count < len(_compared(candidates[index], row)) if index >= 0 else False
+    return candidates[index] if alike else None
+
+
+def _compared(found: Row, expected: Row) -> set[str]:
+    return _visible(found).keys() | expected.keys()
+
+
+def _differing(found: Row, expected: Row) -> list[str]:
+    names = _compared(found, expected)
+    return sorted(
+        name
+        for name in names
+        if (name in found) != (name in expected) or not _is_same(found[name], expected[name])
+    )
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    if isinstance(one, dt.datetime) or isinstance(other, dt.datetime):
+        return bool(_as_time(one) == _as_time(other))
+    if _is_number(one) and _is_number(other):
+        return math.isclose(one, other, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE)
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_is_same(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_is_same, one, other))
+    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _as_time(value: Any) -> Any:
+    """Texts are times too; what is none is equal to no time."""
+    if isinstance(value, str):
+        try:
+            value = dt.datetime.fromisoformat(value)
+        except ValueError:
+            return value
+    if isinstance(value, dt.datetime) and value.tzinfo is None:
+        return value.replace(tzinfo=dt.UTC)
+    return value
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, decimal.Decimal):
+        return float(value)
+    if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return base64.b64encode(value).decode()
+    if isinstance(value, dict):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return value
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=lambda each: each.isoformat())

@@ -1,0 +1,79 @@
+"""Fields that producers have added to the values of a source, taken as columns.
+
+A source with `evolution: {added: take}` gets a column for every field that its newest records have
+and its schema does not, when a run begins. Its type stays what it was when it was first seen.
+"""
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ottla.client.wire.errors import WireError
+from pyspark_ottla.pipeline.document import Text
+from pyspark_ottla.pipeline.model import Otherwise, Pipeline, Source
+from pyspark_ottla.pipeline.problems import PipelineError, Problem
+from pyspark_ottla.pipeline.samples import read_newest
+from pyspark_ottla.pipeline.schema_text import field_names
+
+if TYPE_CHECKING:
+    from pyspark_ottla.pipeline.record import Record
+
+Added = dict[str, dict[str, str]]  # Types by source and field.
+
+_SAMPLE = 1000  # Records of each partition.
+
+
+def take_added(pipeline: Pipeline, record: "Record") -> tuple[Pipeline, Added]:
+    """The pipeline with the fields, and all that there are by now."""
+    taking = [source for source in pipeline.sources.values() if source.takes_added]
+    added: Added = {}
+    for source in taking:
+        known = _names(source.schema)
+        kept = {
+            name: kind
+            for name, kind in record.added.get(source.name, {}).items()
+            if name.lower() not in known
+        }
+        added[source.name] = kept | _find_new(pipeline, source, {*known, *map(str.lower, kept)})
+    return with_added(pipeline, added), added
+
+
+def with_added(pipeline: Pipeline, added: Added) -> Pipeline:
+    sources = {
+        name: _with_fields(source, added.get(name, {})) for name, source in pipeline.sources.items()
+    }
+    return replace(pipeline, sources=sources)
+
+
+def _with_fields(source: Source, fields: dict[str, str]) -> Source:
+    if not fields:
+        return source
+    text = ", ".join([source.schema, *(f"{_quoted(name)} {kind}" for name, kind in fields.items())])
+    return replace(source, schema=Text(text, source.schema.line))
+
+
+def _find_new(pipeline: Pipeline, source: Source, known: Collection[str]) -> dict[str, str]:
+    from pyspark_ottla.pipeline.init import guess_format
+
+    plain = replace(source, format="binary", schema=Text(""), bad_values=Otherwise.FAIL)
+    plain = replace(plain, expectations=(), has_headers=False)
+    try:
+        values = read_newest(pipeline, plain, _SAMPLE)["value"].to_pylist()
+    except WireError as error:
+        problem = Problem(source.line, f"source {source.name}: {error}")
+        raise PipelineError(str(pipeline.path), [problem]) from error
+    types = guess_format(values).fields
+    taken = {f"_{name}" for name in ("key", "topic", "partition", "offset", "timestamp", "headers")}
+    return {
+        name: kind
+        for name, kind in types.items()
+        if name.lower() not in known and name not in taken
+    }
+
+
+def _names(schema: str) -> set[str]:
+    return {name.lower() for name in field_names(schema)}
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,177 @@
+"""A first pipeline file for a topic, from what its newest records look like."""
+
+import datetime as dt
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pyspark.sql.types import StringType, TimestampType
+
+from ottla.client.wire.errors import WireError
+from pyspark_ottla.pipeline.document import Text
+from pyspark_ottla.pipeline.model import Otherwise, Pipeline, Source
+from pyspark_ottla.pipeline.problems import PipelineError, Problem
+from pyspark_ottla.pipeline.samples import read_newest
+from pyspark_ottla.pipeline.validate import validate_topics
+from pyspark_ottla.tables.json_inference import complete, infer_fields
+
+_SAMPLE = 1000
+_OBJECTS_MIN = 0.5  # The share of values that must be objects for the topic to be one of JSON.
+_WORD = re.compile(r"\w+")
+
+
+class Guess(NamedTuple):
+    format: str
+    fields: dict[str, str]  # Types by name, of JSON.
+    looked_at: int  # Records.
+    unreadable: int  # Of them, those that are not of the format.
+
+
+def write_pipeline(path: Path, topic: str, sink: str, bootstrap_servers: str) -> Guess:
+    """`sink` is topic:NAME, delta:PATH, iceberg:NAME, parquet:DIRECTORY or console.
+
+    PipelineError if there is no such topic, or a file already.
+    """
+    if path.exists():
+        raise PipelineError(str(path), [Problem(0, "is there already; give another name")])
+    values = read_values(path, topic, bootstrap_servers)
+    guess = guess_format(values)
+    path.write_text(render(path.stem, topic, sink, bootstrap_servers, guess))
+    return guess
+
+
+def read_values(path: Path, topic: str, bootstrap_servers: str) -> list[bytes | None]:
+    source = Source(
+        name="records",
+        line=0,
+        topics=(Text(topic),),
+        pattern=Text(""),
+        format="binary",
+        schema=Text(""),
+        start="earliest",
+        records_per_batch_max=None,
+        has_headers=False,
+        bad_values=Otherwise.FAIL,
+        options={},
+    )
+    pipeline = Pipeline(path, path.stem, bootstrap_servers, "", Text(""), {}, {"records": source})
+    validate_topics(pipeline)
+    try:
+        values: list[bytes | None] = read_newest(pipeline, source, _SAMPLE)["value"].to_pylist()
+    except WireError as error:
+        raise PipelineError(str(path), [Problem(0, str(error))]) from error
+    return values
+
+
+def guess_format(values: Sequence[bytes | None]) -> Guess:
+    present = [value for value in values if value is not None]
+    objects = [value for value in map(_object, present) if value is not None]
+    if objects and len(objects) >= _OBJECTS_MIN * len(present):
+        fields = complete(infer_fields(present))
+        types = {field.name: _type(field, objects) for field in fields}
+        return Guess("json", types, len(values), len(present) - len(objects))
+    is_text = bool(present) and all(map(_is_text, present))
+    return Guess("string" if is_text else "binary", {}, len(values), 0)
+
+
+def _object(value: bytes) -> dict[str, Any] | None:
+    try:
+        found = json.loads(value)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _type(field: Any, objects: Sequence[dict[str, Any]]) -> str:
+    """Texts that are all times are times."""
+    kind = field.dataType
+    texts = [each[field.name] for each in objects if each.get(field.name) is not None]
+    if isinstance(kind, StringType) and texts and all(map(_is_time, texts)):
+        kind = TimestampType()
+    return str(kind.simpleString())
+
+
+def _is_time(text: Any) -> bool:
+    if not isinstance(text, str) or "T" not in text:
+        return False
+    try:
+        dt.datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_text(value: bytes) -> bool:
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def render(name: str, topic: str, sink: str, bootstrap_servers: str, guess: Guess) -> str:
+    view = re.sub(r"\W", "_", topic).strip("_") or "records"
+    view = view if not view[0].isdigit() else f"t{view}"
+    times = [field for field, kind in guess.fields.items() if kind == "timestamp"]
+    kind, _, target = sink.partition(":")
+    lines = [
+        f"# ottla pipeline preview {name}.yaml    what comes out of the newest records",
+        f"# ottla pipeline run {name}.yaml        until ctrl-c",
+        f"name: {re.sub(r'[^A-Za-z0-9_-]', '-', name)[:50]}",
+        f"bootstrap-servers: {bootstrap_servers}",
+        "",
+        "sources:",
+        f"  {view}:",
+        f"    topic: {topic}",
+        *_format_lines(guess),
+    ]
+    if times:
+        lines += [
+            "    # How late a row may come; windows need it.",
+            f"    watermark: {{column: {times[0]}, delay: 5 minutes}}",
+        ]
+    lines += [
+        "    # Rows for which a check is not true: drop, quarantine or fail.",
+        "    # expect:",
+        "    #   complete: {check: something is not null, otherwise: quarantine}",
+        "",
+        "steps:",
+        "  selected:",
+        "    sql: |",
+        f"      select {_columns(guess)}",
+        f"      from {view}",
+        "",
+        "sinks:",
+        "  out:",
+        "    from: selected",
+        f"    {kind}: {target or 'true'}",
+    ]
+    if kind == "topic" and guess.format != "json":
+        lines.append("    format: record")
+    return "\n".join([*lines, ""])
+
+
+def _format_lines(guess: Guess) -> list[str]:
+    if guess.format != "json":
+        return [f"    format: {guess.format}"]
+    lines = [
+        "    format: json",
+        f"    # Of the newest {guess.looked_at} records; fields that are not named are left out.",
+        "    schema: |",
+    ]
+    fields = [f"      {_quoted(name)} {kind}" for name, kind in guess.fields.items()]
+    lines += [",\n".join(fields)]
+    lines += ["    # fail, drop, or quarantine: to the dead-letter topic, with the reason."]
+    return [*lines, "    bad-values: quarantine"]
+
+
+def _columns(guess: Guess) -> str:
+    if guess.format != "json":
+        return "key, value"
+    return ", ".join(map(_quoted, guess.fields))
+
+
+def _quoted(name: str) -> str:
+    return name if _WORD.fullmatch(name) else "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,39 @@
+"""Records that are in the topics of a pipeline and that a query has not read."""
+
+from collections.abc import Iterable
+
+from ottla.client.wire.cluster import Cluster, TopicPartition
+from ottla.client.wire.errors import WireError
+from ottla.client.wire.offsets import LATEST
+from pyspark_ottla.pipeline.checkpoint import Reached
+from pyspark_ottla.pipeline.frames import source_options
+from pyspark_ottla.pipeline.model import Pipeline, Source
+from pyspark_ottla.positions import known_offsets
+from pyspark_ottla.source_options import SourceOptions, Use, parse_source_options
+
+
+def count_lag(pipeline: Pipeline, reached: Reached) -> int | None:
+    """None if no broker answers."""
+    lag = 0
+    read = {place.topic for place in reached.next_offsets}
+    try:
+        for options in (_options(pipeline, each) for each in pipeline.sources.values()):
+            with options.connect() as cluster:
+                topics = options.subscription.find_topics(cluster)
+                places = options.subscription.partitions_of(topics)
+                wanted = [place for place in places if place.topic in read]
+                lag += sum(_behind(cluster, options, reached, wanted))
+    except WireError:
+        return None
+    return lag
+
+
+def _options(pipeline: Pipeline, source: Source) -> SourceOptions:
+    return parse_source_options(source_options(pipeline, source), Use.STREAM)
+
+
+def _behind(
+    cluster: Cluster, options: SourceOptions, reached: Reached, places: list[TopicPartition]
+) -> Iterable[int]:
+    ends = known_offsets(cluster, dict.fromkeys(places, LATEST), options.isolation)
+    return (max(0, end - reached.next_offsets.get(place, 0)) for place, end in ends.items())

@@ -1,0 +1,132 @@
+"""What is remembered of a pipeline beside its checkpoints, in `ottla.json`.
+
+The shape that each query had when it last ran, how often it began anew, where sources begin for
+queries that have no checkpoint, and which offsets each query has read. It is a file where this
+process can write one, and else, as on S3 or behind Spark Connect, a text that Spark writes.
+"""
+
+import json
+import os
+import re
+import tempfile
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import PySparkException
+
+from pyspark_ottla.pipeline.model import Pipeline
+from pyspark_ottla.pipeline.problems import PipelineError, Problem
+from pyspark_ottla.pipeline.shape import Shape
+from pyspark_ottla.pipeline.stretches import Stretch
+
+NAME = "ottla.json"
+
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:")
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a query had written when it began anew."""
+
+    query: str
+    target: str
+    stretches: list[Stretch]
+
+
+@dataclass
+class Record:
+    shapes: dict[str, Shape] = field(default_factory=dict)  # By query.
+    generations: dict[str, int] = field(default_factory=dict)  # How often a query began anew.
+    starts: dict[str, str] = field(default_factory=dict)  # Offsets in JSON, by source.
+    # By query and source: the offsets, in JSON, that the query began with.
+    begins: dict[str, dict[str, str]] = field(default_factory=dict)
+    written: list[Written] = field(default_factory=list)
+    # Types by source and field: what producers have added to the values of a source.
+    added: dict[str, dict[str, str]] = field(default_factory=dict)
+    sink_ids: dict[str, str] = field(default_factory=dict)  # Of sinks that were renamed.
+
+    def to_json(self) -> str:
+        return json.dumps({"version": 1, **asdict(self)}, indent=1)
+
+    @staticmethod
+    def from_json(text: str) -> "Record":
+        found: dict[str, Any] = json.loads(text)
+        return Record(
+            {name: Shape(**shape) for name, shape in found["shapes"].items()},
+            found["generations"],
+            found["starts"],
+            found.get("begins", {}),
+            [
+                Written(each["query"], each["target"], [Stretch(*one) for one in each["stretches"]])
+                for each in found.get("written", [])
+            ],
+            found.get("added", {}),
+            found.get("sink_ids", {}),
+        )
+
+
+class RecordFile:
+    """`spark` is needed for checkpoints that this process cannot reach."""
+
+    def __init__(self, pipeline: Pipeline, spark: Any = None) -> None:
+        self._path = str(pipeline.path)
+        self._directory = pipeline.checkpoints
+        is_remote = type(spark).__module__.startswith("pyspark.sql.connect.")
+        self._spark = spark if is_remote or _SCHEME.match(self._directory) else None
+
+    @property
+    def is_local(self) -> bool:
+        return self._spark is None
+
+    def read(self) -> Record:
+        """PipelineError for what is no record."""
+        text = self._read(NAME)
+        try:
+            return Record() if text is None else Record.from_json(text)
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            reason = f"{self._directory}/{NAME} is not what a run has written ({error!r})"
+            hint = "without it changes since the last run are not seen"
+            problem = Problem(0, f"{reason}; remove it to go on, but {hint}")
+            raise PipelineError(self._path, [problem]) from None
+
+    def has_checkpoint(self, query: str) -> bool:
+        return self._read(f"{query}/metadata") is not None
+
+    def has_begun(self, query: str) -> bool:
+        """Whether a first batch was planned; one that has not may still begin elsewhere."""
+        if self._spark is not None:
+            return self.has_checkpoint(query)
+        offsets = Path(self._directory, query, "offsets")
+        return offsets.is_dir() and any(path.name.isdecimal() for path in offsets.iterdir())
+
+    def write(self, record: Record) -> None:
+        if self._spark is not None:
+            frame = self._spark.createDataFrame([(record.to_json(),)], "value string")
+            frame.coalesce(1).write.mode("overwrite").option("lineSep", "\n").text(
+                f"{self._directory}/{NAME}"
+            )
+            return
+        write_file(Path(self._directory, NAME), record.to_json())
+
+    def _read(self, name: str) -> str | None:
+        path = f"{self._directory}/{name}"
+        if self._spark is None:
+            return Path(path).read_text() if Path(path).is_file() else None
+        try:
+            rows = self._spark.read.text(path, wholetext=True).collect()
+        except PySparkException as error:
+            if "PATH_NOT_FOUND" in str(error):
+                return None
+            raise
+        return "".join(row[0] for row in rows)
+
+
+def write_file(path: Path, text: str) -> None:
+    """All of it or nothing, whoever dies."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    Path(file.name).replace(path)

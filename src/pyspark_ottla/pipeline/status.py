@@ -1,0 +1,49 @@
+"""What is known of a pipeline without Spark: whether it runs, how far it is, and what it lacks."""
+
+import datetime as dt
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pyspark_ottla.pipeline.backfill_file import BackfillFile
+from pyspark_ottla.pipeline.checkpoint import read_checkpoint
+from pyspark_ottla.pipeline.lag import count_lag
+from pyspark_ottla.pipeline.model import Pipeline
+from pyspark_ottla.pipeline.run_lock import find_runner
+
+
+@dataclass(frozen=True)
+class SinkStatus:
+    pipeline: str
+    sink: str
+    process: int | None  # That runs it.
+    batch: int | None  # The last that was committed.
+    committed: str | None  # When that was.
+    lag: int | None  # Records; None if no broker answers.
+    backfill: str | None = None  # Portions of one that is not done, as 2 of 5.
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def find_status(pipeline: Pipeline) -> list[SinkStatus]:
+    runner = find_runner(pipeline)
+    backfills = {
+        each.query: f"{each.done} of {len(each.portions)}"
+        for each in BackfillFile(pipeline).read()
+        if not each.is_done
+    }
+    found = []
+    for sink in pipeline.sinks:
+        reached = read_checkpoint(pipeline, sink)
+        if reached is None or reached.batch_id < 0:
+            unknown = SinkStatus(pipeline.name, sink, runner, None, None, None)
+            found.append(replace(unknown, backfill=backfills.get(sink)))
+            continue
+        commit = Path(pipeline.checkpoints, sink, "commits", str(reached.batch_id))
+        time = dt.datetime.fromtimestamp(commit.stat().st_mtime, dt.UTC)
+        committed = time.strftime("%Y-%m-%dT%H:%M:%SZ")
+        lag = count_lag(pipeline, reached)
+        known = SinkStatus(pipeline.name, sink, runner, reached.batch_id, committed, lag)
+        found.append(replace(known, backfill=backfills.get(sink)))
+    return found

@@ -1,0 +1,52 @@
+"""Upkeep of a table by the sync that writes it: small files, old versions, what nobody needs.
+
+It runs between two batches, in the thread that commits them, so it never competes with its own
+writer. Others may change the table meanwhile; what they were faster at waits for the next pass.
+
+A pass merges a bounded number of bytes. The next one begins when so much time has passed that
+maintenance has its share of it and no more, and old versions are looked for once in an hour.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from pyspark_ottla.data_loss import logger
+from pyspark_ottla.tables.address import TableError
+from pyspark_ottla.tables.compaction import Compaction
+from pyspark_ottla.tables.table import Table, TableChanged
+
+_TARGET_BYTES = 128 * 1024 * 1024
+_PASS_BYTES = 256 * 1024 * 1024
+_FILES_MIN = 8  # Of about the same size.
+_VACUUM_S = 3600.0
+
+
+def _merge_some() -> Compaction:
+    return Compaction(_TARGET_BYTES, files_min=_FILES_MIN, tiered=True, budget_bytes=_PASS_BYTES)
+
+
+@dataclass
+class Maintenance:
+    """Goes to Spark with the sync, and keeps what it has done there."""
+
+    retention_hours: int
+    share_percent: float
+    compaction: Compaction = field(default_factory=_merge_some)
+    clock: Callable[[], float] = time.monotonic
+    _due_s: float = float("-inf")
+    _vacuum_due_s: float = float("-inf")
+
+    def run_if_due(self, table: Table) -> None:
+        began_s = self.clock()
+        if began_s < self._due_s:
+            return
+        try:
+            table.compact_some(self.compaction)
+            if began_s >= self._vacuum_due_s:
+                self._vacuum_due_s = began_s + _VACUUM_S
+                table.vacuum(self.retention_hours, dry_run=False)
+        except (TableChanged, TableError, OSError) as error:
+            logger.warning("%s is not maintained this time: %s", table.address, error)
+        ended_s = self.clock()
+        self._due_s = ended_s + (ended_s - began_s) * (100 / self.share_percent - 1)

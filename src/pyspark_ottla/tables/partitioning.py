@@ -1,0 +1,102 @@
+"""How the rows of a topic are spread over the partitions of a table: by time, and by key.
+
+    month, day, hour    of the record's timestamp, in UTC: `_month`, `_day` or `_hour`
+    key/16              by a hash of the key, in so many buckets: `_bucket_16`
+
+The columns say all: a table that is there is written as it is partitioned, whoever made it so.
+Buckets are those of Kafka's default partitioner with so many partitions.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.types import DataType, DateType, IntegerType, StringType, StructField, StructType
+
+from pyspark_ottla.sink.partitioner import murmur2
+from pyspark_ottla.tables.address import TableError
+
+BUCKETS_MAX = 1000
+
+_TIMES: dict[str, tuple[DataType, str | None]] = {
+    "month": (StringType(), "%Y-%m"),
+    "day": (DateType(), None),
+    "hour": (StringType(), "%Y-%m-%dT%H"),
+}
+_BUCKET_COLUMN = re.compile(r"_bucket_([1-9][0-9]{0,3})")
+_BUCKETS = re.compile(r"key/([1-9][0-9]{0,3})")
+
+
+@dataclass(frozen=True)
+class Partitioning:
+    columns: tuple[str, ...] = ()  # Of the table.
+
+    def fields(self) -> StructType:
+        return StructType([StructField(name, _type_of(name)) for name in self.columns])
+
+    def values(self, timestamps: Any, keys: Any) -> dict[str, Any]:
+        """The columns, of records with these times and keys."""
+        return {name: _values(name, timestamps, keys) for name in self.columns}
+
+
+UNPARTITIONED = Partitioning()
+
+
+def parse_partitioning(texts: Sequence[str]) -> Partitioning:
+    """TableError for what is none."""
+    columns = [_column_of(part.strip()) for text in texts for part in text.split(",")]
+    if sum(column[1:] in _TIMES for column in columns) > 1 or len(set(columns)) < len(columns):
+        raise TableError(f"{', '.join(texts)}: a table is partitioned by one time and one key/N")
+    return Partitioning(tuple(columns))
+
+
+def partitioning_of(columns: Sequence[str]) -> Partitioning:
+    """That of a table. TableError if Ottla does not know how to make its columns."""
+    for name in columns:
+        if name[1:] not in _TIMES and not _BUCKET_COLUMN.fullmatch(name):
+            raise TableError(
+                f"the table is partitioned by {', '.join(columns)}; only those that"
+                " `ottla table sync --partition-by` makes are taken"
+            )
+    return Partitioning(tuple(columns))
+
+
+def _column_of(text: str) -> str:
+    if text in _TIMES:
+        return f"_{text}"
+    buckets = _BUCKETS.fullmatch(text)
+    if buckets is None or int(buckets[1]) > BUCKETS_MAX:
+        raise TableError(
+            f"{text!r} is no partitioning: month, day, hour, or key/N with N up to {BUCKETS_MAX}"
+        )
+    return f"_bucket_{buckets[1]}"
+
+
+def _type_of(name: str) -> DataType:
+    return _TIMES[name[1:]][0] if name[1:] in _TIMES else IntegerType()
+
+
+def _values(name: str, timestamps: Any, keys: Any) -> Any:
+    if name[1:] in _TIMES:
+        _, pattern = _TIMES[name[1:]]
+        if pattern is None:
+            return timestamps.cast(pa.date32())
+        return pc.strftime(timestamps, pattern)
+    match = _BUCKET_COLUMN.fullmatch(name)
+    assert match is not None, "columns were checked"
+    return _buckets(keys, int(match[1]))
+
+
+def _buckets(keys: Any, count: int) -> Any:
+    """Records without a key are in the first."""
+    if keys.null_count == len(keys):
+        return pa.array(np.zeros(len(keys), np.int32))
+    hashes = murmur2(keys.cast(pa.binary())) & np.uint32(0x7FFFFFFF)
+    numbers = (hashes % np.uint32(count)).astype(np.int32)
+    return pa.array(
+        np.where(keys.is_valid().to_numpy(zero_copy_only=False), numbers, 0), pa.int32()
+    )

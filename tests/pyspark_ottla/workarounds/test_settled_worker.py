@@ -1,0 +1,24 @@
+import subprocess
+import sys
+
+from tests.fork_server import REPOSITORY
+
+FROZEN = """
+import gc
+from pyspark_ottla.workarounds.settled_worker import settle
+assert not gc.get_freeze_count()
+settle()
+first = gc.get_freeze_count()
+kept = [[] for _ in range(1000)]
+settle()
+print(first > 1000, gc.get_freeze_count() == first)
+"""
+
+
+def test_what_a_worker_has_loaded_is_set_aside_once() -> None:
+    command = [sys.executable, "-c", FROZEN]
+    environment = {"PYTHONPATH": str(REPOSITORY / "src")}
+    printed = subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=True
+    ).stdout
+    assert printed == "True True\n"
