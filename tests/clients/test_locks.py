@@ -5,6 +5,7 @@ import datetime as dt
 import shutil
 import ssl
 import subprocess
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +16,9 @@ from aiokafka.errors import KafkaConnectionError
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import (
     AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
     ScramCredentialInfo,
     ScramMechanism,
     UserScramCredentialDeletion,
@@ -179,6 +183,74 @@ ROUND_TRIPS: Mapping[str, Callable[[LockedBroker, str, str], bytes]] = {
     "kafka-python": with_kafka_python,
     "aiokafka": with_aiokafka,
 }
+
+
+def alter_broker(admin: AdminClient, name: str, value: str | None) -> None:
+    """None takes it away."""
+    operation = AlterConfigOpType.SET if value is not None else AlterConfigOpType.DELETE
+    entry = ConfigEntry(name, value, incremental_operation=operation)
+    resource = ConfigResource(ConfigResource.Type.BROKER, "1", incremental_configs=[entry])
+    for altered in admin.incremental_alter_configs([resource]).values():
+        altered.result(TIMEOUT_S)
+
+
+def described(admin: AdminClient, name: str) -> ConfigEntry | None:
+    resource = ConfigResource(ConfigResource.Type.BROKER, "1")
+    (future,) = admin.describe_configs([resource]).values()
+    found: dict[str, ConfigEntry] = future.result(TIMEOUT_S)
+    return found.get(name)
+
+
+def certificate(address: str) -> str:
+    host, _, port = address.rpartition(":")
+    return ssl.get_server_certificate((host, int(port)))
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + TIMEOUT_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_keys_and_certificates_are_altered_while_the_broker_runs(
+    locked: LockedBroker, tmp_path: Path
+) -> None:
+    write_identities(tmp_path)
+    admin = locked.admin()
+    old = certificate(locked.sasl_ssl)
+    producer = Producer(librdkafka(locked, "SCRAM-SHA-512"))
+    producer.list_topics(timeout=TIMEOUT_S)
+    prefix = "listener.name.sasl_ssl."
+    location, password = f"{prefix}ssl.keystore.location", f"{prefix}ssl.key.password"
+    with pytest.raises(KafkaException, match="is altered for one listener"):
+        alter_broker(admin, "ssl.keystore.location", str(tmp_path / "node.pem"))
+    try:
+        alter_broker(admin, password, "not needed")
+        alter_broker(admin, location, str(tmp_path / "node.pem"))
+        wait_for(lambda: certificate(locked.sasl_ssl) != old)
+        new = certificate(locked.sasl_ssl)
+        # A connection that is open stays, and other listeners keep theirs.
+        producer.produce("altered", b"still here")
+        assert producer.flush(TIMEOUT_S) == 0
+        assert certificate(locked.mtls) == old
+        shown = described(admin, location)
+        assert shown is not None
+        assert shown.value == str(tmp_path / "node.pem")
+        secret = described(admin, password)
+        assert secret is not None
+        assert secret.is_sensitive
+        assert secret.value is None
+
+        # What cannot be used is reported, and changes nothing.
+        alter_broker(admin, location, str(tmp_path / "none.pem"))
+        wait_for(lambda: f"cannot read {tmp_path}/none.pem" in locked.process.log_text())
+        assert certificate(locked.sasl_ssl) == new
+        assert "not needed" not in locked.process.log_text()
+    finally:
+        alter_broker(admin, location, None)
+        alter_broker(admin, password, None)
+    wait_for(lambda: certificate(locked.sasl_ssl) == old)
 
 
 @pytest.mark.parametrize("lock", ["SCRAM-SHA-256", "SCRAM-SHA-512", "PLAIN", "mTLS"])

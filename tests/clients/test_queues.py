@@ -186,6 +186,11 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+def is_reached(due_ms: int) -> bool:
+    """The broker measures in whole milliseconds, and on another clock."""
+    return now_ms() + 1 >= due_ms
+
+
 Open = Callable[..., Gateway]
 
 
@@ -286,7 +291,7 @@ def test_released_records_come_again_after_their_delay(open_gateway: Open) -> No
     assert gateway.settle(3, 3, 1, RELEASE, delay_ms=i64(HOUR_MS)) is ErrorCode.none
 
     assert gateway.receive() == [(1, 1, 2)]
-    assert now_ms() >= begin_ms + 300
+    assert is_reached(begin_ms + 300)
     assert gateway.receive(wait_ms=0) == []
 
 
@@ -299,7 +304,7 @@ def test_back_off_of_the_group_holds_for_releases_and_members_that_go(open_gatew
     gateway.close()
 
     assert len({*receive_all(other, 5)}) >= 1
-    assert now_ms() >= begin_ms + 400
+    assert is_reached(begin_ms + 400)
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "zstd"])
@@ -316,7 +321,7 @@ def test_records_say_when_they_are_delivered(
     assert sorted(receive_all(gateway, 2, wait_ms=50)) == [(5, 5, 1), (8, 8, 1)]
     acquired, content = gateway.fetch()
     assert acquired == [(6, 6, 1)]
-    assert now_ms() >= due_ms
+    assert is_reached(due_ms)
     assert 6 in [record.offset for record in iterate_records(content)]
     _, lag, parked_count = gateway.offsets()
     assert (lag, parked_count) == (4, 2)

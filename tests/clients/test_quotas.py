@@ -23,6 +23,8 @@ from kio.static.primitive import f64, i8, i16, i32
 from tests.broker_process import BrokerProcess
 from tests.clients.client import TIMEOUT_S
 from tests.clients.conftest import CreateTopic
+from tests.clients.test_share_groups import configured_group
+from tests.clients.test_share_wire import Member, join
 from tests.clients.wire import CLIENT_ID as WIRE_CLIENT_ID
 from tests.clients.wire import Wire
 from tests.conftest import IMPATIENT
@@ -182,6 +184,27 @@ def test_a_consumer_over_its_quota_is_slowed_down_and_gets_everything(
     assert [message.offset() for message in take(consumer, COUNT)] == list(range(COUNT))
     assert time.monotonic() - begun > 1
     consumer.close()
+
+
+@pytest.mark.usefixtures("own_broker")
+def test_records_of_a_share_group_count_for_the_quota_of_their_consumer(
+    bootstrap: str, quotas: Quotas, topic: str
+) -> None:
+    produce_with_confluent(bootstrap, "anyone", topic, COUNT)
+    with Wire(bootstrap) as wire:
+        member = Member(wire, configured_group(bootstrap, topic), topic)
+        join(member)
+        assert member.fetch(wait_ms=0).throttle_time == NO_THROTTLE
+        member.fetch(epoch=-1)
+        quotas.set({"client-id": WIRE_CLIENT_ID}, consumer_byte_rate=len(VALUE))
+        member.epoch = 0
+        fetched = member.fetch(wait_ms=30_000)
+        acquired = sum(
+            one.last_offset - one.first_offset + 1
+            for one in fetched.responses[0].partitions[0].acquired_records
+        )
+    assert fetched.throttle_time > NO_THROTTLE
+    assert 0 < acquired < COUNT  # No more than the windows allow.
 
 
 def test_the_answer_says_for_how_long_a_client_is_not_heard(bootstrap: str, quotas: Quotas) -> None:

@@ -17,8 +17,10 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 from tests.broker_process import BrokerProcess
+from tests.clients import requests
 from tests.clients.client import TIMEOUT_S
 from tests.clients.conftest import CreateTopic
+from tests.clients.wire import Wire
 
 NewGroup = Callable[..., str]
 
@@ -200,6 +202,24 @@ def test_a_lock_that_times_out_gives_the_record_to_another(
         assert values(poll(slow)) == ["a"]
         with share_consumer(bootstrap, group, topic) as other:
             assert values(poll(other)) == ["a"]
+
+
+def test_records_on_their_last_attempt_come_one_by_one(
+    bootstrap: str, create_topic: CreateTopic, new_group: NewGroup
+) -> None:
+    topic = create_topic()
+    group = new_group(**{"share.delivery.count.limit": "3"})
+    with Wire(bootstrap) as wire:
+        wire.call(requests.produce(topic, requests.batch(*(b"%d" % n for n in range(6)))))
+    sizes = []
+    with share_consumer(bootstrap, group, topic, explicit=True) as consumer:
+        for acknowledgement in (RELEASE, RELEASE, *6 * [ACCEPT]):
+            messages = poll(consumer)
+            sizes.append(len(messages))
+            for message in messages:
+                consumer.acknowledge(message, acknowledgement)
+            consumer.commit_sync(TIMEOUT_S)
+    assert sizes == [6, 6, 1, 1, 1, 1, 1, 1]
 
 
 @pytest.mark.usefixtures("own_broker")

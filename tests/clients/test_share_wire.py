@@ -157,6 +157,13 @@ def member(
     topic = create_topic()
     produce(bootstrap, topic, *"abcde")
     member = Member(wire, configured_group(bootstrap, new_name()), topic)
+    join(member)
+    return member
+
+
+def join(member: Member) -> None:
+    """Until its partition is assigned."""
+    wire = member.wire
     find = FindCoordinatorRequest(key_type=i8(0), coordinator_keys=(member.group,))
     while wire.call(find).coordinators[0].error_code is not ErrorCode.none:
         pass
@@ -166,7 +173,6 @@ def member(
         joined = member.heartbeat()  # Kafka assigns what it has made the state of meanwhile.
     (assigned,) = joined.assignment.topic_partitions
     assert (assigned.topic_id, assigned.partitions) == (member.topic_id, (0,))
-    return member
 
 
 def test_a_heartbeat_without_news_assigns_nothing(member: Member) -> None:

@@ -7,20 +7,21 @@ from tests.clients.authorization.case import ANY, GROUP, LITERAL, TOPIC, TRANSAC
 from tests.clients.authorization.entities import request
 from tests.clients.requests import TIMEOUT, batch, milliseconds
 
+PATIENCE = milliseconds(60_000)  # Of a produce on a busy disk.
+
 
 def produce(name: str, *, transactional: bool = False) -> Any:
     records = batch(b"v")
     if transactional:
         records = batch(b"v", producer_id=999, producer_epoch=0, transactional=True)
     data = {"name": name, "partition_data": [{"index": 0, "records": records}]}
-    return request(
-        0, 9, acks=-1, topic_data=[data], transactional_id=TRANSACTION if transactional else None
-    )
+    transaction = TRANSACTION if transactional else None
+    return request(0, 9, acks=-1, timeout=PATIENCE, topic_data=[data], transactional_id=transaction)
 
 
 def produce_by_id(topic_id: UUID) -> Any:
     data = {"topic_id": topic_id, "partition_data": [{"index": 0, "records": batch(b"v")}]}
-    return request(0, 13, acks=-1, topic_data=[data], transactional_id=None)
+    return request(0, 13, acks=-1, timeout=PATIENCE, topic_data=[data], transactional_id=None)
 
 
 def fetch(**named: Any) -> Any:
@@ -238,6 +239,11 @@ def add_offsets() -> Any:
 
 def elect_leaders() -> Any:
     return request(43, 2, topic_partitions=[{"topic": TOPIC, "partitions": [0]}])
+
+
+def alter_log_dirs() -> Any:
+    topics = [{"name": TOPIC, "partitions": [0]}]
+    return request(34, 2, dirs=[{"path": "/nowhere", "topics": topics}])
 
 
 def reassign() -> Any:

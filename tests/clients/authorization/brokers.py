@@ -65,14 +65,14 @@ listener.name.sasl_plaintext.plain.sasl.jaas.config={{jaas}}
 
 class AuthorizingBroker:
     def __init__(self, bootstrap: str) -> None:
-        self._bootstrap = bootstrap
+        self.bootstrap = bootstrap
         self.world: World
 
     def user_of(self, case: Case) -> str:
         return USERS[ALL_CASES.index(case)]
 
     def connect(self, user: str) -> Wire:
-        wire = Wire(self._bootstrap)
+        wire = Wire(self.bootstrap)
         handshake = wire.call(request(17, 1, mechanism="PLAIN"))
         assert handshake.error_code is ErrorCode.none
         login = f"\0{user}\0{PASSWORD}".encode()
@@ -122,7 +122,7 @@ class AuthorizingBroker:
             assert time.monotonic() < deadline, "the entries did not come"
 
 
-def _add_users(wire: Wire, names: Sequence[str]) -> None:
+def add_users(wire: Wire, names: Sequence[str]) -> None:
     salt = b"0123456789"
     salted = salted_password(SHA_512, PASSWORD.encode(), salt, 4096)
     upsertions = [
@@ -151,7 +151,7 @@ def ottla(directory: Path) -> Iterator[AuthorizingBroker]:
     )
     with BrokerProcess(directory, "--config", str(config), *arguments, port=nodes):
         with Wire(f"{HOST}:{nodes.number}") as anonymous:
-            _add_users(anonymous, (ADMIN, *USERS))
+            add_users(anonymous, (ADMIN, *USERS))
         yield AuthorizingBroker(f"{HOST}:{port.number}")
 
 

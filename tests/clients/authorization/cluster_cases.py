@@ -3,6 +3,7 @@
 from tests.clients.authorization.asked import (
     ACL,
     ACL_FILTER,
+    alter_log_dirs,
     describe_quorum,
     elect_leaders,
     reassign,
@@ -20,6 +21,10 @@ from tests.clients.authorization.case import (
 )
 from tests.clients.authorization.entities import request
 from tests.clients.authorization.shown import cluster_shown
+
+QUOTA = {"entity": [{"entity_type": "user", "entity_name": "none"}], "ops": []}
+FOR_ADMIN = {"owner_principal_type": "User", "owner_principal_name": "admin"}
+TOKENS_OFF = {"delegation_token_auth_disabled"}
 
 CASES: tuple[Case, ...] = (
     # The cluster.
@@ -103,6 +108,14 @@ CASES: tuple[Case, ...] = (
         request(35, 4, topics=None),
         CLUSTER_DENIED,
     ),
+    Case("AlterReplicaLogDirs", "denied", (cluster("DESCRIBE"),), alter_log_dirs(), CLUSTER_DENIED),
+    Case(
+        "AlterReplicaLogDirs",
+        "allowed",
+        (cluster("ALTER"),),
+        alter_log_dirs(),
+        {"log_dir_not_found"},
+    ),
     Case("DescribeLogDirs", "allowed", (cluster("DESCRIBE"),), request(35, 4, topics=None), NONE),
     Case("ElectLeaders", "denied", (cluster("DESCRIBE"),), elect_leaders(), CLUSTER_DENIED),
     Case(
@@ -159,6 +172,17 @@ CASES: tuple[Case, ...] = (
         (cluster("ALTER"),),
         request(51, 0, deletions=[{"name": "none", "mechanism": 1}]),
         {"resource_not_found"},
+    ),
+    *(
+        Case(api, what, has, asked, codes)
+        for api, operation, asked in (
+            ("DescribeClientQuotas", "DESCRIBE_CONFIGS", request(48, 1)),
+            ("AlterClientQuotas", "ALTER_CONFIGS", request(49, 1, entries=[QUOTA])),
+        )
+        for what, has, codes in (
+            ("denied", (cluster("DESCRIBE"),), CLUSTER_DENIED),
+            ("allowed", (cluster(operation),), UNCHECKED),
+        )
     ),
     Case("DescribeQuorum", "denied", NOTHING, describe_quorum(), CLUSTER_DENIED),
     Case("DescribeQuorum", "allowed", (cluster("DESCRIBE"),), describe_quorum(), NONE),
@@ -217,6 +241,10 @@ NODE_CASES: tuple[Case, ...] = (
             ("AlterPartition", request(56, 2, broker_id=1)),
             ("Vote", request(52, 1, cluster_id=None)),
             ("BeginQuorumEpoch", request(53, 0, cluster_id=None)),
+            ("EndQuorumEpoch", request(54, 0, cluster_id=None)),
+            ("FetchSnapshot", request(59, 0, cluster_id=None)),
+            ("AssignReplicasToDirs", request(73, 0, broker_id=1)),
+            ("UpdateRaftVoter", request(82, 0, cluster_id=None, voter_id=1)),
             ("Envelope", request(58, 0, request_data=b"", request_principal=b"User:admin")),
             (
                 "WriteShareGroupState",
@@ -227,6 +255,30 @@ NODE_CASES: tuple[Case, ...] = (
                     topics=[{"topic_id": UNKNOWN_ID, "partitions": [{"partition": 0}]}],
                 ),
             ),
+        )
+    ),
+    # For others only with their leave; without the secret of the cluster nobody gets one.
+    Case(
+        "CreateDelegationToken",
+        "for somebody else, denied",
+        (cluster("ALL"),),
+        request(38, 3, **FOR_ADMIN),
+        {"delegation_token_authorization_failed"},
+    ),
+    Case(
+        "CreateDelegationToken",
+        "for somebody else, allowed",
+        (("user", "User:admin", "CREATE_TOKENS"),),
+        request(38, 3, **FOR_ADMIN),
+        TOKENS_OFF,
+    ),
+    *(
+        Case(api, "for oneself", NOTHING, asked, TOKENS_OFF)
+        for api, asked in (
+            ("CreateDelegationToken", request(38, 3)),
+            ("RenewDelegationToken", request(39, 2)),
+            ("ExpireDelegationToken", request(40, 2)),
+            ("DescribeDelegationToken", request(41, 3)),
         )
     ),
     Case(

@@ -22,6 +22,7 @@ FAST_GROUPS = {
     "group.consumer.min.session.timeout.ms": 1_000,
     "group.consumer.min.heartbeat.interval.ms": 100,
     "group.consumer.heartbeat.interval.ms": 300,
+    "group.streams.initial.rebalance.delay.ms": 0,
     "offsets.topic.num.partitions": 5,
 }
 FAST_GROUP_ARGUMENTS = [
