@@ -1,5 +1,6 @@
 """A cluster of real processes on this machine, for tests that kill, pause and restart nodes."""
 
+import os
 import shutil
 import signal
 import time
@@ -14,6 +15,7 @@ from kio.static.primitive import i32
 from tests.broker_process import BrokerProcess
 from tests.clients.wire import Wire
 from tests.cluster.faults.links import Links
+from tests.cluster.faults.locks import Locks
 from tests.cluster.faults.synced_copy import empty, lose_unsynced
 from tests.ports import ReservedPort
 
@@ -24,23 +26,35 @@ PATIENT = (
     *("--set", "broker.session.timeout.ms=60000"),
     *("--set", "controller.quorum.fetch.timeout.ms=60000"),
 )
-# For a cluster whose nodes hang or are cut off, where a test waits until silence is noticed.
-HASTY = (
-    *("--set", "broker.session.timeout.ms=1500"),
-    *("--set", "controller.quorum.fetch.timeout.ms=1000"),
-    *("--set", "controller.quorum.election.timeout.ms=500"),
-)
 METADATA_TOPIC = TopicName("__cluster_metadata")
 _KEEPS_SYNCED = "tests.cluster.faults.synced_copy"
+_LOAD_OF_A_CORE = 5.0  # From here on a process may not run for a second.
+_DEFAULTS_FACTOR = 6.0  # Of Ottla's own timeouts to the shortest of `hasty`.
+
+
+def hasty() -> tuple[str, ...]:
+    """For a cluster whose nodes hang or are cut off, where a test waits until silence is noticed.
+
+    As soon as this machine allows: on a busy one, who is only slow would be taken for dead again
+    and again. At most it takes as long as with the defaults.
+    """
+    load = os.getloadavg()[0] / (os.cpu_count() or 1)
+    factor = min(max(1.0, load / _LOAD_OF_A_CORE), _DEFAULTS_FACTOR)
+    return (
+        *("--set", f"broker.session.timeout.ms={1500 * factor:.0f}"),
+        *("--set", f"controller.quorum.fetch.timeout.ms={1000 * factor:.0f}"),
+        *("--set", f"controller.quorum.election.timeout.ms={500 * factor:.0f}"),
+    )
 
 
 class ClusterProcesses:
     """Nodes 1 to `count`; the first three are voters once `wait_for_voters` has returned.
 
     `arguments` are for every `ottla serve`. Nodes are stopped, whatever state they are in, at the
-    end of the `with` block. With `links` they reach each other, and clients them, by proxies. With
-    `keeps_synced` each has a copy of what it has synced, and `lose_power` leaves it that. `program`
-    is what runs `serve`, as in `BrokerProcess`.
+    end of the `with` block. With `links` they reach each other, and clients them, by proxies; with
+    `locks`, which need links, they have certificates, and clients log in. With `keeps_synced` each
+    has a copy of what it has synced, and `lose_power` leaves it that. `program` is what runs
+    `serve`, as in `BrokerProcess`.
     """
 
     def __init__(
@@ -49,12 +63,14 @@ class ClusterProcesses:
         count: int = 3,
         *arguments: str,
         links: Links | None = None,
+        locks: Locks | None = None,
         keeps_synced: bool = False,
         program: Sequence[str] = ("ottla",),
     ) -> None:
         self._directory = directory
         self._arguments = arguments
         self.links = links
+        self._locks = locks
         self._keeps_synced = keeps_synced
         self._program = program
         self._count = count
@@ -75,6 +91,8 @@ class ClusterProcesses:
     @property
     def bootstrap(self) -> str:
         """Of all nodes, for clients."""
+        if self._locks:
+            return self._locks.bootstrap
         return ",".join(node.bootstrap for node in self._nodes.values())
 
     @property
@@ -99,9 +117,8 @@ class ClusterProcesses:
         """The first one begins the cluster; the others join it, at the same time."""
         for node_id in range(1, self._count + 1):
             self._add(node_id)
-        self._nodes[1].launch()
-        for node_id in range(2, self._count + 1):
-            self._nodes[node_id].launch()
+        for node_id in range(1, self._count + 1):
+            self._launch(node_id)
         for node in self._nodes.values():
             node.wait_until_ready()
 
@@ -122,7 +139,7 @@ class ClusterProcesses:
 
     def restart(self, node_id: int, *, wait: bool = True) -> None:
         """After it was killed or stopped, on the same port and directory."""
-        self._nodes[node_id].launch()
+        self._launch(node_id)
         if wait:
             self._nodes[node_id].wait_until_ready()
 
@@ -149,7 +166,7 @@ class ClusterProcesses:
         empty(node.data)
         shutil.rmtree(_copy_of(node.data.parent), ignore_errors=True)
         if "--join" not in node.arguments:
-            others = [self._nodes[one].bootstrap for one in self.ids if one != node_id]
+            others = [self._join_address(one) for one in self.ids if one != node_id]
             node.arguments += ("--join", ",".join(others))
 
     def lose_power(self) -> None:
@@ -203,20 +220,33 @@ class ClusterProcesses:
             f"--- node {node_id}\n{node.log_text()}" for node_id, node in self._nodes.items()
         )
 
+    def _launch(self, node_id: int) -> None:
+        self._nodes[node_id].launch()
+        if self.links is not None:
+            self.links.processes = {self._nodes[one].pid: one for one in self.running}
+
+    def _join_address(self, node_id: int) -> str:
+        """Where other nodes reach this one."""
+        return self._locks.join_address(node_id) if self._locks else self.bootstrap_of(node_id)
+
     def _add(self, node_id: int, *arguments: str) -> BrokerProcess:
         directory = self._directory / f"node-{node_id}"
         directory.mkdir(exist_ok=True)
-        join = ("--join", self._nodes[1].bootstrap) if self._nodes else ()
+        join = ("--join", self._join_address(1)) if self._nodes else ()
         port = ReservedPort()
+        locked = self._locks.arguments(node_id, port.number) if self._locks else ()
         node = BrokerProcess(
             directory,
             "--id",
             str(node_id),
             *join,
             *self._arguments,
+            *locked,
             *arguments,
             port=port,
-            advertised_port=self.links.add(node_id, port.number) if self.links else None,
+            advertised_port=self.links.add(node_id, port.number)
+            if self.links and not self._locks
+            else None,
             program=(_KEEPS_SYNCED, str(_copy_of(directory)))
             if self._keeps_synced
             else self._program,

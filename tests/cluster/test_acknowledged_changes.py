@@ -8,7 +8,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.cluster.clients import TIMEOUT_S
 from tests.cluster.conftest import StartCluster
-from tests.cluster.processes import HASTY, ClusterProcesses, wait_until
+from tests.cluster.processes import ClusterProcesses, hasty, wait_until
 from tests.cluster.test_quorum import EAGER_SNAPSHOTS, topics
 
 pytestmark = pytest.mark.process
@@ -57,7 +57,7 @@ def disturb(cluster: ClusterProcesses, chance: random.Random) -> None:
 
 
 def test_no_acknowledged_topic_is_lost(start_cluster: StartCluster) -> None:
-    cluster = start_cluster(4, *EAGER_SNAPSHOTS, *HASTY)
+    cluster = start_cluster(4, *EAGER_SNAPSHOTS, *hasty())
     wait_until(lambda: len(cluster.voters()) == 3)
     creator = TopicCreator(cluster)
     creator.start()

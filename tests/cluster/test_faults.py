@@ -18,3 +18,12 @@ def test_what_was_acknowledged_is_kept_whatever_happens(
     outcome = Trial(tmp_path, seed, nodes=nodes, copiers=2, say=print).run(seconds)
     assert outcome.acked_count > 0
     assert not outcome.findings, str(outcome)
+
+
+def test_what_was_acknowledged_is_kept_with_certificates_logins_and_acls(tmp_path: Path) -> None:
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    outcome = Trial(tmp_path, seed, copiers=1, locked=True, say=print).run(8)
+    assert outcome.acked_count > 0
+    assert outcome.refused_count > 0
+    assert not outcome.findings, str(outcome)

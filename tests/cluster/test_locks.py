@@ -1,6 +1,7 @@
 """A cluster that `ottla secure init` has locked: nodes show certificates, clients log in."""
 
 import os
+import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -29,14 +30,16 @@ class LockedCluster:
     def command_config(self) -> str:
         return str(self.secure / "clients" / "admin.properties")
 
-    def ottla(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    def ottla(
+        self, *arguments: str, timeout_s: float = START_TIMEOUT_S
+    ) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
             [sys.executable, "-m", "ottla", *arguments],
             cwd=self.directory,
             env=self._environment(),
             capture_output=True,
             text=True,
-            timeout=START_TIMEOUT_S,
+            timeout=timeout_s,
             check=False,
         )
 
@@ -163,6 +166,7 @@ def test_a_second_run_changes_nothing(cluster: LockedCluster) -> None:
 
 def test_users_are_added_and_removed(cluster: LockedCluster, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
+    secret.touch(0o600)
     secret.write_text("hush\n")
     cluster.admin("users", "add", "alice", "--password-file", str(secret))
     assert "alice" in cluster.admin("users", "list")
@@ -188,9 +192,52 @@ def test_users_are_added_and_removed(cluster: LockedCluster, tmp_path: Path) -> 
     mine.chmod(0o644)
     done = cluster.ottla("node", "list", "--command-config", str(mine))
     assert "others can read it" in done.stderr
+    secret.chmod(0o644)
+    login = ("--password-file", str(secret), "--command-config", cluster.command_config)
+    done = cluster.ottla("users", "add", "bob", *login)
+    assert f"--password-file {secret} has a secret and others can read it" in done.stderr
+    assert "hush" not in done.stderr
 
 
 def test_a_node_that_was_killed_comes_back(cluster: LockedCluster) -> None:
     cluster.kill(HOSTS[1])
     cluster.start(HOSTS[1])
     cluster.admin("node", "wait", "2", "--timeout", str(START_TIMEOUT_S))
+
+
+def test_certificates_and_passwords_are_rotated_while_the_cluster_serves(
+    cluster: LockedCluster, tmp_path: Path
+) -> None:
+    topic = ("topics", "create", "rotated", "--replication-factor", "3", "--partitions", "3")
+    cluster.admin(*topic)
+    before = {host: certificate(host, cluster.port) for host in HOSTS}
+    for host in HOSTS:
+        done = cluster.ottla("secure", "renew", "--hosts", host)
+        assert done.returncode == 0, done.stderr
+        wait_until(
+            lambda host=host: certificate(host, cluster.port) != before[host],
+            f"{host} takes up its new certificate",
+        )
+        cluster.admin("produce", "rotated", host)
+    read = cluster.admin("consume", "rotated", "--from-beginning", "--no-follow")
+    assert sorted(read.split()) == sorted(HOSTS)
+    assert cluster.admin("node", "list").count("active") == 3
+
+    properties = Path(cluster.command_config)
+    old_text = properties.read_text()
+    old = (cluster.secure / "clients" / "admin.password").read_text().strip()
+    secret = tmp_path / "secret"
+    secret.touch(0o600)
+    secret.write_text("a new one\n")
+    cluster.admin("users", "add", "admin", "--password-file", str(secret))
+    refused = cluster.ottla("node", "list", "--command-config", cluster.command_config)
+    assert "invalid credentials" in refused.stderr
+    properties.write_text(old_text.replace(old, "a new one"))
+    assert cluster.admin("node", "list").count("active") == 3
+    secret.write_text(old)
+    cluster.admin("users", "add", "admin", "--password-file", str(secret))
+    properties.write_text(old_text)
+
+
+def certificate(host: str, port: int) -> str:
+    return ssl.get_server_certificate((host, port))

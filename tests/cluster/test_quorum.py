@@ -7,7 +7,7 @@ from kio.schema.api_versions.v3.request import ApiVersionsRequest
 from tests.clients.wire import Wire
 from tests.cluster.clients import TIMEOUT_S, changed
 from tests.cluster.conftest import StartCluster
-from tests.cluster.processes import HASTY, PATIENT, ClusterProcesses, wait_until
+from tests.cluster.processes import PATIENT, ClusterProcesses, hasty, wait_until
 
 pytestmark = pytest.mark.process
 
@@ -103,7 +103,7 @@ def test_a_node_that_was_away_catches_up_by_a_snapshot(start_cluster: StartClust
 def test_a_leader_that_is_paused_is_replaced_and_follows_when_it_is_back(
     start_cluster: StartCluster,
 ) -> None:
-    cluster = start_cluster(3, *HASTY)
+    cluster = start_cluster(3, *hasty())
     cluster.wait_for_voters(1, 2, 3)
     before = cluster.quorum()
     leader = before.leader_id

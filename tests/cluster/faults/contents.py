@@ -1,10 +1,11 @@
 """All records of a topic, as a new client reads them."""
 
 import time
+from collections.abc import Mapping
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from tests.cluster.faults.history import Place
-from tests.cluster.faults.workload import consumer_config, place_of
+from tests.cluster.faults.workload import NO_LOGIN, consumer_config, place_of
 
 SILENCE_S = 120.0
 _BATCH = 5_000
@@ -15,7 +16,12 @@ class Unreadable(Exception):
 
 
 def read_topic(
-    bootstrap: str, topic: str, partitions: int, *, committed_only: bool = False
+    bootstrap: str,
+    topic: str,
+    partitions: int,
+    *,
+    committed_only: bool = False,
+    login: Mapping[str, object] = NO_LOGIN,
 ) -> dict[Place, list[tuple[int, bytes]]]:
     """Offsets and values by partition, up to the end that it has now, or further.
 
@@ -24,7 +30,7 @@ def read_topic(
     isolation = "read_committed" if committed_only else "read_uncommitted"
     consumer = Consumer(
         {
-            **consumer_config(bootstrap, "contents"),
+            **consumer_config(bootstrap, "contents", login),
             "isolation.level": isolation,
             "enable.auto.commit": False,
             "enable.partition.eof": True,

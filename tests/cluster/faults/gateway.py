@@ -248,6 +248,8 @@ class Consumer(Client):
 
 
 class GatewayTrial:
+    gateway_arguments: tuple[str, ...] = ()
+
     def __init__(
         self, directory: Path, seed: int, say: Callable[[str], None], pace: Pace | None = None
     ) -> None:
@@ -268,7 +270,9 @@ class GatewayTrial:
             cluster.wait_for_voters(1, 2, 3)
             create_topic(cluster.bootstrap)
             gateways = [
-                stack.enter_context(GatewayProcess(self._directory, cluster.bootstrap))
+                stack.enter_context(
+                    GatewayProcess(self._directory, cluster.bootstrap, *self.gateway_arguments)
+                )
                 for _ in range(self._pace.gateways)
             ]
             self._run(cluster, gateways, seconds)

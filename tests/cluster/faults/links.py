@@ -1,7 +1,8 @@
 """The links between nodes, in a test's hands: a proxy before each node, which all connect to.
 
 A node names itself in the first request of a connection (its client id), so each connection is
-known to be of a pair of nodes, or of a client. A cut stops the bytes in one direction; they go on
+known to be of a pair of nodes, or of a client. With TLS nobody can read that, and the process that
+has connected is looked for. A cut stops the bytes in one direction; they go on
 when it is healed, as those of a real network do. A connection made meanwhile gets no answer.
 """
 
@@ -13,10 +14,13 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from typing import cast
 
+from tests.cluster.faults.socket_owner import owner_of
+
 CLIENT = 0  # For whoever is not a node.
 TIMEOUT_S = 120
 
 _READ_BYTES = 1 << 16
+_TLS_HANDSHAKE = 0x16
 _NODE = re.compile(rb"^.{12}\x00.node-(\d+)", re.DOTALL)  # Size, header, length of the client id.
 
 Direction = tuple[int, int]  # From one node to another.
@@ -28,7 +32,8 @@ class Links:
     def __init__(self) -> None:
         self._cut: set[Direction] = set()
         self._changed = asyncio.Event()
-        self._servers: dict[int, asyncio.Server] = {}
+        self._servers: list[asyncio.Server] = []
+        self.processes: dict[int, int] = {}  # Node ids by process id, for connections with TLS.
         self._transports: weakref.WeakSet[asyncio.WriteTransport] = weakref.WeakSet()
         self._tasks: set[asyncio.Task[None]] = set()
         self._client_tasks: dict[asyncio.Task[None], int] = {}  # And the node they connect to.
@@ -92,7 +97,7 @@ class Links:
             self._tasks.add(task)
 
         server = await asyncio.start_server(accept, "127.0.0.1", 0)
-        self._servers[node_id] = server
+        self._servers.append(server)
         return int(server.sockets[0].getsockname()[1])
 
     async def _join(
@@ -107,8 +112,7 @@ class Links:
             first = await reader.read(_READ_BYTES)
             if not first:
                 return
-            named = _NODE.match(first)
-            source = int(named[1]) if named else CLIENT
+            source = self._source(first, writer)
             if source == CLIENT:
                 self._client_tasks[cast("asyncio.Task[None]", asyncio.current_task())] = target
             await self._open(source, target)
@@ -121,6 +125,15 @@ class Links:
                     back = pumps.create_task(self._pump(there_reader, writer, (target, source)))
                     there.add_done_callback(lambda _: back.cancel())
                     back.add_done_callback(lambda _: there.cancel())
+
+    def _source(self, first: bytes, writer: asyncio.StreamWriter) -> int:
+        """The node that has connected, and sent this first."""
+        if first[0] == _TLS_HANDSHAKE:
+            names = (writer.get_extra_info(name) for name in ("peername", "sockname"))
+            pid = owner_of(*names, list(self.processes))
+            return self.processes.get(pid, CLIENT) if pid else CLIENT
+        named = _NODE.match(first)
+        return int(named[1]) if named else CLIENT
 
     async def _pump(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, direction: Direction
@@ -141,7 +154,7 @@ class Links:
             for task in self._tasks:
                 task.cancel()
             await asyncio.wait(others, return_when=asyncio.FIRST_COMPLETED)
-        for server in self._servers.values():
+        for server in self._servers:
             server.close()
         for transport in list(self._transports):  # Some may wait to be rid of their last bytes.
             transport.abort()

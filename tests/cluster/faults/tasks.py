@@ -9,6 +9,7 @@ acknowledgement.
 """
 
 import argparse
+import signal
 import sys
 import tempfile
 import time
@@ -63,6 +64,10 @@ class Load:
         for process in (self.sender, *self.workers):
             process.stop()
 
+    def kill(self) -> None:
+        for process in (self.sender, *self.workers):
+            process.kill()
+
     @property
     def has_begun(self) -> bool:
         return bool(self.journal.tasks("acked"))
@@ -107,7 +112,7 @@ class TaskTrial:
                 for framework in self._frameworks
             ]
             for load in self.loads:
-                stack.callback(load.stop)
+                stack.callback(load.kill)  # Also of a trial that gives up.
                 load.start()
             wait_until(lambda: all(load.has_begun for load in self.loads), "the first tasks")
             end_s = time.monotonic() + seconds
@@ -116,6 +121,8 @@ class TaskTrial:
             for load in self.loads:
                 load.sender.stop()
             self._settle()
+            for load in self.loads:
+                load.stop()
         return [finding for load in self.loads for finding in load.findings()]
 
     def _disturb(self, cluster: ClusterProcesses) -> None:
@@ -152,6 +159,7 @@ def main() -> int:
     parser.add_argument("--frameworks", nargs="+", choices=WORKERS, default=list(WORKERS))
     arguments = parser.parse_args()
     print(f"seed {arguments.seed}", flush=True)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # With all of its processes.
     directory = Path(tempfile.mkdtemp(prefix="ottla-tasks-"))
     trial = TaskTrial(
         directory, arguments.frameworks, arguments.seed, lambda line: print(line, flush=True)

@@ -1,5 +1,6 @@
 """A proxy passes bytes on until it is told not to."""
 
+import os
 import socket
 import struct
 import threading
@@ -82,6 +83,21 @@ def test_a_cut_stops_one_direction_until_it_is_healed(
             assert is_silent(connection)
         assert connection.recv(5, socket.MSG_WAITALL) == b"hello"
         with links.without((source + 1, 1)):
+            assert exchange(connection, b"again") == b"again"
+
+
+def test_a_node_whose_bytes_nobody_can_read_is_known_by_its_process(
+    links: Links, echo_port: int
+) -> None:
+    links.processes = {os.getpid(): 3}
+    hello = bytes.fromhex("16030100c8")  # Of TLS.
+    with connect(links.add(1, echo_port)) as connection:
+        assert exchange(connection, hello) == hello
+        with links.without((3, 1)):
+            connection.sendall(b"hello")
+            assert is_silent(connection)
+        assert connection.recv(5, socket.MSG_WAITALL) == b"hello"
+        with links.without((CLIENT, 1)):
             assert exchange(connection, b"again") == b"again"
 
 

@@ -1,8 +1,10 @@
 """A cluster, clients at work, and faults from a seed; then everything is checked.
 
-    python -m tests.cluster.faults.trial --minutes 20 [--seed N] [--nodes 3]
+    python -m tests.cluster.faults.trial --minutes 20 [--seed N] [--nodes 3] [--locked]
 
 prints the seed first and ends with a count of the faults and of what was promised and kept.
+With `--locked` nodes show certificates, clients log in over TLS and have what ACLs allow them, and
+others, who may not write, try to.
 """
 
 import argparse
@@ -11,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,9 +27,11 @@ from tests.cluster.faults.contents import Unreadable, read_topic
 from tests.cluster.faults.disks import Disk
 from tests.cluster.faults.faults import Faults
 from tests.cluster.faults.history import History
+from tests.cluster.faults.intruder import Intruder
 from tests.cluster.faults.links import Links
-from tests.cluster.faults.workload import Copier, Reader, Worker, Writer
-from tests.cluster.processes import HASTY, ClusterProcesses
+from tests.cluster.faults.locks import ADMIN, COPIER, READER, STRANGER, WRITER, Locks
+from tests.cluster.faults.workload import NO_LOGIN, Copier, Reader, Worker, Writer
+from tests.cluster.processes import ClusterProcesses, hasty
 
 RECORDS, COPIES = "records", "copies"
 PARTITIONS: Final = 3
@@ -49,6 +53,7 @@ class Outcome:
     transactions: Counter[bool | None] = field(default_factory=Counter)
     assignments: Counter[str] = field(default_factory=Counter)  # By group.
     disconnects_count: int = 0  # Of clients, because they stood still.
+    refused_count: int = 0  # Of those who tried to write and may not.
     findings: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
@@ -62,6 +67,7 @@ class Outcome:
             f"transactions: {transactions or 'none'}",
             f"assignments to members: {groups}",
             f"clients that stood still were disconnected {self.disconnects_count} times",
+            f"{self.refused_count} records of intruders refused",
             f"{len(self.findings)} findings",
             *self.findings[:FINDINGS_SHOWN],
         ]
@@ -78,6 +84,7 @@ class Trial:
         *arguments: str,
         nodes: int = 3,
         copiers: int = 0,
+        locked: bool = False,
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._directory = directory
@@ -85,6 +92,8 @@ class Trial:
         self._chance = random.Random(seed)
         self._nodes = nodes
         self._copiers = copiers
+        self._locked = locked
+        self._locks: Locks | None = None
         self._say = say
         self._history = History()
         self._outcome = Outcome()
@@ -94,18 +103,23 @@ class Trial:
         with ExitStack() as stack:
             disks = self._mount_disks(stack)
             links = Links()
+            self._locks = Locks(self._directory, links) if self._locked else None
             cluster = stack.enter_context(
                 ClusterProcesses(
                     self._directory,
                     self._nodes,
-                    *HASTY,
+                    *hasty(),
                     *self._arguments,
                     links=links,
+                    locks=self._locks,
                     keeps_synced=True,
                 )
             )
-            admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
+            servers = {"bootstrap.servers": cluster.bootstrap, "log_level": 0}
+            admin = AdminClient({**servers, **self._login(ADMIN)})
             _create_topics(admin, self._nodes)
+            if self._locks:
+                self._locks.grant(admin, RECORDS, COPIES)
             faults = Faults(
                 cluster, self._chance, lambda: wait_for_in_sync(admin), disks, loses_power=True
             )
@@ -114,6 +128,9 @@ class Trial:
             self._end(cluster.bootstrap, admin, workers, links)
         self._history.save(self._directory / "history.jsonl")
         return self._outcome
+
+    def _login(self, user: str) -> Mapping[str, object]:
+        return self._locks.login(user) if self._locks else NO_LOGIN
 
     def _mount_disks(self, stack: ExitStack) -> dict[int, Disk]:
         try:
@@ -137,21 +154,37 @@ class Trial:
                 RECORDS,
                 PARTITIONS,
                 idempotent=number > 0,
+                login=self._login(WRITER),
             )
             for number in range(3)
         ]
+        login = self._login(READER)
         readers = [
-            Reader(f"reader-{number}", history, bootstrap, "readers", RECORDS)
+            Reader(f"reader-{number}", history, bootstrap, "readers", RECORDS, login)
             for number in range(2)
         ]
+        copying = (RECORDS, COPIES, PARTITIONS, self._login(COPIER))
         copiers = [
-            Copier(f"copier-{number}", history, bootstrap, "copiers", RECORDS, COPIES, PARTITIONS)
+            Copier(f"copier-{number}", history, bootstrap, "copiers", *copying)
             for number in range(self._copiers)
         ]
-        workers = [*writers, *readers, *copiers]
+        workers = [*writers, *readers, *copiers, *self._intruders(bootstrap)]
         for worker in workers:
             worker.start()
         return workers
+
+    def _intruders(self, bootstrap: str) -> list[Intruder]:
+        """One with a login that has no rights, one with a wrong password."""
+        if self._locks is None:
+            return []
+        logins = {
+            "stranger": self._locks.login(STRANGER),
+            "liar": self._locks.login(WRITER, "a guess"),
+        }
+        return [
+            Intruder(name, self._history, bootstrap, RECORDS, login)
+            for name, login in logins.items()
+        ]
 
     def _disturb(self, faults: Faults, kinds: list[str], seconds: float) -> None:
         """All kinds in turn, in an order of chance, as often as there is time for."""
@@ -174,6 +207,8 @@ class Trial:
         writers = [worker for worker in workers if isinstance(worker, Writer)]
         end_all(writers)
         outcome.findings = self._check(bootstrap, links, lambda: end_all(workers))
+        intruders = [worker for worker in workers if isinstance(worker, Intruder)]
+        outcome.refused_count = sum(one.refused_count for one in intruders)
         outcome.acked_count = history.acked_count
         outcome.consumed_count = history.consumed_count
         outcome.assignments = history.assignments
@@ -183,7 +218,7 @@ class Trial:
         """When clients have had the time to read and to copy everything."""
         history = self._history
         try:
-            records = read_topic(bootstrap, RECORDS, PARTITIONS)
+            records = read_topic(bootstrap, RECORDS, PARTITIONS, login=self._login(READER))
             self._wait_for_clients(links, lambda: check_group(history, records))
             if self._copiers:
                 self._wait_for_clients(links, lambda: self._uncopied(bootstrap, records))
@@ -206,7 +241,8 @@ class Trial:
             reach_none(findings)
 
     def _uncopied(self, bootstrap: str, records: Contents) -> list[str]:
-        copies = read_topic(bootstrap, COPIES, PARTITIONS, committed_only=True)
+        login = self._login(READER)
+        copies = read_topic(bootstrap, COPIES, PARTITIONS, committed_only=True, login=login)
         return check_copies(self._history, records, copies)
 
 
@@ -276,6 +312,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
     parser.add_argument("--nodes", type=int, default=3)
     parser.add_argument("--copiers", type=int, default=2)
+    parser.add_argument("--locked", action="store_true")
     parser.add_argument("--kinds", nargs="*")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     arguments = parser.parse_args()
@@ -292,6 +329,7 @@ def main() -> int:
         *(word for setting in arguments.set for word in ("--set", setting)),
         nodes=arguments.nodes,
         copiers=arguments.copiers,
+        locked=arguments.locked,
         say=say,
     )
     outcome = trial.run(arguments.minutes * 60, arguments.kinds)

@@ -3,7 +3,7 @@
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from confluent_kafka import (
@@ -22,6 +22,8 @@ END_TIMEOUT_S = 120.0
 _PAUSE_S = 0.005
 _BATCH = 500
 _TRANSACTION_MAX = 100
+
+NO_LOGIN: Mapping[str, object] = {}
 
 
 class Worker(threading.Thread, ABC):
@@ -61,6 +63,7 @@ class Writer(Worker):
         partitions: int,
         *,
         idempotent: bool,
+        login: Mapping[str, object] = NO_LOGIN,
     ) -> None:
         super().__init__(name, history)
         self._topic = topic
@@ -70,6 +73,7 @@ class Writer(Worker):
         self._producer = Producer(
             {
                 "bootstrap.servers": bootstrap,
+                **login,
                 "client.id": name,
                 "acks": "all",
                 "enable.idempotence": idempotent,
@@ -117,11 +121,19 @@ class Writer(Worker):
 class Reader(Worker):
     """A member of a group that reads a topic and commits."""
 
-    def __init__(self, name: str, history: History, bootstrap: str, group: str, topic: str) -> None:
+    def __init__(
+        self,
+        name: str,
+        history: History,
+        bootstrap: str,
+        group: str,
+        topic: str,
+        login: Mapping[str, object] = NO_LOGIN,
+    ) -> None:
         super().__init__(name, history)
         self._consumer = Consumer(
             {
-                **consumer_config(bootstrap, group),
+                **consumer_config(bootstrap, group, login),
                 "client.id": name,
                 "session.timeout.ms": 10_000,
                 "auto.commit.interval.ms": 500,
@@ -159,9 +171,11 @@ class Copier(Worker):
         source: str,
         target: str,
         partitions: int,
+        login: Mapping[str, object] = NO_LOGIN,
     ) -> None:
         super().__init__(name, history)
         self._servers = bootstrap
+        self._login = login
         self._group = group
         self._source = source
         self._target = target
@@ -178,6 +192,7 @@ class Copier(Worker):
         producer = Producer(
             {
                 "bootstrap.servers": self._servers,
+                **self._login,
                 "client.id": self.name,
                 "transactional.id": self.name,
                 "transaction.timeout.ms": 30_000,
@@ -190,7 +205,7 @@ class Copier(Worker):
         )
         consumer = Consumer(
             {
-                **consumer_config(self._servers, self._group),
+                **consumer_config(self._servers, self._group, self._login),
                 "client.id": self.name,
                 "enable.auto.commit": False,
                 "session.timeout.ms": 10_000,
@@ -276,9 +291,12 @@ def place_of(message: Message) -> Place:
     return Place(message.topic(), message.partition())
 
 
-def consumer_config(bootstrap: str, group: str) -> dict[str, object]:
+def consumer_config(
+    bootstrap: str, group: str, login: Mapping[str, object] = NO_LOGIN
+) -> dict[str, object]:
     return {
         "bootstrap.servers": bootstrap,
+        **login,
         "group.id": group,
         "auto.offset.reset": "earliest",
         "isolation.level": "read_committed",
