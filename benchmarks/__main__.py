@@ -13,13 +13,15 @@ from confluent_kafka import KafkaException
 from rich.console import Console
 
 from benchmarks import processes, report
-from benchmarks.bench import FULL, QUICK, Bench, LoadFailed
+from benchmarks.bench import FULL, QUICK, QUICK_AGAINST, Bench, LoadFailed
 from benchmarks.catalogue import SUITES, Scenario
 from benchmarks.machine import describe_machine, is_busy
+from benchmarks.peers.elasticmq import ElasticMq
 from benchmarks.peers.kafka import Kafka
 from benchmarks.peers.nats import Nats
 from benchmarks.peers.ottla import Ottla
 from benchmarks.peers.peer import Peer, Unavailable
+from benchmarks.peers.rabbitmq import RabbitMq
 
 HERE = Path(__file__).parent
 CACHE = HERE / ".cache"
@@ -31,20 +33,27 @@ Names = Annotated[list[str] | None, cyclopts.Parameter(consume_multiple=True)]
 
 
 def main(
-    *suites: str, quick: bool = False, only: Names = None, peers: Names = None, write: bool = False
+    *suites: str,
+    quick: bool = False,
+    against: str | None = None,
+    only: Names = None,
+    peers: Names = None,
+    write: bool = False,
 ) -> None:
     """Measures Ottla, beside Apache Kafka where it can be had.
 
     Parameters
     ----------
     suites
-        What to measure: broker, coordinators, cluster, client; all by default.
+        What to measure: broker, coordinators, cluster, http, client, security; all by default.
     quick
         One short round of the essential rows, in a few minutes.
+    against
+        A git revision: measure it beside the source tree as it is, and nothing else.
     only
         The scenarios to run; all of a suite by default.
     peers
-        The brokers to measure: ottla, kafka, nats.
+        The brokers to measure: ottla, kafka, nats, rabbitmq, elasticmq.
     write
         Write the suite's results even after a part of it; a whole suite always is written.
     """
@@ -53,21 +62,29 @@ def main(
     console = Console()
     CACHE.mkdir(exist_ok=True)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
-    guests = [Nats()] if not peers or Nats.name in peers else []
-    known: list[Peer] = [
-        Ottla(warm_seconds=1 if quick else 3),
-        Kafka(warm_seconds=5 if quick else 20),
-    ]
+    ottla = Ottla(warm_seconds=1 if quick else 3)
+    known: list[Peer] = [ottla]
+    guests: list[Peer] = []
+    if against:
+        known.append(Ottla(warm_seconds=1 if quick else 3, revision=against))
+        peers = peers and [*peers, known[1].name]
+    else:
+        if chosen.keys() != {"http"}:
+            known.append(Kafka(warm_seconds=5 if quick else 20))
+        guests.append(Nats())
+        if "http" in chosen:
+            guests += [RabbitMq(), ElasticMq(on_disk=True), ElasticMq(on_disk=False)]
+    guests = [peer for peer in guests if not peers or peer.name in peers]
     wanted = [peer for peer in known if not peers or peer.name in peers]
     available = [peer for peer in wanted if _prepared(peer, console)]
     available_guests: list[Peer] = [peer for peer in guests if _prepared(peer, console)]
     failures = []
     for suite, scenarios in chosen.items():
         directory = Path(tempfile.mkdtemp(prefix="run-", dir=CACHE))
-        effort = QUICK if quick else FULL
+        effort = (QUICK_AGAINST if against else QUICK) if quick else FULL
         bench = Bench(available, available_guests, effort, directory, console.log)
         text, failed = _measure(suite, scenarios, bench, console)
-        if write or not (quick or only or peers):
+        if write or not (quick or only or peers or against):
             (HERE / f"RESULTS-{suite.upper()}.md").write_text(text)
         failures += failed
     if failures:
@@ -109,7 +126,7 @@ def _measure(
         bench.close()
         shutil.rmtree(bench.directory)
         report.show(bench.results, console)
-    introduction = report.INTRODUCTION.format(suite=suite)
+    introduction = report.INTRODUCTIONS.get(suite, report.INTRODUCTION).format(suite=suite)
     return report.as_markdown(bench.results, facts, remarks, introduction), failures
 
 

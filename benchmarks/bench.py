@@ -19,7 +19,7 @@ from confluent_kafka.cimpl import NewTopic
 from benchmarks import processes
 from benchmarks.cluster import CLUSTER_NODES, Cluster
 from benchmarks.peers.peer import Flush, Peer, Server, spawn_server
-from benchmarks.results import Results
+from benchmarks.results import SUBJECT, Results
 
 LOAD_SECONDS_MAX = 300.0
 READY_SECONDS_MAX = 240.0
@@ -42,6 +42,8 @@ class Effort(NamedTuple):
 
 FULL = Effort(rounds=3, grid_rounds=1, seconds=2.0, idle_seconds=10.0, heavy=True)
 QUICK = Effort(rounds=1, grid_rounds=1, seconds=1.0, idle_seconds=2.0, heavy=False)
+# Two versions differ by a few percent, and a single round by more.
+QUICK_AGAINST = QUICK._replace(rounds=5, grid_rounds=3)
 
 
 class LoadFailed(Exception):
@@ -126,6 +128,13 @@ class Bench:
         )
         admin.create_topics([topic], operation_timeout=30)[name].result(60)
         return name
+
+    def subject(self) -> Peer:
+        return next(peer for peer in self.peers if peer.name == SUBJECT)
+
+    def guest(self, name: str) -> Peer | None:
+        """If it can be had."""
+        return next((peer for peer in self.guests if peer.name == name), None)
 
     def in_turn(self, rounds: int) -> Iterator[Peer]:
         """Peers A B, B A, A B ...: each round all of them, none always first."""

@@ -12,6 +12,7 @@ from benchmarks.scenarios.cluster_produce import cluster_produce
 from benchmarks.scenarios.cluster_start import cluster_start
 from benchmarks.scenarios.consume import consume, consume_raw
 from benchmarks.scenarios.coordinators import commits, many_members, rebalance, transactions
+from benchmarks.scenarios.gateway_idle import gateway_idle
 from benchmarks.scenarios.gateway_publish import gateway_publish
 from benchmarks.scenarios.gateway_push import gateway_push
 from benchmarks.scenarios.gateway_queues import gateway_queues
@@ -25,6 +26,7 @@ from benchmarks.scenarios.requests import requests
 from benchmarks.scenarios.scale import large_partition, many_topics
 from benchmarks.scenarios.share_groups import share_groups
 from benchmarks.scenarios.startup import startup
+from benchmarks.scenarios.tls import tls
 
 Scenario = Callable[[Bench], None]
 
@@ -57,7 +59,8 @@ SUITES: dict[str, dict[str, Scenario]] = {
         "cluster-failover": cluster_failover,
         "cluster-partitions": cluster_partitions,
     },
-    "gateway": {
+    "http": {
+        "gateway-idle": gateway_idle,
         "gateway-publish": gateway_publish,
         "gateway-queues": gateway_queues,
         "gateway-push": gateway_push,
@@ -66,5 +69,8 @@ SUITES: dict[str, dict[str, Scenario]] = {
     "client": {
         "facade": facade,
         "fixture": fixture,
+    },
+    "security": {
+        "tls": tls,
     },
 }

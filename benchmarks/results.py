@@ -26,6 +26,8 @@ class Requirement(NamedTuple):
 
     ratio_min: float | None = None  # To the reference, in the same round.
     value_max: float | None = None  # Of the subject, in the row's unit.
+    value_min: float | None = None  # As well.
+    reference: str = REFERENCE
 
 
 class Row(NamedTuple):
@@ -76,25 +78,27 @@ class Results:
         values = self.samples[row].get(peer)
         return summarize(values) if values else None
 
-    def ratio(self, row: Row, reference: str = REFERENCE) -> Summary | None:
-        """How many times better the subject is than the reference, by rounds."""
+    def ratio(self, row: Row, reference: str | None = None) -> Summary | None:
+        """How many times better the subject is than the reference, by default the row's."""
         by_peer = self.samples[row]
-        pairs = zip(by_peer.get(SUBJECT, ()), by_peer.get(reference, ()), strict=False)
-        ratios = [advantage(row.better, ours, theirs) for ours, theirs in pairs]
+        theirs = by_peer.get(reference or row.requirement.reference, ())
+        pairs = zip(by_peer.get(SUBJECT, ()), theirs, strict=False)
+        ratios = [advantage(row.better, ours, other) for ours, other in pairs]
         return summarize(ratios) if ratios else None
 
     def verdict(self, row: Row) -> Verdict:
-        ratio_min, value_max = row.requirement
-        if ratio_min is None and value_max is None:
+        ratio_min, value_max, value_min, _ = row.requirement
+        if ratio_min is None and value_max is None and value_min is None:
             return Verdict.NOT_ASKED
         ratio, ours = self.ratio(row), self.summary(row, SUBJECT)
         if ours is None or (ratio_min is not None and ratio is None):
             return Verdict.NOT_MEASURED
-        if ratio_min is not None and ratio is not None and ratio.median < ratio_min:
-            return Verdict.MISSED
-        if value_max is not None and ours.median > value_max:
-            return Verdict.MISSED
-        return Verdict.MET
+        is_met = (
+            (ratio_min is None or ratio is None or ratio.median >= ratio_min)
+            and (value_max is None or ours.median <= value_max)
+            and (value_min is None or ours.median >= value_min)
+        )
+        return Verdict.MET if is_met else Verdict.MISSED
 
 
 def advantage(better: Better, ours: float, theirs: float) -> float:

@@ -7,16 +7,20 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
 from benchmarks.loads.frames import LoadError
 from benchmarks.loads.outcome import report
+from benchmarks.loads.tls import client_settings
 
 CHUNK = 10_000
 SILENCE_SECONDS_MAX = 120.0
 
 
-def main(*, address: str, topic: str, count: int, partitions: int = 1) -> None:
-    """Reads `count` messages; the clock runs from the first answer to the last message."""
+def main(*, address: str, topic: str, count: int, partitions: int = 1, authority: str = "") -> None:
+    """Reads `count` messages, over TLS with an `authority`.
+
+    The clock runs from the first answer to the last message.
+    """
     consumer = Consumer(
         {
-            "bootstrap.servers": address,
+            **client_settings(address, authority),
             "group.id": "benchmark",
             "enable.auto.commit": False,
             "enable.partition.eof": False,

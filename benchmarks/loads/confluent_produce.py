@@ -12,6 +12,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from benchmarks.loads.frames import LoadError
 from benchmarks.loads.outcome import report
+from benchmarks.loads.tls import client_settings
 
 CHUNK = 500  # Messages handed to the client in one call.
 QUEUE_BYTES = 64 << 20
@@ -29,11 +30,13 @@ def main(
     count: int = 0,
     linger_ms: float = 5.0,
     idempotent: int = 0,
+    authority: str = "",
 ) -> None:
-    """Sends for `seconds`, or `count` messages if that is given."""
+    """Sends for `seconds`, or `count` messages if that is given; over TLS with an `authority`."""
+    settings = client_settings(address, authority)
     producer = Producer(
         {
-            "bootstrap.servers": address,
+            **settings,
             "acks": acks,
             "linger.ms": linger_ms,
             "enable.idempotence": bool(idempotent),
@@ -42,7 +45,7 @@ def main(
         }
     )
     producer.list_topics(topic, timeout=120)
-    watermarks = Consumer({"bootstrap.servers": address, "group.id": "benchmark-watermarks"})
+    watermarks = Consumer({**settings, "group.id": "benchmark-watermarks"})
     before = _end_offsets(watermarks, topic, partitions)
     start = time.perf_counter()
     sent = _send(producer, topic, partitions, value_size, seconds, count)

@@ -5,6 +5,7 @@ import cyclopts
 from benchmarks.loads import frames
 from benchmarks.loads.outcome import report
 from benchmarks.loads.pipeline import NO_COUNT, Generator, Pipe
+from benchmarks.loads.tls import connect
 
 
 def main(
@@ -20,14 +21,15 @@ def main(
     seconds: float = 3.0,
     warm_seconds: float = 0.5,
     count: int = 0,
+    authority: str = "",
 ) -> None:
-    """Sends for `seconds`, or until `count` requests were answered."""
+    """Sends for `seconds`, or until `count` requests were answered; with `authority` over TLS."""
     batch = frames.build_batch(records, value_size)
     pipes = []
     for index in range(connections):
         frame = frames.produce_frame(topic, index % partitions, batch, acks)
         error_position = frames.produce_response_error_position(topic)
-        pipes.append(Pipe(frames.connect(address), [frame] * in_flight, error_position))
+        pipes.append(Pipe(connect(address, authority), [frame] * in_flight, error_position))
     generator = Generator(pipes)
     generator.fill()
     warmed, _ = generator.run(warm_seconds, NO_COUNT)

@@ -42,6 +42,7 @@ Configuration:
   Loggers:
     Root: {level: WARN, AppenderRef: {ref: out}}
 """
+PROTOCOLS = "PLAINTEXT:PLAINTEXT,SSL:SSL,CONTROLLER:PLAINTEXT"
 PROPERTIES = """\
 process.roles=broker,controller
 node.id={node_id}
@@ -150,6 +151,9 @@ class Kafka:
             replicas=len(members),
         )
         overrides = {**GROUP_SETTINGS, **(settings or {})}
+        if "listeners" in overrides:  # Those of clients; the quorum has its own.
+            overrides["listeners"] += f",CONTROLLER://127.0.0.1:{member.controller_port}"
+            overrides["listener.security.protocol.map"] = PROTOCOLS
         path.write_text(text + "".join(f"{name}={value}\n" for name, value in overrides.items()))
         return path
 

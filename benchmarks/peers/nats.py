@@ -6,19 +6,19 @@ is close to Ottla's flush policy `os`.
 """
 
 import json
-import shutil
 import socket
 import subprocess
 import time
 from pathlib import Path
 
-from benchmarks.peers.peer import Flush, Unavailable
+from benchmarks.debian import unpack
+from benchmarks.peers.guest import Guest
+from benchmarks.peers.peer import Flush
 
 STREAM, SUBJECT, INBOX = "B", "bench", "_in"
-DOWNLOAD_SECONDS_MAX = 120
 
 
-class Nats:
+class Nats(Guest):
     name = "nats"
 
     def __init__(self) -> None:
@@ -29,20 +29,7 @@ class Nats:
         self._server = home / "usr" / "sbin" / "nats-server"
         if self._server.exists():
             return
-        if shutil.which("apt-get") is None or shutil.which("dpkg") is None:
-            raise Unavailable("NATS is taken from Debian's package")
-        home.mkdir(parents=True, exist_ok=True)
-        try:
-            self._run(home, "apt-get", "download", "nats-server")
-            package = next(home.glob("nats-server_*.deb"))
-            self._run(home, "dpkg", "-x", str(package), str(home))
-        except (subprocess.SubprocessError, StopIteration) as error:
-            raise Unavailable(f"NATS could not be downloaded: {error}") from error
-
-    def _run(self, directory: Path, *command: str) -> None:
-        subprocess.run(
-            command, cwd=directory, check=True, capture_output=True, timeout=DOWNLOAD_SECONDS_MAX
-        )
+        unpack(home, "nats-server")
 
     def settings(self) -> dict[str, str]:
         shown = subprocess.run(
@@ -51,23 +38,10 @@ class Nats:
         version = shown.stdout.strip().rpartition("v")[2]
         return {"NATS": f"{version}, JetStream with file storage, defaults"}
 
-    def format(self, directory: Path, port: int) -> None:
-        del directory, port  # The server does this when it starts.
-
     def command(self, directory: Path, port: int, flush: Flush) -> list[str]:
         del flush  # A file stream has one policy.
         listen = ["--addr", "127.0.0.1", "--port", str(port)]
         return [str(self._server), *listen, "--jetstream", "--store_dir", str(directory)]
-
-    def topic_config(self, flush: Flush) -> dict[str, str]:
-        del flush
-        return {}
-
-    def shares_server(self) -> bool:
-        return True
-
-    def warm_seconds(self) -> float:
-        return 3.0
 
 
 def connect(address: str) -> socket.socket:

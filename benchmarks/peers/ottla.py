@@ -1,4 +1,4 @@
-"""Ottla of this source tree, installed as a user installs it.
+"""Ottla of this source tree or of a revision of it, installed as a user installs it.
 
 The environment in the cache directory has no development packages, which would change the start-up
 time: kio imports Hypothesis where it finds it.
@@ -6,6 +6,8 @@ time: kio imports Hypothesis where it finds it.
 
 import subprocess
 import sys
+import tarfile
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -17,21 +19,37 @@ FLUSH_INTERVAL_MS = 1000
 
 
 class Ottla:
-    name = "ottla"
+    def __init__(
+        self, warm_seconds: float, python: Path = Path(), *, revision: str | None = None
+    ) -> None:
+        """`python` is the interpreter that has Ottla; `prepare` makes one.
 
-    def __init__(self, warm_seconds: float, python: Path = Path()) -> None:
-        """`python` is the interpreter that has Ottla; `prepare` makes one."""
+        Without a revision it is the source tree as it is, uncommitted changes included.
+        """
+        self.name = "ottla" if revision is None else f"ottla@{revision}"
         self._warm_seconds = warm_seconds
         self._python = python
+        self._revision = revision
 
     def prepare(self, cache: Path) -> None:
-        environment = cache / "ottla-environment"
+        environment = cache / f"{self.name.replace('/', '_')}-environment"
         self._python = environment / "bin" / "python"
-        if not (environment / "ready").exists():
-            self._run(sys.executable, "-m", "venv", "--clear", str(environment))
-            self._install("--constraint", str(SOURCE / "constraints.txt"), str(SOURCE))
-            (environment / "ready").touch()
-        self._install("--no-deps", "--force-reinstall", str(SOURCE))
+        with tempfile.TemporaryDirectory(dir=cache) as directory:
+            source = SOURCE if self._revision is None else self._checked_out(Path(directory))
+            if not (environment / "ready").exists():
+                self._run(sys.executable, "-m", "venv", "--clear", str(environment))
+                self._install("--constraint", str(source / "constraints.txt"), str(source))
+                (environment / "ready").touch()
+            self._install("--no-deps", "--force-reinstall", str(source))
+
+    def _checked_out(self, directory: Path) -> Path:
+        """The files of the revision."""
+        archive = directory / "revision.tar"
+        git = ("git", "-C", str(SOURCE), "archive", f"--output={archive}")
+        self._run(*git, "--end-of-options", str(self._revision))
+        with tarfile.open(archive) as files:
+            files.extractall(directory, filter="data")
+        return directory
 
     def _install(self, *arguments: str) -> None:
         pip = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check")
@@ -41,11 +59,13 @@ class Ottla:
         try:
             subprocess.run(command, check=True, capture_output=True, timeout=INSTALL_SECONDS_MAX)
         except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-            raise Unavailable(f"Ottla could not be installed: {error}") from error
+            raise Unavailable(f"{self.name} could not be installed: {error}") from error
 
     def settings(self) -> dict[str, str]:
         show = [str(self._python), "-c", "import ottla; print(ottla.__version__)"]
         version = subprocess.run(show, check=True, capture_output=True, text=True)
+        if self._revision is not None:
+            return {self.name: f"{version.stdout.strip()}, with the same settings"}
         return {
             "Ottla": f"{version.stdout.strip()}, one process for each node, defaults",
             "groups": f"{', '.join(_group_settings())} on every broker",
@@ -56,6 +76,9 @@ class Ottla:
         del directory, port  # The broker does this when it starts, within the measured time.
 
     def command(self, directory: Path, port: int, flush: Flush) -> list[str]:
+        return [*self._command(directory, flush), "--port", str(port)]
+
+    def _command(self, directory: Path, flush: Flush) -> list[str]:
         return [
             str(self._python),
             "-m",
@@ -63,8 +86,6 @@ class Ottla:
             "serve",
             "--data",
             str(directory),
-            "--port",
-            str(port),
             "--set",
             f"flush.policy={flush.value}",
             "--set",
@@ -82,12 +103,16 @@ class Ottla:
     def member_command(
         self, members: Sequence[Member], member: Member, flush: Flush, settings: Mapping[str, str]
     ) -> list[str]:
-        """The first one begins the cluster; the others join it."""
+        """The first one begins the cluster; the others join it.
+
+        Settings that name listeners go before the member's port.
+        """
         first = members[0]
         join = [] if member is first else ["--join", f"127.0.0.1:{first.port}"]
         overrides = [f"{name}={value}" for name, value in settings.items()]
         return [
-            *self.command(member.directory, member.port, flush),
+            *self._command(member.directory, flush),
+            *([] if "listeners" in settings else ["--port", str(member.port)]),
             "--id",
             str(member.node_id),
             *join,

@@ -16,15 +16,15 @@ IDLE_STREAMS: Final = 10_000
 HEARTBEAT_S: Final = 15.0  # After which every stream was written to.
 
 P99: Final = Row(
-    "gateway push",
+    "push",
     f"p99 from produce to event, {RATE} msg/s",
     "ms",
     Better.LOWER,
     Requirement(value_max=20.0),
 )
-P50: Final = Row("gateway push", f"p50 from produce to event, {RATE} msg/s", "ms", Better.LOWER)
+P50: Final = Row("push", f"p50 from produce to event, {RATE} msg/s", "ms", Better.LOWER)
 IDLE: Final = Row(
-    "gateway push",
+    "push",
     f"{IDLE_STREAMS:,} idle streams",
     "MB",
     Better.LOWER,
@@ -33,8 +33,7 @@ IDLE: Final = Row(
 
 
 def gateway_push(bench: Bench) -> None:
-    peer = next(peer for peer in bench.peers if peer.name == SUBJECT)
-    server = bench.server(peer, Flush.ACK)
+    server = bench.server(bench.subject(), Flush.ACK)
     with running_gateway(bench, server) as (url, _):
         for _ in range(bench.effort.rounds):
             with bench.topic(server, Flush.ACK) as topic:

@@ -1,0 +1,70 @@
+"""Connects over TLS 1.3 again and again, and asks ApiVersions once on each connection.
+
+The answer carries the ticket of the session, with which the next connection may be resumed.
+"""
+
+import ssl
+import threading
+import time
+from dataclasses import dataclass
+
+import cyclopts
+
+from benchmarks.loads import frames
+from benchmarks.loads.outcome import report
+from benchmarks.loads.tls import client_context
+
+API_VERSIONS = 18
+_REQUEST = frames.frame(API_VERSIONS, 3, b"\x0abenchmark" + b"\x021" + b"\x00")
+
+
+@dataclass
+class Counts:
+    handshakes: int = 0
+    resumed: int = 0
+
+
+def main(
+    *, address: str, authority: str, resume: int = 0, seconds: float = 2.0, threads: int = 2
+) -> None:
+    """As many as go one after the other in each of `threads`; with `resume` they ask for it."""
+    counts = [Counts() for _ in range(threads)]
+    start = time.perf_counter()
+    workers = [
+        threading.Thread(
+            target=_work, args=(address, authority, bool(resume), start + seconds, one)
+        )
+        for one in counts
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    elapsed = time.perf_counter() - start
+    handshakes = sum(one.handshakes for one in counts)
+    report(
+        handshakes_per_second=handshakes / elapsed,
+        handshakes=handshakes,
+        resumed=sum(one.resumed for one in counts),
+        bytes=handshakes,  # So that what the broker spends is told for each of them.
+        seconds=elapsed,
+    )
+
+
+def _work(address: str, authority: str, resume: bool, end: float, counts: Counts) -> None:
+    context = client_context(authority)
+    host = address.rpartition(":")[0]
+    session: ssl.SSLSession | None = None
+    while time.perf_counter() < end:
+        with context.wrap_socket(
+            frames.connect(address), server_hostname=host, session=session
+        ) as connection:
+            connection.sendall(_REQUEST)
+            frames.receive_response(connection)
+            counts.handshakes += 1
+            counts.resumed += bool(connection.session_reused)
+            session = connection.session if resume else None
+
+
+if __name__ == "__main__":
+    cyclopts.run(main)
