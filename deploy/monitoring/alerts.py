@@ -183,6 +183,20 @@ ALERTS: Final = (
         4,
     ),
     Alert(
+        "OttlaCertificateExpires",
+        "warning",
+        "ottla_certificate_expiry_timestamp_seconds - time() < 14 * 86400",
+        "0m",
+        "The certificate of listener {{ $labels.listener }} on {{ $labels.instance }} ends in"
+        " {{ $value | humanizeDuration }}.",
+        {
+            'ottla_certificate_expiry_timestamp_seconds{instance="one",listener="SSL"}': (
+                "2592000 2592000 600000x10"
+            )
+        },
+        4,
+    ),
+    Alert(
         "OttlaPipelineFailed",
         "critical",
         "ottla_pipeline_failed > 0",

@@ -1,6 +1,6 @@
 """Writes the rules for Prometheus and the dashboards for Grafana: `make monitoring`.
 
-The source is alerts.py and dashboards.py beside this; what is written is not edited by hand.
+The source is alerts.py and dashboards/ beside this; what is written is not edited by hand.
 """
 
 import json
@@ -9,7 +9,8 @@ from typing import Any, Final
 
 import yaml
 from deploy.monitoring.alerts import ALERTS, Alert
-from deploy.monitoring.dashboards import DASHBOARDS, Dashboard, Panel
+from deploy.monitoring.dashboards.catalogue import DASHBOARDS
+from deploy.monitoring.dashboards.panels import Dashboard, Panel
 
 DIRECTORY: Final = Path(__file__).parent
 _RUNBOOKS: Final = "docs/runbooks.md"

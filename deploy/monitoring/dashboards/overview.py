@@ -1,0 +1,94 @@
+"""Overview: what to look at first."""
+
+from typing import Final
+
+from deploy.monitoring.dashboards.panels import Dashboard, Panel, quantile, rate
+
+OVERVIEW: Final = Dashboard(
+    "ottla-overview",
+    "Ottla: overview",
+    (
+        Panel(
+            "Nodes",
+            "Nodes that answer, and brokers that the controller counts as active.",
+            {"answer": 'sum(up{job="ottla"})', "active": 'max(ottla_brokers{state="active"})'},
+            alert="OttlaBrokerDown",
+        ),
+        Panel(
+            "Controllers",
+            "There is one at a time; none for some seconds while a new one is elected.",
+            {"controllers": "sum(ottla_controller)"},
+            alert="OttlaNoController",
+        ),
+        Panel(
+            "Partitions that need attention",
+            "Offline: nobody leads them. Under min ISR: acks=all is refused. Under-replicated: a"
+            " replica is not in sync.",
+            {
+                "offline": "max(ottla_offline_partitions)",
+                "under min ISR": "sum(ottla_under_min_isr_partitions)",
+                "under-replicated": "sum(ottla_under_replicated_partitions)",
+            },
+            alert="OttlaOfflinePartitions",
+        ),
+        Panel(
+            "Records in and out",
+            "Of all topics, a second.",
+            {
+                "in": "sum(rate(ottla_topic_records_in_total[$interval]))",
+                "out": "sum(rate(ottla_topic_records_out_total[$interval]))",
+            },
+            "cps",
+        ),
+        Panel(
+            "Bytes in and out",
+            "What producers write and consumers read, of all topics.",
+            {
+                "in": "sum(rate(ottla_topic_bytes_in_total[$interval]))",
+                "out": "sum(rate(ottla_topic_bytes_out_total[$interval]))",
+                "copied": "sum(rate(ottla_topic_replication_bytes_in_total[$interval]))",
+            },
+            "Bps",
+        ),
+        Panel(
+            "Slowest one in a hundred requests",
+            "With all that they waited for: a fetch also for new records.",
+            {"{{api}}": quantile("ottla_request_duration_seconds", "api")},
+            "s",
+            alert="OttlaEventLoopLate",
+        ),
+        Panel(
+            "Errors",
+            "Items refused, a second. Some belong to normal operation, such as"
+            " NOT_LEADER_OR_FOLLOWER when leaders move.",
+            {"{{api}} {{error}}": rate("ottla_request_errors_total", "api, error")},
+            "cps",
+            needs="errors",
+        ),
+        Panel(
+            "Groups furthest behind",
+            "The age of the oldest record that a group has not read.",
+            {"{{group}}": "topk(10, max by (group) (ottla_group_lag_seconds))"},
+            "s",
+            alert="OttlaGroupLag",
+        ),
+        Panel(
+            "Probe",
+            "How long a record takes through each broker and back; one in a hundred takes longer.",
+            {"broker {{broker}}": quantile("ottla_probe_duration_seconds", "broker")},
+            "s",
+            alert="OttlaProbeFailing",
+        ),
+        Panel(
+            "Free disk",
+            "Of each log directory.",
+            {
+                "{{instance}} {{directory}}": (
+                    "ottla_log_directory_free_bytes / ottla_log_directory_size_bytes"
+                )
+            },
+            "percentunit",
+            alert="OttlaDiskLow",
+        ),
+    ),
+)

@@ -1,0 +1,64 @@
+"""Pipelines: Spark pipelines."""
+
+from typing import Final
+
+from deploy.monitoring.dashboards.panels import Dashboard, Panel
+
+PIPELINES: Final = Dashboard(
+    "ottla-pipelines",
+    "Ottla: Spark pipelines",
+    (
+        Panel(
+            "Running and failed",
+            "1 while a sink's query runs; 1 after it failed.",
+            {
+                "{{pipeline}} {{sink}}, running": "ottla_pipeline_running",
+                "{{pipeline}} {{sink}}, failed": "ottla_pipeline_failed",
+            },
+            alert="OttlaPipelineFailed",
+            needs="pipelines",
+        ),
+        Panel(
+            "Rows in and out",
+            "A second.",
+            {
+                "{{pipeline}} {{sink}}, in": "rate(ottla_pipeline_rows_in_total[$interval])",
+                "{{pipeline}} {{sink}}, out": "rate(ottla_pipeline_rows_out_total[$interval])",
+            },
+            "cps",
+            needs="pipelines",
+        ),
+        Panel(
+            "Not read yet",
+            "Records in the topics that a sink's query has not read.",
+            {"{{pipeline}} {{sink}}": "ottla_pipeline_lag_records"},
+            alert="OttlaGroupLag",
+            needs="pipelines",
+        ),
+        Panel(
+            "Batch",
+            "How long the last one took.",
+            {"{{pipeline}} {{sink}}": "ottla_pipeline_batch_duration_seconds"},
+            "s",
+            needs="pipelines",
+        ),
+        Panel(
+            "State",
+            "Memory of the state of the steps.",
+            {"{{pipeline}} {{sink}}": "ottla_pipeline_state_bytes"},
+            "bytes",
+            needs="pipelines",
+        ),
+        Panel(
+            "Refused rows",
+            "Rows that are not as expected, a second.",
+            {
+                "{{pipeline}} {{place}} {{expectation}}": (
+                    "rate(ottla_pipeline_rows_refused_total[$interval])"
+                )
+            },
+            "cps",
+            needs="pipelines",
+        ),
+    ),
+)
