@@ -17,14 +17,15 @@ run: $(BROKER)  ## Start a broker on localhost:9092 with its data in ./data, and
 
 test: check  ## Every check and every test; Spark's have the machine for themselves.
 	$(BIN)/python -m pytest -n 4 --dist loadgroup --ignore tests/spark
-	$(BIN)/python -m pytest tests/spark
+	$(BIN)/python -m pytest -n 2 --dist loadgroup tests/spark
 
 test-fast: $(READY)  ## The tests that need neither Spark nor other processes; under two minutes.
 	$(BIN)/python -m pytest -n 2 --dist loadgroup --ignore tests/spark -m "not process"
 
 test-spark-versions:  ## The tests of Spark on the newest release of each minor version, or of those in SPARKS.
 	@for version in $(SPARKS); do $(MAKE) .venv-spark-$$version/.ready && \
-	    .venv-spark-$$version/bin/python -m pytest tests/pyspark_ottla tests/spark || exit 1; done
+	    .venv-spark-$$version/bin/python -m pytest -n 2 --dist loadgroup tests/pyspark_ottla tests/spark \
+	        || exit 1; done
 
 extras: $(READY)  ## Install each extra alone, from the package index, and do what its page says.
 	PYTHONPATH=. $(BIN)/python -m tests.extras.trial
@@ -44,6 +45,8 @@ faults: $(READY)  ## Disturb a cluster of real processes for MINUTES, and check 
 	PYTHONPATH=. $(BIN)/python -m tests.cluster.faults.flipped_metadata --flips 3
 	PYTHONPATH=. $(BIN)/python -m tests.cluster.faults.gateway --minutes 10
 	PYTHONPATH=. $(BIN)/python -m tests.cluster.faults.tasks --minutes 5
+	PYTHONPATH=. $(BIN)/python -m tests.cluster.faults.streams --minutes 3
+	PYTHONPATH=. $(BIN)/python -m tests.cluster.faults.trial --minutes 5 --locked
 	PYTHONPATH=. $(BIN)/python -m tests.cluster.faults.trial --minutes $(MINUTES)
 
 check: $(READY)  ## Style, types, import rules.
@@ -59,6 +62,7 @@ docs: $(READY)  ## Regenerate the documents that come from code.
 	$(BIN)/python -m ottla.node.config_reference > docs/config.md
 	$(BIN)/python -m ottla.cli.api_reference > docs/compatibility.md
 	$(BIN)/python -m ottla.node.metrics.reference > docs/metrics.md
+	$(BIN)/python -m ottla.node.log_reference > docs/logs.md
 
 site: $(READY)  ## Build the documents as a site, in .site/index.html.
 	$(BIN)/python -m mkdocs build --strict --quiet
