@@ -10,7 +10,7 @@ import time
 from ottla.client import Consumer, OffsetResetPolicy, Producer
 from ottla.client.messages import Message
 
-TOPIC = "pictures"
+TOPIC = "uploads"
 COUNT = 200
 QUEUE_MAX, QUEUE_LOW = 20, 5
 

@@ -21,6 +21,7 @@ with Producer() as producer:
 
 chance = random.Random(7)
 summed, failures = 0, 0
+offsets: list[int] = []  # Of the sums.
 with Consumer(READING) as consumer, Producer(transactional_id="summing-1") as producer:
     consumer.subscribe(ORDERS)
     while summed < COUNT:
@@ -29,16 +30,18 @@ with Consumer(READING) as consumer, Producer(transactional_id="summing-1") as pr
             continue
         try:
             with producer.transaction(consumer):
-                producer.send(SUMS, sum(amounts))
+                delivery = producer.send(SUMS, sum(amounts))
                 if chance.random() < 0.3:
                     raise ConnectionError("something else has failed")
         except ConnectionError:
             failures += 1  # Nothing was written, and the same orders are read again.
         else:
             summed += len(amounts)
+            offsets.append(delivery.result().offset)
 
-with Consumer(value_deserializer=from_json).assign({(SUMS, 0): 0}) as consumer:
+with Consumer(value_deserializer=from_json).assign({(SUMS, 0): offsets[0]}) as consumer:
     total = 0
     while total < sum(range(COUNT)):
         total += sum(message.value for message in consumer.poll())
-print(f"the sums add up to {total}, as the orders do: {sum(range(COUNT))}")
+orders = sum(range(COUNT))
+print(f"the sums add up to {total}, the orders to {orders}; {failures} tries failed")

@@ -82,3 +82,17 @@ def test_peers_are_listed_with_ottla_first_and_kafka_second() -> None:
         "kafka",
         "another",
     ]
+
+
+def test_a_value_that_must_be_reached() -> None:
+    row = Row("queue", "receive", "messages/s", Better.HIGHER, Requirement(value_min=100.0))
+    assert results(row, ottla=[90.0, 100.0, 120.0]).verdict(row) is Verdict.MET
+    assert results(row, ottla=[90.0, 99.0, 120.0]).verdict(row) is Verdict.MISSED
+
+
+def test_a_ratio_to_another_reference() -> None:
+    asked = Requirement(ratio_min=2.0, reference="elasticmq")
+    row = Row("SQS", "cycle", "messages/s", Better.HIGHER, asked)
+    assert results(row, ottla=[200.0], kafka=[1.0], elasticmq=[100.0]).verdict(row) is Verdict.MET
+    assert results(row, ottla=[200.0], elasticmq=[101.0]).verdict(row) is Verdict.MISSED
+    assert results(row, ottla=[200.0], kafka=[1.0]).verdict(row) is Verdict.NOT_MEASURED

@@ -63,7 +63,8 @@ class Broker:
 
     def __init__(self, node_id: int, root: Path, directory: Path, brokers: "list[Broker]") -> None:
         self.node_id = node_id
-        self.port, self.metrics_port = int(ReservedPort()), int(ReservedPort())
+        self._reserved = ReservedPort(), ReservedPort()
+        self.port, self.metrics_port = (one.number for one in self._reserved)
         self._root = root
         self._data = directory / f"data-{node_id}"
         self._data.mkdir()

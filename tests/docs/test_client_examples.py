@@ -19,7 +19,7 @@ LAST_LINES = {
     "manual_commits.py": "booked payment 5, try 1",
     "order_service.py": "120 orders shipped, each customer's in order: True",
     "simple.py": "read cleo from offset 2",
-    "transactions.py": "the sums add up to 1770, as the orders do: 1770",
+    "transactions.py": "the sums add up to 1770, the orders to 1770",
 }
 
 

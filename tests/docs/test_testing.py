@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.docs.blocks import FENCE, run, run_tests, steps_of
+from tests.docs.blocks import FENCE, Step, run, run_tests, steps_of
 from tests.fork_server import REPOSITORY
 
 DOCUMENT = REPOSITORY / "docs/testing.md"
@@ -13,7 +13,7 @@ TESTS = [block[2] for block in FENCE.finditer(DOCUMENT.read_text()) if "\ndef te
 
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: f"line-{step.line}")
-def test_programs_print_what_is_shown(step, tmp_path: Path) -> None:
+def test_programs_print_what_is_shown(step: Step, tmp_path: Path) -> None:
     run(step, tmp_path, _environment())
 
 

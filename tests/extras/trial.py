@@ -90,6 +90,41 @@ def environment(bootstrap: str) -> dict[str, str]:
     return values | {"OTTLA_BOOTSTRAP_SERVER": bootstrap, "OTTLA_CONNECT_TIMEOUT": "60"}
 
 
+_COLLECT = """
+import asyncio, gzip, queue, tempfile, threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from ottla.node.config import load_config
+from ottla.node.node import Node
+from ottla.node.settings import ServeSettings
+from pathlib import Path
+
+pushed = queue.Queue()
+class Collector(BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = gzip.decompress(self.rfile.read(int(self.headers["Content-Length"])))
+        self.send_response(200)
+        self.end_headers()
+        pushed.put(ExportMetricsServiceRequest.FromString(body))
+
+async def main():
+    server = HTTPServer(("127.0.0.1", 0), Collector)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{server.server_port}"}
+    with tempfile.TemporaryDirectory() as directory:
+        overrides = {"otlp.interval.ms": "100"}
+        settings = ServeSettings(
+            host="127.0.0.1", port=0, data=(Path(directory),), overrides=overrides
+        )
+        node = Node(load_config(settings, environment))
+        await node.start()
+        request = await asyncio.get_running_loop().run_in_executor(None, pushed.get)
+        assert "ottla_controller" in str(request), request
+        await node.stop()
+
+asyncio.run(main())
+"""
+
 _SCRAPE = """
 import asyncio, logging, tempfile, urllib.request
 from ottla.node.config import load_config
@@ -179,7 +214,7 @@ def framework(name: str) -> Callable[[Installed], None]:
     def work(installed: Installed) -> None:
         page = (REPOSITORY / "docs" / "frameworks" / f"{name}.md").read_text()
         blocks = [(block[1], block[2]) for block in FENCE.finditer(page)]
-        tasks, sender = [text for kind, text in blocks if kind == "python"]
+        tasks, sender, *_ = [text for kind, text in blocks if kind == "python"]
         command = next(text for kind, text in blocks if kind == "sh").split()
         at = tasks.replace("localhost:9092", installed.bootstrap)
         (installed.directory / "tasks.py").write_text(at)
@@ -209,6 +244,11 @@ def metrics(installed: Installed) -> None:
     installed.run("python", "-c", _SCRAPE)
 
 
+def otel(installed: Installed) -> None:
+    """A second node, which pushes its metrics to a collector."""
+    installed.run("python", "-c", _COLLECT)
+
+
 TRIALS: dict[str, Callable[[Installed], None]] = {
     "": nothing,
     "spark": spark("master"),
@@ -218,9 +258,11 @@ TRIALS: dict[str, Callable[[Installed], None]] = {
     "java": java,
     "gateway": gateway,
     "metrics": metrics,
+    "otel": otel,
     "secure": secure,
     "taskiq": framework("taskiq"),
     "celery": framework("celery"),
+    "dramatiq": framework("dramatiq"),
 }
 
 

@@ -1,0 +1,7 @@
+"""What one logger has said: brokers and clients of other tests log in threads of their own."""
+
+import pytest
+
+
+def messages_of(logger_name: str, caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [each.getMessage() for each in caplog.records if each.name == logger_name]
