@@ -16,8 +16,14 @@ def unhealthy(*, connection: Connection = DEFAULT_CONNECTION, as_json: AsJson = 
     """Show the partitions that have no leader, or replicas that are out of sync or damaged."""
     with bootstrap_broker(connection) as broker:
         rows = unhealthy_rows(ClusterReader(broker), read_damage(broker))
+    if rows:
+        _show(rows, as_json)
+    connection.check_nodes(tolerates_few=True)  # Without a majority what is known may be old.
     if not rows:
-        connection.check_nodes(tolerates_few=True)  # Without a majority nobody notices.
+        _show(rows, as_json)
+
+
+def _show(rows: list[dict[str, Any]], as_json: bool) -> None:
     if as_json:
         print_json(rows)
     elif rows:
