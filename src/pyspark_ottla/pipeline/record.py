@@ -3,13 +3,16 @@
 The shape that each query had when it last ran, how often it began anew, where sources begin for
 queries that have no checkpoint, and which offsets each query has read. It is a file where this
 process can write one, and else, as on S3 or behind Spark Connect, a text that Spark writes.
+
+A query begins anew the moment the record says so. Its checkpoint is renamed after that, and if the
+process dies in between, whoever reads the record next does it.
 """
 
 import json
 import os
 import re
 import tempfile
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +48,8 @@ class Record:
     # Types by source and field: what producers have added to the values of a source.
     added: dict[str, dict[str, str]] = field(default_factory=dict)
     sink_ids: dict[str, str] = field(default_factory=dict)  # Of sinks that were renamed.
+    # Checkpoints that are still to be set aside, with their new names, by query.
+    set_aside: dict[str, str] = field(default_factory=dict)
 
     def to_json(self) -> str:
         return json.dumps({"version": 1, **asdict(self)}, indent=1)
@@ -63,6 +68,7 @@ class Record:
             ],
             found.get("added", {}),
             found.get("sink_ids", {}),
+            found.get("set_aside", {}),
         )
 
 
@@ -83,12 +89,13 @@ class RecordFile:
         """PipelineError for what is no record."""
         text = self._read(NAME)
         try:
-            return Record() if text is None else Record.from_json(text)
+            record = Record() if text is None else Record.from_json(text)
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             reason = f"{self._directory}/{NAME} is not what a run has written ({error!r})"
             hint = "without it changes since the last run are not seen"
             problem = Problem(0, f"{reason}; remove it to go on, but {hint}")
             raise PipelineError(self._path, [problem]) from None
+        return self._set_aside(record) if record.set_aside else record
 
     def has_checkpoint(self, query: str) -> bool:
         return self._read(f"{query}/metadata") is not None
@@ -108,6 +115,15 @@ class RecordFile:
             )
             return
         write_file(Path(self._directory, NAME), record.to_json())
+
+    def _set_aside(self, record: Record) -> Record:
+        for name, aside in record.set_aside.items():
+            checkpoint, target = (Path(self._directory, each) for each in (name, aside))
+            if checkpoint.exists() and not target.exists():
+                checkpoint.rename(target)
+        record = replace(record, set_aside={})
+        self.write(record)
+        return record
 
     def _read(self, name: str) -> str | None:
         path = f"{self._directory}/{name}"

@@ -52,19 +52,18 @@ def reset_pipeline(pipeline: Pipeline, start: str, sinks: Collection[str] = ()) 
     record = file.read()
     written = [*record.written, *_abandon(pipeline, record, queries)]
     generations = dict(record.generations)
-    set_aside = []
+    set_aside = {}
     for name in queries:
         generations[name] = generations.get(name, 0) + 1
         if (directory / name).exists():
-            aside = directory / f"{name}.before-reset-{generations[name]}"
-            (directory / name).rename(aside)
-            set_aside.append(str(aside))
+            set_aside[name] = f"{name}.before-reset-{generations[name]}"
     texts = {name: offsets_as_json(offsets) for name, offsets in starts.items()}
     shapes = {name: shape for name, shape in record.shapes.items() if name not in queries}
     begins = {name: begin for name, begin in record.begins.items() if name not in queries}
     record = replace(record, shapes=shapes, generations=generations, starts=texts)
-    file.write(replace(record, begins=begins, written=written))
-    return Reset(queries, starts, set_aside)
+    file.write(replace(record, begins=begins, written=written, set_aside=set_aside))
+    file.read()  # Which renames them.
+    return Reset(queries, starts, [str(directory / aside) for aside in set_aside.values()])
 
 
 def _abandon(pipeline: Pipeline, record: Record, queries: Collection[str]) -> list[Written]:

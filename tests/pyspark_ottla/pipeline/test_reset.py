@@ -72,6 +72,28 @@ def test_where_the_next_run_begins(pipeline: Pipeline, start: str, offset: int) 
     assert offset_of(pipeline, start) == offset
 
 
+def test_a_reset_that_died_before_it_renamed_checkpoints_is_finished_by_the_next_run(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", die)
+        with pytest.raises(KeyboardInterrupt):
+            reset_pipeline(pipeline, "2")
+    directory = Path(pipeline.checkpoints)
+    assert (directory / "out").exists()
+    record = RecordFile(pipeline).read()
+    assert record.generations["out"] == 1
+    assert not (directory / "out").exists()
+    assert (directory / "out.before-reset-1").is_dir()
+    (directory / "out").mkdir()  # Of the run that begins anew.
+    (directory / "out.before-reset-1").rmdir()
+    assert not RecordFile(pipeline).read().set_aside
+    assert (directory / "out").exists()
+
+
 def test_sinks_get_new_ids_and_checkpoints_are_set_aside(pipeline: Pipeline) -> None:
     done = reset_pipeline(pipeline, "2")
     directory = Path(pipeline.checkpoints)
