@@ -7,7 +7,7 @@ from ottla.client.wire.errors import WireError
 from ottla.client.wire.topics import BROKER_DEFAULT, ensure_topic
 from pyspark_ottla.option_names import OptionError
 from pyspark_ottla.pipeline.frames import Frames, source_options
-from pyspark_ottla.pipeline.model import Pipeline, SinkKind, Source
+from pyspark_ottla.pipeline.model import Pipeline, Sink, SinkKind, Source
 from pyspark_ottla.pipeline.problems import PipelineError, Problem
 from pyspark_ottla.pipeline.published import describe_rows, publish_schema
 from pyspark_ottla.pipeline.writers import topic_options
@@ -72,35 +72,43 @@ def _hint(topic: str, known: set[str]) -> str:
 
 def make_topics(pipeline: Pipeline) -> list[str]:
     """Those that sinks and quarantined rows go to and that are missing; returns their names."""
-    wanted: dict[str, int] = {}
-    for sink in pipeline.sinks.values():
-        if sink.kind is SinkKind.TOPIC and sink.target:
-            wanted[sink.target] = sink.partitions or BROKER_DEFAULT
-    if any(place.quarantines for place in pipeline.places):
-        wanted.setdefault(pipeline.dead_letter_topic, BROKER_DEFAULT)
+    made: list[str] = []
     try:
-        with _connect(pipeline) as cluster:
-            missing = [name for name in wanted if name not in cluster.topics([name])]
-            for name in missing:
-                ensure_topic(cluster, name, partitions=wanted[name])
+        for sink in pipeline.sinks.values():
+            if sink.kind is SinkKind.TOPIC and sink.target:
+                with _connect_sink(pipeline, sink) as cluster:
+                    made += _make_missing(cluster, sink.target, sink.partitions)
+        if any(place.quarantines for place in pipeline.places):
+            with _connect(pipeline) as cluster:
+                made += _make_missing(cluster, pipeline.dead_letter_topic, None)
     except (WireError, OptionError) as error:
         raise PipelineError(str(pipeline.path), [Problem(0, str(error))]) from error
-    return [str(name) for name in missing]
+    return made
+
+
+def _make_missing(cluster: Cluster, name: str, partitions: int | None) -> list[str]:
+    if name in cluster.topics([name]):
+        return []
+    ensure_topic(cluster, name, partitions=partitions or BROKER_DEFAULT)
+    return [str(name)]
 
 
 def publish_schemas(pipeline: Pipeline, frames: Frames) -> None:
     """Of the sinks that ask for it, each beside its topic."""
-    if not any(sink.publishes_schema for sink in pipeline.sinks.values()):
-        return
     try:
-        with _connect(pipeline) as cluster:
-            for sink in pipeline.sinks.values():
-                if sink.publishes_schema:
-                    rows = frames.good[sink.input].schema
-                    document = describe_rows(str(sink.target), pipeline.name, rows)
+        for sink in pipeline.sinks.values():
+            if sink.publishes_schema:
+                rows = frames.good[sink.input].schema
+                document = describe_rows(str(sink.target), pipeline.name, rows)
+                with _connect_sink(pipeline, sink) as cluster:
                     publish_schema(cluster, str(sink.target), document)
     except (WireError, OptionError) as error:
         raise PipelineError(str(pipeline.path), [Problem(0, str(error))]) from error
+
+
+def _connect_sink(pipeline: Pipeline, sink: Sink) -> Cluster:
+    """Its own options may name another cluster than the pipeline's."""
+    return parse_sink_options(topic_options(pipeline, sink), is_stream=True).connect()
 
 
 def _connect(pipeline: Pipeline) -> Cluster:
