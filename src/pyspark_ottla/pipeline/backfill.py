@@ -31,6 +31,7 @@ from pyspark_ottla.pipeline.shape import Shape
 from pyspark_ottla.pipeline.source_offsets import Offsets, find_offsets, offsets_as_json
 from pyspark_ottla.pipeline.spark_errors import describe_error, may_pass
 from pyspark_ottla.pipeline.stretches import Stretch, between, overlap, subtract
+from pyspark_ottla.pipeline.topics import is_compacted
 from pyspark_ottla.pipeline.validate import validate_pipeline
 from pyspark_ottla.pipeline.writers import (
     DEAD_LETTER,
@@ -154,11 +155,18 @@ class _Backfilling:
             for name in self._wanted.sinks
             for reason in find_refusals(self._pipeline.sinks[name], remembered.shapes[name])
         ]
-        if not problems:
-            problems = list(self._unknown())
+        problems = problems or list(self._compacted()) or list(self._unknown())
         if problems:
             raise PipelineError(str(self._pipeline.path), problems)
         return remembered.shapes
+
+    def _compacted(self) -> Iterator[Problem]:
+        for name in self._wanted.sinks:
+            sink = self._pipeline.sinks[name]
+            if sink.kind is SinkKind.TOPIC and sink.target and is_compacted(self._pipeline, sink):
+                reason = f"topic {sink.target} is compacted, and an older value would replace"
+                hint = "`ottla pipeline reset` reads from any offset"
+                yield Problem(sink.line, f"sink {name}: {reason} a newer one of its key; {hint}")
 
     def _unknown(self) -> Iterator[Problem]:
         for name in self._wanted.sinks:

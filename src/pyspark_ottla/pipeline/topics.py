@@ -4,7 +4,7 @@ import difflib
 
 from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.errors import WireError
-from ottla.client.wire.topics import BROKER_DEFAULT, ensure_topic
+from ottla.client.wire.topics import BROKER_DEFAULT, ensure_topic, topic_config
 from pyspark_ottla.option_names import OptionError
 from pyspark_ottla.pipeline.frames import Frames, source_options
 from pyspark_ottla.pipeline.model import Pipeline, Sink, SinkKind, Source
@@ -91,6 +91,17 @@ def _make_missing(cluster: Cluster, name: str, partitions: int | None) -> list[s
         return []
     ensure_topic(cluster, name, partitions=partitions or BROKER_DEFAULT)
     return [str(name)]
+
+
+def is_compacted(pipeline: Pipeline, sink: Sink) -> bool:
+    """Whether the sink's topic keeps only the last value of a key."""
+    try:
+        with _connect_sink(pipeline, sink) as cluster:
+            if sink.target not in cluster.topics([sink.target]):
+                return False
+            return "compact" in topic_config(cluster, sink.target, "cleanup.policy")
+    except (WireError, OptionError) as error:
+        raise PipelineError(str(pipeline.path), [Problem(0, str(error))]) from error
 
 
 def publish_schemas(pipeline: Pipeline, frames: Frames) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from tests.spark.pipeline.conftest import Workshop
 
+from ottla.client.wire.topics import ensure_topic
 from pyspark_ottla.pipeline import backfill as backfilling
 from pyspark_ottla.pipeline.backfill import Summary, Wanted, backfill_pipeline
 from pyspark_ottla.pipeline.backfill_file import BackfillFile
@@ -181,3 +182,11 @@ def test_what_cannot_be_backfilled(workshop: Workshop, sink: str, step: str, mes
     assert message in refused(workshop, text)
     with pytest.raises(PipelineError, match="there is no sink nine; there are out"):
         backfill_pipeline(workshop.spark, workshop.load(text), Wanted(["nine"]))
+
+
+def test_a_compacted_topic_is_not_backfilled(workshop: Workshop) -> None:
+    workshop.topic("orders")
+    ensure_topic(workshop.cluster, f"{workshop.name}-out", config={"cleanup.policy": "compact"})
+    assert "an older value would replace a newer one of its key" in refused(
+        workshop, LATE.replace("SINK", 'topic: "{name}-out", key: id')
+    )

@@ -1,4 +1,4 @@
-"""Topics, made by one who writes to them."""
+"""Topics, as those who write to them make and see them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,17 +8,19 @@ from kio.schema.create_topics.v7.request import (
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
+from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
 from kio.schema.types import TopicName
-from kio.static.primitive import i16, i32
+from kio.static.primitive import i8, i16, i32
 
 from ottla.client.wire.cluster import Cluster
-from ottla.client.wire.errors import BrokerError
+from ottla.client.wire.errors import BrokerError, validate_answer
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.times import milliseconds
 
 BROKER_DEFAULT = -1
 
 _TIMEOUT_MS = 30_000
+_TOPIC = i8(2)  # The type of its configs.
 
 
 def ensure_topic(
@@ -36,6 +38,17 @@ def ensure_topic(
         name, partitions=partitions, config=config, replication_factor=replication_factor
     )
     cluster.retry(lambda: validate_created(cluster.controller().call(request)))
+
+
+def topic_config(cluster: Cluster, name: str, key: str) -> str:
+    """Its value, set or default; empty if it has none."""
+    resource = DescribeConfigsResource(
+        resource_type=_TOPIC, resource_name=name, configuration_keys=(key,)
+    )
+    request = DescribeConfigsRequest(resources=(resource,))
+    (result,) = cluster.retry(lambda: cluster.any_broker().call(request)).results
+    validate_answer(result.error_code, f"the configuration of topic {name}")
+    return next((config.value or "" for config in result.configs), "")
 
 
 def create_request(
