@@ -34,7 +34,7 @@ def consume(
     connection: Connection = DEFAULT_CONNECTION,
     as_json: AsJson = False,
 ) -> None:
-    """Read records of a topic; without other wish those that are written from now on.
+    """Read records of a topic. By default it starts at the end and waits for new records.
 
     Args:
         topic: Name of the topic.
@@ -42,10 +42,10 @@ def consume(
         offset: Start at this offset of each partition; -N starts N records before the end.
         timestamp: Start with the first record of this time or later: ISO 8601, or milliseconds.
         partition: Read only this partition; may be repeated.
-        group: Read as a member of this group, from where it is, and commit what was printed.
-            --from-beginning then holds for partitions of which the group has committed nothing.
-        count: Stop after so many records.
-        tail: Print the last so many records of the topic, in the order of their time, and stop.
+        group: Read as a member of this group, from its committed offsets, and commit what was
+            printed. --from-beginning then applies to partitions without a committed offset.
+        count: Stop after this many records.
+        tail: Print this many of the topic's newest records, ordered by time, and stop.
         follow: Wait for more records at the end of the topic.
         format_: How a record is printed; {topic}, {partition}, {offset}, {timestamp}, {key},
             {value} and {headers} are replaced, \\n and \\t are a new line and a tab.

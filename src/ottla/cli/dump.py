@@ -19,7 +19,7 @@ def dump(
     as_json: AsJson = False,
 ) -> None:
     """Print what is in log segments (.log), metadata snapshots (.checkpoint) and indexes (.index,
-    .timeindex, .txnindex). The broker need not run. A file with damage makes the exit code 1.
+    .timeindex, .txnindex). No broker is needed. Exits with 1 if a file is damaged.
 
     Args:
         paths: Files, or directories of partitions.

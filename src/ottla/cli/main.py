@@ -39,20 +39,20 @@ _command(app, "ottla.cli.serve:serve", help="Start a broker.")
 _command(app, "ottla.cli.gateway:gateway", help="Serve a cluster over HTTP.")
 _command(app, "ottla.cli.produce:produce", help="Write records to a topic.")
 _command(app, "ottla.cli.consume:consume", help="Read records of a topic.")
-_command(app, "ottla.cli.dump:dump", help="Print what is in log segments and indexes, offline.")
+_command(app, "ottla.cli.dump:dump", help="Print log segments and indexes, offline.")
 
 _command(
     app,
     "ottla.cli.probe:probe",
-    help="Send records through every broker and back, and tell how they fare.",
+    help="Send records through every broker and back; report loss and latency.",
 )
 
 _command(
     app,
     "ottla.cli.doctor.doctor:doctor",
-    help="Find what is wrong, how bad it is, and what repairs it.",
+    help="Find problems, how bad they are, and how to repair them.",
 )
-_command(app, "ottla.cli.top:top", help="Watch nodes, topics and groups, live.")
+_command(app, "ottla.cli.top:top", help="Watch nodes, topics and groups live.")
 
 _command(
     app, "ottla.cli.rebalance:rebalance", help="Spread replicas and leaders evenly over the nodes."
@@ -65,22 +65,22 @@ _command(
 app.command(
     "ottla.cli.backups.app:backup_app",
     name="backup",
-    help="Copy a cluster into a directory or an object store.",
+    help="Back up a cluster to a directory or an object store.",
 )
 _command(
     app,
     "ottla.cli.backups.restore:restore",
-    help="Make the topics of a backup again, with the same offsets.",
+    help="Restore topics from a backup, with the same offsets.",
 )
 
 _command(
     app,
     "ottla.cli.backups.migrate:migrate",
-    help="Move in from a running Kafka cluster, with the same offsets.",
+    help="Move topics from a running Kafka cluster, with the same offsets.",
 )
 
 cluster = _group("cluster", "See whether a cluster is healthy, or try one out on this machine.")
-_command(cluster, "ottla.cli.cluster.status:status", help="Tell whether the cluster is healthy.")
+_command(cluster, "ottla.cli.cluster.status:status", help="Show whether the cluster is healthy.")
 _command(cluster, "ottla.cli.cluster.up:up", help="Start a cluster on this machine.")
 app.command(cluster)
 
@@ -94,15 +94,15 @@ _command(
 _command(features, "ottla.cli.features.upgrade:upgrade", help="Raise features to a new level.")
 app.command(features)
 
-profile = _group("profile", "Give clusters names, and choose the one to talk to.")
-_command(profile, "ottla.cli.profiles.add:add", help="Give a cluster a name.")
-_command(profile, "ottla.cli.profiles.use:use", help="Choose the cluster to talk to.")
+profile = _group("profile", "Name clusters, and choose the one to talk to.")
+_command(profile, "ottla.cli.profiles.add:add", help="Add a named cluster.")
+_command(profile, "ottla.cli.profiles.use:use", help="Choose the profile to use.")
 _command(profile, "ottla.cli.profiles.list:list_profiles", name="list", help="List the profiles.")
-_command(profile, "ottla.cli.profiles.remove:remove", help="Forget a profile.")
+_command(profile, "ottla.cli.profiles.remove:remove", help="Delete a profile.")
 app.command(profile)
 
-secure = _group("secure", "Make certificates and the configuration of a locked cluster.")
-_command(secure, "ottla.cli.secure.init:init", help="Lock a cluster, or add nodes to one.")
+secure = _group("secure", "Create certificates and the configuration of a secured cluster.")
+_command(secure, "ottla.cli.secure.init:init", help="Secure a cluster, or add nodes to it.")
 _command(secure, "ottla.cli.secure.renew:renew", help="Renew the certificates of nodes.")
 app.command(secure)
 
@@ -119,8 +119,8 @@ app.command(users)
 tokens = _group("tokens", "Create, list, renew and expire delegation tokens.")
 _command(tokens, "ottla.cli.tokens.list:list_tokens", name="list", help="List the tokens.")
 _command(tokens, "ottla.cli.tokens.create:create", help="Create a token to log in with.")
-_command(tokens, "ottla.cli.tokens.renew:renew", help="Let a token live on.")
-_command(tokens, "ottla.cli.tokens.expire:expire", help="End a token, at once or later.")
+_command(tokens, "ottla.cli.tokens.renew:renew", help="Renew a token.")
+_command(tokens, "ottla.cli.tokens.expire:expire", help="Expire a token, now or later.")
 app.command(tokens)
 
 acls = _group("acls", "List, add and remove access control entries: who may do what.")
@@ -139,17 +139,17 @@ node = _group("node", "List, drain, undrain and remove the nodes of a cluster.")
 _command(
     node, "ottla.cli.nodes.list:list_nodes", name="list", help="List the nodes of the cluster."
 )
-_command(node, "ottla.cli.nodes.drain:drain", help="Move everything from a node to the others.")
+_command(node, "ottla.cli.nodes.drain:drain", help="Move all replicas off a node.")
 _command(node, "ottla.cli.nodes.undrain:undrain", help="Let a drained node take replicas again.")
-_command(node, "ottla.cli.nodes.wait:wait", help="Wait until nodes serve and have caught up.")
-_command(node, "ottla.cli.nodes.remove:remove", help="Take a stopped node out of the cluster.")
+_command(node, "ottla.cli.nodes.wait:wait", help="Wait until nodes are active and in sync.")
+_command(node, "ottla.cli.nodes.remove:remove", help="Remove a stopped node from the cluster.")
 app.command(node)
 
 metadata = _group("metadata", "Repair the metadata of a cluster, offline.")
 _command(
     metadata,
     "ottla.cli.metadata.recover:recover",
-    help="Let one node go on when the other voters are lost.",
+    help="Let one node continue when the other voters are lost.",
 )
 app.command(metadata)
 
@@ -158,7 +158,7 @@ _command(
     reassignments,
     "ottla.cli.reassignments.list:list_reassignments",
     name="list",
-    help="List the reassignments under way.",
+    help="List the reassignments in progress.",
 )
 _command(reassignments, "ottla.cli.reassignments.watch:watch", help="Show progress.")
 _command(reassignments, "ottla.cli.reassignments.cancel:cancel", help="Cancel all reassignments.")
@@ -173,11 +173,11 @@ _command(
 _command(
     topics, "ottla.cli.topics.unhealthy:unhealthy", help="Show only partitions with a problem."
 )
-_command(topics, "ottla.cli.topics.disk:disk", help="Show how much disk each topic takes.")
+_command(topics, "ottla.cli.topics.disk:disk", help="Show the disk usage of each topic.")
 _command(
     topics,
     "ottla.cli.topics.elect_leaders:elect_leaders",
-    help="Let the preferred replicas lead again.",
+    help="Elect the preferred leaders.",
 )
 _command(
     topics, "ottla.cli.topics.delete_records:delete_records", help="Remove the oldest records."
@@ -187,7 +187,7 @@ _command(
     topics,
     "ottla.cli.topics.reassign:reassign_topic",
     name="reassign",
-    help="Give a topic other replicas, or more, or fewer.",
+    help="Change the replicas of a topic.",
 )
 _command(topics, "ottla.cli.topics.delete:delete", help="Delete topics with all their records.")
 app.command(topics)
@@ -200,11 +200,11 @@ app.command(configs)
 groups = _group("groups", "List, describe, reset and delete consumer groups and share groups.")
 _command(groups, "ottla.cli.groups.list:list_groups", name="list", help="List the groups.")
 _command(groups, "ottla.cli.groups.describe:describe", help="Show members, offsets and lag.")
-_command(groups, "ottla.cli.groups.lag:lag", help="Show how far every group is behind.")
+_command(groups, "ottla.cli.groups.lag:lag", help="Show the lag of every group.")
 _command(
-    groups, "ottla.cli.groups.reset_offsets:reset_offsets", help="Move the offsets of a group."
+    groups, "ottla.cli.groups.reset_offsets:reset_offsets", help="Reset the offsets of a group."
 )
-_command(groups, "ottla.cli.groups.delete:delete", help="Forget a group and its offsets.")
+_command(groups, "ottla.cli.groups.delete:delete", help="Delete a group and its offsets.")
 app.command(groups)
 
 transactions = _group("transactions", "List, describe and abort transactions.")
@@ -222,7 +222,7 @@ _command(
 _command(
     transactions,
     "ottla.cli.transactions.hanging:hanging",
-    help="Find transactions that nobody will end.",
+    help="Find hanging transactions.",
 )
 _command(
     transactions,
@@ -237,12 +237,12 @@ _command(pipeline, "ottla.cli.pipelines.run:run", help="Run a pipeline.")
 _command(
     pipeline,
     "ottla.cli.pipelines.group:group",
-    help="Run several pipelines, and start again those that fail.",
+    help="Run several pipelines, and restart those that fail.",
 )
 _command(
     pipeline,
     "ottla.cli.pipelines.status:status",
-    help="Tell whether pipelines run, and how far they are.",
+    help="Show which pipelines run, and their progress.",
 )
 _command(
     pipeline, "ottla.cli.pipelines.validate:validate", help="Find what is wrong with a pipeline."
@@ -262,29 +262,27 @@ _command(pipeline, "ottla.cli.pipelines.graph:graph", help="Draw a pipeline, in 
 _command(
     pipeline,
     "ottla.cli.pipelines.plan:plan",
-    help="Tell what the next run would do, and what has changed since the last.",
+    help="Show what the next run would do, and what has changed since the last.",
 )
 _command(
     pipeline,
     "ottla.cli.pipelines.backfill:backfill",
-    help="Replay a range into a sink, and no row twice.",
+    help="Replay a range into a sink, without duplicates.",
 )
-_command(
-    pipeline, "ottla.cli.pipelines.reset:reset", help="Begin a pipeline anew, from any offset."
-)
+_command(pipeline, "ottla.cli.pipelines.reset:reset", help="Restart a pipeline from any offset.")
 _command(
     pipeline,
     "ottla.cli.pipelines.declarative:declarative",
-    help="Run a project of Spark Declarative Pipelines.",
+    help="Run a Spark Declarative Pipelines project.",
 )
 app.command(pipeline)
 
 table = _group("table", "Topics as Delta and Iceberg tables.")
-_command(table, "ottla.cli.tables.sync:sync", help="Keep a table with the records of a topic.")
-_command(table, "ottla.cli.tables.versions:versions", help="List the last versions of a table.")
-_command(table, "ottla.cli.tables.at:at", help="Find the version that holds a record.")
+_command(table, "ottla.cli.tables.sync:sync", help="Copy the records of a topic into a table.")
+_command(table, "ottla.cli.tables.versions:versions", help="List the latest versions of a table.")
+_command(table, "ottla.cli.tables.at:at", help="Find the version that has a record.")
 _command(table, "ottla.cli.tables.check:check", help="Prove that a table has every record once.")
-_command(table, "ottla.cli.tables.compact:compact", help="Make few large files of many small ones.")
+_command(table, "ottla.cli.tables.compact:compact", help="Merge small files into larger ones.")
 _command(table, "ottla.cli.tables.vacuum:vacuum", help="Remove files that no version needs.")
 app.command(table)
 

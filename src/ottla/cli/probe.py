@@ -1,4 +1,4 @@
-"""`ottla probe`: send records through every broker and back, and tell how they fare.
+"""`ottla probe`: send records through every broker and back, and report loss and latency.
 
 Each broker has a topic of its own, `ottla-probe-ID`, with one partition that it should lead. A
 record is written with acks=all and read back from there. What is not back in time is lost, what
@@ -80,13 +80,13 @@ def probe(
     connection: Connection = DEFAULT_CONNECTION,
     as_json: AsJson = False,
 ) -> int:
-    """Send records through every broker and back; fails if one is lost or late, or a broker down.
+    """Send records through every broker and back. Fails if one is lost or late or a broker down.
 
     Args:
-        count: How many records to send through each broker; 0 sends until it is interrupted.
+        count: How many records to send through each broker; 0 sends until ctrl-c.
         interval_ms: Milliseconds between two records.
-        late_ms: Milliseconds after which a record that is back is late.
-        timeout_ms: Milliseconds after which a record that is not back is lost.
+        late_ms: Milliseconds after which a record counts as late.
+        timeout_ms: Milliseconds after which a missing record counts as lost.
     """
     if count < 0:
         raise UsageError(f"--count {count} is less than 0")

@@ -75,7 +75,7 @@ def produce(
         values: Values of the records.
         file: Write one record per line of this file; - is stdin.
         key: Key of every record.
-        key_separator: Text that divides each record into its key and its value.
+        key_separator: Text that separates the key from the value of each record.
         header: KEY=VALUE of a header that every record gets; may be repeated.
         partition: Partition to write to, instead of the one that the key chooses.
         null_marker: A value that equals this text is written as null, a tombstone.

@@ -43,7 +43,7 @@ def serve(
         config: File with Kafka's configuration keys: YAML, or *.properties.
         set_: One configuration key as KEY=VALUE; overrides the file; may be repeated.
         join: HOST:PORT of a node of the cluster to join; may be repeated.
-        new_cluster: Start a new cluster in a new directory. Needed once; never on loopback.
+        new_cluster: Start a new cluster in a new directory. Needed once, and not on loopback.
         insecure: Listen beyond loopback without TLS and logins: everyone may do everything.
         shards: Number of nodes to start, one process each, with consecutive ids and ports.
         advertised: HOST:PORT that clients are told to connect to.

@@ -49,8 +49,8 @@ def top(
     """Show nodes, the busiest topics and the groups that are furthest behind, until ctrl-c.
 
     Args:
-        interval: Seconds from one look to the next.
-        once: Show it once, after one interval, and end.
+        interval: Seconds between updates.
+        once: Show it once, after one interval, and exit.
     """
     if interval <= 0:
         raise UsageError(f"--interval {interval:g} is not more than 0")

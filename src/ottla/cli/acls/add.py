@@ -50,9 +50,9 @@ def add(
     """Allow or deny operations on resources.
 
     Args:
-        allow_principal: User who is allowed it: alice, User:alice, User:* for all; may be repeated.
-        deny_principal: User who is denied it, whatever is allowed elsewhere; may be repeated.
-        operation: What it is about, such as READ; ALL if not given; may be repeated.
+        allow_principal: User to allow: alice, User:alice, or User:* for everyone; may be repeated.
+        deny_principal: User to deny; overrides every allow; may be repeated.
+        operation: Operation, such as READ; ALL if not given; may be repeated.
         host: Address of the client, or a range such as 10.0.0.0/8; may be repeated.
         producer: What a producer needs: WRITE, DESCRIBE and CREATE on topics, WRITE and DESCRIBE
             on transactional ids.

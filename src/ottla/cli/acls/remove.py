@@ -34,12 +34,12 @@ def remove(
     resources: Resources = NO_RESOURCES,
     connection: Connection = DEFAULT_CONNECTION,
 ) -> None:
-    """Remove the access control entries that fit all that is said.
+    """Remove the access control entries that match all the options.
 
     Args:
         principal: Only those for this user, alice or User:alice.
         operation: Only those for this operation.
-        host: Only those for this host, as it was written.
+        host: Only those for this host, as it was given.
         permission: Only those that allow, or that deny: allow or deny.
     """
     named: list[Resource | None] = list(resources.named())

@@ -42,9 +42,9 @@ def backup(
 ) -> None:
     """Copy topics and what belongs to them into a directory or an object store.
 
-    A second run to the same place copies only what is new; a run that was interrupted is gone on
-    with. A backup is consistent for each partition: it has all records up to the last stable offset
-    at the start of the run.
+    A later run to the same target copies only what is new, and resumes a run that was interrupted.
+    A backup is consistent per partition: it has all records up to the last stable offset at the
+    start of the run.
 
     Args:
         to: A directory, or the URL of an object store, such as s3://bucket/path.

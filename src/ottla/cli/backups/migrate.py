@@ -58,17 +58,17 @@ def migrate(
     connection: Connection = DEFAULT_CONNECTION,
     as_json: AsJson = False,
 ) -> None:
-    """Copy topics of another cluster with the same offsets, and what belongs to them.
+    """Copy topics from another cluster with the same offsets, and their configs, groups and ACLs.
 
     Args:
         from_: A broker of the cluster to move from, as HOST:PORT.
         from_config: File with the settings of clients of that cluster.
-        follow: Go on copying what is new, until ctrl-c or the cut-over.
-        cut_over: When the other cluster is not written any more, open the topics for producers.
-        interval: Seconds from one look for new records to the next.
+        follow: Keep copying new records until ctrl-c or the cut-over.
+        cut_over: Once nothing is written to the other cluster, open the topics here for producers.
+        interval: Seconds between checks for new records.
         wait: Seconds that a cut-over waits for producers to stop; with --follow, for ever.
-        set_: KEY=VALUE, a config that copied topics have instead of their own; may be repeated.
-        replication_factor: Of copied topics, instead of their own.
+        set_: KEY=VALUE, overrides a config of the copied topics; may be repeated.
+        replication_factor: Replication factor of the copied topics; their own by default.
     """
     from ottla.cli.backups.restore import overrides
 

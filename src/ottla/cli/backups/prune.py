@@ -37,13 +37,13 @@ def prune(
 ) -> None:
     """Forget old runs of a backup, and remove what only they had.
 
-    A run is kept if it is one of the newest or young enough. The last one always is.
+    The newest runs, and those that are young enough, are kept; the last one always is.
 
     Args:
         from_: The directory, or the URL of the object store.
         keep: How many of the newest runs are kept.
         days: Runs younger than this many days are kept.
-        dry_run: Remove nothing, and say what would be removed.
+        dry_run: Show what would be removed, and remove nothing.
     """
     if keep is None and days is None:
         raise UsageError("say what to keep: --keep RUNS, --days DAYS or both")

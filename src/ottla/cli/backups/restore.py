@@ -35,17 +35,17 @@ def restore(
     connection: Connection = DEFAULT_CONNECTION,
     as_json: AsJson = False,
 ) -> None:
-    """Make the topics of a backup again, with the same offsets, and what belongs to them.
+    """Restore topics with the same offsets, and their configs, groups, users and ACLs.
 
-    A topic must not exist, unless it is one that an interrupted restore has begun: run the command
-    again and it goes on. Producers are refused until a topic is complete.
+    A topic must not exist yet. To resume an interrupted restore, run the command again. Producers
+    are refused until a topic is complete.
 
     Args:
         from_: The directory, or the URL of the object store.
         run: An earlier run, as `ottla backup list` names it, instead of the last.
-        set_: KEY=VALUE, a config that restored topics have instead of their own; may be repeated.
-        replication_factor: Of restored topics, instead of their own.
-        broker_configs: Also set the configs of all brokers as they were.
+        set_: KEY=VALUE, overrides a config of the restored topics; may be repeated.
+        replication_factor: Replication factor of the restored topics; their own by default.
+        broker_configs: Also restore the configs that hold for all brokers.
         keep_open: Leave the topics open for imports, and closed for producers.
     """
     connection.reach()

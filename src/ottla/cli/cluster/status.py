@@ -11,7 +11,7 @@ from ottla.cli.topics.unhealthy import unhealthy_rows
 
 
 def status(*, connection: Connection = DEFAULT_CONNECTION, as_json: AsJson = False) -> int:
-    """Tell whether the cluster is healthy: exit code 0, or 1 and what is wrong, or 3 if down."""
+    """Show whether the cluster is healthy. Exits with 0, with 1 if not, or with 3 if it is down."""
     with bootstrap_broker(connection) as broker:
         reader = ClusterReader(broker)
         nodes, quorum, damage = reader.nodes(), reader.quorum(), read_damage(broker)

@@ -37,7 +37,7 @@ def up(
     data: Path = Path("ottla-cluster"),
     set_: Annotated[list[str] | None, Parameter(name="--set")] = None,
 ) -> int:
-    """Start a cluster on this machine, as one process for each node, and stay with it.
+    """Run a cluster on this machine, one process per node, until ctrl-c.
 
     Args:
         nodes: Number of nodes.

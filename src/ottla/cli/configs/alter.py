@@ -29,9 +29,9 @@ def alter(
 
     Args:
         set_: KEY=VALUE to set; may be repeated.
-        delete: KEY that goes back to its default; may be repeated.
-        append: KEY=VALUE to add to a key that is a list; may be repeated.
-        subtract: KEY=VALUE to take from a key that is a list; may be repeated.
+        delete: KEY to reset to its default; may be repeated.
+        append: KEY=VALUE to add to a list; may be repeated.
+        subtract: KEY=VALUE to remove from a list; may be repeated.
     """
     subject.validate()
     entries = [

@@ -27,7 +27,7 @@ def describe(
     """Show configuration values.
 
     Args:
-        all_: Also show the keys that have their default.
+        all_: Also show keys with their default value.
     """
     subject.validate()
     if subject.all_brokers:

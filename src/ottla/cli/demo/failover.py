@@ -12,13 +12,13 @@ def failover(
 ) -> int:
     """Start a cluster of three nodes, write to it, kill the leader of a partition, and count.
 
-    Everything is on this machine, in a temporary directory, and gone in the end, also after Ctrl-C.
+    Everything runs on this machine, in a temporary directory that is removed at the end.
     The exit code is 0 if every acknowledged record was read, once and in order.
 
     Args:
         seconds: How long records are written.
-        rate: Records each second.
-        no_live: Print a line a second, also on a terminal.
+        rate: Records per second.
+        no_live: Print a line per second even on a terminal.
         as_json: Print the result as JSON, and nothing else.
     """
     if seconds < SECONDS_MIN:

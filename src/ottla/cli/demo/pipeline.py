@@ -30,11 +30,11 @@ TOTALS_TIMEOUT_S = 600.0
 def pipeline(*, seconds: float = 20, rate: int = 2_000) -> None:
     """Start a broker, write orders to it, and let a pipeline count them, exactly once.
 
-    Everything is on this machine, in a temporary directory, and gone in the end.
+    Everything runs on this machine, in a temporary directory that is removed at the end.
 
     Args:
         seconds: How long orders are written.
-        rate: Orders each second.
+        rate: Orders per second.
     """
     if seconds <= 0 or rate < 1:
         raise UsageError("--seconds and --rate must be more than 0")

@@ -46,15 +46,15 @@ def doctor(
     connection: Connection = DEFAULT_CONNECTION,
     as_json: AsJson = False,
 ) -> int:
-    """Find what is wrong with a cluster, a configuration or a data directory, and how to repair it.
+    """Find problems of a cluster, a configuration or a data directory, and how to repair them.
 
-    The exit code is 1 if anything is.
+    Exits with 1 if there are any.
 
     Args:
-        config: Look at this machine, this configuration file and its data directories, not at a
+        config: Check this machine, this configuration file and its data directories instead of a
             cluster.
-        data: Look at this machine and this data directory, not at a cluster; may be repeated.
-        deep: Read every record of the data directories, and check it.
+        data: Check this machine and this data directory instead of a cluster; may be repeated.
+        deep: Read and check every record in the data directories.
     """
     if config is not None or data:
         findings = [*check_machine(), *_check_files(config, data or [], deep=deep)]

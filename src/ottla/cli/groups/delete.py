@@ -12,7 +12,7 @@ def delete(
     connection: Connection = DEFAULT_CONNECTION,
     as_json: AsJson = False,
 ) -> None:
-    """Forget a group that has no members, and the offsets that it committed.
+    """Delete a group that has no members, with its committed offsets.
 
     Args:
         group: Name of the group.

@@ -35,7 +35,7 @@ def describe(
     connection: Connection = DEFAULT_CONNECTION,
     as_json: AsJson = False,
 ) -> None:
-    """Show the members of a group, how far they have come and how far they are behind.
+    """Show the members of a group, their offsets and their lag.
 
     The lag of a share group counts its parked records too: those that consumers hold, and those
     that wait for their time.

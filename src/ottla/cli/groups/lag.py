@@ -23,8 +23,8 @@ def lag(
     """Show the lag of every group, in records over all its partitions.
 
     Args:
-        watch: Show it again and again, until ctrl-c.
-        interval: Seconds from one look to the next.
+        watch: Refresh until ctrl-c.
+        interval: Seconds between updates.
     """
     if interval <= 0:
         raise UsageError(f"--interval {interval:g} is not more than 0")

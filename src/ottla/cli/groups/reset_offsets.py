@@ -30,7 +30,7 @@ def reset_offsets(
     connection: Connection = DEFAULT_CONNECTION,
     as_json: AsJson = False,
 ) -> None:
-    """Move the offsets of a group that has no members: what it committed, or where it shares from.
+    """Reset the offsets of a group without members: committed ones, or a share group's start.
 
     Args:
         group: Name of the group.
@@ -40,8 +40,8 @@ def reset_offsets(
         to_latest: To the end.
         to_offset: To this offset, or to the nearest one that a partition has.
         to_timestamp: To the first record of this time or later: ISO 8601, or milliseconds.
-        shift_by: By so many records; a negative number goes back.
-        dry_run: Show what would be done, and do nothing.
+        shift_by: By this many records; a negative number goes back.
+        dry_run: Show what would change, and change nothing.
     """
     target = parse_target(
         to_earliest=to_earliest,

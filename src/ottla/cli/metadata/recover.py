@@ -29,12 +29,12 @@ def recover(
     id: Annotated[int, Parameter(name="--id")],  # noqa: A002
     yes: Flag = False,
 ) -> None:
-    """Make a node that is left the only voter of its cluster. The node must not run.
+    """Make a surviving node the only voter of its cluster. The node must be stopped.
 
     Args:
         data: The node's directory; its first one if it has several.
         id: Number of the node.
-        yes: Do it. Otherwise the command only tells what it would do.
+        yes: Do it. Without this the command only shows what it would do.
     """
     try:
         found = recover_quorum(

@@ -28,7 +28,7 @@ def drain(
 ) -> None:
     """Move every replica, and with them every leader, from a node to the others.
 
-    If it votes on the metadata, another gets the vote. From then on it gets nothing new, until
+    If it is a voter, another node takes its vote. It gets no new replicas until
     `ottla node undrain`.
 
     Args:

@@ -21,7 +21,7 @@ def remove(
 
     Args:
         node: Id of the node.
-        force: Also if it still has replicas; what only it has is lost.
+        force: Remove it even if it still has replicas; records that only it has are lost.
     """
     with bootstrap_broker(connection) as broker:
         reader = ClusterReader(broker)

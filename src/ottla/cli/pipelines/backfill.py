@@ -34,7 +34,7 @@ def backfill(
     """Replay a range of the topics into a sink that has run, and no row twice.
 
     Records are known by their offsets: what the sink has of the range, or gets as it runs, is left
-    out. The pipeline may run meanwhile. A backfill that was stopped goes on at the next call.
+    out. The pipeline may keep running. A backfill that was stopped resumes when run again.
 
     Args:
         file: The pipeline, in YAML.

@@ -16,16 +16,15 @@ def declarative(
     dry_run: Flag = False,
     spark_log: Path | None = None,
 ) -> None:
-    """Run a project of Spark Declarative Pipelines: everything that there is now, then stop.
+    """Run a Spark Declarative Pipelines project once: process what is there, then stop.
 
     Args:
         file: Its spark-pipeline.yml.
-        directory: For tables and what the next run goes on from; `state` beside the file if not
-            given.
-        full_refresh_all: Forget what was done, and begin anew.
-        dry_run: Only find what is wrong; nothing is read or written.
-        spark_log: File for what Spark itself logs; one in the directory for temporary files if
-            not given.
+        directory: Where tables and the state for the next run are kept; `state` beside the file by
+            default.
+        full_refresh_all: Discard all state and start over.
+        dry_run: Only check for errors; nothing is read or written.
+        spark_log: File for Spark's own log; by default one in the directory for temporary files.
     """
     try:
         from pyspark_ottla.java import JavaNotFound

@@ -9,7 +9,7 @@ from ottla.cli.pipelines.options import DEFAULT_OPTIONS, PipelineOptions, spark_
 def graph(
     file: Path, /, *, svg: Path | None = None, options: PipelineOptions = DEFAULT_OPTIONS
 ) -> None:
-    """Draw how rows go from topics through steps to sinks; no Spark and no broker is needed.
+    """Draw how rows flow from topics through steps to sinks; needs neither Spark nor a broker.
 
     Args:
         file: The pipeline, in YAML.

@@ -25,11 +25,11 @@ def group(
 ) -> None:
     """Run pipelines side by side, each in a process of its own with its own Spark.
 
-    One that fails is started again after a pause that doubles; the others go on. Ctrl-c or SIGTERM
-    stops all of them in good order. Exits with 1 if one was given up.
+    One that fails is restarted after a pause that doubles; the others keep running. Ctrl-c or
+    SIGTERM stops all of them cleanly. Exits with 1 if one was given up.
 
     Args:
-        once: Do everything that there is now, then stop.
+        once: Process what is there, then stop.
         failures: How often in a row one may fail before it is given up.
     """
     if failures < 1:

@@ -22,7 +22,7 @@ def init(
 ) -> None:
     """Look at the newest records of a topic, infer their schema, and write a commented file.
 
-    What is not given is asked for on a terminal.
+    On a terminal it asks for what is not given.
 
     Args:
         file: The file to write, such as orders.yaml.

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 def plan(
     file: Path, /, *, options: PipelineOptions = DEFAULT_OPTIONS, as_json: AsJson = False
 ) -> None:
-    """Tell what the next run would do with each sink; nothing is read or written.
+    """Show what the next run would do with each sink; nothing is read or written.
 
-    Exits with 1 if a change does not go with a checkpoint.
+    Exits with 1 if a change does not fit a checkpoint.
 
     Args:
         file: The pipeline, in YAML.

@@ -27,8 +27,8 @@ def preview(
 ) -> None:
     """Run every step on the newest records, and print what comes out; nothing is written.
 
-    Windows and aggregates are those of the sample alone, and are shown before a watermark would
-    let them go.
+    Windows and aggregates cover the sample alone, and are shown before a watermark would emit
+    them.
 
     Args:
         file: The pipeline, in YAML.

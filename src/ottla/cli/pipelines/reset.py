@@ -21,17 +21,17 @@ def reset(
     options: PipelineOptions = DEFAULT_OPTIONS,
     as_json: AsJson = False,
 ) -> None:
-    """Begin a pipeline anew. It must not run meanwhile.
+    """Make a pipeline start over. It must be stopped.
 
     The checkpoints are set aside, not deleted. What was written stays, and what is read again is
     written again: empty the targets first, unless they are tables with a key.
 
     Args:
         file: The pipeline, in YAML.
-        from_: Where the next run begins: earliest, latest, an offset, or a time as
+        from_: Where the next run starts: earliest, latest, an offset, or a time as
             2026-01-31T12:00:00Z.
         sink: Only this one; may be repeated.
-        yes: Do it; needed.
+        yes: Required, to confirm.
     """
     pipeline = options.load(file)
     if not yes:

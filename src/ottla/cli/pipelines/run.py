@@ -33,17 +33,16 @@ def run(
     options: PipelineOptions = DEFAULT_OPTIONS,
     as_json: AsJson = False,
 ) -> None:
-    """Run a pipeline; ctrl-c or SIGTERM stops it, and the next run goes on where it was.
+    """Run a pipeline until ctrl-c or SIGTERM; the next run resumes where it stopped.
 
     Args:
         file: The pipeline, in YAML.
-        once: Do everything that there is now, then stop.
-        accept_changes: Go on from the checkpoints though the pipeline has changed in a way that
-            does not go with them; `ottla pipeline plan` tells which.
+        once: Process what is there, then stop.
+        accept_changes: Resume from the checkpoints although the pipeline has changed in a way that
+            does not fit them; `ottla pipeline plan` shows the changes.
         metrics_port: Port to serve metrics for Prometheus on; 0 takes a free one.
         metrics_host: Address to serve them on.
-        spark_log: File for what Spark itself logs; one in the directory for temporary files if
-            not given.
+        spark_log: File for Spark's own log; by default one in the directory for temporary files.
     """
     if metrics_port is not None and not 0 <= metrics_port < 1 << 16:
         raise UsageError(f"--metrics-port {metrics_port} is not from 0 to 65535")

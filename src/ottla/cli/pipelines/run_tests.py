@@ -28,12 +28,12 @@ def run_tests(
 ) -> None:
     """Run the tests of pipelines on a Spark of their own; no broker is needed.
 
-    They stand in NAME.test.yaml beside NAME.yaml, or under `tests:` in the pipeline. Exits with 1
+    They are in NAME.test.yaml beside NAME.yaml, or under `tests:` in the pipeline. Exits with 1
     if one fails.
 
     Args:
         only: Only tests with this text in their name.
-        junit: File to write the outcome to, as JUnit XML.
+        junit: File to write the results to, as JUnit XML.
     """
     pipelines = [options.load(file) for file in files]
     with spark_errors():

@@ -15,9 +15,9 @@ Files = Annotated[list[Path], Parameter(name="file", help="Pipelines, in YAML.")
 def status(
     files: Files, /, *, options: PipelineOptions = DEFAULT_OPTIONS, as_json: AsJson = False
 ) -> None:
-    """Tell of each sink which process runs it, its last batch, and its lag; Spark is not started.
+    """Show the process, last batch and lag of each sink, without starting Spark.
 
-    Of pipelines whose checkpoints are on this machine.
+    Covers pipelines whose checkpoints are on this machine.
     """
     pipelines = [options.load(file) for file in files]
     with spark_errors():

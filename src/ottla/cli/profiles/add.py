@@ -21,12 +21,12 @@ def add(
     command_config: Path | None = None,
     set_: Annotated[list[str] | None, Parameter(name="--set")] = None,
 ) -> None:
-    """Give a cluster a name; the first one is used at once.
+    """Add a named cluster; the first one becomes the profile in use.
 
     Args:
         name: What to call it; a profile of this name is replaced.
         bootstrap_server: Broker to connect to first, as HOST:PORT; more separated by commas.
-        command_config: File with settings of clients to take over, so that no secret is typed.
+        command_config: File with client settings to copy, so that no secret is typed.
         set_: A setting of clients, such as security.protocol=SASL_SSL; may be repeated.
     """
     current, profiles = stored_profiles()

@@ -6,7 +6,7 @@ from ottla.client.profiles import save_profiles
 
 
 def remove(name: str, /) -> None:
-    """Forget a profile; the cluster is not touched.
+    """Delete a profile; the cluster is not touched.
 
     Args:
         name: Name of the profile.

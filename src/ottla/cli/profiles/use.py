@@ -6,7 +6,7 @@ from ottla.client.profiles import save_profiles
 
 
 def use(name: str, /) -> None:
-    """Talk to this cluster where nothing else is said.
+    """Make this the cluster that commands talk to by default.
 
     Args:
         name: Name of the profile.

@@ -51,7 +51,7 @@ def set_quotas(
     default_ip: DefaultIp = False,
     connection: Connection = DEFAULT_CONNECTION,
 ) -> None:
-    """Set quotas. They hold at once, on every broker.
+    """Set quotas. They take effect at once, on every broker.
 
     Args:
         quotas: Quotas as key=value. For users and client ids: producer_byte_rate and

@@ -9,7 +9,7 @@ from ottla.cli.replication_throttle import clear_throttle
 
 
 def cancel(*, connection: Connection = DEFAULT_CONNECTION) -> None:
-    """Take back everything that is being reassigned, and the throttle."""
+    """Cancel all reassignments in progress, and remove the throttle."""
     with bootstrap_broker(connection) as broker:
         reader = ClusterReader(broker)
         moves = ongoing_moves(broker)

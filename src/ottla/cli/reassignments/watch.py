@@ -18,7 +18,7 @@ def watch(
     throttle: Annotated[str | None, Parameter(help="From now on so many bytes a second.")] = None,
     connection: Connection = DEFAULT_CONNECTION,
 ) -> None:
-    """Wait for what is being reassigned, show how far it is, and take the throttle off."""
+    """Show the progress of reassignments until they are done, then remove the throttle."""
     rate = parse_rate(throttle)
     with bootstrap_broker(connection) as broker:
         reader = ClusterReader(broker)

@@ -30,9 +30,9 @@ _ALSO: Final = ("localhost", "127.0.0.1", "::1")  # Names that every node has fo
 
 
 def init(*, hosts: str | None = None, directory: Path = Path("secure"), port: int = 9092) -> None:
-    """Make an authority, certificates, an administrator and the configuration of each node.
+    """Create a CA, certificates, an administrator and the configuration of each node.
 
-    Run it again with other hosts to add nodes; what is there stays as it is.
+    Run it again with other hosts to add nodes; existing files are kept.
 
     Args:
         hosts: Names or addresses of the nodes, comma-separated. [default: this machine's name]

@@ -8,9 +8,9 @@ from ottla.cli.secure.init import Cluster, write_private
 
 
 def renew(*, hosts: str | None = None, directory: Path = Path("secure")) -> None:
-    """Make new keys and certificates for nodes that `ottla secure init` has made.
+    """Create new keys and certificates for nodes that `ottla secure init` set up.
 
-    Copy each `node.pem` over the one of its node; the node takes it up by itself.
+    Copy each `node.pem` over the one of its node; the node reloads it by itself.
 
     Args:
         hosts: Names or addresses of the nodes, comma-separated. [default: all of them]

@@ -90,7 +90,7 @@ def install(
     units: Path = UNITS,
     print_: Flag = False,
 ) -> None:
-    """Write a systemd unit that runs a broker, and say how to start it.
+    """Write a systemd unit that runs a broker, and print how to start it.
 
     Args:
         config: YAML file with Kafka's configuration keys; its log.dirs are the data.

@@ -19,7 +19,7 @@ def at(
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Find the first version of a table that holds a record and all before it in its partition."""
+    """Find the first version of a table that has a record and all earlier ones of its partition."""
     with table_errors():
         from pyspark_ottla.tables.table import open_table
         from pyspark_ottla.tables.time_travel import find_version, parse_places

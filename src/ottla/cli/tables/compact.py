@@ -8,10 +8,10 @@ TARGET_MB = 128
 
 
 def compact(table: TableAddress, /, *, target_mb: int = TARGET_MB) -> None:
-    """Make few large files of many small ones; readers and writers go on meanwhile.
+    """Merge small files into larger ones, while readers and writers go on.
 
     Args:
-        target_mb: About how large files become.
+        target_mb: Approximate size of the files.
     """
     if target_mb < 1:
         raise UsageError(f"--target-mb {target_mb} is less than 1")

@@ -132,9 +132,9 @@ def sync(
     connection: Connection = DEFAULT_CONNECTION,
     as_json: AsJson = False,
 ) -> None:
-    """Keep a table with the records of a topic, each once; ctrl-c or SIGTERM stops it.
+    """Copy the records of a topic into a table, each exactly once, until ctrl-c or SIGTERM.
 
-    The next run goes on where the table ends.
+    The next run resumes where the table ends.
 
     Args:
         topic: Its name.

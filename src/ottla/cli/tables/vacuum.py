@@ -16,13 +16,13 @@ def vacuum(
     dry_run: Flag = False,
     force: Flag = False,
 ) -> None:
-    """Remove files that no version of the last hours has, and those that failed writes left.
+    """Remove files that no recent version uses, and leftovers of failed writes.
 
     Args:
-        retention_hours: How long a version can be read after a later one has replaced it.
-        dry_run: Only say what would be removed.
-        force: Accept less than a week: readers of older versions, and writes that are under way
-            for longer, then lose their files.
+        retention_hours: How long a version stays readable after a later one has replaced it.
+        dry_run: Only show what would be removed.
+        force: Accept less than a week; readers of older versions and long-running writes may then
+            lose their files.
     """
     if retention_hours < 0:
         raise UsageError(f"--retention-hours {retention_hours} is less than 0")

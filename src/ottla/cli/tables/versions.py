@@ -11,7 +11,7 @@ COLUMNS = ("version", "time", "sink", "batch", "rows", "bad")
 
 
 def versions(table: TableAddress, /, *, limit: int = 20, as_json: AsJson = False) -> None:
-    """List the last versions of a table, the newest first.
+    """List the latest versions of a table, newest first.
 
     Args:
         limit: How many.

@@ -26,7 +26,7 @@ def create(
     """Create a delegation token and print what to log in with. It is shown only once.
 
     Args:
-        owner: User whom the token logs in as; you, unless you may create tokens for others.
+        owner: User that the token logs in as; by default yourself. Others need permission.
         renewer: User who may renew and expire the token besides its owner.
         max_hours: How long the token can live; at most delegation.token.max.lifetime.ms.
     """

@@ -17,11 +17,11 @@ def expire(
     hours: float | None = None,
     connection: Connection = DEFAULT_CONNECTION,
 ) -> None:
-    """End a delegation token, at once or later. Connections that are open stay open.
+    """Expire a delegation token, now or later. Open connections stay open.
 
     Args:
         token: Id of the token.
-        hours: In how many hours it expires, instead of at once.
+        hours: Expire in this many hours instead of now.
     """
     with bootstrap_broker(connection) as broker:
         found = find_token(broker, token)

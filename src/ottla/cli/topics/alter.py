@@ -20,7 +20,7 @@ def alter(
 
     Args:
         topic: Name of the topic.
-        partitions: How many partitions the topic shall have in all; it can only grow.
+        partitions: Total number of partitions; it can only grow.
     """
     if partitions < 1:
         raise UsageError(f"--partitions {partitions} is less than 1")

@@ -30,7 +30,7 @@ def create(
         partitions: Number of partitions; the broker's num.partitions if not given.
         replication_factor: Number of replicas; the broker's default if not given.
         config: Configuration of the topic as KEY=VALUE; may be repeated.
-        if_not_exists: Succeed if the topic is already there.
+        if_not_exists: Succeed if the topic already exists.
     """
     for flag, number in (
         ("--partitions", partitions),

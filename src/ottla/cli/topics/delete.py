@@ -19,7 +19,7 @@ def delete(
     """Delete topics with all their records.
 
     Args:
-        if_exists: Succeed if a topic is not there.
+        if_exists: Succeed if a topic does not exist.
     """
     if not topics:
         raise UsageError("name at least one topic; `ottla topics list` shows them")

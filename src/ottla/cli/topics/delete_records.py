@@ -27,7 +27,7 @@ def delete_records(
 
     Args:
         topic: Name of the topic.
-        before: The offset to keep records from; latest removes everything that is there.
+        before: First offset to keep; latest removes all records.
         partition: Only this partition; may be repeated.
     """
     offset = _parse_offset(before)

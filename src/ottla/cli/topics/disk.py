@@ -12,7 +12,7 @@ from ottla.cli.parameters import AsJson
 
 
 def disk(*, connection: Connection = DEFAULT_CONNECTION, as_json: AsJson = False) -> None:
-    """Show how much disk each topic takes on all nodes together, the largest first."""
+    """Show the disk usage of each topic over all nodes, largest first."""
     sizes: Counter[str] = Counter()
     replicas: Counter[str] = Counter()
     for broker in every_broker(connection):

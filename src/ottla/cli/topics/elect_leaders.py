@@ -27,7 +27,7 @@ def elect_leaders(
     *,
     connection: Connection = DEFAULT_CONNECTION,
 ) -> None:
-    """Let the first replica of each partition lead it, where it is in sync.
+    """Elect the preferred leader of each partition, where it is in sync.
 
     Args:
         topics: Names of topics; without any, all of them.

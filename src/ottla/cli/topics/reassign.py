@@ -33,14 +33,14 @@ def reassign_topic(
     connection: Connection = DEFAULT_CONNECTION,
     as_json: AsJson = False,
 ) -> None:
-    """Give the partitions of a topic other replicas, or more, or fewer.
+    """Change the replicas of a topic's partitions, or how many there are.
 
     Args:
         topic: Name of the topic.
         partition: Only this partition; may be repeated.
         replicas: Ids of the nodes, such as 1,2,3; the first is to lead.
-        replication_factor: So many replicas, on nodes that have room.
-        cancel: Take back what goes on.
+        replication_factor: Number of replicas; the nodes are chosen.
+        cancel: Cancel the reassignment in progress.
         dry_run: Only show what would be moved.
     """
     validate_step(step)

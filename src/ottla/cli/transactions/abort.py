@@ -18,7 +18,7 @@ PAUSE_S = 0.1
 
 
 def abort(transactional_id: str, /, *, connection: Connection = DEFAULT_CONNECTION) -> None:
-    """Abort the open transaction of a transactional id; its producer cannot go on.
+    """Abort the open transaction of a transactional id; its producer is fenced.
 
     Args:
         transactional_id: The id that the producer was given.

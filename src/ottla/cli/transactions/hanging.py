@@ -58,11 +58,11 @@ def hanging(
     connection: Connection = DEFAULT_CONNECTION,
     as_json: AsJson = False,
 ) -> None:
-    """Find transactions that are open in a partition and that no coordinator will end.
+    """Find transactions that are open in a partition but unknown to any coordinator.
 
     Args:
         topic: Only in this topic; may be repeated.
-        longer_than_ms: Only those in which nothing was written for so long.
+        longer_than_ms: Only those without a write for this long.
         abort: Abort them.
     """
     until_ms = time.time_ns() // 1_000_000 - longer_than_ms

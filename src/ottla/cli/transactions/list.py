@@ -33,7 +33,7 @@ def list_transactions(
 
     Args:
         state: Only those in this state, such as Ongoing; may be repeated.
-        longer_than_ms: Only those whose last transaction began so long ago.
+        longer_than_ms: Only those whose last transaction began at least this long ago.
     """
     request = ListTransactionsRequest(
         state_filters=tuple(map(_state_named, state or ())),

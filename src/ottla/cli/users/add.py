@@ -30,12 +30,12 @@ def add(
     iterations: int = ITERATIONS,
     connection: Connection = DEFAULT_CONNECTION,
 ) -> None:
-    """Add a user, or change the password of one; the password is asked for.
+    """Add a user, or change a user's password. Asks for the password.
 
     Args:
         name: Name of the user.
         password_file: File with the password, instead of asking or reading standard input.
-        iterations: How many hashes one guess of the password costs.
+        iterations: Number of hash iterations; more make guessing slower.
     """
     if not ITERATIONS_MIN <= iterations <= ITERATIONS_MAX:
         raise UsageError(

@@ -10,7 +10,7 @@ from ottla.cli.output import print_line
 
 
 def remove(name: str, /, *, connection: Connection = DEFAULT_CONNECTION) -> None:
-    """Remove a user. Connections that are open stay open.
+    """Remove a user. Open connections stay open.
 
     Args:
         name: Name of the user.
