@@ -4,6 +4,7 @@
 tests talk to that broker instead: run against Apache Kafka they say whether a test describes Kafka.
 """
 
+import logging
 import os
 import signal
 import sys
@@ -79,6 +80,19 @@ def broker(
 @pytest.fixture(scope="session")
 def bootstrap(broker: BrokerProcess | ExternalBroker) -> str:
     return broker.bootstrap
+
+
+@pytest.fixture(autouse=True)
+def loggers() -> Iterator[None]:
+    """As they were: a command that a test runs in this process configures them for good, with a
+    handler that writes to what pytest closes after the test."""
+    kept = [logging.getLogger(name) for name in ("ottla", "uvicorn", "asyncio")]
+    before = [(each.handlers[:], each.level, each.propagate) for each in kept]
+    yield
+    for each, (handlers, level, propagate) in zip(kept, before, strict=True):
+        each.handlers[:] = handlers
+        each.setLevel(level)
+        each.propagate = propagate
 
 
 @pytest.fixture
