@@ -7,8 +7,8 @@ TOPIC = "greetings"
 
 with Producer() as producer:
     for name in ("anna", "ben", "cleo"):
-        place = producer.send(TOPIC, {"hello": name}, key=name).result()
-        print(f"wrote {name} to partition {place.partition}, offset {place.offset}")
+        written = producer.send(TOPIC, {"hello": name}, key=name).result()
+        print(f"wrote {name} to partition {written.partition}, offset {written.offset}")
 
 with Consumer(
     group_id="simple",

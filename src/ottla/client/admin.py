@@ -24,10 +24,9 @@ from confluent_kafka.admin import (
 )
 
 from ottla.client.config import ClientConfig
-from ottla.client.messages import TopicPartition
+from ottla.client.messages import TopicPartition, TopicPartitionLike
 
 T = TypeVar("T")
-Place = tuple[str, int]
 
 TIMEOUT_S = 60.0
 BROKER_DEFAULT = -1
@@ -105,8 +104,8 @@ class Admin:
 
     def end_offsets(self, topic: str) -> dict[TopicPartition, int]:
         """Of the records that are written next."""
-        places = [TopicPartition(topic, number) for number in self.partitions(topic)]
-        return self._end_offsets(places)
+        partitions = [TopicPartition(topic, number) for number in self.partitions(topic)]
+        return self._end_offsets(partitions)
 
     # Configs, each of one topic, broker or group.
 
@@ -150,9 +149,9 @@ class Admin:
             if each.offset >= 0
         }
 
-    def set_offsets(self, group_id: str, offsets: Mapping[Place, int]) -> None:
+    def set_offsets(self, group_id: str, offsets: Mapping[TopicPartitionLike, int]) -> None:
         """Of a group that has no members."""
-        partitions = [RawPartition(*place, offset) for place, offset in offsets.items()]
+        partitions = [RawPartition(*partition, offset) for partition, offset in offsets.items()]
         request = [ConsumerGroupTopicPartitions(group_id, partitions)]
         found = _result(self.raw.alter_consumer_group_offsets(request)[group_id])
         for each in found.topic_partitions or ():
@@ -163,7 +162,9 @@ class Admin:
         """How many offsets each partition is ahead of what the group has committed."""
         committed = self.offsets(group_id)
         ends = self._end_offsets(committed)
-        return {place: max(0, ends[place] - offset) for place, offset in committed.items()}
+        return {
+            partition: max(0, ends[partition] - offset) for partition, offset in committed.items()
+        }
 
     # Users and rights.
 
@@ -206,15 +207,15 @@ class Admin:
     def _metadata(self, topic: str | None = None) -> Any:
         return self.raw.list_topics(topic, timeout=TIMEOUT_S)
 
-    def _end_offsets(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        wanted = {RawPartition(*place): OffsetSpec.latest() for place in places}
+    def _end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        wanted = {RawPartition(*partition): OffsetSpec.latest() for partition in partitions}
         if not wanted:
             return {}
         level = IsolationLevel.READ_UNCOMMITTED
         found = self.raw.list_offsets(wanted, isolation_level=level)
         return {
-            TopicPartition(place.topic, place.partition): _result(future).offset
-            for place, future in found.items()
+            TopicPartition(partition.topic, partition.partition): _result(future).offset
+            for partition, future in found.items()
         }
 
 

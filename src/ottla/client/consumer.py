@@ -10,10 +10,9 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, KafkaError, KafkaExcep
 
 from ottla.client.config import ConsumerConfig
 from ottla.client.message_batch import MessageBatch
-from ottla.client.messages import Message, TopicPartition
+from ottla.client.messages import Message, TopicPartition, TopicPartitionLike
 from ottla.client.serializers import Deserializer, raw
 
-Place = tuple[str, int]
 OnPartitions = Callable[[list[TopicPartition]], object]
 
 M = TypeVar("M", bound=Message)
@@ -66,29 +65,31 @@ class Consumer:
 
         def assigned(_: object, partitions: list[Any]) -> None:
             if on_assign is not None:
-                on_assign(_places(partitions))
+                on_assign(_topic_partitions(partitions))
 
         def revoked(_: object, partitions: list[Any]) -> None:
             self._store_positions()
             if on_revoke is not None:
-                on_revoke(_places(partitions))
-            self._forget(_places(partitions))
+                on_revoke(_topic_partitions(partitions))
+            self._forget(_topic_partitions(partitions))
 
         def lost(_: object, partitions: list[Any]) -> None:
-            self._forget(_places(partitions))
+            self._forget(_topic_partitions(partitions))
             if on_lost is not None:
-                on_lost(_places(partitions))
+                on_lost(_topic_partitions(partitions))
 
         names = [topics] if isinstance(topics, str) else list(topics)
         self.raw.subscribe(names, on_assign=assigned, on_revoke=revoked, on_lost=lost)
         return self
 
-    def assign(self, partitions: Iterable[Place] | Mapping[Place, int]) -> Self:
+    def assign(
+        self, partitions: Iterable[TopicPartitionLike] | Mapping[TopicPartitionLike, int]
+    ) -> Self:
         """Read these, without the help of a group; with a mapping, from these offsets on."""
         if isinstance(partitions, Mapping):
-            offsets = [_partition(place, offset) for place, offset in partitions.items()]
+            offsets = [_partition(partition, offset) for partition, offset in partitions.items()]
         else:
-            offsets = [_partition(place) for place in partitions]
+            offsets = [_partition(partition) for partition in partitions]
         self._waiting.clear()
         self.raw.assign(offsets)
         return self
@@ -102,7 +103,7 @@ class Consumer:
 
     @property
     def assignment(self) -> list[TopicPartition]:
-        return _places(self.raw.assignment())
+        return _topic_partitions(self.raw.assignment())
 
     def poll(self, timeout: float = POLL_S, max_records: int | None = None) -> Sequence[Message]:
         """Messages, as soon as there are any and none after the timeout; at most `max_records`, or
@@ -142,57 +143,63 @@ class Consumer:
         """What was handed out since the last poll does not count as read."""
         self._handed_out = False
 
-    def commit(self, offsets: Mapping[Place, int] | None = None, *, wait: bool = True) -> None:
+    def commit(
+        self, offsets: Mapping[TopicPartitionLike, int] | None = None, *, wait: bool = True
+    ) -> None:
         """What was handed out, or these offsets: of the next message to read of each partition."""
         if offsets is None:
             positions = self.positions_to_commit()
         else:
-            positions = [_partition(place, offset) for place, offset in offsets.items()]
+            positions = [_partition(partition, offset) for partition, offset in offsets.items()]
         if positions:
             commit: Any = self.raw.commit  # Its types want a literal.
             commit(offsets=positions, asynchronous=not wait)
 
-    def committed(self, partitions: Iterable[Place] | None = None) -> dict[TopicPartition, int]:
+    def committed(
+        self, partitions: Iterable[TopicPartitionLike] | None = None
+    ) -> dict[TopicPartition, int]:
         """By partition; those without a committed offset are left out."""
         wanted = self.assignment if partitions is None else partitions
-        found = self.raw.committed([_partition(place) for place in wanted], _TIMEOUT_S)
+        found = self.raw.committed([_partition(partition) for partition in wanted], _TIMEOUT_S)
         return _offsets(found)
 
-    def position(self, partition: Place) -> int | None:
+    def position(self, partition: TopicPartitionLike) -> int | None:
         """The offset of the next message that is handed out; None before the first."""
         return self.positions([partition]).get(TopicPartition(*partition))
 
-    def positions(self, partitions: Iterable[Place] | None = None) -> dict[TopicPartition, int]:
+    def positions(
+        self, partitions: Iterable[TopicPartitionLike] | None = None
+    ) -> dict[TopicPartition, int]:
         wanted = self.assignment if partitions is None else partitions
-        found = _offsets(self.raw.position([_partition(place) for place in wanted]))
+        found = _offsets(self.raw.position([_partition(partition) for partition in wanted]))
         for message in reversed(self._waiting):
-            place = TopicPartition(message.topic, message.partition)
-            if place in found:
-                found[place] = message.offset
+            partition = TopicPartition(message.topic, message.partition)
+            if partition in found:
+                found[partition] = message.offset
         return found
 
-    def seek(self, partition: Place, offset: int) -> None:
+    def seek(self, partition: TopicPartitionLike, offset: int) -> None:
         self._forget([partition])
         self.raw.seek(_partition(partition, offset))
 
-    def seek_to_beginning(self, partitions: Iterable[Place] | None = None) -> None:
-        for place in self.assignment if partitions is None else partitions:
-            self.seek(place, OFFSET_BEGINNING)
+    def seek_to_beginning(self, partitions: Iterable[TopicPartitionLike] | None = None) -> None:
+        for partition in self.assignment if partitions is None else partitions:
+            self.seek(partition, OFFSET_BEGINNING)
 
-    def seek_to_end(self, partitions: Iterable[Place] | None = None) -> None:
+    def seek_to_end(self, partitions: Iterable[TopicPartitionLike] | None = None) -> None:
         """Behind what is there now."""
-        for place in self.assignment if partitions is None else partitions:
-            _, end = self.raw.get_watermark_offsets(_partition(place), _TIMEOUT_S)
-            self.seek(place, end)
+        for partition in self.assignment if partitions is None else partitions:
+            _, end = self.raw.get_watermark_offsets(_partition(partition), _TIMEOUT_S)
+            self.seek(partition, end)
 
     def seek_to_time(
-        self, when: dt.datetime | int, partitions: Iterable[Place] | None = None
+        self, when: dt.datetime | int, partitions: Iterable[TopicPartitionLike] | None = None
     ) -> None:
         """To the first message at or after the time; an integer is milliseconds since 1970."""
         when_ms = when if isinstance(when, int) else int(when.timestamp() * 1000)
         wanted = self.assignment if partitions is None else partitions
         found = self.raw.offsets_for_times(
-            [_partition(place, when_ms) for place in wanted], _TIMEOUT_S
+            [_partition(partition, when_ms) for partition in wanted], _TIMEOUT_S
         )
         for partition in found:
             if partition.error is not None:
@@ -202,29 +209,29 @@ class Consumer:
     def rewind(self) -> None:
         """Read again what was handed out and not committed."""
         committed = self.committed()
-        for place in self.assignment:
-            if place in committed:
-                self.seek(place, committed[place])
+        for partition in self.assignment:
+            if partition in committed:
+                self.seek(partition, committed[partition])
             else:
-                self.seek(place, _RESETS.get(self.config.auto_offset_reset, OFFSET_BEGINNING))
+                self.seek(partition, _RESETS.get(self.config.auto_offset_reset, OFFSET_BEGINNING))
 
-    def pause(self, partitions: Iterable[Place] | None = None) -> None:
+    def pause(self, partitions: Iterable[TopicPartitionLike] | None = None) -> None:
         """`poll` goes on without these, or without any; the group does not notice."""
-        places = [*(self.assignment if partitions is None else partitions)]
-        self._unread(places)
-        self.raw.pause([_partition(place) for place in places])
+        paused = [*(self.assignment if partitions is None else partitions)]
+        self._unread(paused)
+        self.raw.pause([_partition(partition) for partition in paused])
 
-    def resume(self, partitions: Iterable[Place] | None = None) -> None:
-        places = self.assignment if partitions is None else partitions
-        self.raw.resume([_partition(place) for place in places])
+    def resume(self, partitions: Iterable[TopicPartitionLike] | None = None) -> None:
+        resumed = self.assignment if partitions is None else partitions
+        self.raw.resume([_partition(partition) for partition in resumed])
 
     def lag(self) -> dict[TopicPartition, int]:
         """How many offsets each partition is ahead of what was handed out."""
         lags = {}
         positions = self.positions()
-        for place in self.assignment:
-            low, high = self.raw.get_watermark_offsets(_partition(place), _TIMEOUT_S)
-            lags[place] = max(0, high - max(low, positions.get(place, low)))
+        for partition in self.assignment:
+            low, high = self.raw.get_watermark_offsets(_partition(partition), _TIMEOUT_S)
+            lags[partition] = max(0, high - max(low, positions.get(partition, low)))
         return lags
 
     def close(self) -> None:
@@ -236,7 +243,7 @@ class Consumer:
 
     def positions_to_commit(self) -> list[confluent_kafka.TopicPartition]:
         """What was handed out, as confluent-kafka wants it."""
-        return [_partition(place, offset) for place, offset in self.positions().items()]
+        return [_partition(partition, offset) for partition, offset in self.positions().items()]
 
     def group_metadata(self) -> Any:
         """What a transaction wants to know of the group."""
@@ -277,20 +284,20 @@ class Consumer:
             if positions:
                 self.raw.store_offsets(offsets=positions)
 
-    def _forget(self, places: Iterable[Place]) -> None:
+    def _forget(self, partitions: Iterable[TopicPartitionLike]) -> None:
         """What was fetched of these and not handed out."""
         if self._waiting:
-            gone = set(places)
+            gone = set(partitions)
             kept = [one for one in self._waiting if (one.topic, one.partition) not in gone]
             self._waiting = deque(kept)
 
-    def _unread(self, places: Iterable[Place]) -> None:
+    def _unread(self, partitions: Iterable[TopicPartitionLike]) -> None:
         """What was fetched of these and not handed out is fetched again when they are resumed."""
         positions = self.positions() if self._waiting else {}
         waiting = {(one.topic, one.partition) for one in self._waiting}
-        for place in places:
-            if tuple(place) in waiting:
-                self.seek(place, positions[TopicPartition(*place)])
+        for partition in partitions:
+            if tuple(partition) in waiting:
+                self.seek(partition, positions[TopicPartition(*partition)])
 
 
 _RESETS = {"earliest": OFFSET_BEGINNING, "latest": OFFSET_END}
@@ -312,13 +319,15 @@ def deserializer_of(deserializer: Deserializer) -> Callable[[bytes | None], Any]
     return lambda content: None if content is None else deserializer(content)
 
 
-def _partition(place: Place, offset: int | None = None) -> confluent_kafka.TopicPartition:
+def _partition(
+    partition: TopicPartitionLike, offset: int | None = None
+) -> confluent_kafka.TopicPartition:
     if offset is None:
-        return confluent_kafka.TopicPartition(*place)
-    return confluent_kafka.TopicPartition(*place, offset)
+        return confluent_kafka.TopicPartition(*partition)
+    return confluent_kafka.TopicPartition(*partition, offset)
 
 
-def _places(partitions: Iterable[Any]) -> list[TopicPartition]:
+def _topic_partitions(partitions: Iterable[Any]) -> list[TopicPartition]:
     return [TopicPartition(each.topic, each.partition) for each in partitions]
 
 

@@ -15,6 +15,9 @@ class TopicPartition(NamedTuple):
     partition: int
 
 
+TopicPartitionLike = tuple[str, int]  # A `TopicPartition`, or any pair of that shape.
+
+
 class RecordMetadata(NamedTuple):
     """Where a record was written."""
 
@@ -29,7 +32,7 @@ class _Fields(NamedTuple):
 
 
 class Message(tuple[Any, Any]):
-    """A record with its place; `message.offset` and `message["offset"]` are the same.
+    """A record and where it is from; `message.offset` and `message["offset"]` are the same.
 
     `timestamp` is in milliseconds since 1970. `key` and `value` are what the deserializers made of
     the bytes. `raw` is the message of confluent-kafka.
@@ -122,8 +125,8 @@ class Message(tuple[Any, Any]):
         return hash((self.topic, self.partition, self.offset))
 
     def __repr__(self) -> str:
-        place = f"{self.topic}-{self.partition}@{self.offset}"
-        return f"Message({place}, key={self.key!r}, value={self.value!r})"
+        source = f"{self.topic}-{self.partition}@{self.offset}"
+        return f"Message({source}, key={self.key!r}, value={self.value!r})"
 
 
 class _Stored(NamedTuple):

@@ -105,7 +105,7 @@ class ShareConsumer:
             if error is not None:
                 raise KafkaException(error)
             message = self._message(found)
-            self._held[_place(message)] = message
+            self._held[_record_id(message)] = message
             messages.append(message)
         return messages
 
@@ -218,7 +218,7 @@ class ShareConsumer:
         """Acknowledge it, or release it if the handler has failed."""
         if error is not None:
             logger.error("the handler failed with %r; it is released", message, exc_info=error)
-        elif _place(message) in self._held:
+        elif _record_id(message) in self._held:
             self.ack(message)
         try:
             self.settle(message)
@@ -229,12 +229,12 @@ class ShareConsumer:
 
     def settle(self, message: ShareMessage) -> None:
         """Release it unless it is acknowledged, and tell the broker."""
-        if _place(message) in self._held:
+        if _record_id(message) in self._held:
             self.nack(message)
         self.commit()
 
     def _acknowledge(self, message: ShareMessage, kind: AcknowledgeType) -> None:
-        if self._held.pop(_place(message), None) is None:
+        if self._held.pop(_record_id(message), None) is None:
             raise ValueError(f"{message} is acknowledged already, or of an earlier poll")
         self.raw.acknowledge(message.raw, kind)
 
@@ -265,6 +265,6 @@ def _stopping_on_signals(stop: threading.Event) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _place(message: Message) -> tuple[str, int, int]:
+def _record_id(message: Message) -> tuple[str, int, int]:
     raw = message.raw
     return raw.topic(), raw.partition(), raw.offset()

@@ -56,7 +56,7 @@ class ShareDeliveries:
         delay_ms: int = 0,
         lock_ms: int = 0,
     ) -> None:
-        by_place: dict[TopicPartition, list[Delivery]] = {}
+        by_partition: dict[TopicPartition, list[Delivery]] = {}
         for message in messages:
             delivery = Delivery(
                 first_offset=i64(message.offset),
@@ -67,24 +67,26 @@ class ShareDeliveries:
                 delay_ms=i64(delay_ms),
                 lock_ms=i64(lock_ms),
             )
-            place = TopicPartition(message.topic, message.partition)
-            by_place.setdefault(place, []).append(delivery)
-        for place, deliveries in by_place.items():
-            self._cluster.retry(partial(self._tell, place, deliveries))
+            topic_partition = TopicPartition(message.topic, message.partition)
+            by_partition.setdefault(topic_partition, []).append(delivery)
+        for topic_partition, deliveries in by_partition.items():
+            self._cluster.retry(partial(self._tell, topic_partition, deliveries))
 
-    def _tell(self, place: TopicPartition, deliveries: list[Delivery]) -> None:
+    def _tell(self, topic_partition: TopicPartition, deliveries: list[Delivery]) -> None:
         partition = AcknowledgedPartition(
-            partition_index=i32(place.partition), deliveries=tuple(deliveries)
+            partition_index=i32(topic_partition.partition), deliveries=tuple(deliveries)
         )
         topic = AcknowledgedTopic(
-            topic_id=self._cluster.topic(place.topic).id, partitions=(partition,)
+            topic_id=self._cluster.topic(topic_partition.topic).id, partitions=(partition,)
         )
         group = AcknowledgedGroup(group_id=GroupId(self._group_id), topics=(topic,))
-        response = self._cluster.leader(place).call(DeliveryAcknowledgeRequest(groups=(group,)))
+        response = self._cluster.leader(topic_partition).call(
+            DeliveryAcknowledgeRequest(groups=(group,))
+        )
         answer = expect_one(expect_one(expect_one(response.groups).topics).partitions)
-        validate_answer(answer.error_code, f"deliveries of {place}")
+        validate_answer(answer.error_code, f"deliveries of {topic_partition}")
         for result in answer.deliveries:
-            validate_answer(result.error_code, f"a delivery of {place}")
+            validate_answer(result.error_code, f"a delivery of {topic_partition}")
 
     def _find_holder(self) -> str:
         if not self._holder:

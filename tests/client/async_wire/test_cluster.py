@@ -60,9 +60,9 @@ def test_topics_leaders_and_coordinators(bootstrap: str) -> None:
 
 def test_what_is_not_there(bootstrap: str) -> None:
     async def asks(cluster: Cluster, name: str) -> None:
-        for place in (TopicPartition("not-there", 0), TopicPartition(name, 7)):
+        for topic_partition in (TopicPartition("not-there", 0), TopicPartition(name, 7)):
             with pytest.raises(BrokerError) as raised:
-                await cluster.leader(place)
+                await cluster.leader(topic_partition)
             assert raised.value.code is ErrorCode.unknown_topic_or_partition
 
     on_cluster(bootstrap, asks)
@@ -70,10 +70,12 @@ def test_what_is_not_there(bootstrap: str) -> None:
 
 def test_callers_at_once_share_a_connection_and_one_that_broke_is_replaced(bootstrap: str) -> None:
     async def asks(cluster: Cluster, name: str) -> None:
-        place = TopicPartition(name, 0)
-        (connection,) = set(await asyncio.gather(*(cluster.leader(place) for _ in range(50))))
+        topic_partition = TopicPartition(name, 0)
+        (connection,) = set(
+            await asyncio.gather(*(cluster.leader(topic_partition) for _ in range(50)))
+        )
         connection.close()
-        (other,) = set(await asyncio.gather(*(cluster.leader(place) for _ in range(50))))
+        (other,) = set(await asyncio.gather(*(cluster.leader(topic_partition) for _ in range(50))))
         assert other is not connection
         assert (await other.call(METADATA)).brokers
 
@@ -113,20 +115,20 @@ def test_no_server_that_answers_is_said_with_every_reason() -> None:
 
 def test_offsets_and_batches_of_a_partition(bootstrap: str) -> None:
     async def reads(cluster: Cluster, name: str) -> None:
-        place = TopicPartition(name, 0)
+        topic_partition = TopicPartition(name, 0)
         batch = build_batch([Record(value=b"a", timestamp=5), Record(value=b"b", timestamp=9)])
         with BlockingCluster(bootstrap) as blocking:
-            await asyncio.to_thread(produce, blocking, {place: batch})
-        assert await list_offsets(cluster, {place: EARLIEST}) == {place: 0}
-        assert await list_offsets(cluster, {place: LATEST}) == {place: 2}
-        assert await list_offsets(cluster, {place: 6}) == {place: 1}
-        assert await list_offsets(cluster, {place: 99}) == {place: None}
-        connection = await cluster.own_connection_to_leader(place)
-        found = await fetch(cluster, connection, place, 0)
+            await asyncio.to_thread(produce, blocking, {topic_partition: batch})
+        assert await list_offsets(cluster, {topic_partition: EARLIEST}) == {topic_partition: 0}
+        assert await list_offsets(cluster, {topic_partition: LATEST}) == {topic_partition: 2}
+        assert await list_offsets(cluster, {topic_partition: 6}) == {topic_partition: 1}
+        assert await list_offsets(cluster, {topic_partition: 99}) == {topic_partition: None}
+        connection = await cluster.own_connection_to_leader(topic_partition)
+        found = await fetch(cluster, connection, topic_partition, 0)
         assert [record.value for record in iterate_records(found.records, 0)] == [b"a", b"b"]
-        assert not (await fetch(cluster, connection, place, 2, wait_ms=1)).records
+        assert not (await fetch(cluster, connection, topic_partition, 2, wait_ms=1)).records
         with pytest.raises(OffsetOutOfRange):
-            await fetch(cluster, connection, place, 3)
+            await fetch(cluster, connection, topic_partition, 3)
         connection.close()
 
     on_cluster(bootstrap, reads)

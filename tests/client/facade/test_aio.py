@@ -36,8 +36,8 @@ async def test_send_and_read(broker: EmbeddedBroker) -> None:
     topic = broker.topic("orders")
     async with Producer(bootstrap_servers=broker.bootstrap_servers) as producer:
         futures = [await producer.send(topic, number) for number in range(1000)]
-        places = await asyncio.gather(*futures)
-        assert [place.offset for place in places] == list(range(1000))
+        written = await asyncio.gather(*futures)
+        assert [record.offset for record in written] == list(range(1000))
     settings: dict[str, Any] = {"group_id": topic, "enable_auto_commit": False, **EARLIEST}
     async with Consumer(bootstrap_servers=broker.bootstrap_servers, **settings) as consumer:
         await consumer.subscribe(topic)

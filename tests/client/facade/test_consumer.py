@@ -176,14 +176,14 @@ def test_rebalances_are_told(broker: EmbeddedBroker, servers: str) -> None:
     with Consumer(config) as consumer:
         consumer.subscribe(
             topic,
-            on_assign=lambda places: events.append(("assigned", places)),
-            on_revoke=lambda places: events.append(("revoked", places)),
+            on_assign=lambda partitions: events.append(("assigned", partitions)),
+            on_revoke=lambda partitions: events.append(("revoked", partitions)),
         )
         while not events:
             consumer.poll(0.1)
         assert sorted(consumer.assignment) == [(topic, 0), (topic, 1)]
     both = [(topic, 0), (topic, 1)]
-    assert [(kind, sorted(places)) for kind, places in events] == [
+    assert [(kind, sorted(partitions)) for kind, partitions in events] == [
         ("assigned", both),
         ("revoked", both),
     ]

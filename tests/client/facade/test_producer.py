@@ -135,9 +135,9 @@ JAVA_PARTITIONS = {b"21": 5, b"foobar": 6, b"a-little-bit-long-string": 6, b"abc
 def test_keys_are_where_the_java_client_has_them(broker: EmbeddedBroker, servers: str) -> None:
     topic = broker.topic("orders", partitions=7)
     with Producer(bootstrap_servers=servers) as producer:
-        places = {key: producer.send(topic, b"", key=key) for key in JAVA_PARTITIONS}
+        written = {key: producer.send(topic, b"", key=key) for key in JAVA_PARTITIONS}
         producer.flush()
-        found = {key: place.result(WAIT_S).partition for key, place in places.items()}
+        found = {key: future.result(WAIT_S).partition for key, future in written.items()}
     assert found == {key: _murmur2(key) % 7 for key in JAVA_PARTITIONS}
 
 
@@ -159,16 +159,16 @@ def _murmur2(key: bytes) -> int:
 def test_partitioners_of_python(broker: EmbeddedBroker, servers: str) -> None:
     topic = broker.topic("orders", partitions=3)
 
-    def places(partitioner: Any, *keys: Any) -> list[int]:
+    def partitions_of(partitioner: Any, *keys: Any) -> list[int]:
         with Producer(bootstrap_servers=servers, partitioner=partitioner) as producer:
             return [producer.send(topic, b"", key=key).result(WAIT_S).partition for key in keys]
 
-    assert places(round_robin(), None, "a", "a", "b") == [0, 1, 2, 0]
-    assert places(key_modulo, 3, 4, 8, -1) == [0, 1, 2, 2]
-    assert places(lambda _topic, key, count: len(key) % count, "a", "bb", "ccc") == [1, 2, 0]
-    assert set(places(Partition.STICKY, *(str(number) for number in range(3)))) <= {0, 1, 2}
+    assert partitions_of(round_robin(), None, "a", "a", "b") == [0, 1, 2, 0]
+    assert partitions_of(key_modulo, 3, 4, 8, -1) == [0, 1, 2, 2]
+    assert partitions_of(lambda _topic, key, count: len(key) % count, "a", "bb", "ccc") == [1, 2, 0]
+    assert set(partitions_of(Partition.STICKY, *(str(number) for number in range(3)))) <= {0, 1, 2}
     with pytest.raises(TypeError, match="integers"):
-        places(key_modulo, "a")
+        partitions_of(key_modulo, "a")
 
 
 def test_acks(servers: str) -> None:

@@ -59,9 +59,9 @@ class FakeCluster:
                 for partition in topic.partitions:
                     results = []
                     for each in partition.deliveries:
-                        place = partition.partition_index, each.first_offset, each.last_offset
-                        said.append(place)
-                        results.append(DeliveryResult(error_code=self._answer(place)))
+                        offsets = partition.partition_index, each.first_offset, each.last_offset
+                        said.append(offsets)
+                        results.append(DeliveryResult(error_code=self._answer(offsets)))
                     partitions.append(
                         PartitionResult(
                             partition_index=partition.partition_index,

@@ -7,12 +7,17 @@ from ottla.records.batch import iterate_headers
 
 
 def read_raw(
-    cluster: Cluster, place: TopicPartition, isolation: Isolation = Isolation.READ_UNCOMMITTED
+    cluster: Cluster,
+    topic_partition: TopicPartition,
+    isolation: Isolation = Isolation.READ_UNCOMMITTED,
 ) -> bytes:
-    offsets = [list_offsets(cluster, {place: end}, isolation)[place] for end in (EARLIEST, LATEST)]
+    offsets = [
+        list_offsets(cluster, {topic_partition: end}, isolation)[topic_partition]
+        for end in (EARLIEST, LATEST)
+    ]
     offset, end = (each or 0 for each in offsets)
     data = b""
-    with Fetcher(cluster, place, isolation, wait_ms=50) as fetcher:
+    with Fetcher(cluster, topic_partition, isolation, wait_ms=50) as fetcher:
         while offset < end:
             records = bytes(fetcher.fetch(offset).records)
             for position, header in iterate_headers(records):

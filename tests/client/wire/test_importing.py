@@ -57,15 +57,17 @@ def marker(offset: int, producer_id: int, kind: ControlType) -> bytes:
     return bytes(built)
 
 
-def import_all(cluster: Cluster, place: TopicPartition, batches: list[bytes], start: int) -> None:
-    with Importer(cluster, place) as importer:
+def import_all(
+    cluster: Cluster, topic_partition: TopicPartition, batches: list[bytes], start: int
+) -> None:
+    with Importer(cluster, topic_partition) as importer:
         next_offset = importer.begin(start)
         for each in batches:
             ((_, header),) = iterate_headers(each)
             importer.write(each, next_offset)
             next_offset = header.next_offset
         importer.finish()
-    assert list_offsets(cluster, {place: LATEST})[place] == next_offset
+    assert list_offsets(cluster, {topic_partition: LATEST})[topic_partition] == next_offset
 
 
 def close_import(cluster: Cluster, topic: str, value: str = "closed") -> ErrorCode:
@@ -78,34 +80,34 @@ def close_import(cluster: Cluster, topic: str, value: str = "closed") -> ErrorCo
 
 
 def test_batches_keep_their_offsets_and_bytes_but_for_the_leader_epoch(cluster: Cluster) -> None:
-    place = TopicPartition(create_topic(cluster, **OPEN), 0)
+    topic_partition = TopicPartition(create_topic(cluster, **OPEN), 0)
     batches = [imported(5_000_000_000, 3), imported(5_000_000_010, 2), imported(5_000_000_012)]
-    import_all(cluster, place, batches, 5_000_000_000)
-    data = read_raw(cluster, place)
+    import_all(cluster, topic_partition, batches, 5_000_000_000)
+    data = read_raw(cluster, topic_partition)
     assert without_epochs(data) == without_epochs(b"".join(batches))
     assert {header.partition_leader_epoch for _, header in iterate_headers(data)} == {0}
-    assert list_offsets(cluster, {place: EARLIEST})[place] == 5_000_000_000
-    assert list_offsets(cluster, {place: LATEST})[place] == 5_000_000_013
+    assert list_offsets(cluster, {topic_partition: EARLIEST})[topic_partition] == 5_000_000_000
+    assert list_offsets(cluster, {topic_partition: LATEST})[topic_partition] == 5_000_000_013
 
 
 def test_an_empty_log_begins_where_it_is_told(cluster: Cluster) -> None:
     topic = create_topic(cluster, **OPEN)
-    place = TopicPartition(topic, 0)
-    import_all(cluster, place, [], 40)
+    topic_partition = TopicPartition(topic, 0)
+    import_all(cluster, topic_partition, [], 40)
     assert close_import(cluster, topic) is ErrorCode.none
-    assert produce(cluster, {place: batch(b"first")})[place] == 40
+    assert produce(cluster, {topic_partition: batch(b"first")})[topic_partition] == 40
 
 
 def test_only_one_kind_of_writer_has_the_topic_at_a_time(cluster: Cluster) -> None:
     topic = create_topic(cluster, **OPEN)
-    place = TopicPartition(topic, 0)
+    topic_partition = TopicPartition(topic, 0)
     with pytest.raises(BrokerError, match="policy violation"):
-        produce(cluster, {place: batch(b"mine")})
-    import_all(cluster, place, [imported(0)], 0)
+        produce(cluster, {topic_partition: batch(b"mine")})
+    import_all(cluster, topic_partition, [imported(0)], 0)
     assert close_import(cluster, topic) is ErrorCode.none
-    assert produce(cluster, {place: batch(b"mine")})[place] == 1
+    assert produce(cluster, {topic_partition: batch(b"mine")})[topic_partition] == 1
     with pytest.raises(BrokerError, match=r"record\.import of its topic is closed"):
-        import_all(cluster, place, [imported(2)], 0)
+        import_all(cluster, topic_partition, [imported(2)], 0)
     assert close_import(cluster, topic, "open") is ErrorCode.invalid_config
 
 
@@ -117,8 +119,8 @@ def test_a_topic_that_others_write_takes_no_imports(cluster: Cluster) -> None:
 
 
 def test_what_does_not_follow_or_is_damaged_is_refused(cluster: Cluster) -> None:
-    place = TopicPartition(create_topic(cluster, **OPEN), 0)
-    import_all(cluster, place, [imported(0, 3)], 0)
+    topic_partition = TopicPartition(create_topic(cluster, **OPEN), 0)
+    import_all(cluster, topic_partition, [imported(0, 3)], 0)
     damaged = bytearray(imported(3))
     damaged[-1] ^= 1
     refusals = {
@@ -126,24 +128,24 @@ def test_what_does_not_follow_or_is_damaged_is_refused(cluster: Cluster) -> None
         ErrorCode.corrupt_message: (bytes(damaged), 3),
     }
     for code, (records, next_offset) in refusals.items():
-        with Importer(cluster, place) as importer:
+        with Importer(cluster, topic_partition) as importer:
             importer.write(records, next_offset)
             with pytest.raises(BrokerError) as caught:
                 importer.finish()
             assert caught.value.code is code
-    with Importer(cluster, place) as importer:
+    with Importer(cluster, topic_partition) as importer:
         importer.write(imported(3) + imported(4)[:-1], 3)
         with pytest.raises(BrokerError, match="bytes after the last whole batch"):
             importer.finish()
-    with Importer(cluster, place) as importer:
+    with Importer(cluster, topic_partition) as importer:
         importer.write(imported(2), 3)
         with pytest.raises(BrokerError, match="cannot be appended after 3"):
             importer.finish()
-    assert list_offsets(cluster, {place: LATEST})[place] == 3
+    assert list_offsets(cluster, {topic_partition: LATEST})[topic_partition] == 3
 
 
 def test_transactions_are_known_as_they_ended(cluster: Cluster) -> None:
-    place = TopicPartition(create_topic(cluster, **OPEN), 0)
+    topic_partition = TopicPartition(create_topic(cluster, **OPEN), 0)
     options = {"producer_id": 77, "producer_epoch": 0, "transactional": True}
     batches = [
         imported(0, 2, base_sequence=0, **options),
@@ -151,8 +153,8 @@ def test_transactions_are_known_as_they_ended(cluster: Cluster) -> None:
         imported(3, 1, base_sequence=2, **options),
         marker(4, 77, ControlType.COMMIT),
     ]
-    import_all(cluster, place, batches, 0)
-    with Fetcher(cluster, place, Isolation.READ_COMMITTED) as fetcher:
+    import_all(cluster, topic_partition, batches, 0)
+    with Fetcher(cluster, topic_partition, Isolation.READ_COMMITTED) as fetcher:
         fetched = fetcher.fetch(0)
         assert [(each.producer_id, each.first_offset) for each in fetched.aborted] == [(77, 0)]
         assert fetched.last_stable_offset == 5
@@ -161,20 +163,20 @@ def test_transactions_are_known_as_they_ended(cluster: Cluster) -> None:
 def test_a_new_producer_is_not_taken_for_one_of_the_imported(cluster: Cluster) -> None:
     """Other clusters count their producers from 0 or from a number of their own."""
     topic = create_topic(cluster, **OPEN)
-    place = TopicPartition(topic, 0)
+    topic_partition = TopicPartition(topic, 0)
     first = init_producer(cluster)
     ids = range(3)
     batches = [
         imported(index, producer_id=each, producer_epoch=0, base_sequence=0)
         for index, each in enumerate(ids)
     ]
-    import_all(cluster, place, batches, 0)
+    import_all(cluster, topic_partition, batches, 0)
     close_import(cluster, topic)
     assert first.id >= 2**32
     for index, producer in enumerate((first, init_producer(cluster))):
         assert isinstance(producer, Producer)
         records = batch(b"new", producer=producer)
-        assert produce(cluster, {place: records})[place] == 3 + index
+        assert produce(cluster, {topic_partition: records})[topic_partition] == 3 + index
 
 
 def test_replicas_have_the_same_log_through_a_change_of_leaders() -> None:
@@ -183,9 +185,9 @@ def test_replicas_have_the_same_log_through_a_change_of_leaders() -> None:
         Cluster(brokers.bootstrap_servers, retry_timeout_ms=120_000) as cluster,
     ):
         ensure_topic(cluster, "orders", partitions=1, config=OPEN, replication_factor=3)
-        place = TopicPartition("orders", 0)
+        topic_partition = TopicPartition("orders", 0)
         batches = [imported(1000 + 3 * index, 2) for index in range(30)]
-        import_all(cluster, place, batches[:10], 1000)
+        import_all(cluster, topic_partition, batches[:10], 1000)
         for done, killed in ((10, True), (20, False)):
             leader = brokers.leader("orders")
             if killed:
@@ -194,9 +196,11 @@ def test_replicas_have_the_same_log_through_a_change_of_leaders() -> None:
                 other = next(each for each in brokers.node_ids if each != leader)
                 brokers.move_leader("orders", to=other)
             cluster.forget()
-            cluster.retry(partial(import_missing, cluster, place, batches[done : done + 10]))
+            cluster.retry(
+                partial(import_missing, cluster, topic_partition, batches[done : done + 10])
+            )
             brokers.heal()
-        data = read_raw(cluster, place)
+        data = read_raw(cluster, topic_partition)
         assert without_epochs(data) == without_epochs(b"".join(batches))
         epochs = [header.partition_leader_epoch for _, header in iterate_headers(data)]
         assert epochs == sorted(epochs)
@@ -204,14 +208,14 @@ def test_replicas_have_the_same_log_through_a_change_of_leaders() -> None:
         for node_id in brokers.node_ids:
             brokers.move_leader("orders", to=node_id)
             cluster.forget()
-            assert read_raw(cluster, place) == data
+            assert read_raw(cluster, topic_partition) == data
 
 
-def import_missing(cluster: Cluster, place: TopicPartition, batches: list[bytes]) -> None:
+def import_missing(cluster: Cluster, topic_partition: TopicPartition, batches: list[bytes]) -> None:
     """What of the batches is missing, however the last try ended; its requests may come late."""
     while True:
         try:
-            with Importer(cluster, place) as importer:
+            with Importer(cluster, topic_partition) as importer:
                 end = importer.begin(0)
                 for each in batches:
                     ((_, header),) = iterate_headers(each)

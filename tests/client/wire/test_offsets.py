@@ -37,14 +37,14 @@ def test_a_partition_that_does_not_exist(bootstrap: str, topic: str) -> None:
 def test_for_a_reader_of_committed_records_an_open_transaction_is_the_end(
     cluster: Cluster, topic: str
 ) -> None:
-    place = TopicPartition(topic, 0)
-    produce(cluster, {place: batch(b"a")})
+    topic_partition = TopicPartition(topic, 0)
+    produce(cluster, {topic_partition: batch(b"a")})
     producer = init_transactions(cluster, topic, 60_000).producer
-    add_partitions(cluster, topic, producer, [place])
-    produce(cluster, {place: batch(b"b", producer=producer, transactional=True)}, topic)
-    latest = {place: LATEST}
-    assert list_offsets(cluster, latest) == {place: 2}
-    assert list_offsets(cluster, latest, Isolation.READ_COMMITTED) == {place: 1}
+    add_partitions(cluster, topic, producer, [topic_partition])
+    produce(cluster, {topic_partition: batch(b"b", producer=producer, transactional=True)}, topic)
+    latest = {topic_partition: LATEST}
+    assert list_offsets(cluster, latest) == {topic_partition: 2}
+    assert list_offsets(cluster, latest, Isolation.READ_COMMITTED) == {topic_partition: 1}
     end_transaction(cluster, topic, producer, commit=False)
-    while list_offsets(cluster, latest, Isolation.READ_COMMITTED) != {place: 3}:
+    while list_offsets(cluster, latest, Isolation.READ_COMMITTED) != {topic_partition: 3}:
         pass  # The marker is written a moment after the answer.

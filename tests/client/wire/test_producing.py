@@ -25,30 +25,30 @@ def test_one_batch_to_each_of_many_partitions(cluster: Cluster) -> None:
 
 
 def test_a_batch_of_an_idempotent_producer_is_written_once(cluster: Cluster, topic: str) -> None:
-    place = TopicPartition(topic, 0)
+    topic_partition = TopicPartition(topic, 0)
     data = batch(b"a", producer=init_producer(cluster))
-    assert produce(cluster, {place: data}) == {place: 0}
-    assert produce(cluster, {place: data}) == {place: 0}
-    assert list_offsets(cluster, {place: LATEST}) == {place: 1}
+    assert produce(cluster, {topic_partition: data}) == {topic_partition: 0}
+    assert produce(cluster, {topic_partition: data}) == {topic_partition: 0}
+    assert list_offsets(cluster, {topic_partition: LATEST}) == {topic_partition: 1}
 
 
 def test_a_batch_that_is_refused_is_said_with_its_partition(cluster: Cluster, topic: str) -> None:
-    place = TopicPartition(topic, 0)
+    topic_partition = TopicPartition(topic, 0)
     producer = init_producer(cluster)
-    produce(cluster, {place: batch(b"a", producer=producer)})
+    produce(cluster, {topic_partition: batch(b"a", producer=producer)})
     with pytest.raises(BrokerError, match=f"write to partition {topic}-0") as refused:
-        produce(cluster, {place: batch(b"b", producer=producer, sequence=7)})
+        produce(cluster, {topic_partition: batch(b"b", producer=producer, sequence=7)})
     assert refused.value.code is ErrorCode.out_of_order_sequence_number
 
 
 def test_a_later_producer_of_the_same_id_fences_the_first(cluster: Cluster, topic: str) -> None:
-    place = TopicPartition(topic, 0)
+    topic_partition = TopicPartition(topic, 0)
     first = init_transactions(cluster, topic, 60_000).producer
     second = init_transactions(cluster, topic, 60_000).producer
     assert second.id == first.id
     assert second.epoch > first.epoch
     with pytest.raises(BrokerError) as fenced:
-        add_partitions(cluster, topic, first, [place])
+        add_partitions(cluster, topic, first, [topic_partition])
     assert fenced.value.code in (
         ErrorCode.invalid_producer_epoch,
         ErrorCode.producer_fenced,
@@ -56,10 +56,10 @@ def test_a_later_producer_of_the_same_id_fences_the_first(cluster: Cluster, topi
 
 
 def test_somebody_else_ends_the_transaction(bootstrap: str, cluster: Cluster, topic: str) -> None:
-    place = TopicPartition(topic, 0)
+    topic_partition = TopicPartition(topic, 0)
     producer = init_transactions(cluster, topic, 60_000).producer
-    add_partitions(cluster, topic, producer, [place])
-    produce(cluster, {place: batch(b"a", producer=producer, transactional=True)}, topic)
+    add_partitions(cluster, topic, producer, [topic_partition])
+    produce(cluster, {topic_partition: batch(b"a", producer=producer, transactional=True)}, topic)
     with Cluster(bootstrap) as other:
         end_transaction(other, topic, producer, commit=True)
         end_transaction(other, topic, producer, commit=True)

@@ -18,45 +18,50 @@ from ottla.protocol.errors import ErrorCode
 
 
 @pytest.fixture
-def place(topic: str) -> TopicPartition:
+def topic_partition(topic: str) -> TopicPartition:
     return TopicPartition(topic, 0)
 
 
-def open_transaction(cluster: Cluster, name: str, place: TopicPartition) -> OpenTransaction:
-    transactional_id = f"{place.topic}.{name}"
+def open_transaction(
+    cluster: Cluster, name: str, topic_partition: TopicPartition
+) -> OpenTransaction:
+    transactional_id = f"{topic_partition.topic}.{name}"
     producer = init_transactions(cluster, transactional_id, 60_000).producer
-    add_partitions(cluster, transactional_id, producer, [place])
+    add_partitions(cluster, transactional_id, producer, [topic_partition])
     data = batch(name.encode(), producer=producer, transactional=True)
-    produce(cluster, {place: data}, transactional_id)
+    produce(cluster, {topic_partition: data}, transactional_id)
     return OpenTransaction(transactional_id, producer)
 
 
 def test_open_transactions_are_found_by_a_pattern_of_their_ids(
-    cluster: Cluster, place: TopicPartition
+    cluster: Cluster, topic_partition: TopicPartition
 ) -> None:
-    first = open_transaction(cluster, "a-1", place)
-    second = open_transaction(cluster, "a-2", place)
-    open_transaction(cluster, "b-1", place)
+    first = open_transaction(cluster, "a-1", topic_partition)
+    second = open_transaction(cluster, "a-2", topic_partition)
+    open_transaction(cluster, "b-1", topic_partition)
     commit_transactions(cluster, [second])
-    prefix = re.escape(f"{place.topic}.a-")
+    prefix = re.escape(f"{topic_partition.topic}.a-")
     assert list_open_ids(cluster, prefix + ".*") == [first.transactional_id]
     assert list_open_ids(cluster, prefix) == []
 
 
 def test_many_transactions_are_committed_at_once_and_again(
-    cluster: Cluster, place: TopicPartition
+    cluster: Cluster, topic_partition: TopicPartition
 ) -> None:
-    transactions = [open_transaction(cluster, f"{number}", place) for number in range(5)]
+    transactions = [open_transaction(cluster, f"{number}", topic_partition) for number in range(5)]
     commit_transactions(cluster, transactions[:2])
     commit_transactions(cluster, transactions)
     commit_transactions(cluster, transactions)
-    assert list_open_ids(cluster, re.escape(place.topic) + ".*") == []
+    assert list_open_ids(cluster, re.escape(topic_partition.topic) + ".*") == []
 
 
 def test_a_commit_says_when_one_of_many_was_aborted(
-    cluster: Cluster, place: TopicPartition
+    cluster: Cluster, topic_partition: TopicPartition
 ) -> None:
-    lost, kept = open_transaction(cluster, "a", place), open_transaction(cluster, "b", place)
+    lost, kept = (
+        open_transaction(cluster, "a", topic_partition),
+        open_transaction(cluster, "b", topic_partition),
+    )
     abort_by_ids(cluster, [lost.transactional_id])
     with pytest.raises(BrokerError, match=lost.transactional_id) as refused:
         commit_transactions(cluster, [lost, kept])
@@ -66,20 +71,23 @@ def test_a_commit_says_when_one_of_many_was_aborted(
 
 
 def test_aborting_twice_or_what_was_fenced_is_no_error(
-    cluster: Cluster, place: TopicPartition
+    cluster: Cluster, topic_partition: TopicPartition
 ) -> None:
-    first, second = open_transaction(cluster, "a", place), open_transaction(cluster, "b", place)
+    first, second = (
+        open_transaction(cluster, "a", topic_partition),
+        open_transaction(cluster, "b", topic_partition),
+    )
     abort_by_ids(cluster, [second.transactional_id])
     abort_transactions(cluster, [first, second])
     abort_transactions(cluster, [first, second])
-    assert list_open_ids(cluster, re.escape(place.topic) + ".*") == []
+    assert list_open_ids(cluster, re.escape(topic_partition.topic) + ".*") == []
 
 
 def test_a_transaction_that_was_forgotten_counts_as_ended(
-    cluster: Cluster, place: TopicPartition
+    cluster: Cluster, topic_partition: TopicPartition
 ) -> None:
-    known = open_transaction(cluster, "a", place)
-    forgotten = OpenTransaction(f"{place.topic}.never", known.producer)
+    known = open_transaction(cluster, "a", topic_partition)
+    forgotten = OpenTransaction(f"{topic_partition.topic}.never", known.producer)
     commit_transactions(cluster, [known, forgotten])
 
 

@@ -26,7 +26,7 @@ _POLL_S = 0.005
 
 class Producer:
     """`await producer.send(...)` puts a record into the buffer; what it returns is to be awaited
-    for the place where it was written. It belongs to the event loop in which it is started."""
+    for the offset at which it was written. It belongs to the event loop in which it is started."""
 
     def __init__(self, config: ProducerConfig | None = None, **settings: Any) -> None:
         self.blocking = producer.Producer(config, **settings)

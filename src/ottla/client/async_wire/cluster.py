@@ -120,12 +120,12 @@ class Cluster:
                     known = (await self._ask_topics([name], create_missing=True))[name]
         return known
 
-    async def leader(self, place: TopicPartition) -> Connection:
-        return await self.connection(await self._leader_address(place))
+    async def leader(self, topic_partition: TopicPartition) -> Connection:
+        return await self.connection(await self._leader_address(topic_partition))
 
-    async def own_connection_to_leader(self, place: TopicPartition) -> Connection:
+    async def own_connection_to_leader(self, topic_partition: TopicPartition) -> Connection:
         """One that the caller closes, for requests that wait."""
-        return await self._open(await self._leader_address(place))
+        return await self._open(await self._leader_address(topic_partition))
 
     async def node(self, node_id: int) -> Connection:
         """The shared connection to a broker."""
@@ -191,12 +191,12 @@ class Cluster:
         asked_at, topic = self._topics.get(name, (0.0, None))
         return topic if time.monotonic() - asked_at < METADATA_AGE_S_MAX else None
 
-    async def _leader_address(self, place: TopicPartition) -> Address:
-        node_id = (await self.topic(place.topic)).leaders.get(place.partition)
+    async def _leader_address(self, topic_partition: TopicPartition) -> Address:
+        node_id = (await self.topic(topic_partition.topic)).leaders.get(topic_partition.partition)
         if node_id is None:
-            raise BrokerError(ErrorCode.unknown_topic_or_partition, f"partition {place}")
+            raise BrokerError(ErrorCode.unknown_topic_or_partition, f"partition {topic_partition}")
         if node_id not in self._addresses:
-            raise BrokerError(ErrorCode.leader_not_available, f"partition {place}")
+            raise BrokerError(ErrorCode.leader_not_available, f"partition {topic_partition}")
         return self._addresses[node_id]
 
     async def _address(self, node_id: int) -> Address:

@@ -32,23 +32,30 @@ async def init_producer(cluster: Cluster) -> Producer:
 
 
 async def produce_batch(
-    cluster: Cluster, place: TopicPartition, batch: bytearray, *, acks: int, timeout_ms: int
+    cluster: Cluster,
+    topic_partition: TopicPartition,
+    batch: bytearray,
+    *,
+    acks: int,
+    timeout_ms: int,
 ) -> Appended | None:
     """One try to write one batch; None with acks=0, which nobody answers."""
-    topic = await cluster.topic(place.topic)
-    data = PartitionProduceData(index=i32(place.partition), records=batch)  # type: ignore[arg-type]
+    topic = await cluster.topic(topic_partition.topic)
+    data = PartitionProduceData(index=i32(topic_partition.partition), records=batch)  # type: ignore[arg-type]
     request = ProduceRequest(
         transactional_id=None,
         acks=i16(acks),
         timeout=milliseconds(timeout_ms),
-        topic_data=(TopicProduceData(name=place.topic, topic_id=topic.id, partition_data=(data,)),),
+        topic_data=(
+            TopicProduceData(name=topic_partition.topic, topic_id=topic.id, partition_data=(data,)),
+        ),
     )
-    connection = await cluster.leader(place)
+    connection = await cluster.leader(topic_partition)
     if acks == _NO_ACKS:
         await connection.send(request)
         return None
     response = await connection.call(request)
     answer = expect_one(expect_one(response.responses).partition_responses)
-    validate_answer(answer.error_code, write_failure(place, answer.error_message))
+    validate_answer(answer.error_code, write_failure(topic_partition, answer.error_message))
     time = answer.log_append_time
     return Appended(answer.base_offset, None if time is None else int(time.timestamp() * 1000))

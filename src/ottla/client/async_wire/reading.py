@@ -26,18 +26,19 @@ async def list_offsets(
 
     async def ask_what_is_missing() -> None:
         by_leader: dict[Connection, dict[TopicPartition, int]] = {}
-        for place in times.keys() - found.keys():
-            by_leader.setdefault(await cluster.leader(place), {})[place] = times[place]
+        for topic_partition in times.keys() - found.keys():
+            connection = await cluster.leader(topic_partition)
+            by_leader.setdefault(connection, {})[topic_partition] = times[topic_partition]
         problem: BrokerError | None = None
         for connection, wanted in by_leader.items():
             response = await connection.call(offsets_request(wanted, isolation))
-            for place, answer in offset_answers(response, wanted).items():
+            for topic_partition, answer in offset_answers(response, wanted).items():
                 try:
-                    validate_answer(answer.error_code, f"offsets of partition {place}")
+                    validate_answer(answer.error_code, f"offsets of partition {topic_partition}")
                 except BrokerError as error:
                     problem = error
                     continue
-                found[place] = None if answer.offset == _NO_OFFSET else answer.offset
+                found[topic_partition] = None if answer.offset == _NO_OFFSET else answer.offset
         if problem is not None:
             raise problem
 
@@ -48,7 +49,7 @@ async def list_offsets(
 async def fetch(
     cluster: Cluster,
     connection: Connection,
-    place: TopicPartition,
+    topic_partition: TopicPartition,
     offset: int,
     isolation: Isolation = Isolation.READ_COMMITTED,
     *,
@@ -59,7 +60,9 @@ async def fetch(
 
     One try, over a connection to the leader; of its own, if it waits.
     """
-    topic = await cluster.topic(place.topic)
-    request = fetch_request(place, topic, offset, isolation, bytes_max=bytes_max, wait_ms=wait_ms)
+    topic = await cluster.topic(topic_partition.topic)
+    request = fetch_request(
+        topic_partition, topic, offset, isolation, bytes_max=bytes_max, wait_ms=wait_ms
+    )
     response = await connection.call(request, timeout_s=wait_ms / 1000 + _NETWORK_S)
-    return fetched(response, place, offset)
+    return fetched(response, topic_partition, offset)

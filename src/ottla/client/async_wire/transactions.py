@@ -35,10 +35,10 @@ async def add_partitions(
     cluster: Cluster,
     transactional_id: str,
     producer: Producer,
-    places: Collection[TopicPartition],
+    topic_partitions: Collection[TopicPartition],
 ) -> None:
     """Before the first batch to each of them."""
-    request = add_partitions_request(transactional_id, producer, places)
+    request = add_partitions_request(transactional_id, producer, topic_partitions)
 
     async def add() -> None:
         response = await (await _coordinator(cluster, transactional_id)).call(request)
@@ -55,10 +55,13 @@ async def produce(
 
     async def write_what_is_missing() -> None:
         by_leader: dict[Connection, list[TopicPartition]] = {}
-        for place in batches.keys() - offsets.keys():
-            by_leader.setdefault(await cluster.leader(place), []).append(place)
-        for connection, places in by_leader.items():
-            request = produce_request({place: batches[place] for place in places}, transactional_id)
+        for topic_partition in batches.keys() - offsets.keys():
+            by_leader.setdefault(await cluster.leader(topic_partition), []).append(topic_partition)
+        for connection, topic_partitions in by_leader.items():
+            request = produce_request(
+                {topic_partition: batches[topic_partition] for topic_partition in topic_partitions},
+                transactional_id,
+            )
             written, problem = written_offsets(await connection.call(request))
             offsets.update(written)
             if problem is not None:

@@ -78,17 +78,19 @@ async def _delete_records(leader: Connection, topic: str, partitions: list[int])
     begins = {}
     for result in (await leader.call(request)).topics:
         for partition in result.partitions:
-            place = TopicPartition(topic, partition.partition_index)
-            validate_answer(partition.error_code, f"the records of {place}")
+            topic_partition = TopicPartition(topic, partition.partition_index)
+            validate_answer(partition.error_code, f"the records of {topic_partition}")
             begins[partition.partition_index] = partition.low_watermark
     return begins
 
 
 async def skip(cluster: Cluster, topic: str, group: str) -> None:
     """The group is done with all records that the topic has now; others still read them."""
-    places = [TopicPartition(topic, each) for each in (await cluster.topic(topic)).leaders]
-    ends = await list_offsets(cluster, dict.fromkeys(places, LATEST))
-    offsets = {place.partition: end for place, end in ends.items() if end}
+    topic_partitions = [
+        TopicPartition(topic, each) for each in (await cluster.topic(topic)).leaders
+    ]
+    ends = await list_offsets(cluster, dict.fromkeys(topic_partitions, LATEST))
+    offsets = {topic_partition.partition: end for topic_partition, end in ends.items() if end}
     if not offsets:
         return
     await begin_at(cluster, group, topic, offsets)
@@ -126,10 +128,10 @@ async def _skip(
     groups = (AcknowledgedGroup(group_id=GroupId(group), topics=(asked,)),)
     response = await leader.call(DeliveryAcknowledgeRequest(groups=groups))
     for partition in response.groups[0].topics[0].partitions:
-        place = TopicPartition(topic, partition.partition_index)
-        validate_answer(partition.error_code, f"group {group} in {place}")
+        topic_partition = TopicPartition(topic, partition.partition_index)
+        validate_answer(partition.error_code, f"group {group} in {topic_partition}")
         for each in partition.deliveries:
-            validate_answer(each.error_code, f"group {group} in {place}")
+            validate_answer(each.error_code, f"group {group} in {topic_partition}")
 
 
 async def counts(cluster: Cluster, topic: str, group: str) -> QueueCounts:
@@ -156,11 +158,11 @@ async def counts(cluster: Cluster, topic: str, group: str) -> QueueCounts:
         begins: dict[TopicPartition, int] = {}
         for described in found.topics:
             for partition in described.partitions:
-                place = TopicPartition(topic, partition.partition_index)
-                validate_answer(partition.error_code, f"group {group} in {place}")
+                topic_partition = TopicPartition(topic, partition.partition_index)
+                validate_answer(partition.error_code, f"group {group} in {topic_partition}")
                 parked += partition.parked_count
                 if partition.lag < 0:
-                    begins[place] = partition.start_offset
+                    begins[topic_partition] = partition.start_offset
                 else:
                     available += max(0, partition.lag - partition.parked_count)
         return available, parked, begins
@@ -176,6 +178,6 @@ async def _count_records(cluster: Cluster, begins: Mapping[TopicPartition, int])
     firsts = await list_offsets(cluster, dict.fromkeys(begins, EARLIEST))
     ends = await list_offsets(cluster, dict.fromkeys(begins, LATEST))
     return sum(
-        max(0, (ends[place] or 0) - max(begin, firsts[place] or 0))
-        for place, begin in begins.items()
+        max(0, (ends[topic_partition] or 0) - max(begin, firsts[topic_partition] or 0))
+        for topic_partition, begin in begins.items()
     )

@@ -33,8 +33,6 @@ _TYPES: Final = {
 _RENEWALS_IN_A_LOCK: Final = 3
 _TICK_S: Final = 0.1
 
-Place = tuple[int, int]  # Partition and offset.
-
 
 class _Lock:
     __slots__ = ("delivery_count", "generation", "parked", "renew_s", "session", "until_s")
@@ -59,7 +57,7 @@ class SessionLocks:
     def __init__(self, loop: AbstractEventLoop, broker_lock_ms: Callable[[], int]) -> None:
         self._loop = loop
         self._broker_lock_ms = broker_lock_ms
-        self._locks: dict[Place, _Lock] = {}
+        self._locks: dict[tuple[int, int], _Lock] = {}  # By partition and offset.
         self._outgoing: dict[ShareSession, list[tuple[Acknowledgement, Future[ErrorCode]]]] = {}
         self._senders: dict[ShareSession, Task[None]] = {}
         self._keeper = loop.create_task(self._keep(), name="locks of a share-group member")
@@ -92,12 +90,12 @@ class SessionLocks:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _settle(self, claim: Claim) -> "ErrorCode | Future[ErrorCode]":
-        place = claim.partition, claim.offset
-        lock = self._locks.get(place)
+        partition, offset = claim.partition, claim.offset
+        lock = self._locks.get((partition, offset))
         if lock is None or lock.parked or lock.delivery_count != claim.delivery_count:
             return ErrorCode.invalid_record_state
         if lock.is_lost:
-            del self._locks[place]
+            del self._locks[partition, offset]
             return ErrorCode.invalid_record_state
         verdict: Verdict = claim.verdict
         now_s = self._loop.time()
@@ -108,14 +106,16 @@ class SessionLocks:
             lock.until_s = now_s + verdict.delay_ms / 1000
             lock.parked = True
             return ErrorCode.none
-        del self._locks[place]
-        return self._send(place, lock.session, _TYPES[verdict.type])
+        del self._locks[partition, offset]
+        return self._send(partition, offset, lock.session, _TYPES[verdict.type])
 
     # To the broker.
 
-    def _send(self, place: Place, session: ShareSession, kind: int) -> "Future[ErrorCode]":
+    def _send(
+        self, partition: int, offset: int, session: ShareSession, kind: int
+    ) -> "Future[ErrorCode]":
         answer: Future[ErrorCode] = self._loop.create_future()
-        acknowledgement = Acknowledgement(place[0], place[1], place[1], kind)
+        acknowledgement = Acknowledgement(partition, offset, offset, kind)
         self._outgoing.setdefault(session, []).append((acknowledgement, answer))
         if session not in self._senders:
             self._senders[session] = self._loop.create_task(self._send_all(session))
@@ -161,15 +161,15 @@ class SessionLocks:
             await asyncio.sleep(_TICK_S)
             now_s = self._loop.time()
             renewed: dict[ShareSession, list[Acknowledgement]] = {}
-            for place, lock in list(self._locks.items()):
+            for (partition, offset), lock in list(self._locks.items()):
                 if lock.is_lost:
-                    del self._locks[place]
+                    del self._locks[partition, offset]
                 elif lock.until_s <= now_s:
-                    del self._locks[place]
-                    self._send(place, lock.session, _RELEASE)
+                    del self._locks[partition, offset]
+                    self._send(partition, offset, lock.session, _RELEASE)
                 elif lock.renew_s <= now_s:
                     lock.renew_s = self._next_renewal_s(now_s)
-                    renewal = Acknowledgement(place[0], place[1], place[1], _RENEW)
+                    renewal = Acknowledgement(partition, offset, offset, _RENEW)
                     renewed.setdefault(lock.session, []).append(renewal)
             for session, renewals in renewed.items():
                 await self._try(renewals, session)

@@ -108,12 +108,12 @@ class Cluster:
         """The topic, which the cluster makes if it is missing and the cluster does such a thing."""
         return self.retry(lambda: self._ask_topics([name], create_missing=True)[name])
 
-    def leader(self, place: TopicPartition) -> Connection:
-        return self.connection(self._leader_address(place))
+    def leader(self, topic_partition: TopicPartition) -> Connection:
+        return self.connection(self._leader_address(topic_partition))
 
-    def own_connection_to_leader(self, place: TopicPartition) -> Connection:
+    def own_connection_to_leader(self, topic_partition: TopicPartition) -> Connection:
         """One that the caller closes or gives back, for answers that are not received at once."""
-        host, port = self._leader_address(place)
+        host, port = self._leader_address(topic_partition)
         return self._spare.pop(f"{host}:{port}", None) or self._connect(host, port)
 
     def give_back(self, connection: Connection) -> None:
@@ -140,12 +140,12 @@ class Cluster:
             self._coordinators[kind, key] = found.host, found.port
         return self.connection(self._coordinators[kind, key])
 
-    def _leader_address(self, place: TopicPartition) -> tuple[str, int]:
-        node_id = self.topic(place.topic).leaders.get(place.partition)
+    def _leader_address(self, topic_partition: TopicPartition) -> tuple[str, int]:
+        node_id = self.topic(topic_partition.topic).leaders.get(topic_partition.partition)
         if node_id is None:
-            raise BrokerError(ErrorCode.unknown_topic_or_partition, f"partition {place}")
+            raise BrokerError(ErrorCode.unknown_topic_or_partition, f"partition {topic_partition}")
         if node_id not in self._addresses:
-            raise BrokerError(ErrorCode.leader_not_available, f"partition {place}")
+            raise BrokerError(ErrorCode.leader_not_available, f"partition {topic_partition}")
         return self._addresses[node_id]
 
     def _ask_topics(
@@ -230,10 +230,10 @@ def topics_in(response: Any, *, create_missing: bool = False) -> dict[str, Topic
     return found
 
 
-def by_topic(places: Collection[TopicPartition]) -> dict[str, list[int]]:
+def by_topic(topic_partitions: Collection[TopicPartition]) -> dict[str, list[int]]:
     grouped: dict[str, list[int]] = {}
-    for place in places:
-        grouped.setdefault(place.topic, []).append(place.partition)
+    for topic_partition in topic_partitions:
+        grouped.setdefault(topic_partition.topic, []).append(topic_partition.partition)
     return grouped
 
 

@@ -3,7 +3,7 @@
 Unreachable       no connection, or it broke, or no answer in time
 BrokerError       an answer that says no, by its error code
 NotAuthenticated  one of the two sides is not who it should be
-OffsetOutOfRange  a place in a partition that is not there, or not any more
+OffsetOutOfRange  an offset that the partition does not have, or not any more
 """
 
 from ottla.protocol.errors import ErrorCode

@@ -36,14 +36,14 @@ class Fetcher:
     def __init__(
         self,
         cluster: Cluster,
-        place: TopicPartition,
+        topic_partition: TopicPartition,
         isolation: Isolation = Isolation.READ_UNCOMMITTED,
         *,
         bytes_max: int = BYTES_MAX,
         wait_ms: int = WAIT_MS,
     ) -> None:
         self._cluster = cluster
-        self._place = place
+        self._topic_partition = topic_partition
         self._isolation = isolation
         self._bytes_max = bytes_max
         self._wait_ms = wait_ms
@@ -88,7 +88,7 @@ class Fetcher:
             self._asked = None
             assert self._connection is not None
             response = self._connection.receive(sent, in_place=True)
-            return fetched(response, self._place, offset)
+            return fetched(response, self._topic_partition, offset)
         except BaseException:
             self.close()
             raise
@@ -96,12 +96,12 @@ class Fetcher:
     def _send(self, offset: int) -> Sent:
         if self._asked is not None:
             self.close()  # With what was asked for and is not wanted any more.
-        topic = self._cluster.topic(self._place.topic)
+        topic = self._cluster.topic(self._topic_partition.topic)
         if self._connection is None:
-            self._connection = self._cluster.own_connection_to_leader(self._place)
+            self._connection = self._cluster.own_connection_to_leader(self._topic_partition)
         return self._connection.send(
             fetch_request(
-                self._place,
+                self._topic_partition,
                 topic,
                 offset,
                 self._isolation,
@@ -112,7 +112,7 @@ class Fetcher:
 
 
 def fetch_request(
-    place: TopicPartition,
+    topic_partition: TopicPartition,
     topic: Topic,
     offset: int,
     isolation: Isolation = Isolation.READ_UNCOMMITTED,
@@ -121,11 +121,11 @@ def fetch_request(
     wait_ms: int = WAIT_MS,
 ) -> FetchRequest:
     partition = FetchPartition(
-        partition=i32(place.partition),
+        partition=i32(topic_partition.partition),
         fetch_offset=i64(offset),
         partition_max_bytes=i32(bytes_max),
     )
-    wanted = FetchTopic(topic=place.topic, topic_id=topic.id, partitions=(partition,))
+    wanted = FetchTopic(topic=topic_partition.topic, topic_id=topic.id, partitions=(partition,))
     return FetchRequest(
         max_wait=milliseconds(wait_ms),
         min_bytes=i32(1),
@@ -136,9 +136,9 @@ def fetch_request(
     )
 
 
-def fetched(response: Any, place: TopicPartition, offset: int) -> Fetched:
+def fetched(response: Any, topic_partition: TopicPartition, offset: int) -> Fetched:
     """What the answer to `fetch_request` holds; OffsetOutOfRange, BrokerError."""
-    what = f"fetch of {place} at offset {offset}"
+    what = f"fetch of {topic_partition} at offset {offset}"
     validate_answer(response.error_code, what)
     answer = expect_one(expect_one(response.responses).partitions)
     if answer.error_code is ErrorCode.offset_out_of_range:

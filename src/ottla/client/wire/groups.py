@@ -47,21 +47,23 @@ def commit_offsets(cluster: Cluster, group: str, offsets: Mapping[TopicPartition
         response = cluster.coordinator(CoordinatorType.GROUP, group).call(request)
         for topic in response.topics:
             for partition in topic.partitions:
-                place = TopicPartition(topic.name, partition.partition_index)
-                validate_answer(partition.error_code, f"commit of {place} for group {group}")
+                topic_partition = TopicPartition(topic.name, partition.partition_index)
+                validate_answer(
+                    partition.error_code, f"commit of {topic_partition} for group {group}"
+                )
 
     cluster.retry(commit)
 
 
 def committed_offsets(
-    cluster: Cluster, group: str, places: Collection[TopicPartition]
+    cluster: Cluster, group: str, topic_partitions: Collection[TopicPartition]
 ) -> dict[TopicPartition, int]:
     """Those of the partitions that the group has committed an offset of."""
     topics = tuple(
         OffsetFetchRequestTopics(
             name=topic, topic_id=None, partition_indexes=tuple(map(i32, partitions))
         )
-        for topic, partitions in by_topic(places).items()
+        for topic, partitions in by_topic(topic_partitions).items()
     )
     wanted = OffsetFetchRequestGroup(group_id=GroupId(group), topics=topics)
     request = OffsetFetchRequest(groups=(wanted,), require_stable=True)
@@ -73,10 +75,12 @@ def committed_offsets(
         found = {}
         for topic in answer.topics:
             for partition in topic.partitions:
-                place = TopicPartition(topic.name, partition.partition_index)
-                validate_answer(partition.error_code, f"offset of {place} in group {group}")
+                topic_partition = TopicPartition(topic.name, partition.partition_index)
+                validate_answer(
+                    partition.error_code, f"offset of {topic_partition} in group {group}"
+                )
                 if partition.committed_offset != _NO_OFFSET:
-                    found[place] = partition.committed_offset
+                    found[topic_partition] = partition.committed_offset
         return found
 
     return cluster.retry(fetch)

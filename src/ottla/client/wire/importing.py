@@ -29,12 +29,12 @@ TIMEOUT_MS = 20_000
 class Importer:
     """Of one partition, over a connection of its own to the leader, which the cluster gets back."""
 
-    def __init__(self, cluster: Cluster, place: TopicPartition) -> None:
+    def __init__(self, cluster: Cluster, topic_partition: TopicPartition) -> None:
         """WireError: start with another one when it may pass."""
         self._cluster = cluster
-        self._place = place
-        self._topic_id = cluster.topic(place.topic).id
-        self._connection: Connection = cluster.own_connection_to_leader(place)
+        self._topic_partition = topic_partition
+        self._topic_id = cluster.topic(topic_partition.topic).id
+        self._connection: Connection = cluster.own_connection_to_leader(topic_partition)
         self._sent: deque[Sent] = deque()
 
     def __enter__(self) -> Self:
@@ -69,7 +69,7 @@ class Importer:
         self, log_start_offset: int, next_offset: int, records: bytes | bytearray | memoryview
     ) -> None:
         partition = ImportedPartition(
-            partition_index=i32(self._place.partition),
+            partition_index=i32(self._topic_partition.partition),
             log_start_offset=i64(log_start_offset),
             next_offset=i64(next_offset),
             records=cast("bytes", records),
@@ -85,5 +85,5 @@ class Importer:
 
     def _validate(self, result: PartitionResult) -> None:
         if result.error_code is not ErrorCode.none:
-            reason = f"import into {self._place} ({result.error_message})"
+            reason = f"import into {self._topic_partition} ({result.error_message})"
             raise BrokerError(result.error_code, reason)

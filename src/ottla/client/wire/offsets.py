@@ -42,17 +42,19 @@ def list_offsets(
     found: dict[TopicPartition, int | None] = {}
 
     def ask_what_is_missing() -> None:
-        missing = [place for place in times if place not in found]
+        missing = [topic_partition for topic_partition in times if topic_partition not in found]
         problem: BrokerError | None = None
-        for connection, places in _by_leader(cluster, missing).items():
-            wanted = {place: times[place] for place in places}
-            for place, answer in _ask(connection, wanted, isolation).items():
+        for connection, topic_partitions in _by_leader(cluster, missing).items():
+            wanted = {
+                topic_partition: times[topic_partition] for topic_partition in topic_partitions
+            }
+            for topic_partition, answer in _ask(connection, wanted, isolation).items():
                 try:
-                    validate_answer(answer.error_code, f"offsets of partition {place}")
+                    validate_answer(answer.error_code, f"offsets of partition {topic_partition}")
                 except BrokerError as error:
                     problem = error
                     continue
-                found[place] = None if answer.offset == _NO_OFFSET else answer.offset
+                found[topic_partition] = None if answer.offset == _NO_OFFSET else answer.offset
         if problem is not None:
             raise problem
 
@@ -61,11 +63,11 @@ def list_offsets(
 
 
 def _by_leader(
-    cluster: Cluster, places: Collection[TopicPartition]
+    cluster: Cluster, topic_partitions: Collection[TopicPartition]
 ) -> dict[Connection, list[TopicPartition]]:
     grouped: dict[Connection, list[TopicPartition]] = {}
-    for place in places:
-        grouped.setdefault(cluster.leader(place), []).append(place)
+    for topic_partition in topic_partitions:
+        grouped.setdefault(cluster.leader(topic_partition), []).append(topic_partition)
     return grouped
 
 

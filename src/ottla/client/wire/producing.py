@@ -99,10 +99,10 @@ def add_partitions(
     cluster: Cluster,
     transactional_id: str,
     producer: Producer,
-    places: Collection[TopicPartition],
+    topic_partitions: Collection[TopicPartition],
 ) -> None:
     """Before the first batch to each of them."""
-    request = add_partitions_request(transactional_id, producer, places)
+    request = add_partitions_request(transactional_id, producer, topic_partitions)
 
     def add() -> None:
         response = _coordinator(cluster, transactional_id).call(request)
@@ -125,11 +125,14 @@ def produce(
     def write_what_is_missing() -> None:
         problem: BrokerError | None = None
         by_leader: dict[Connection, list[TopicPartition]] = {}
-        for place in batches:
-            if place not in offsets:
-                by_leader.setdefault(cluster.leader(place), []).append(place)
-        for connection, places in by_leader.items():
-            request = produce_request({place: batches[place] for place in places}, transactional_id)
+        for topic_partition in batches:
+            if topic_partition not in offsets:
+                by_leader.setdefault(cluster.leader(topic_partition), []).append(topic_partition)
+        for connection, topic_partitions in by_leader.items():
+            request = produce_request(
+                {topic_partition: batches[topic_partition] for topic_partition in topic_partitions},
+                transactional_id,
+            )
             written, refused = written_offsets(connection.call(request))
             offsets.update(written)
             problem = refused or problem
@@ -163,9 +166,9 @@ def _coordinator(cluster: Cluster, transactional_id: str) -> Connection:
     return cluster.coordinator(CoordinatorType.TRANSACTION, transactional_id)
 
 
-def write_failure(place: TopicPartition, message: str | None) -> str:
+def write_failure(topic_partition: TopicPartition, message: str | None) -> str:
     """What was not done, with the broker's word if it has one."""
-    return f"write to partition {place}" + (f" ({message})" if message else "")
+    return f"write to partition {topic_partition}" + (f" ({message})" if message else "")
 
 
 def written_offsets(response: Any) -> tuple[dict[TopicPartition, int], BrokerError | None]:
@@ -174,10 +177,12 @@ def written_offsets(response: Any) -> tuple[dict[TopicPartition, int], BrokerErr
     problem: BrokerError | None = None
     for topic in response.responses:
         for answer in topic.partition_responses:
-            place = TopicPartition(topic.name, answer.index)
+            topic_partition = TopicPartition(topic.name, answer.index)
             try:
-                validate_answer(answer.error_code, write_failure(place, answer.error_message))
-                offsets[place] = answer.base_offset
+                validate_answer(
+                    answer.error_code, write_failure(topic_partition, answer.error_message)
+                )
+                offsets[topic_partition] = answer.base_offset
             except BrokerError as error:
                 problem = error
     return offsets, problem
@@ -207,7 +212,7 @@ def init_request(
 
 
 def add_partitions_request(
-    transactional_id: str, producer: Producer, places: Collection[TopicPartition]
+    transactional_id: str, producer: Producer, topic_partitions: Collection[TopicPartition]
 ) -> AddPartitionsToTxnRequest:
     transaction = AddPartitionsToTxnTransaction(
         transactional_id=TransactionalId(transactional_id),
@@ -215,7 +220,7 @@ def add_partitions_request(
         producer_epoch=i16(producer.epoch),
         topics=tuple(
             AddPartitionsToTxnTopic(name=TopicName(topic), partitions=tuple(map(i32, partitions)))
-            for topic, partitions in by_topic(places).items()
+            for topic, partitions in by_topic(topic_partitions).items()
         ),
     )
     return AddPartitionsToTxnRequest(transactions=(transaction,))
@@ -224,8 +229,8 @@ def add_partitions_request(
 def validate_added(response: Any, transactional_id: str) -> None:
     for topic in expect_one(response.results_by_transaction).topic_results:
         for result in topic.results_by_partition:
-            place = TopicPartition(topic.name, result.partition_index)
-            what = f"partition {place} in transaction {transactional_id}"
+            topic_partition = TopicPartition(topic.name, result.partition_index)
+            what = f"partition {topic_partition} in transaction {transactional_id}"
             validate_answer(result.partition_error_code, what)
 
 
