@@ -42,6 +42,6 @@ def make_topic(bootstrap: str, partitions: int = 2, **config: str) -> str:
     configs = {key.replace("_", "."): value for key, value in config.items()}
     with Cluster(bootstrap, retry_timeout_ms=120_000) as cluster:
         ensure_topic(cluster, name, partitions=partitions, config=configs)
-        places = [TopicPartition(name, index) for index in range(partitions)]
-        list_offsets(cluster, dict.fromkeys(places, LATEST))
+        topic_partitions = [TopicPartition(name, index) for index in range(partitions)]
+        list_offsets(cluster, dict.fromkeys(topic_partitions, LATEST))
     return name

@@ -20,8 +20,8 @@ def produce(bootstrap: str, topic: str, count: int, **options: Any) -> None:
 
 def commit(bootstrap: str, group: str, topic: str, partition: int, offset: int) -> None:
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
-    place = TopicPartition(topic, partition, offset)
-    consumer.commit(offsets=[place], asynchronous=False)
+    topic_partition = TopicPartition(topic, partition, offset)
+    consumer.commit(offsets=[topic_partition], asynchronous=False)
     consumer.close()
 
 

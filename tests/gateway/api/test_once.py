@@ -68,8 +68,8 @@ def test_requests_at_once_through_two_gateways_are_written_once(
             assert answer.status_code in {409, 429, 503}, answer.text
 
     with ThreadPoolExecutor(8) as pool:
-        places = list(pool.map(send, range(40)))
-    assert [len(set(places[start : start + 4])) for start in range(0, 40, 4)] == [1] * 10
+        written = list(pool.map(send, range(40)))
+    assert [len(set(written[start : start + 4])) for start in range(0, 40, 4)] == [1] * 10
     assert values(http, topic) == sorted(map(str, range(10)))
 
 

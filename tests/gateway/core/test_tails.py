@@ -50,13 +50,13 @@ class MemorySource:
         self._grown = asyncio.Event()
 
     async def leaders(self, topic: str, *, fresh: bool) -> Mapping[int, int]:
-        found = {place.partition: node for place, node in self.leader.items()}
+        found = {topic_partition.partition: node for topic_partition, node in self.leader.items()}
         if not found:
             raise BrokerError(ErrorCode.unknown_topic_or_partition, f"topic {topic}")
         return found
 
     async def offsets(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        logs = {place: self.logs[place] for place in times}
+        logs = {topic_partition: self.logs[topic_partition] for topic_partition in times}
         return {p: log.start if times[p] == EARLIEST else log.end for p, log in logs.items()}
 
     async def fetch(
@@ -67,19 +67,27 @@ class MemorySource:
         await asyncio.sleep(0)
         if node_id in self.down:
             raise Unreachable(f"node {node_id}")
-        answers = {place: self._read(node_id, place, at) for place, at in positions.items()}
+        answers = {
+            topic_partition: self._read(node_id, topic_partition, at)
+            for topic_partition, at in positions.items()
+        }
         if wait_ms and not any(isinstance(a, BrokerError) or a.records for a in answers.values()):
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._grown.wait(), wait_ms / 1000)
-            answers = {place: self._read(node_id, place, at) for place, at in positions.items()}
+            answers = {
+                topic_partition: self._read(node_id, topic_partition, at)
+                for topic_partition, at in positions.items()
+            }
         return answers
 
-    def _read(self, node_id: int, place: TopicPartition, offset: int) -> Stretch | BrokerError:
-        if self.leader.get(place) != node_id:
-            return BrokerError(ErrorCode.not_leader_or_follower, str(place))
-        log = self.logs[place]
+    def _read(
+        self, node_id: int, topic_partition: TopicPartition, offset: int
+    ) -> Stretch | BrokerError:
+        if self.leader.get(topic_partition) != node_id:
+            return BrokerError(ErrorCode.not_leader_or_follower, str(topic_partition))
+        log = self.logs[topic_partition]
         if not log.start <= offset <= log.end:
-            return OffsetOutOfRange(str(place))
+            return OffsetOutOfRange(str(topic_partition))
         records = [r for r in log.records if r.offset >= offset][: self.stretch_count_max]
         return Stretch(records, records[-1].offset + 1 if records else offset)
 
@@ -251,9 +259,9 @@ def test_partitions_that_a_topic_gets_later_are_read_from_their_beginning() -> N
     async def scenario(source: MemorySource, tails: Tails) -> None:
         growing = await tails.follow(TOPIC, {0: 0, 1: 0}, grows=True)
         fixed = await tails.follow(TOPIC, {0: 0}, EVERYTHING)
-        place = TopicPartition(TOPIC, 2)
-        source.logs[place] = Log()
-        source.leader[place] = 0
+        topic_partition = TopicPartition(TOPIC, 2)
+        source.logs[topic_partition] = Log()
+        source.leader[topic_partition] = 0
         source.append(2, b"new")
         await tails.look_for_partitions()
         assert await values(growing, 1) == [b"new"]

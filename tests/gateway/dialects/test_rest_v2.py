@@ -77,13 +77,18 @@ def test_an_assigned_consumer_seeks_in_binary(http: httpx.Client, topic: str) ->
     records = [{"value": value, "partition": 0} for value in values]
     produce(http, f"/topics/{topic}", records, BINARY)
     instance = Instance(http, f"{topic}-binary", **{"auto.offset.reset": "earliest"})
-    place = {"topic": topic, "partition": 0}
-    assert instance.post("assignments", {"partitions": [place]}).status_code == 204
-    assert instance.get("assignments").json() == {"partitions": [place]}
+    topic_partition = {"topic": topic, "partition": 0}
+    assert instance.post("assignments", {"partitions": [topic_partition]}).status_code == 204
+    assert instance.get("assignments").json() == {"partitions": [topic_partition]}
     assert [each["value"] for each in instance.read(3, BINARY)] == values
-    assert instance.post("positions", {"offsets": [{**place, "offset": 2}]}).status_code == 204
+    assert (
+        instance.post("positions", {"offsets": [{**topic_partition, "offset": 2}]}).status_code
+        == 204
+    )
     assert [each["offset"] for each in instance.read(1, BINARY)] == [2]
-    assert instance.post("positions/beginning", {"partitions": [place]}).status_code == 204
+    assert (
+        instance.post("positions/beginning", {"partitions": [topic_partition]}).status_code == 204
+    )
     assert instance.read(3, BINARY)[0]["offset"] == 0
     elsewhere = {"topic": topic, "partition": 1}
     assert error_of(instance.post("positions/end", {"partitions": [elsewhere]})) == (409, 40903)

@@ -97,11 +97,11 @@ def test_brokers_and_replicas(http: httpx.Client, base: str, topic: str) -> None
 def test_what_a_group_links_to_is_there(http: httpx.Client, base: str, topic: str) -> None:
     consumer = f"/consumers/{topic}/instances/one"
     http.post(f"/consumers/{topic}", json={"name": "one", "auto.offset.reset": "earliest"})
-    place = {"topic": topic, "partition": 0}
-    http.post(f"{consumer}/assignments", json={"partitions": [place]})
+    topic_partition = {"topic": topic, "partition": 0}
+    http.post(f"{consumer}/assignments", json={"partitions": [topic_partition]})
     for _ in range(2):
         http.post(f"/topics/{topic}/records?partition=0", content=b"v")
-    offsets = {"offsets": [{**place, "offset": 0}]}
+    offsets = {"offsets": [{**topic_partition, "offset": 0}]}
     assert http.post(f"{consumer}/offsets", json=offsets).status_code == 200
     group = http.get(f"{base}/consumer-groups/{topic}").json()
     summary = http.get(group["lag_summary"]["related"]).json()

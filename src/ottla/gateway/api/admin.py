@@ -233,23 +233,23 @@ def _description(found: GroupDescription) -> dict[str, Any]:
             {
                 **member._asdict(),
                 "partitions": [
-                    {"topic": place.topic, "partition": place.partition}
-                    for place in member.partitions
+                    {"topic": topic_partition.topic, "partition": topic_partition.partition}
+                    for topic_partition in member.partitions
                 ],
             }
             for member in found.members
         ],
         "partitions": [
             {
-                "topic": place.topic,
-                "partition": place.partition,
+                "topic": topic_partition.topic,
+                "partition": topic_partition.partition,
                 "offset": progress.offset,
                 "end_offset": progress.end_offset,
                 "lag": progress.lag,
                 "lag_seconds": None if progress.lag_ms is None else progress.lag_ms / 1000,
                 "note": progress.note,
             }
-            for place, progress in found.progress.items()
+            for topic_partition, progress in found.progress.items()
         ],
     }
 
@@ -313,7 +313,8 @@ def _transaction_routes(transactions: OpenTransactions) -> list[BaseRoute]:
     async def describe(request: Request) -> Response:
         found = await transactions.describe(request.path_params["id"])
         partitions = [
-            {"topic": place.topic, "partition": place.partition} for place in found.partitions
+            {"topic": topic_partition.topic, "partition": topic_partition.partition}
+            for topic_partition in found.partitions
         ]
         return JSONResponse({**found._asdict(), "partitions": partitions})
 

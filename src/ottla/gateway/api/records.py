@@ -129,33 +129,33 @@ class _Records:
         partition = parse_number(
             request.path_params["partition"], "partition", maximum=_PARTITION_MAX
         )
-        place = TopicPartition(topic_name(request), partition)
+        topic_partition = TopicPartition(topic_name(request), partition)
         settings = self._settings
         count_max = number(request, "max", maximum=settings.read_records_max)
         wait_ms = number(request, "wait", maximum=settings.read_wait_ms_max)
         found = await self._reader.read(
-            place,
-            await self._start(request, place),
+            topic_partition,
+            await self._start(request, topic_partition),
             count_max=_READ_COUNT if count_max is None else count_max,
             wait_ms=wait_ms or 0,
         )
         answer = {
-            "records": [record_to_json(*place, record) for record in found.records],
+            "records": [record_to_json(*topic_partition, record) for record in found.records],
             "next_offset": found.next_offset,
             "log_start_offset": found.log_start_offset,
             "high_watermark": found.high_watermark,
         }
         return JSONResponse(answer)
 
-    async def _start(self, request: Request, place: TopicPartition) -> int:
+    async def _start(self, request: Request, topic_partition: TopicPartition) -> int:
         offset = request.query_params.get("offset")
         time_ms = number(request, "time", maximum=_OFFSET_MAX)
         if offset is not None and time_ms is not None:
             raise Invalid("say offset or time, not both")
         if time_ms is not None:
-            return await self._reader.offset_at(place, time_ms)
+            return await self._reader.offset_at(topic_partition, time_ms)
         if offset is None or offset in _ENDS:
-            return await self._reader.offset_at(place, _ENDS[offset or "earliest"])
+            return await self._reader.offset_at(topic_partition, _ENDS[offset or "earliest"])
         return parse_number(offset, "offset", maximum=_OFFSET_MAX)
 
 

@@ -155,10 +155,15 @@ class Administration:
 
     async def offsets(self, topic: TopicDescription) -> dict[int, Span]:
         """Where the log of each partition begins and ends."""
-        places = [TopicPartition(topic.name, each.id) for each in topic.partitions]
-        starts = await list_offsets(self._cluster, dict.fromkeys(places, EARLIEST))
-        ends = await list_offsets(self._cluster, dict.fromkeys(places, LATEST))
-        return {place.partition: Span(starts[place] or 0, ends[place] or 0) for place in places}
+        topic_partitions = [TopicPartition(topic.name, each.id) for each in topic.partitions]
+        starts = await list_offsets(self._cluster, dict.fromkeys(topic_partitions, EARLIEST))
+        ends = await list_offsets(self._cluster, dict.fromkeys(topic_partitions, LATEST))
+        return {
+            topic_partition.partition: Span(
+                starts[topic_partition] or 0, ends[topic_partition] or 0
+            )
+            for topic_partition in topic_partitions
+        }
 
     async def create_topic(
         self,

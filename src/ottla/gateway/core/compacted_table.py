@@ -25,7 +25,7 @@ class CompactedTable:
     def __init__(self, cluster: Cluster, topic: str) -> None:
         self._cluster = cluster
         self._topic = topic
-        self._place = TopicPartition(topic, 0)
+        self._topic_partition = TopicPartition(topic, 0)
         self._values: dict[str, bytes] = {}
         self._next_offset: int | None = None  # None: not read yet.
         self._read_at = 0.0
@@ -53,7 +53,7 @@ class CompactedTable:
         """Written when it returns, and in this copy; None removes the key."""
         await ensure_topic(self._cluster, self._topic, partitions=1, config=_CONFIG)
         record = Record(timestamp=time.time_ns() // 1_000_000, key=key.encode(), value=value)
-        await write(self._cluster, self._place, [record])
+        await write(self._cluster, self._topic_partition, [record])
         await self.refresh()
 
     async def _read_to_end(self) -> None:
@@ -61,12 +61,12 @@ class CompactedTable:
             self._values.clear()
             self._next_offset = 0
             return
-        ends = await list_offsets(self._cluster, {self._place: LATEST})
-        end_offset = ends[self._place] or 0
+        ends = await list_offsets(self._cluster, {self._topic_partition: LATEST})
+        end_offset = ends[self._topic_partition] or 0
         if self._next_offset is None or self._next_offset > end_offset:
-            starts = await list_offsets(self._cluster, {self._place: EARLIEST})
+            starts = await list_offsets(self._cluster, {self._topic_partition: EARLIEST})
             self._values.clear()
-            self._next_offset = starts[self._place] or 0
+            self._next_offset = starts[self._topic_partition] or 0
         while self._next_offset < end_offset:
             before = self._next_offset
             await self._cluster.retry(self._read_some)
@@ -75,9 +75,13 @@ class CompactedTable:
 
     async def _read_some(self) -> None:
         assert self._next_offset is not None
-        leader = await self._cluster.leader(self._place)
+        leader = await self._cluster.leader(self._topic_partition)
         found = await fetch(
-            self._cluster, leader, self._place, self._next_offset, Isolation.READ_UNCOMMITTED
+            self._cluster,
+            leader,
+            self._topic_partition,
+            self._next_offset,
+            Isolation.READ_UNCOMMITTED,
         )
         content = bytes(found.records)
         for position, header in iterate_headers(content):

@@ -86,11 +86,11 @@ class DeadLetters:
             spans = {partition: spans[partition]._replace(start_offset=offset)}
         found: list[Letter] = []
         for index, span in spans.items():
-            place = TopicPartition(topic, index)
-            async for record in self._records(place, span.start_offset, span.end_offset):
+            topic_partition = TopicPartition(topic, index)
+            async for record in self._records(topic_partition, span.start_offset, span.end_offset):
                 if len(found) >= count:
                     return found
-                found.append(self._letter(place, record))
+                found.append(self._letter(topic_partition, record))
         return found
 
     async def redrive_one(self, topic: str, partition: int, offset: int) -> Letter:
@@ -114,17 +114,17 @@ class DeadLetters:
         spans = await self._administration.offsets(description)
         sent = 0
         for index, span in spans.items():
-            place = TopicPartition(topic, index)
+            topic_partition = TopicPartition(topic, index)
             batch: list[Letter] = []
-            async for record in self._records(place, span.start_offset, span.end_offset):
-                batch.append(self._letter(place, record))
+            async for record in self._records(topic_partition, span.start_offset, span.end_offset):
+                batch.append(self._letter(topic_partition, record))
                 if len(batch) >= _BATCH_MAX:
-                    sent += await self._redrive(place, batch)
+                    sent += await self._redrive(topic_partition, batch)
                     batch.clear()
-            sent += await self._redrive(place, batch)
+            sent += await self._redrive(topic_partition, batch)
         return sent
 
-    async def _redrive(self, place: TopicPartition, letters: list[Letter]) -> int:
+    async def _redrive(self, topic_partition: TopicPartition, letters: list[Letter]) -> int:
         """Up to the first record that is no letter: what is deleted is all before an offset."""
         by_origin: dict[TopicPartition, list[Record]] = {}
         done_offset = None
@@ -140,10 +140,12 @@ class DeadLetters:
         for target, records in by_origin.items():
             await self._send(origins[target], records)
         if done_offset is not None:
-            await self._administration.delete_records(place.topic, {place.partition: done_offset})
+            await self._administration.delete_records(
+                topic_partition.topic, {topic_partition.partition: done_offset}
+            )
         for letter in letters:
             if letter.redriven_ms is not None:
-                await self._redriven.put(_key(place, letter.record.offset), None)
+                await self._redriven.put(_key(topic_partition, letter.record.offset), None)
         return sum(map(len, by_origin.values()))
 
     async def _send(self, origin: Origin, records: list[Record]) -> None:
@@ -161,22 +163,24 @@ class DeadLetters:
 
     async def _original(self, origin: Origin) -> Record:
         """Of a letter that only says where its record is."""
-        place = TopicPartition(origin.topic, origin.partition)
-        async for record in self._records(place, origin.offset, origin.offset + 1):
+        topic_partition = TopicPartition(origin.topic, origin.partition)
+        async for record in self._records(topic_partition, origin.offset, origin.offset + 1):
             if record.offset == origin.offset:
                 now_ms = time.time_ns() // 1_000_000
                 return record._replace(offset=-1, timestamp=now_ms)
-        raise Invalid(f"the record of the dead letter, {place} at {origin.offset}, is gone")
+        raise Invalid(
+            f"the record of the dead letter, {topic_partition} at {origin.offset}, is gone"
+        )
 
     async def _records(
-        self, place: TopicPartition, offset: int, end_offset: int
+        self, topic_partition: TopicPartition, offset: int, end_offset: int
     ) -> AsyncIterator[Record]:
         while offset < end_offset:
-            leader = await self._cluster.leader(place)
+            leader = await self._cluster.leader(topic_partition)
             found = await fetch(
                 self._cluster,
                 leader,
-                place,
+                topic_partition,
                 offset,
                 Isolation.READ_UNCOMMITTED,
                 bytes_max=_READ_BYTES,
@@ -192,10 +196,10 @@ class DeadLetters:
             if offset == before:
                 return
 
-    def _letter(self, place: TopicPartition, record: Record) -> Letter:
-        known = self._redriven.get(_key(place, record.offset))
+    def _letter(self, topic_partition: TopicPartition, record: Record) -> Letter:
+        known = self._redriven.get(_key(topic_partition, record.offset))
         redriven_ms = None if known is None else json.loads(known)["redriven_ms"]
-        return Letter(place.partition, record, origin_of(record.headers), redriven_ms)
+        return Letter(topic_partition.partition, record, origin_of(record.headers), redriven_ms)
 
 
 def origin_of(headers: Headers) -> Origin | None:
@@ -226,5 +230,5 @@ def without_marks(headers: Headers) -> Headers:
     )
 
 
-def _key(place: TopicPartition, offset: int) -> str:
-    return f"{place.topic}/{place.partition}/{offset}"
+def _key(topic_partition: TopicPartition, offset: int) -> str:
+    return f"{topic_partition.topic}/{topic_partition.partition}/{offset}"

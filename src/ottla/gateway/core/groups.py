@@ -201,25 +201,30 @@ class Groups:
     async def _progress(
         self, offsets: Mapping[TopicPartition, Reached]
     ) -> dict[TopicPartition, Progress]:
-        existing = await self._cluster.topics({place.topic for place in offsets})
-        places = [
-            place
-            for place in sorted(offsets)
-            if place.topic in existing and place.partition in existing[place.topic].leaders
+        existing = await self._cluster.topics(
+            {topic_partition.topic for topic_partition in offsets}
+        )
+        topic_partitions = [
+            topic_partition
+            for topic_partition in sorted(offsets)
+            if topic_partition.topic in existing
+            and topic_partition.partition in existing[topic_partition.topic].leaders
         ]
-        ends = await list_offsets(self._cluster, dict.fromkeys(places, LATEST))
+        ends = await list_offsets(self._cluster, dict.fromkeys(topic_partitions, LATEST))
 
-        async def progress(place: TopicPartition) -> Progress:
-            offset, lag, note = offsets[place]
-            end_offset = ends[place] or 0
+        async def progress(topic_partition: TopicPartition) -> Progress:
+            offset, lag, note = offsets[topic_partition]
+            end_offset = ends[topic_partition] or 0
             if lag is None:
                 lag = max(0, end_offset - offset)
-            return Progress(offset, end_offset, lag, await self._age_ms(place, offset, lag), note)
+            return Progress(
+                offset, end_offset, lag, await self._age_ms(topic_partition, offset, lag), note
+            )
 
-        found = await asyncio.gather(*map(progress, places))
-        return dict(zip(places, found, strict=True))
+        found = await asyncio.gather(*map(progress, topic_partitions))
+        return dict(zip(topic_partitions, found, strict=True))
 
-    async def _age_ms(self, place: TopicPartition, offset: int, lag: int) -> int | None:
+    async def _age_ms(self, topic_partition: TopicPartition, offset: int, lag: int) -> int | None:
         """Of the first record from the offset on; None if it cannot be read."""
         if lag <= 0:
             return 0
@@ -227,8 +232,8 @@ class Groups:
             try:
                 found = await fetch(
                     self._cluster,
-                    await self._cluster.leader(place),
-                    place,
+                    await self._cluster.leader(topic_partition),
+                    topic_partition,
                     offset,
                     Isolation.READ_UNCOMMITTED,
                     bytes_max=_LOOK_BYTES,

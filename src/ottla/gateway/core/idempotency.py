@@ -70,7 +70,7 @@ class _Entry(NamedTuple):
 
 class _Shard:
     def __init__(self, keys: str, index: int) -> None:
-        self.place = TopicPartition(keys, index)
+        self.topic_partition = TopicPartition(keys, index)
         self.transactional_id = f"{keys}-{index}"
         self.lock = asyncio.Lock()
         self.producer: Producer | None = None  # None: not taken, or fenced.
@@ -142,31 +142,36 @@ class Idempotency:
 
     async def _read(self, shard: _Shard) -> None:
         """To the end, which nobody moves any more."""
-        place = shard.place
-        end = (await list_offsets(self._cluster, {place: LATEST}))[place] or 0
+        topic_partition = shard.topic_partition
+        end = (await list_offsets(self._cluster, {topic_partition: LATEST}))[topic_partition] or 0
         if shard.next_offset is None:
             since = _now_ms() - self._window_ms
-            found = (await list_offsets(self._cluster, {place: since}))[place]
+            found = (await list_offsets(self._cluster, {topic_partition: since}))[topic_partition]
             shard.next_offset = end if found is None else found
         while shard.next_offset < end:
             shard.next_offset = await self._cluster.retry(lambda: self._read_some(shard))
 
     async def _read_some(self, shard: _Shard) -> int:
         assert shard.next_offset is not None
-        connection = await self._cluster.leader(shard.place)
+        connection = await self._cluster.leader(shard.topic_partition)
         try:
             found = await fetch(
-                self._cluster, connection, shard.place, shard.next_offset, Isolation.READ_COMMITTED
+                self._cluster,
+                connection,
+                shard.topic_partition,
+                shard.next_offset,
+                Isolation.READ_COMMITTED,
             )
         except OffsetOutOfRange:  # Retention was here.
-            return (await list_offsets(self._cluster, {shard.place: EARLIEST}))[shard.place] or 0
+            starts = await list_offsets(self._cluster, {shard.topic_partition: EARLIEST})
+            return starts[shard.topic_partition] or 0
         scan = scan_batches(found.records, shard.next_offset, _NO_END, found.aborted)
         for batch in scan.batches:
             for record in iterate_records(found.records, batch.position):
                 if record.key is not None and record.value is not None:
                     shard.entries[record.key] = _parse(record.value, record.timestamp)
         if scan.next_offset == shard.next_offset:
-            raise BrokerError(ErrorCode.leader_not_available, f"the end of {shard.place}")
+            raise BrokerError(ErrorCode.leader_not_available, f"the end of {shard.topic_partition}")
         return scan.next_offset
 
     async def _write(
@@ -180,49 +185,55 @@ class Idempotency:
     ) -> _Entry:
         assert shard.producer is not None
         now_ms = _now_ms()
-        by_place: dict[TopicPartition, list[int]] = {}  # The indexes of its records.
+        by_partition: dict[TopicPartition, list[int]] = {}  # The indexes of its records.
         spare = random.choice(list(known.leaders))
         for index, record in enumerate(records):
-            place = TopicPartition(topic, _choose(record, len(known.leaders), spare))
-            by_place.setdefault(place, []).append(index)
+            topic_partition = TopicPartition(topic, _choose(record, len(known.leaders), spare))
+            by_partition.setdefault(topic_partition, []).append(index)
         await add_partitions(
-            self._cluster, shard.transactional_id, shard.producer, [*by_place, shard.place]
+            self._cluster,
+            shard.transactional_id,
+            shard.producer,
+            [*by_partition, shard.topic_partition],
         )
         offsets = await self._produce(
             shard,
             {
-                place: [_record(records[index], now_ms) for index in indexes]
-                for place, indexes in by_place.items()
+                topic_partition: [_record(records[index], now_ms) for index in indexes]
+                for topic_partition, indexes in by_partition.items()
             },
         )
         outcomes: dict[int, Published] = {}
-        for place, indexes in by_place.items():
+        for topic_partition, indexes in by_partition.items():
             for delta, index in enumerate(indexes):
                 timestamp_ms = records[index].timestamp_ms or now_ms
-                outcomes[index] = Published(place.partition, offsets[place] + delta, timestamp_ms)
+                outcomes[index] = Published(
+                    topic_partition.partition, offsets[topic_partition] + delta, timestamp_ms
+                )
         entry = _Entry(fingerprint, now_ms, [outcomes[index] for index in range(len(records))])
         written = await self._produce(
-            shard, {shard.place: [Record(timestamp=now_ms, key=digest, value=_format(entry))]}
+            shard,
+            {shard.topic_partition: [Record(timestamp=now_ms, key=digest, value=_format(entry))]},
         )
         await end_transaction(self._cluster, shard.transactional_id, shard.producer, commit=True)
-        shard.next_offset = written[shard.place] + 1
+        shard.next_offset = written[shard.topic_partition] + 1
         return entry
 
     async def _produce(
-        self, shard: _Shard, by_place: dict[TopicPartition, list[Record]]
+        self, shard: _Shard, by_partition: dict[TopicPartition, list[Record]]
     ) -> dict[TopicPartition, int]:
         assert shard.producer is not None
         batches = {}
-        for place, records in by_place.items():
-            sequence = shard.sequences.get(place, 0)
-            batches[place] = build_batch(
+        for topic_partition, records in by_partition.items():
+            sequence = shard.sequences.get(topic_partition, 0)
+            batches[topic_partition] = build_batch(
                 records,
                 producer_id=shard.producer.id,
                 producer_epoch=shard.producer.epoch,
                 base_sequence=sequence,
                 transactional=True,
             )
-            shard.sequences[place] = (sequence + len(records)) & 0x7FFFFFFF
+            shard.sequences[topic_partition] = (sequence + len(records)) & 0x7FFFFFFF
         return await produce(self._cluster, batches, shard.transactional_id)
 
     def _forget_old(self, shard: _Shard) -> None:

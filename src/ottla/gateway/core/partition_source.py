@@ -48,9 +48,12 @@ class PartitionSource:
 
     async def offsets(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         found = await list_offsets(self._cluster, times, Isolation.READ_COMMITTED)
-        late = [place for place, offset in found.items() if offset is None]
+        late = [topic_partition for topic_partition, offset in found.items() if offset is None]
         ends = await self.offsets(dict.fromkeys(late, LATEST)) if late else {}
-        return {place: ends[place] if at is None else at for place, at in found.items()}
+        return {
+            topic_partition: ends[topic_partition] if at is None else at
+            for topic_partition, at in found.items()
+        }
 
     async def fetch(
         self, node_id: int, positions: Mapping[TopicPartition, int], *, wait_ms: int
@@ -113,16 +116,18 @@ def _answers(
     for topic in response.responses:
         for answer in topic.partitions:
             name = topic.topic or names.get(topic.topic_id, "")
-            place = TopicPartition(name, answer.partition_index)
-            if place in positions:
-                found[place] = _stretch(place, positions[place], answer)
+            topic_partition = TopicPartition(name, answer.partition_index)
+            if topic_partition in positions:
+                found[topic_partition] = _stretch(
+                    topic_partition, positions[topic_partition], answer
+                )
     if found.keys() != positions.keys():
         raise Unreachable("an answer to a fetch that leaves partitions out")
     return found
 
 
-def _stretch(place: TopicPartition, offset: int, answer: Any) -> Stretch | BrokerError:
-    what = f"fetch of {place} at offset {offset}"
+def _stretch(topic_partition: TopicPartition, offset: int, answer: Any) -> Stretch | BrokerError:
+    what = f"fetch of {topic_partition} at offset {offset}"
     if answer.error_code is ErrorCode.offset_out_of_range:
         return OffsetOutOfRange(what)
     if answer.error_code is not ErrorCode.none:

@@ -99,14 +99,14 @@ class PartitionWriter:
         self,
         cluster: Cluster,
         identity: ProducerIdentity,
-        place: TopicPartition,
+        topic_partition: TopicPartition,
         acks: Acks,
         timeout_ms: int,
     ) -> None:
         """`timeout_ms` is for a batch with all its tries."""
         self._cluster = cluster
         self._identity = identity
-        self._place = place
+        self._topic_partition = topic_partition
         self._acks = acks
         self._timeout_ms = timeout_ms
         self._producer = _NOBODY  # Only with acks=all another one.
@@ -153,7 +153,7 @@ class PartitionWriter:
         try:
             await self._send(submissions)
         except Exception as error:
-            logger.exception("a batch to %s failed", self._place)
+            logger.exception("a batch to %s failed", self._topic_partition)
             failure = Unreachable(f"the answer to a batch makes no sense: {error!r}")
             for submission in submissions:
                 _finish(submission, [failure] * len(submission.records))
@@ -191,7 +191,7 @@ class PartitionWriter:
         except WireError as error:
             return [error] * len(records)
         else:
-            return _published(self._place.partition, records, appended)
+            return _published(self._topic_partition.partition, records, appended)
         middle = len(records) // 2
         return [*await self._write(records[:middle]), *await self._write(records[middle:])]
 
@@ -208,7 +208,7 @@ class PartitionWriter:
             appended = await self._cluster.retry(
                 lambda: produce_batch(
                     self._cluster,
-                    self._place,
+                    self._topic_partition,
                     batch,
                     acks=_WIRE_ACKS[self._acks],
                     timeout_ms=self._timeout_ms,

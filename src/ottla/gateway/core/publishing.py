@@ -175,14 +175,16 @@ class Publisher:
         self._current[topic, acks] = partition
         return partition
 
-    def _writer(self, place: TopicPartition, acks: Acks) -> PartitionWriter:
-        writer = self._writers.get((place, acks))
+    def _writer(self, topic_partition: TopicPartition, acks: Acks) -> PartitionWriter:
+        writer = self._writers.get((topic_partition, acks))
         if writer is None:
             if len(self._writers) >= _WRITERS_MAX:
                 self._forget_idle_writers()
             timeout_ms = self._settings.publish_timeout_ms
-            writer = PartitionWriter(self._cluster, self._identity, place, acks, timeout_ms)
-            self._writers[place, acks] = writer
+            writer = PartitionWriter(
+                self._cluster, self._identity, topic_partition, acks, timeout_ms
+            )
+            self._writers[topic_partition, acks] = writer
         return writer
 
     def _forget_idle_writers(self) -> None:

@@ -36,38 +36,43 @@ class Reader:
         self._stopping = stopping
         self._waiting_count = 0
 
-    async def offset_at(self, place: TopicPartition, time_ms: int) -> int:
+    async def offset_at(self, topic_partition: TopicPartition, time_ms: int) -> int:
         """The first offset at or after the time, or the end; EARLIEST and LATEST are times too."""
-        await self._validate(place)
-        found = (await list_offsets(self._cluster, {place: time_ms}, _COMMITTED))[place]
-        return await self.offset_at(place, LATEST) if found is None else found
+        await self._validate(topic_partition)
+        offsets = await list_offsets(self._cluster, {topic_partition: time_ms}, _COMMITTED)
+        found = offsets[topic_partition]
+        return await self.offset_at(topic_partition, LATEST) if found is None else found
 
     async def read(
-        self, place: TopicPartition, offset: int, *, count_max: int, wait_ms: int = 0
+        self, topic_partition: TopicPartition, offset: int, *, count_max: int, wait_ms: int = 0
     ) -> Records:
         """Up to so many records; waits for the first. OffsetOutOfRange."""
-        await self._validate(place)
-        found = await self._cluster.retry(lambda: self._fetch(place, offset, count_max, 0))
+        await self._validate(topic_partition)
+        found = await self._cluster.retry(
+            lambda: self._fetch(topic_partition, offset, count_max, 0)
+        )
         if found.records or not wait_ms:
             return found
         if self._waiting_count >= self._settings.waiting_reads_max:
             raise TooBusy("too many requests wait for records")
         self._waiting_count += 1
         try:
-            return await self._wait(place, found, count_max, wait_ms)
+            return await self._wait(topic_partition, found, count_max, wait_ms)
         finally:
             self._waiting_count -= 1
 
-    async def _validate(self, place: TopicPartition) -> None:
+    async def _validate(self, topic_partition: TopicPartition) -> None:
         """What is not there is told at once, not tried again."""
-        validate_topic(place.topic)
-        validate_partition(place, await self._cluster.topic(place.topic))
+        validate_topic(topic_partition.topic)
+        validate_partition(topic_partition, await self._cluster.topic(topic_partition.topic))
 
     async def _wait(
-        self, place: TopicPartition, empty: Records, count_max: int, wait_ms: int
+        self, topic_partition: TopicPartition, empty: Records, count_max: int, wait_ms: int
     ) -> Records:
         reading = asyncio.ensure_future(
-            self._cluster.retry(lambda: self._fetch(place, empty.next_offset, count_max, wait_ms))
+            self._cluster.retry(
+                lambda: self._fetch(topic_partition, empty.next_offset, count_max, wait_ms)
+            )
         )
         stopped = asyncio.ensure_future(self._stopping.wait())
         try:
@@ -80,17 +85,17 @@ class Reader:
                     await task
 
     async def _fetch(
-        self, place: TopicPartition, offset: int, count_max: int, wait_ms: int
+        self, topic_partition: TopicPartition, offset: int, count_max: int, wait_ms: int
     ) -> Records:
         if not wait_ms:
-            connection = await self._cluster.leader(place)
+            connection = await self._cluster.leader(topic_partition)
         else:
-            connection = await self._cluster.own_connection_to_leader(place)
+            connection = await self._cluster.own_connection_to_leader(topic_partition)
         try:
             found = await fetch(
                 self._cluster,
                 connection,
-                place,
+                topic_partition,
                 offset,
                 _COMMITTED,
                 bytes_max=self._settings.read_bytes_max,

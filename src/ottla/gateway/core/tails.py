@@ -89,8 +89,8 @@ class Gap(NamedTuple):
 class Tail:
     """Invariant: holds every visible record of `[start, next_offset)`, in order."""
 
-    def __init__(self, place: TopicPartition, offset: int, bytes_max: int) -> None:
-        self.place = place
+    def __init__(self, topic_partition: TopicPartition, offset: int, bytes_max: int) -> None:
+        self.topic_partition = topic_partition
         self.start = offset
         self.next_offset = offset
         self.followers: set[Follower] = set()
@@ -104,7 +104,7 @@ class Tail:
             if record.offset < self.next_offset:
                 continue
             size = _size(record)
-            self._items.append((Item(self.place.partition, record), size))
+            self._items.append((Item(self.topic_partition.partition, record), size))
             self._bytes += size
         self.next_offset = max(self.next_offset, stretch.next_offset)
         while self._bytes > self._bytes_max and len(self._items) > 1:
@@ -117,7 +117,7 @@ class Tail:
         """The log does not have the next offset; go on at another."""
         self._items.clear()
         self._bytes = 0
-        partition = self.place.partition
+        partition = self.topic_partition.partition
         for follower in self.followers:
             if self.start <= follower.positions[partition] and offset < self.next_offset:
                 follower.positions[partition] = offset  # The log lost its end, or is a new one.
@@ -319,32 +319,32 @@ class Tails:
         return self._tails[TopicPartition(topic, partition)]
 
     def is_followed(self, tail: Tail) -> bool:
-        return self._tails.get(tail.place) is tail
+        return self._tails.get(tail.topic_partition) is tail
 
     def forget(self, follower: Follower) -> None:
         for partition in follower.positions:
-            place = TopicPartition(follower.topic, partition)
-            tail = self._tails.get(place)
+            topic_partition = TopicPartition(follower.topic, partition)
+            tail = self._tails.get(topic_partition)
             if tail is not None:
                 tail.followers.discard(follower)
                 if not tail.followers:
-                    del self._tails[place]
+                    del self._tails[topic_partition]
 
-    async def read(self, place: TopicPartition, offset: int) -> Stretch | Gap:
+    async def read(self, topic_partition: TopicPartition, offset: int) -> Stretch | Gap:
         """One stretch for one reader that is behind."""
         self.own_reads_count += 1
         async with self._own_reads:
-            leaders = await self.source.leaders(place.topic, fresh=False)
-            node_id = leaders.get(place.partition, NO_LEADER)
-            answers = await self.source.fetch(node_id, {place: offset}, wait_ms=0)
-            answer = answers[place]
+            leaders = await self.source.leaders(topic_partition.topic, fresh=False)
+            node_id = leaders.get(topic_partition.partition, NO_LEADER)
+            answers = await self.source.fetch(node_id, {topic_partition: offset}, wait_ms=0)
+            answer = answers[topic_partition]
             if isinstance(answer, OffsetOutOfRange):
-                start = (await self.source.offsets({place: EARLIEST}))[place]
+                start = (await self.source.offsets({topic_partition: EARLIEST}))[topic_partition]
                 if start > offset:
-                    return Gap(place.partition, offset, start)
+                    return Gap(topic_partition.partition, offset, start)
             if isinstance(answer, BrokerError):
                 if answer.may_pass:
-                    await self.source.leaders(place.topic, fresh=True)
+                    await self.source.leaders(topic_partition.topic, fresh=True)
                 raise answer
             return answer
 
@@ -353,7 +353,7 @@ class Tails:
         growing: dict[str, set[Follower]] = {}
         for tail in self._tails.values():
             found = {follower for follower in tail.followers if follower.grows}
-            growing.setdefault(tail.place.topic, set()).update(found)
+            growing.setdefault(tail.topic_partition.topic, set()).update(found)
         for topic, followers in growing.items():
             if not followers:
                 continue
@@ -363,24 +363,24 @@ class Tails:
                         await self._join(follower, TopicPartition(topic, partition), 0)
                         follower.wake()
 
-    async def _join(self, follower: Follower, place: TopicPartition, offset: int) -> None:
-        if place not in self._tails:
-            end = (await self.source.offsets({place: LATEST}))[place]
-            if place not in self._tails:  # Another reader may have been faster.
-                self._tails[place] = Tail(place, end, self._tail_bytes_max)
-                self.place([self._tails[place]])
-        self._tails[place].followers.add(follower)
-        follower.positions[place.partition] = offset
+    async def _join(self, follower: Follower, topic_partition: TopicPartition, offset: int) -> None:
+        if topic_partition not in self._tails:
+            end = (await self.source.offsets({topic_partition: LATEST}))[topic_partition]
+            if topic_partition not in self._tails:  # Another reader may have been faster.
+                self._tails[topic_partition] = Tail(topic_partition, end, self._tail_bytes_max)
+                self.attach_to_leaders([self._tails[topic_partition]])
+        self._tails[topic_partition].followers.add(follower)
+        follower.positions[topic_partition.partition] = offset
 
-    def place(self, tails: Sequence[Tail], pause_s: float = 0) -> None:
+    def attach_to_leaders(self, tails: Sequence[Tail], pause_s: float = 0) -> None:
         """Put tails under the fetches of the nodes that lead them now; after a pause, anew."""
         by_topic: dict[str, list[Tail]] = {}
         for tail in tails:
-            by_topic.setdefault(tail.place.topic, []).append(tail)
+            by_topic.setdefault(tail.topic_partition.topic, []).append(tail)
         for topic, group in by_topic.items():
-            self._start(self._place(topic, group, pause_s))
+            self._start(self._attach(topic, group, pause_s))
 
-    async def _place(self, topic: str, tails: Sequence[Tail], pause_s: float) -> None:
+    async def _attach(self, topic: str, tails: Sequence[Tail], pause_s: float) -> None:
         unknown_count = 0
         while tails := [tail for tail in tails if self.is_followed(tail)]:
             await asyncio.sleep(pause_s * random.uniform(0.5, 1))
@@ -395,10 +395,12 @@ class Tails:
                     _fail(tails, error)
                     return
             for tail in tails:
-                node_id = leaders.get(tail.place.partition, NO_LEADER)
+                node_id = leaders.get(tail.topic_partition.partition, NO_LEADER)
                 if node_id != NO_LEADER and self.is_followed(tail):
                     self._fetch_of(node_id).tails.add(tail)
-            tails = [t for t in tails if leaders.get(t.place.partition, NO_LEADER) == NO_LEADER]
+            tails = [
+                t for t in tails if leaders.get(t.topic_partition.partition, NO_LEADER) == NO_LEADER
+            ]
             pause_s = longer(pause_s)
 
     def _fetch_of(self, node_id: int) -> "_Fetch":
@@ -415,7 +417,7 @@ class Tails:
             del self._fetches[fetch.node_id]
             self.source.leave(fetch.node_id)
             if not self.is_closed and fetch.tails:
-                self.place(list(fetch.tails), _PAUSE_S_MAX)
+                self.attach_to_leaders(list(fetch.tails), _PAUSE_S_MAX)
 
     def _start(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -443,13 +445,13 @@ class _Fetch:
         return bool(self.tails)
 
     async def once(self) -> None:
-        asked = {tail.place: tail for tail in self.tails}
-        positions = {place: tail.next_offset for place, tail in asked.items()}
+        asked = {tail.topic_partition: tail for tail in self.tails}
+        positions = {topic_partition: tail.next_offset for topic_partition, tail in asked.items()}
         try:
             answers = await self._owner.source.fetch(self.node_id, positions, wait_ms=WAIT_MS)
             refused = []
-            for place, tail in asked.items():
-                if not await self._on_answer(tail, answers[place]):
+            for topic_partition, tail in asked.items():
+                if not await self._on_answer(tail, answers[topic_partition]):
                     refused.append(tail)
         except WireError as error:
             _log.debug("fetch from node %d: %s", self.node_id, error)
@@ -457,7 +459,7 @@ class _Fetch:
         if refused:
             self.tails -= set(refused)
             self._pause_s = longer(self._pause_s)
-            self._owner.place(refused, self._pause_s)
+            self._owner.attach_to_leaders(refused, self._pause_s)
         else:
             self._pause_s = 0.0
 
@@ -468,10 +470,10 @@ class _Fetch:
                 tail.extend(answer)
             return True
         if isinstance(answer, OffsetOutOfRange):
-            place, source = tail.place, self._owner.source
-            start = (await source.offsets({place: EARLIEST}))[place]
+            topic_partition, source = tail.topic_partition, self._owner.source
+            start = (await source.offsets({topic_partition: EARLIEST}))[topic_partition]
             if start <= tail.next_offset:
-                start = (await source.offsets({place: LATEST}))[place]
+                start = (await source.offsets({topic_partition: LATEST}))[topic_partition]
             tail.restart(start)
             return True
         return False

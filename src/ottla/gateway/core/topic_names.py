@@ -15,6 +15,6 @@ def validate_topic(name: str) -> None:
         raise BrokerError(ErrorCode.topic_authorization_failed, f"topic {name}")
 
 
-def validate_partition(place: TopicPartition, topic: Topic) -> None:
-    if place.partition not in topic.leaders:
-        raise BrokerError(ErrorCode.unknown_topic_or_partition, f"partition {place}")
+def validate_partition(topic_partition: TopicPartition, topic: Topic) -> None:
+    if topic_partition.partition not in topic.leaders:
+        raise BrokerError(ErrorCode.unknown_topic_or_partition, f"partition {topic_partition}")

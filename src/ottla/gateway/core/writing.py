@@ -21,24 +21,28 @@ _ACKS_ALL: Final = -1
 _TIMEOUT_MS: Final = 30_000
 
 
-async def write(cluster: Cluster, place: TopicPartition, records: Sequence[Record]) -> int:
+async def write(
+    cluster: Cluster, topic_partition: TopicPartition, records: Sequence[Record]
+) -> int:
     """The offset of the first."""
     data = PartitionProduceData(
-        index=i32(place.partition), records=Records(bytes(build_batch(records)))
+        index=i32(topic_partition.partition), records=Records(bytes(build_batch(records)))
     )
 
     async def produce() -> int:
-        topic = await cluster.topic(place.topic)
-        written = TopicProduceData(name=place.topic, topic_id=topic.id, partition_data=(data,))
+        topic = await cluster.topic(topic_partition.topic)
+        written = TopicProduceData(
+            name=topic_partition.topic, topic_id=topic.id, partition_data=(data,)
+        )
         request = ProduceRequest(
             transactional_id=None,
             acks=i16(_ACKS_ALL),
             timeout=milliseconds(_TIMEOUT_MS),
             topic_data=(written,),
         )
-        response = await (await cluster.leader(place)).call(request)
+        response = await (await cluster.leader(topic_partition)).call(request)
         answer = expect_one(expect_one(response.responses).partition_responses)
-        validate_answer(answer.error_code, f"write to partition {place}")
+        validate_answer(answer.error_code, f"write to partition {topic_partition}")
         return int(answer.base_offset)
 
     return await cluster.retry(produce)

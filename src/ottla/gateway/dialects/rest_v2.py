@@ -225,10 +225,10 @@ class _Consuming:
 
     async def assign(self, request: Request) -> Response:
         instance = self._instances.get(_key(request))
-        places = _places((await _body(request)).get("partitions"))
+        topic_partitions = _topic_partitions((await _body(request)).get("partitions"))
         if instance.topics:
             raise RestError(409, 40903, "Illegal state: the consumer is subscribed to topics.")
-        await instance.run(lambda consumer: consumer.assign(places))
+        await instance.run(lambda consumer: consumer.assign(topic_partitions))
         return _done()
 
     async def assignments(self, request: Request) -> Response:
@@ -259,14 +259,15 @@ class _Consuming:
     async def commit(self, request: Request) -> Response:
         instance = self._instances.get(_key(request))
         offsets = (await _body(request)).get("offsets")
-        places = _places(offsets, with_offsets=True) if offsets else None
+        topic_partitions = _topic_partitions(offsets, with_offsets=True) if offsets else None
 
         def commit(consumer: Consumer) -> Any:
             # The proxy is told the offset of the last record, Kafka that of the next.
-            if places is None:
+            if topic_partitions is None:
                 return consumer.commit(asynchronous=False)
             following = [
-                TopicPartition(each.topic, each.partition, each.offset + 1) for each in places
+                TopicPartition(each.topic, each.partition, each.offset + 1)
+                for each in topic_partitions
             ]
             return consumer.commit(offsets=following, asynchronous=False)
 
@@ -275,8 +276,8 @@ class _Consuming:
 
     async def committed(self, request: Request) -> Response:
         instance = self._instances.get(_key(request))
-        places = _places((await _body(request)).get("partitions"))
-        found = await instance.run(lambda consumer: consumer.committed(places))
+        topic_partitions = _topic_partitions((await _body(request)).get("partitions"))
+        found = await instance.run(lambda consumer: consumer.committed(topic_partitions))
         offsets = [
             {
                 "topic": each.topic,
@@ -290,8 +291,10 @@ class _Consuming:
         return _answer({"offsets": offsets})
 
     async def seek(self, request: Request) -> Response:
-        places = _places((await _body(request)).get("offsets"), with_offsets=True)
-        return await self._seek(request, places)
+        topic_partitions = _topic_partitions(
+            (await _body(request)).get("offsets"), with_offsets=True
+        )
+        return await self._seek(request, topic_partitions)
 
     async def seek_to_beginning(self, request: Request) -> Response:
         return await self._seek(request, await _ends(request, OFFSET_BEGINNING))
@@ -299,12 +302,12 @@ class _Consuming:
     async def seek_to_end(self, request: Request) -> Response:
         return await self._seek(request, await _ends(request, OFFSET_END))
 
-    async def _seek(self, request: Request, places: list[TopicPartition]) -> Response:
+    async def _seek(self, request: Request, topic_partitions: list[TopicPartition]) -> Response:
         instance = self._instances.get(_key(request))
 
         def seek(consumer: Consumer) -> None:
             assigned = consumer.assignment()
-            wanted = {(each.topic, each.partition): each for each in places}
+            wanted = {(each.topic, each.partition): each for each in topic_partitions}
             if wanted.keys() - {(each.topic, each.partition) for each in assigned}:
                 raise RestError(409, 40903, "Illegal state: No current assignment for partition")
             consumer.assign([wanted.get((each.topic, each.partition), each) for each in assigned])
@@ -332,7 +335,7 @@ def _topics(value: Any) -> list[str]:
     return value
 
 
-def _places(value: Any, *, with_offsets: bool = False) -> list[TopicPartition]:
+def _topic_partitions(value: Any, *, with_offsets: bool = False) -> list[TopicPartition]:
     if not isinstance(value, list):
         raise unprocessable("a list of partitions is needed")
     found = []
@@ -350,8 +353,8 @@ def _places(value: Any, *, with_offsets: bool = False) -> list[TopicPartition]:
 
 
 async def _ends(request: Request, offset: int) -> list[TopicPartition]:
-    places = _places((await _body(request)).get("partitions"))
-    return [TopicPartition(each.topic, each.partition, offset) for each in places]
+    topic_partitions = _topic_partitions((await _body(request)).get("partitions"))
+    return [TopicPartition(each.topic, each.partition, offset) for each in topic_partitions]
 
 
 def _shown(polled: Polled, instance: Instance) -> dict[str, Any]:

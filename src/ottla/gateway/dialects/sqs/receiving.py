@@ -24,7 +24,7 @@ from ottla.gateway.dialects.sqs.sending import (
     MESSAGE_ID,
     SENDER_ID,
     TRACE,
-    id_of_place,
+    id_of_record,
     sequence_number,
 )
 
@@ -231,8 +231,8 @@ def _message_id(delivery: Delivery) -> str:
         return known
     origin = origin_of(delivery.headers)
     if origin is not None:
-        return id_of_place(origin.topic, origin.partition, origin.offset)
-    return id_of_place(delivery.topic, delivery.partition, delivery.offset)
+        return id_of_record(origin.topic, origin.partition, origin.offset)
+    return id_of_record(delivery.topic, delivery.partition, delivery.offset)
 
 
 def _system_attributes(call: Call, queue: Queue, delivery: Delivery) -> dict[str, str]:

@@ -128,12 +128,12 @@ def _answer(
     answer = {"MessageId": message.id, **message.answer}
     if queue.is_fifo:
         assert outcome.offset is not None
-        answer["MessageId"] = id_of_place(queue.name, outcome.partition, outcome.offset)
+        answer["MessageId"] = id_of_record(queue.name, outcome.partition, outcome.offset)
         answer["SequenceNumber"] = sequence_number(outcome.offset)
     return answer
 
 
-def id_of_place(topic: str, partition: int, offset: int) -> str:
+def id_of_record(topic: str, partition: int, offset: int) -> str:
     """Of a message that has no other id: of FIFO queues, or written by a Kafka producer."""
     return str(uuid.uuid5(_IDS, f"{topic}-{partition}@{offset}"))
 
