@@ -12,6 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from ottla.client.wire.cluster import TopicPartition
 from ottla.gateway.api.bodies import read_stream
 from ottla.gateway.api.record_stream import DuplexResponse
 from ottla.gateway.core.administration import (
@@ -20,7 +21,7 @@ from ottla.gateway.core.administration import (
     ResourceType,
     TopicDescription,
 )
-from ottla.gateway.core.groups import SHARE, Group, Groups
+from ottla.gateway.core.groups import SHARE, Group, Groups, Member
 from ottla.gateway.core.partition_writer import Published
 from ottla.gateway.core.publishing import Publisher
 from ottla.gateway.core.record_json import NewRecord
@@ -40,6 +41,7 @@ from ottla.gateway.dialects.rest_v3_resources import (
     cluster_id,
     config_of,
     listed,
+    named_config,
     read_body,
     resource,
     url,
@@ -186,10 +188,7 @@ class _Topics:
         return listed(request, "KafkaTopicConfigList", await self._configs(request))
 
     async def config(self, request: Request) -> Response:
-        for found in await self._configs(request):
-            if found["name"] == request.path_params["name"]:
-                return answer(found)
-        raise RestError(404, 404, f"Config {request.path_params['name']} cannot be found.")
+        return named_config(request, await self._configs(request))
 
     async def _configs(self, request: Request) -> list[dict[str, Any]]:
         cluster = await cluster_id(request, self._administration)
@@ -274,19 +273,19 @@ class _ConsumerGroups:
         cluster = await cluster_id(request, self._administration)
         found = await self._groups.describe(request.path_params["group"])
         base = f"/v3/clusters/{cluster}/consumer-groups/{found.group.id}/lags"
-        owners = {place: member for member in found.members for place in member.partitions}
+        owners = _owners(found.members)
         data = []
-        for place, progress in found.progress.items():
-            owner = owners.get(place)
+        for topic_partition, progress in found.progress.items():
+            owner = owners.get(topic_partition)
             data.append(
                 resource(
                     request,
                     "KafkaConsumerLag",
-                    f"{base}/{place.topic}/partitions/{place.partition}",
+                    f"{base}/{topic_partition.topic}/partitions/{topic_partition.partition}",
                     cluster_id=cluster,
                     consumer_group_id=found.group.id,
-                    topic_name=place.topic,
-                    partition_id=place.partition,
+                    topic_name=topic_partition.topic,
+                    partition_id=topic_partition.partition,
                     current_offset=progress.offset,
                     log_end_offset=progress.end_offset,
                     lag=progress.lag,
@@ -301,8 +300,9 @@ class _ConsumerGroups:
         cluster = await cluster_id(request, self._administration)
         found = await self._groups.describe(request.path_params["group"])
         path = f"/v3/clusters/{cluster}/consumer-groups/{found.group.id}/lag-summary"
-        furthest = max(found.progress, key=lambda place: found.progress[place].lag, default=None)
-        owners = {place: member for member in found.members for place in member.partitions}
+        lags = {partition: progress.lag for partition, progress in found.progress.items()}
+        furthest = max(lags, key=lags.__getitem__, default=None)
+        owners = _owners(found.members)
         owner = None if furthest is None else owners.get(furthest)
         return answer(
             resource(
@@ -313,8 +313,8 @@ class _ConsumerGroups:
                 consumer_group_id=found.group.id,
                 max_lag_topic_name=None if furthest is None else furthest.topic,
                 max_lag_partition_id=None if furthest is None else furthest.partition,
-                max_lag=0 if furthest is None else found.progress[furthest].lag,
-                total_lag=sum(each.lag for each in found.progress.values()),
+                max_lag=0 if furthest is None else lags[furthest],
+                total_lag=sum(lags.values()),
                 max_lag_consumer_id="" if owner is None else owner.id,
                 max_lag_instance_id=None if owner is None else owner.instance_id,
                 max_lag_client_id="" if owner is None else owner.client_id,
@@ -339,6 +339,10 @@ class _ConsumerGroups:
             for member in found.members
         ]
         return listed(request, "KafkaConsumerList", data)
+
+
+def _owners(members: Sequence[Member]) -> dict[TopicPartition, Member]:
+    return {partition: member for member in members for partition in member.partitions}
 
 
 def _group(request: Request, cluster: str, group: Group) -> dict[str, Any]:

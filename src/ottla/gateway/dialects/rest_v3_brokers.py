@@ -20,6 +20,7 @@ from ottla.gateway.dialects.rest_v3_resources import (
     cluster_id,
     config_of,
     listed,
+    named_config,
     resource,
     url,
 )
@@ -71,10 +72,7 @@ class _Brokers:
         return listed(request, "KafkaBrokerConfigList", await self._configs(request))
 
     async def config(self, request: Request) -> Response:
-        for found in await self._configs(request):
-            if found["name"] == request.path_params["name"]:
-                return answer(found)
-        raise RestError(404, 404, f"Config {request.path_params['name']} cannot be found.")
+        return named_config(request, await self._configs(request))
 
     async def _configs(self, request: Request) -> list[dict[str, Any]]:
         cluster = await cluster_id(request, self._administration)

@@ -63,3 +63,12 @@ def config_of(
         source=config.source,
         synonyms=[],
     )
+
+
+def named_config(request: Request, configs: list[dict[str, Any]]) -> Response:
+    """The one of these that the request names."""
+    name = request.path_params["name"]
+    for config in configs:
+        if config["name"] == name:
+            return answer(config)
+    raise RestError(404, 404, f"Config {name} cannot be found.")
