@@ -57,8 +57,8 @@ class Topics:
         with self.cluster() as cluster:
             return [
                 message
-                for place in _partitions(cluster, topic, partition)
-                for message in _read(cluster, place, committed=committed)
+                for topic_partition in _partitions(cluster, topic, partition)
+                for message in _read(cluster, topic_partition, committed=committed)
             ]
 
     def wait_for(
@@ -104,23 +104,25 @@ def _partitions(
     return [TopicPartition(topic, each) for each in wanted]
 
 
-def _read(cluster: "Cluster", place: "TopicPartition", *, committed: bool) -> list[Message]:
+def _read(
+    cluster: "Cluster", topic_partition: "TopicPartition", *, committed: bool
+) -> list[Message]:
     from ottla.client.wire.fetching import Fetcher
     from ottla.client.wire.offsets import EARLIEST, LATEST, Isolation, list_offsets
     from ottla.records.decoder import iterate_records
     from ottla.records.isolation import scan_batches
 
     isolation = Isolation.READ_COMMITTED if committed else Isolation.READ_UNCOMMITTED
-    offset = list_offsets(cluster, {place: EARLIEST}, isolation)[place] or 0
-    end = list_offsets(cluster, {place: LATEST}, isolation)[place] or 0
+    offset = list_offsets(cluster, {topic_partition: EARLIEST}, isolation)[topic_partition] or 0
+    end = list_offsets(cluster, {topic_partition: LATEST}, isolation)[topic_partition] or 0
     messages: list[Message] = []
-    with Fetcher(cluster, place, isolation) as fetcher:
+    with Fetcher(cluster, topic_partition, isolation) as fetcher:
         while offset < end:
             fetched = fetcher.fetch(offset)
             scan = scan_batches(fetched.records, offset, end, fetched.aborted)
             for position, _ in scan.batches:
                 messages += [
-                    _message(place, record)
+                    _message(topic_partition, record)
                     for record in iterate_records(fetched.records, position)
                     if offset <= record.offset < end
                 ]
@@ -128,6 +130,6 @@ def _read(cluster: "Cluster", place: "TopicPartition", *, committed: bool) -> li
     return messages
 
 
-def _message(place: "TopicPartition", record: "Record") -> Message:
+def _message(topic_partition: "TopicPartition", record: "Record") -> Message:
     offset, timestamp, key, value, headers = record
-    return Message.of(*place, offset, timestamp, key, value, list(headers))
+    return Message.of(*topic_partition, offset, timestamp, key, value, list(headers))

@@ -14,8 +14,8 @@ from ottla.testing.simulator.violation import Violation
 
 
 @dataclass(slots=True)
-class _Place:
-    """A partition, as a group sees it."""
+class _GroupOffsets:
+    """What a group committed and processed of a partition."""
 
     confirmed: list[tuple[float, int]] = field(default_factory=list)  # When, and what.
     undecided: set[int] = field(default_factory=set)
@@ -23,42 +23,44 @@ class _Place:
     processed: set[int] = field(default_factory=set)
 
 
-def _new_places() -> defaultdict[tuple[str, TopicPartition], _Place]:
-    return defaultdict(_Place)
+def _new_offsets() -> defaultdict[tuple[str, TopicPartition], _GroupOffsets]:
+    return defaultdict(_GroupOffsets)
 
 
 @dataclass(slots=True)
 class CommittedOffsets(Checker):
-    places: defaultdict[tuple[str, TopicPartition], _Place] = field(default_factory=_new_places)
+    offsets: defaultdict[tuple[str, TopicPartition], _GroupOffsets] = field(
+        default_factory=_new_offsets
+    )
 
     def on(self, event: Event) -> None:
         if isinstance(event, OffsetCommitted):
-            place = self.places[event.group, event.partition]
+            offsets = self.offsets[event.group, event.partition]
             if event.known:
-                place.confirmed.append((event.at, event.offset))
-                place.highest = max(place.highest, event.offset)
+                offsets.confirmed.append((event.at, event.offset))
+                offsets.highest = max(offsets.highest, event.offset)
             else:
-                place.undecided.add(event.offset)
+                offsets.undecided.add(event.offset)
         elif isinstance(event, OffsetFetched):
             self._check(event)
         elif isinstance(event, Processed):
-            place = self.places[event.group, event.partition]
-            place.processed.add(event.record.offset)
+            offsets = self.offsets[event.group, event.partition]
+            offsets.processed.add(event.record.offset)
 
     def _check(self, event: OffsetFetched) -> None:
-        place = self.places[event.group, event.partition]
-        before = [offset for at, offset in place.confirmed if at <= event.asked_at]
-        if event.offset < max(before, default=-1) and event.offset not in place.undecided:
+        offsets = self.offsets[event.group, event.partition]
+        before = [offset for at, offset in offsets.confirmed if at <= event.asked_at]
+        if event.offset < max(before, default=-1) and event.offset not in offsets.undecided:
             raise Violation(
                 f"{event.group} committed {max(before)} of {event.partition}, "
                 f"and {event.offset} was fetched after that"
             )
 
     def check_end(self, final: FinalState) -> None:
-        for (group, partition), place in self.places.items():
+        for (group, partition), offsets in self.offsets.items():
             for offset, value in final.records.get(partition, ()):
-                if offset < place.highest and offset not in place.processed:
+                if offset < offsets.highest and offset not in offsets.processed:
                     raise Violation(
-                        f"{group} committed {place.highest} of {partition}, "
+                        f"{group} committed {offsets.highest} of {partition}, "
                         f"but nobody in it processed {name_of(value)} at {offset}"
                     )

@@ -33,10 +33,10 @@ class CommittedPrefix(Checker):
 
     def look(self, node: "SimulatedNode", logs: Sequence[LogView]) -> None:
         for log in logs:
-            place = (node.node_id, node.life, (log.partition, log.topic_id))
-            if not log.compacted and log.high_watermark > self.checked.get(place, 0):
-                self._check(log, self.checked.get(place, 0), str(node))
-                self.checked[place] = log.high_watermark
+            replica = (node.node_id, node.life, (log.partition, log.topic_id))
+            if not log.compacted and log.high_watermark > self.checked.get(replica, 0):
+                self._check(log, self.checked.get(replica, 0), str(node))
+                self.checked[replica] = log.high_watermark
 
     def _check(self, log: LogView, start_offset: int, node: str) -> None:
         known = self.batches[log.partition, log.topic_id]

@@ -19,7 +19,7 @@ class Transactions(Checker):
             self.ended.append(event)
 
     def check_end(self, final: FinalState) -> None:
-        present = {place for partition in final.copies for place in _values(final, partition)}
+        present = {value for partition in final.copies for value in _values(final, partition)}
         for transaction in self.ended:
             missing = [value for value in transaction.values if value not in present]
             if transaction.committed and missing:

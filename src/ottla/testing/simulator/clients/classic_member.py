@@ -135,8 +135,8 @@ class ClassicMember:
         """Partitions in turn, to members in any order."""
         members = [member.member_id for member in joined.members]
         shares: dict[str, list[int]] = {member: [] for member in members}
-        for place, partition in enumerate(self._partitions):
-            shares[members[place % len(members)]].append(partition.partition)
+        for index, partition in enumerate(self._partitions):
+            shares[members[index % len(members)]].append(partition.partition)
         topic = self._partitions[0].topic
         return tuple(
             SyncGroupRequestAssignment(
