@@ -59,16 +59,22 @@ class OttlaReader(DataSourceReader):
         starts = resolve(cluster, self._options.start, subscribed, isolation)
         ends = resolve(cluster, self._options.end, subscribed, isolation)
         self._clamp(cluster, starts, ends)
-        places = [place for place in subscribed if self._narrowing.allows(place)]
-        times = self._starts_by_time(cluster, places)
+        topic_partitions = [
+            topic_partition
+            for topic_partition in subscribed
+            if self._narrowing.allows(topic_partition)
+        ]
+        times = self._starts_by_time(cluster, topic_partitions)
         ranges = []
-        for place in places:
-            start = max(starts[place], times.get(place, 0), self._narrowing.start)
-            end = min(ends[place], self._narrowing.end)
+        for topic_partition in topic_partitions:
+            start = max(
+                starts[topic_partition], times.get(topic_partition, 0), self._narrowing.start
+            )
+            end = min(ends[topic_partition], self._narrowing.end)
             if start < end:
-                topic_id = topics[place.topic].id
+                topic_id = topics[topic_partition.topic].id
                 id_text = None if topic_id is None else str(topic_id)
-                ranges.append(OffsetRange(*place, start, end, id_text))
+                ranges.append(OffsetRange(*topic_partition, start, end, id_text))
         return ranges
 
     def _clamp(
@@ -80,27 +86,36 @@ class OttlaReader(DataSourceReader):
             firsts = known_offsets(
                 cluster, dict.fromkeys(starts, EARLIEST), self._options.isolation
             )
-            for place, first in firsts.items():
-                if starts[place] < first:
-                    gone = f"records {starts[place]} to {first - 1} are gone"
-                    report_loss(f"{place}: {gone}: the partition begins at {first}", fail=fail)
-                    starts[place] = first
+            for topic_partition, first in firsts.items():
+                if starts[topic_partition] < first:
+                    gone = f"records {starts[topic_partition]} to {first - 1} are gone"
+                    report_loss(
+                        f"{topic_partition}: {gone}: the partition begins at {first}", fail=fail
+                    )
+                    starts[topic_partition] = first
         if isinstance(self._options.end, AtOffsets):
             lasts = known_offsets(cluster, dict.fromkeys(ends, LATEST), self._options.isolation)
-            for place, last in lasts.items():
-                if ends[place] > last:
-                    gone = f"records {last} to {ends[place] - 1} are not there"
-                    report_loss(f"{place}: {gone}: the partition ends at {last}", fail=fail)
-                    ends[place] = last
+            for topic_partition, last in lasts.items():
+                if ends[topic_partition] > last:
+                    gone = f"records {last} to {ends[topic_partition] - 1} are not there"
+                    report_loss(
+                        f"{topic_partition}: {gone}: the partition ends at {last}", fail=fail
+                    )
+                    ends[topic_partition] = last
 
     def _starts_by_time(
-        self, cluster: Cluster, places: Sequence[TopicPartition]
+        self, cluster: Cluster, topic_partitions: Sequence[TopicPartition]
     ) -> dict[TopicPartition, int]:
         time = self._narrowing.timestamp_min
         if time is None or time < 0:
             return {}
-        found = list_offsets(cluster, dict.fromkeys(places, time), self._options.isolation)
-        return {place: _NOTHING if offset is None else offset for place, offset in found.items()}
+        found = list_offsets(
+            cluster, dict.fromkeys(topic_partitions, time), self._options.isolation
+        )
+        return {
+            topic_partition: _NOTHING if offset is None else offset
+            for topic_partition, offset in found.items()
+        }
 
 
 _NOTHING = 2**63 - 1  # An offset that no record has.

@@ -32,7 +32,7 @@ _NEVER_NULL = ("topic", "partition", "offset", "timestamp", "timestampType")
 class Narrowing:
     """What is left to read; filters only ever make it less."""
 
-    place_filters: list["Filter"] = field(default_factory=list)
+    partition_filters: list["Filter"] = field(default_factory=list)
     start: int = 0
     end: int = 2**63 - 1
     timestamp_min: int | None = None  # Milliseconds.
@@ -43,7 +43,7 @@ class Narrowing:
         if isinstance(item, spark.IsNotNull) and column in _NEVER_NULL:
             return True
         if column in ("topic", "partition"):
-            self.place_filters.append(item)
+            self.partition_filters.append(item)
             return True
         if column == "offset":
             return self._take_offset(item)
@@ -51,9 +51,9 @@ class Narrowing:
             self._take_timestamp(item)
         return False
 
-    def allows(self, place: TopicPartition) -> bool:
-        values = place._asdict()
-        return all(holds(item, values[_column(item)]) for item in self.place_filters)
+    def allows(self, topic_partition: TopicPartition) -> bool:
+        values = topic_partition._asdict()
+        return all(holds(item, values[_column(item)]) for item in self.partition_filters)
 
     def _take_offset(self, item: "Filter") -> bool:
         if isinstance(item, spark.EqualTo | spark.EqualNullSafe):

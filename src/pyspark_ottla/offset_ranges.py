@@ -49,13 +49,13 @@ def limit_offsets(
 
     A partition with anything to read moves by one at least, so that none waits for ever.
     """
-    sizes = {place: max(0, end - starts[place]) for place, end in ends.items()}
+    sizes = {partition: max(0, end - starts[partition]) for partition, end in ends.items()}
     total = sum(sizes.values())
     if total <= rows_max:
         return dict(ends)
     limited = {}
-    for place, end in ends.items():
-        share = rows_max * sizes[place] / total
+    for partition, end in ends.items():
+        share = rows_max * sizes[partition] / total
         rows = math.ceil(share) if share < 1 else math.floor(share)
-        limited[place] = min(end, starts[place] + rows)
+        limited[partition] = min(end, starts[partition] + rows)
     return limited

@@ -64,7 +64,7 @@ class OptionValues:
 
     def offsets(self, name: str) -> dict[TopicPartition, int]:
         """`{"topic": {"0": 23, "1": -2}}`."""
-        places = {}
+        offsets = {}
         for topic, numbers in self._object(name).items():
             if topic.startswith("@"):
                 continue  # Of an offset that was taken from a query's progress.
@@ -73,20 +73,20 @@ class OptionValues:
             for partition, number in numbers.items():
                 if not partition.isdecimal() or type(number) is not int or number < -2:
                     raise self._not_like(name, '{"topic": {"0": 23}}')
-                places[TopicPartition(topic, int(partition))] = number
-        return places
+                offsets[TopicPartition(topic, int(partition))] = number
+        return offsets
 
-    def places(self, name: str) -> list[TopicPartition]:
+    def topic_partitions(self, name: str) -> list[TopicPartition]:
         """`{"topic": [0, 1]}`."""
-        places = []
+        found = []
         for topic, partitions in self._object(name).items():
             if not isinstance(partitions, list):
                 raise self._not_like(name, '{"topic": [0, 1]}')
             for partition in partitions:
                 if type(partition) is not int or partition < 0:
                     raise self._not_like(name, '{"topic": [0, 1]}')
-                places.append(TopicPartition(topic, partition))
-        return places
+                found.append(TopicPartition(topic, partition))
+        return found
 
     def _object(self, name: str) -> dict[str, Any]:
         try:

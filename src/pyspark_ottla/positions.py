@@ -41,17 +41,19 @@ class NoRecordSoLate(Exception):
 def resolve(
     cluster: Cluster,
     position: Position,
-    places: Collection[TopicPartition],
+    partitions: Collection[TopicPartition],
     isolation: Isolation,
 ) -> dict[TopicPartition, int]:
     """The offset in each of the partitions."""
     if isinstance(position, AtEnd):
-        return known_offsets(cluster, dict.fromkeys(places, position.end), isolation)
+        return known_offsets(cluster, dict.fromkeys(partitions, position.end), isolation)
     if isinstance(position, AtTimes):
-        return _at_times(cluster, position, places, isolation)
-    _validate_complete(position.offsets, places, position.option)
+        return _at_times(cluster, position, partitions, isolation)
+    _validate_complete(position.offsets, partitions, position.option)
     symbolic = {
-        place: offset for place, offset in position.offsets.items() if offset in (EARLIEST, LATEST)
+        partition: offset
+        for partition, offset in position.offsets.items()
+        if offset in (EARLIEST, LATEST)
     }
     return {**position.offsets, **known_offsets(cluster, symbolic, isolation)}
 
@@ -61,32 +63,38 @@ def known_offsets(
 ) -> dict[TopicPartition, int]:
     """Of EARLIEST and LATEST, which every partition has."""
     found = list_offsets(cluster, ends, isolation)
-    return {place: offset or 0 for place, offset in found.items()}
+    return {partition: offset or 0 for partition, offset in found.items()}
 
 
 def _at_times(
-    cluster: Cluster, position: AtTimes, places: Collection[TopicPartition], isolation: Isolation
+    cluster: Cluster,
+    position: AtTimes,
+    partitions: Collection[TopicPartition],
+    isolation: Isolation,
 ) -> dict[TopicPartition, int]:
     times = position.times
     if times is None:
         assert position.everywhere is not None
-        times = dict.fromkeys(places, position.everywhere)
-    _validate_complete(times, places, position.option)
+        times = dict.fromkeys(partitions, position.everywhere)
+    _validate_complete(times, partitions, position.option)
     found = list_offsets(cluster, times, isolation)
-    late = [place for place, offset in found.items() if offset is None]
+    late = [partition for partition, offset in found.items() if offset is None]
     if late and not position.latest_if_none:
         raise NoRecordSoLate(
             f"{position.option}: no record is so late in {', '.join(map(str, sorted(late)))};"
             " startingOffsetsByTimestampStrategy=latest starts at the end there"
         )
     ends = known_offsets(cluster, dict.fromkeys(late, LATEST), isolation)
-    return {place: ends[place] if offset is None else offset for place, offset in found.items()}
+    return {
+        partition: ends[partition] if offset is None else offset
+        for partition, offset in found.items()
+    }
 
 
 def _validate_complete(
-    given: Collection[TopicPartition], places: Collection[TopicPartition], option: str
+    given: Collection[TopicPartition], partitions: Collection[TopicPartition], option: str
 ) -> None:
-    surplus, missing = set(given) - set(places), set(places) - set(given)
+    surplus, missing = set(given) - set(partitions), set(partitions) - set(given)
     if surplus:
         names = ", ".join(map(str, sorted(surplus)))
         raise OptionError(f"option {option} has {names}, which is not read or does not exist")

@@ -32,23 +32,25 @@ class Subscription:
                 for name, topic in cluster.topics().items()
                 if matches(name) and not topic.is_internal
             }
-        return cluster.topics(self.topics or {place.topic for place in self.partitions})
+        return cluster.topics(self.topics or {partition.topic for partition in self.partitions})
 
     def partitions_of(self, topics: dict[str, Topic]) -> list[TopicPartition]:
         """Those that the subscription means, in order."""
-        places = [
+        partitions = [
             TopicPartition(name, partition)
             for name, topic in topics.items()
             for partition in topic.leaders
         ]
         if self.partitions:
-            places = [place for place in places if place in self.partitions]
-        return sorted(places)
+            partitions = [partition for partition in partitions if partition in self.partitions]
+        return sorted(partitions)
 
     def validate_found(self, topics: dict[str, Topic]) -> None:
         """UnknownPartition for what was named and is not there."""
         missing = set(self.topics) - topics.keys()
-        missing |= {str(place) for place in set(self.partitions) - set(self.partitions_of(topics))}
+        missing |= {
+            str(partition) for partition in set(self.partitions) - set(self.partitions_of(topics))
+        }
         if missing:
             names = ", ".join(sorted(missing))
             raise UnknownPartition(f"there is no topic or partition {names} in the cluster")
@@ -59,7 +61,7 @@ def parse_subscription(values: OptionValues) -> Subscription:
     if name is None:
         raise OptionError(f"one of the options {', '.join(_OPTIONS)} is missing")
     if name == "assign":
-        return Subscription(partitions=tuple(values.places(name)))
+        return Subscription(partitions=tuple(values.topic_partitions(name)))
     text = values.text(name) or ""
     if name == "subscribePattern":
         try:

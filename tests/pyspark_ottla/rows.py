@@ -28,21 +28,24 @@ def schema(*names: str) -> StructType:
 
 
 def write(
-    cluster: Cluster, place: TopicPartition, *values: bytes | Record | None, **options: Any
+    cluster: Cluster,
+    topic_partition: TopicPartition,
+    *values: bytes | Record | None,
+    **options: Any,
 ) -> None:
     """One batch."""
     records = [
         value if isinstance(value, Record) else Record(timestamp=HOUR_MS, value=value)
         for value in values
     ]
-    produce(cluster, {place: build_batch(records, **options)})
+    produce(cluster, {topic_partition: build_batch(records, **options)})
 
 
-def delete_records(cluster: Cluster, place: TopicPartition, before: int) -> None:
-    partition = DeleteRecordsPartition(partition_index=place.partition, offset=before)
-    topic = DeleteRecordsTopic(name=place.topic, partitions=(partition,))
+def delete_records(cluster: Cluster, topic_partition: TopicPartition, before: int) -> None:
+    partition = DeleteRecordsPartition(partition_index=topic_partition.partition, offset=before)
+    topic = DeleteRecordsTopic(name=topic_partition.topic, partitions=(partition,))
     request = DeleteRecordsRequest(topics=(topic,), timeout=milliseconds(20_000))
-    (answer,) = cluster.leader(place).call(request).topics[0].partitions
+    (answer,) = cluster.leader(topic_partition).call(request).topics[0].partitions
     assert not answer.error_code
 
 

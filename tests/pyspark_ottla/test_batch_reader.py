@@ -50,9 +50,14 @@ def values(reader: OttlaReader) -> list[bytes]:
 
 
 def test_every_column(cluster: Cluster, topic: str, open_reader: Any) -> None:
-    place = TopicPartition(topic, 0)
-    write(cluster, place, Record(-1, 5, b"k", b"v", (("h", b"1"), ("h", None))), Record(-1, 6))
-    write(cluster, place, Record(-1, 7, b"", b""), compression=3)
+    topic_partition = TopicPartition(topic, 0)
+    write(
+        cluster,
+        topic_partition,
+        Record(-1, 5, b"k", b"v", (("h", b"1"), ("h", None))),
+        Record(-1, 6),
+    )
+    write(cluster, topic_partition, Record(-1, 7, b"", b""), compression=3)
     reader = open_reader(topic, COLUMNS, includeHeaders="true")
     time = dt.datetime.fromtimestamp(0, dt.UTC)
     same = {"topic": topic, "partition": 0, "timestampType": 0}
@@ -191,9 +196,9 @@ def test_times(cluster: Cluster, open_reader: Any) -> None:
 def test_filters_make_the_read_smaller(cluster: Cluster, open_reader: Any) -> None:
     topic = create_topic(cluster, partitions=3)
     for partition in range(3):
-        place = TopicPartition(topic, partition)
+        topic_partition = TopicPartition(topic, partition)
         for hour in range(4):
-            write(cluster, place, Record(timestamp=hour * HOUR_MS, value=b"%d" % hour))
+            write(cluster, topic_partition, Record(timestamp=hour * HOUR_MS, value=b"%d" % hour))
     write(cluster, TopicPartition(topic, 2), Record(timestamp=0, value=b"late, but of old"))
     hour_two = dt.datetime.fromtimestamp(2 * HOUR_MS / 1000, dt.UTC)
     reader = open_reader(topic)
@@ -220,10 +225,10 @@ def test_pyspark_does_not_take_it_for_a_reader_that_insists_on_filters(
 
 
 def test_committed_records(cluster: Cluster, topic: str, open_reader: Any) -> None:
-    place = TopicPartition(topic, 0)
+    topic_partition = TopicPartition(topic, 0)
     for value, commit in ((b"kept", True), (b"gone", False), (b"open", None)):
         producer = init_transactions(cluster, f"{topic}-{value.decode()}", 60_000).producer
-        add_partitions(cluster, f"{topic}-{value.decode()}", producer, [place])
+        add_partitions(cluster, f"{topic}-{value.decode()}", producer, [topic_partition])
         batch = build_batch(
             [Record(timestamp=1, value=value)],
             producer_id=producer.id,
@@ -231,7 +236,7 @@ def test_committed_records(cluster: Cluster, topic: str, open_reader: Any) -> No
             base_sequence=0,
             transactional=True,
         )
-        produce(cluster, {place: batch}, f"{topic}-{value.decode()}")
+        produce(cluster, {topic_partition: batch}, f"{topic}-{value.decode()}")
         if commit is not None:
             end_transaction(cluster, f"{topic}-{value.decode()}", producer, commit=commit)
     committed = open_reader(topic, **{"kafka.isolation.level": "read_committed"})
@@ -244,9 +249,9 @@ def test_committed_records(cluster: Cluster, topic: str, open_reader: Any) -> No
 def test_records_that_are_gone_before_they_are_planned(
     cluster: Cluster, topic: str, open_reader: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    place = TopicPartition(topic, 0)
-    write(cluster, place, *(b"%d" % number for number in range(10)))
-    delete_records(cluster, place, 4)
+    topic_partition = TopicPartition(topic, 0)
+    write(cluster, topic_partition, *(b"%d" % number for number in range(10)))
+    delete_records(cluster, topic_partition, 4)
     start = {"startingOffsets": f'{{"{topic}": {{"0": 1}}}}'}
     end = {"endingOffsets": f'{{"{topic}": {{"0": 12}}}}'}
     with pytest.raises(DataLoss, match=f"{topic}-0: records 1 to 3 are gone"):
@@ -263,12 +268,12 @@ def test_records_that_are_gone_before_they_are_planned(
 def test_records_that_are_gone_before_they_are_read(
     cluster: Cluster, topic: str, open_reader: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    place = TopicPartition(topic, 0)
+    topic_partition = TopicPartition(topic, 0)
     for number in range(10):
-        write(cluster, place, b"%d" % number)
+        write(cluster, topic_partition, b"%d" % number)
     strict, lenient = open_reader(topic), open_reader(topic, failOnDataLoss="false")
     partitions = strict.partitions()
-    delete_records(cluster, place, 7)
+    delete_records(cluster, topic_partition, 7)
     with pytest.raises(DataLoss, match="records 0 to 6 are gone: the partition begins at 7 now"):
         read_all(strict, partitions)
     with caplog.at_level(logging.WARNING):

@@ -22,7 +22,7 @@ from ottla.protocol.topics import TopicPartition
 from pyspark_ottla.filters import narrow
 
 TOPIC, PARTITION, OFFSET, TIME = ((name,) for name in ("topic", "partition", "offset", "timestamp"))
-PLACES = [TopicPartition("orders", 0), TopicPartition("orders", 1), TopicPartition("users", 0)]
+PARTITIONS = [TopicPartition("orders", 0), TopicPartition("orders", 1), TopicPartition("users", 0)]
 
 
 def at(microseconds: int) -> dt.datetime:
@@ -54,8 +54,8 @@ def at(microseconds: int) -> dt.datetime:
 def test_topic_and_partition_decide_what_is_read(item: Filter, allowed: list[int]) -> None:
     narrowing, left = narrow([item])
     assert left == []
-    assert [place for place in PLACES if narrowing.allows(place)] == [
-        PLACES[index] for index in allowed
+    assert [partition for partition in PARTITIONS if narrowing.allows(partition)] == [
+        PARTITIONS[index] for index in allowed
     ]
 
 
@@ -124,5 +124,5 @@ def test_a_lower_bound_of_time_is_used_and_stays_with_spark(
 def test_the_rest_is_left_to_spark(item: Filter) -> None:
     narrowing, left = narrow([item])
     assert left == [item]
-    assert all(narrowing.allows(place) for place in PLACES)
+    assert all(narrowing.allows(partition) for partition in PARTITIONS)
     assert (narrowing.start, narrowing.end) == (0, 2**63 - 1)

@@ -44,11 +44,11 @@ def test_a_limited_batch_moves_every_partition_and_ends_in_time(
     starts = {TopicPartition("t", index): 7 for index in range(len(sizes))}
     ends = {TopicPartition("t", index): 7 + size for index, size in enumerate(sizes)}
     limited = limit_offsets(starts, ends, rows_max)
-    taken = {place: limited[place] - starts[place] for place in ends}
+    taken = {partition: limited[partition] - starts[partition] for partition in ends}
     assert sum(taken.values()) <= rows_max + len(sizes)
-    for place, end in ends.items():
-        assert starts[place] <= limited[place] <= end
-        assert taken[place] > 0 or end == starts[place]
+    for partition, end in ends.items():
+        assert starts[partition] <= limited[partition] <= end
+        assert taken[partition] > 0 or end == starts[partition]
 
 
 def test_a_partition_that_became_shorter_is_left_where_it_ends() -> None:

@@ -45,8 +45,8 @@ def test_everything_given() -> None:
         failOnDataLoss="false",
         commitGroup="g",
     )
-    place = TopicPartition("t", 0)
-    assert options.start == AtOffsets({place: 5, TopicPartition("t", 1): -1}, "startingOffsets")
+    partition = TopicPartition("t", 0)
+    assert options.start == AtOffsets({partition: 5, TopicPartition("t", 1): -1}, "startingOffsets")
     assert options.max_offsets_per_trigger == 100
     assert options.min_partitions == 7
     assert not options.fail_on_data_loss
@@ -76,8 +76,8 @@ def test_times() -> None:
 
 def test_assigned_partitions() -> None:
     options = parse_source_options(SERVERS | {"assign": '{"a": [0, 2], "b": [1]}'})
-    places = {TopicPartition("a", 0), TopicPartition("a", 2), TopicPartition("b", 1)}
-    assert set(options.subscription.partitions) == places
+    partitions = {TopicPartition("a", 0), TopicPartition("a", 2), TopicPartition("b", 1)}
+    assert set(options.subscription.partitions) == partitions
 
 
 def test_the_offset_of_a_querys_progress_is_a_start() -> None:

@@ -23,36 +23,38 @@ class Format(enum.StrEnum):
 @dataclass(frozen=True)
 class TableAddress:
     format: Format
-    place: str
+    location: str
 
     def __str__(self) -> str:
-        return f"{self.format}:{self.place}"
+        return f"{self.format}:{self.location}"
 
 
 def parse_address(text: str) -> TableAddress:
     """TableError for what is no address."""
-    name, colon, place = text.partition(":")
-    if not colon or name not in list(Format) or not place:
+    name, colon, location = text.partition(":")
+    if not colon or name not in list(Format) or not location:
         raise TableError(
             f"{text!r} is not the address of a table: delta:PATH, iceberg:CATALOG.NAMESPACE.TABLE"
             " or iceberg:PATH"
         )
-    return TableAddress(Format(name), place if _is_whole(name, place) else _absolute(place))
+    return TableAddress(
+        Format(name), location if _is_whole(name, location) else _absolute(location)
+    )
 
 
-def _is_whole(name: str, place: str) -> bool:
+def _is_whole(name: str, location: str) -> bool:
     """Whether it means the same wherever it is read."""
-    return "://" in place or (name == Format.ICEBERG and is_catalog_name(place))
+    return "://" in location or (name == Format.ICEBERG and is_catalog_name(location))
 
 
 def directory_of(address: TableAddress) -> Path | None:
     """None of a table that is somewhere else than in a directory of this machine."""
-    return None if _is_whole(address.format, address.place) else Path(address.place)
+    return None if _is_whole(address.format, address.location) else Path(address.location)
 
 
-def is_catalog_name(place: str) -> bool:
-    return re.fullmatch(r"[^./:]+(\.[^./:]+){2,}", place) is not None
+def is_catalog_name(location: str) -> bool:
+    return re.fullmatch(r"[^./:]+(\.[^./:]+){2,}", location) is not None
 
 
-def _absolute(place: str) -> str:
-    return str(Path(place).absolute())
+def _absolute(location: str) -> str:
+    return str(Path(location).absolute())

@@ -24,7 +24,7 @@ from pyspark_ottla.tables.locations import open_location
 from pyspark_ottla.tables.table import Table, TableNotFound
 from pyspark_ottla.tables.time_travel import ends_of
 
-_PLACE_COLUMNS = ["_topic", "_partition", "_offset"]
+_OFFSET_COLUMNS = ["_topic", "_partition", "_offset"]
 _SHOWN = 5  # Offsets of a kind.
 
 
@@ -59,27 +59,29 @@ def check_table(table: Table, topic: str, bootstrap_servers: str) -> list[Checke
         },
         Use.BATCH,
     )
-    places = [TopicPartition(topic, partition) for partition in ends]
+    topic_partitions = [TopicPartition(topic, partition) for partition in ends]
     with options.connect() as cluster:
         options.subscription.validate_found(options.subscription.find_topics(cluster))
-        firsts = known_offsets(cluster, dict.fromkeys(places, EARLIEST), options.isolation)
-        lasts = known_offsets(cluster, dict.fromkeys(places, LATEST), options.isolation)
+        firsts = known_offsets(
+            cluster, dict.fromkeys(topic_partitions, EARLIEST), options.isolation
+        )
+        lasts = known_offsets(cluster, dict.fromkeys(topic_partitions, LATEST), options.isolation)
     nothing = np.zeros(0, np.int64)
     return [
         _check(
             options,
-            place,
-            rows.get(place.partition, nothing),
-            ends[place.partition],
-            (firsts[place], lasts[place]),
+            topic_partition,
+            rows.get(topic_partition.partition, nothing),
+            ends[topic_partition.partition],
+            (firsts[topic_partition], lasts[topic_partition]),
         )
-        for place in sorted(places)
+        for topic_partition in sorted(topic_partitions)
     ]
 
 
 def _check(
     options: SourceOptions,
-    place: TopicPartition,
+    topic_partition: TopicPartition,
     rows: Any,
     end: int,
     held: tuple[int, int],
@@ -88,9 +90,9 @@ def _check(
     found, counts = np.unique(rows, return_counts=True)
     # A table may begin later than the topic did: at the first record that it has.
     start = max(first, int(found[0])) if len(found) else first
-    records = _offsets_of_topic(options, place, start, min(end, last))
+    records = _offsets_of_topic(options, topic_partition, start, min(end, last))
     return Checked(
-        partition=place.partition,
+        partition=topic_partition.partition,
         rows=len(rows),
         end=end,
         proved=int(np.isin(found, records).sum()),
@@ -100,11 +102,13 @@ def _check(
     )
 
 
-def _offsets_of_topic(options: SourceOptions, place: TopicPartition, start: int, end: int) -> Any:
+def _offsets_of_topic(
+    options: SourceOptions, topic_partition: TopicPartition, start: int, end: int
+) -> Any:
     if start >= end:
         return np.zeros(0, np.int64)
     columns = StructType([COLUMNS["offset"]])
-    batches = read_range(options, columns, OffsetRange(*place, start, end, None))
+    batches = read_range(options, columns, OffsetRange(*topic_partition, start, end, None))
     parts = [batch.column("offset").to_numpy() for batch in batches]
     return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
@@ -113,13 +117,13 @@ def _offsets_of_table(table: Table, topic: str) -> dict[int, Any]:
     schema = table.schema()
     if schema is None:
         raise TableNotFound(f"there is no table {table.address}")
-    if not set(_PLACE_COLUMNS) <= set(schema.fieldNames()):
+    if not set(_OFFSET_COLUMNS) <= set(schema.fieldNames()):
         raise TableError("the table has no columns _topic, _partition and _offset to check by")
     parts: dict[int, list[Any]] = {}
     for location in table.files():
         filesystem, path = open_location(location)
         with pq.ParquetFile(path, filesystem=filesystem) as file:
-            for batch in file.iter_batches(columns=_PLACE_COLUMNS):
+            for batch in file.iter_batches(columns=_OFFSET_COLUMNS):
                 frame = batch.filter(pc.equal(batch.column("_topic"), topic))
                 partitions = frame.column("_partition").to_numpy()
                 offsets = frame.column("_offset").to_numpy()
@@ -131,7 +135,7 @@ def _offsets_of_table(table: Table, topic: str) -> dict[int, Any]:
 def _ends_of_table(table: Table, topic: str) -> dict[int, int]:
     ends: dict[int, int] = {}
     for version in reversed(list(table.versions())):
-        for place, end in ends_of(version).items():
-            if place.topic == topic:
-                ends[place.partition] = max(end, ends.get(place.partition, 0))
+        for topic_partition, end in ends_of(version).items():
+            if topic_partition.topic == topic:
+                ends[topic_partition.partition] = max(end, ends.get(topic_partition.partition, 0))
     return ends

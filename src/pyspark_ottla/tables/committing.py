@@ -62,14 +62,15 @@ def is_contained(last: Version | None, offsets: Offsets, *, allow_gaps: bool) ->
     contained, new = [], []
     for topic, ranges in offsets.items():
         for partition, (start, end) in ranges.items():
-            place, known = f"{topic}-{partition}", ends.get(topic, {}).get(partition)
+            topic_partition, known = f"{topic}-{partition}", ends.get(topic, {}).get(partition)
             if known is not None and end <= known:
-                contained.append(place)
+                contained.append(topic_partition)
             elif known is None or start == known or (start > known and allow_gaps):
-                new.append(place)
+                new.append(topic_partition)
             else:
                 raise WrongBatch(
-                    f"{place}: the table ends at offset {known}, and the batch is {start} to {end}:"
+                    f"{topic_partition}: the table ends at offset {known},"
+                    f" and the batch is {start} to {end}:"
                     " the checkpoint is not of this table; without it the sync goes on where the"
                     " table ends"
                 )

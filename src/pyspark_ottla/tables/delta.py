@@ -53,7 +53,7 @@ class DeltaTableAt(Table):
 
     @property
     def location(self) -> str:
-        return self.address.place
+        return self.address.location
 
     def schema(self) -> StructType | None:
         if not DeltaTable.is_deltatable(self.location):

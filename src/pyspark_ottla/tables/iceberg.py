@@ -57,7 +57,7 @@ class IcebergTableAt(Table):
 
     def __init__(self, address: TableAddress) -> None:
         self.address = address
-        if "://" in address.place:
+        if "://" in address.location:
             raise TableError(
                 f"{address}: an Iceberg table in an object store needs a catalog:"
                 " iceberg:CATALOG.NAMESPACE.TABLE"
@@ -153,7 +153,7 @@ class IcebergTableAt(Table):
         try:
             table = catalog.load_table(name)
         except NoSuchTableError:
-            raise TableNotFound(f"there is no Iceberg table {self.address.place}") from None
+            raise TableNotFound(f"there is no Iceberg table {self.address.location}") from None
         partitioning_of(_partition_columns(table))
         return table
 
@@ -254,10 +254,10 @@ def _nothing(transaction: Transaction, summary: dict[str, str]) -> None:
 
 def _find(address: TableAddress) -> tuple[Catalog, tuple[str, ...], str | None]:
     """The catalog, the name of the table there, and the location that a new one gets."""
-    if is_catalog_name(address.place):
-        catalog, *name = address.place.split(".")
+    if is_catalog_name(address.location):
+        catalog, *name = address.location.split(".")
         return _catalog(catalog), tuple(name), None
-    path = Path(address.place)
+    path = Path(address.location)
     path.parent.mkdir(parents=True, exist_ok=True)
     return _catalog_in(str(path.parent)), (_NAMESPACE, path.name), path.as_uri()
 

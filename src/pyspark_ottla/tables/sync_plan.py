@@ -195,17 +195,19 @@ def _find(cluster: Cluster, name: str) -> Topic:
 def _first_values(options: SourceOptions, topic: str) -> list[Any]:
     with options.connect() as cluster:
         found = _find(cluster, topic)
-        places = [TopicPartition(topic, partition) for partition in found.leaders]
-        starts = known_offsets(cluster, dict.fromkeys(places, EARLIEST), options.isolation)
-        ends = known_offsets(cluster, dict.fromkeys(places, LATEST), options.isolation)
-    share = max(1, SAMPLE_RECORDS // len(places))
+        topic_partitions = [TopicPartition(topic, partition) for partition in found.leaders]
+        starts = known_offsets(
+            cluster, dict.fromkeys(topic_partitions, EARLIEST), options.isolation
+        )
+        ends = known_offsets(cluster, dict.fromkeys(topic_partitions, LATEST), options.isolation)
+    share = max(1, SAMPLE_RECORDS // len(topic_partitions))
     topic_id = None if found.id is None else str(found.id)
     columns = StructType([COLUMNS["value"]])
     values: list[Any] = []
-    for place, start in starts.items():
-        end = min(ends[place], start + share)
+    for topic_partition, start in starts.items():
+        end = min(ends[topic_partition], start + share)
         if start < end:
-            wanted = OffsetRange(topic, place.partition, start, end, topic_id)
+            wanted = OffsetRange(topic, topic_partition.partition, start, end, topic_id)
             for batch in read_range(options, columns, wanted):
                 values += batch.column("value").to_pylist()
     return values

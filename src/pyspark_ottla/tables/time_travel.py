@@ -7,7 +7,7 @@ from pyspark_ottla.tables.address import TableError
 from pyspark_ottla.tables.table import Table, Version
 
 
-def parse_place(text: str) -> tuple[TopicPartition, int]:
+def parse_offset(text: str) -> tuple[TopicPartition, int]:
     """`topic:partition:offset`."""
     topic, _, rest = text.rpartition(":")[0].rpartition(":")
     offset = text.rpartition(":")[2]
@@ -25,12 +25,16 @@ def find_version(table: Table, offsets: Mapping[TopicPartition, int]) -> Version
     ends: dict[TopicPartition, int] = {}
     for version in reversed(versions):
         ends |= ends_of(version)
-        if all(ends.get(place, 0) > offset for place, offset in offsets.items()):
+        if all(
+            ends.get(topic_partition, 0) > offset for topic_partition, offset in offsets.items()
+        ):
             return version
     missing = [
-        f"{place} ends at {ends[place]}" if place in ends else f"it has nothing of {place}"
-        for place, offset in offsets.items()
-        if ends.get(place, 0) <= offset
+        f"{topic_partition} ends at {ends[topic_partition]}"
+        if topic_partition in ends
+        else f"it has nothing of {topic_partition}"
+        for topic_partition, offset in offsets.items()
+        if ends.get(topic_partition, 0) <= offset
     ]
     raise TableError(f"the table does not go so far: {', '.join(missing)}")
 
@@ -45,5 +49,5 @@ def ends_of(version: Version) -> dict[TopicPartition, int]:
     }
 
 
-def parse_places(texts: Sequence[str]) -> dict[TopicPartition, int]:
-    return dict(map(parse_place, texts))
+def parse_offsets(texts: Sequence[str]) -> dict[TopicPartition, int]:
+    return dict(map(parse_offset, texts))

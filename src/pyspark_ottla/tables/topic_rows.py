@@ -209,5 +209,5 @@ def _corrupt(values: Any, bad: dict[int, str]) -> Any:
 
 
 def _bad(batch: pa.RecordBatch, row: int, reason: str) -> BadRecord:
-    place = f"{batch.column('topic')[row]}-{batch.column('partition')[row]}"
-    return BadRecord(f"{place}: offset {batch.column('offset')[row]}: {reason}")
+    topic_partition = f"{batch.column('topic')[row]}-{batch.column('partition')[row]}"
+    return BadRecord(f"{topic_partition}: offset {batch.column('offset')[row]}: {reason}")

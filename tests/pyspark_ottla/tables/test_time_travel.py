@@ -5,7 +5,7 @@ from ottla.protocol.topics import TopicPartition
 from pyspark_ottla.tables.address import TableError
 from pyspark_ottla.tables.batch import Batch, Ends
 from pyspark_ottla.tables.table import Table
-from pyspark_ottla.tables.time_travel import find_version, parse_place
+from pyspark_ottla.tables.time_travel import find_version, parse_offset
 
 
 def append(table: Table, sink_id: str, number: int, ends: Ends) -> int:
@@ -29,7 +29,7 @@ def test_the_first_version_that_holds_all_offsets_is_found(table: Table) -> None
 
 
 def test_a_place_is_a_topic_a_partition_and_an_offset() -> None:
-    assert parse_place("orders.eu:2:15") == (TopicPartition("orders.eu", 2), 15)
+    assert parse_offset("orders.eu:2:15") == (TopicPartition("orders.eu", 2), 15)
     for wrong in ("orders", "orders:1", "orders:x:1", ":0:1", "orders:0:-1"):
         with pytest.raises(TableError, match="is not like"):
-            parse_place(wrong)
+            parse_offset(wrong)
