@@ -1,8 +1,7 @@
 """Who may do what, as handlers ask it: `context.access` for cold APIs, `access_of` for hot ones."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Final, Protocol, TypeVar, cast
+from typing import Final, Protocol, TypeVar
 
 from kio.static.primitive import i32
 
@@ -25,11 +24,6 @@ NOT_ASKED: Final = i32(-2147483648)  # Authorized operations that nobody wanted 
 
 # Of topics, whether they exist or not.
 DENIED: Final = ApiError(ErrorCode.topic_authorization_failed, "Topic authorization failed.")
-
-UNDESCRIBABLE_TOPICS: Final = ApiError(
-    ErrorCode.topic_authorization_failed,
-    "The group has described topic(s) that the client is not authorized to describe.",
-)
 
 # Who the configs of a resource belong to, by the type of config resources.
 _CONFIG_OWNERS: Final[Mapping[int, ResourceType]] = {
@@ -121,38 +115,6 @@ def config_refusals(
 
 def authorized_operations(context: RequestContext, resource_type: ResourceType, name: str) -> i32:
     return i32(context.access.operations(resource_type, name))
-
-
-class _Described(Protocol):
-    @property
-    def error_code(self) -> ErrorCode: ...
-
-    @property
-    def group_id(self) -> str: ...
-
-
-G = TypeVar("G", bound=_Described)
-
-
-def with_operations(context: RequestContext, group: G, *, asked: bool) -> G:
-    """The group as it is described, with what may be done to it."""
-    if not asked or group.error_code is not ErrorCode.none:
-        return group
-    operations = authorized_operations(context, ResourceType.GROUP, group.group_id)
-    described: Any = group
-    return cast("G", replace(described, authorized_operations=operations))
-
-
-def may_describe_assignments(context: RequestContext, members: Iterable[Any]) -> bool:
-    """Of a group's members; if not, nothing of the group is told."""
-    topics = {
-        topic.topic_name
-        for member in members
-        for assignment in (member.assignment, getattr(member, "target_assignment", None))
-        if assignment is not None
-        for topic in assignment.topic_partitions
-    }
-    return not denied_topics(context, Operation.DESCRIBE, topics)
 
 
 def cluster_operations(context: RequestContext, *, asked: bool) -> i32:

@@ -3,47 +3,37 @@
 The state and the members of classic groups.
 
 v1  throttle time in the response
-v3  authorized operations (they are unknown: there is no authorizer)
+v3  authorized operations
 v4  group instance ids (KIP-345)
 v5  flexible
 v6  a group that is not there is an error, with a message (KIP-1043)
 """
 
-from asyncio import Future
-
 from kio.schema.describe_groups.v6.request import DescribeGroupsRequest
 from kio.schema.describe_groups.v6.response import DescribedGroup, DescribeGroupsResponse
 from kio.schema.types import GroupId
 
-from ottla.handlers.authorization import require, with_operations
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.group_calls import call_each, caller_of, submit
+from ottla.handlers.group_calls import caller_of
+from ottla.handlers.group_descriptions import describe_each
 from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
-from ottla.security.acls import Operation, ResourceType
 
 
 async def handle(
     broker: Broker, context: RequestContext, request: DescribeGroupsRequest
 ) -> DescribeGroupsResponse:
     caller = caller_of(context)
-
-    def begin(group_id: GroupId) -> "Future[tuple[DescribedGroup, ...]]":
-        require(context, Operation.DESCRIBE, ResourceType.GROUP, group_id)
-        return submit(
-            broker, group_id, lambda machine, _: machine.describe_groups((group_id,), caller)
-        )
-
-    answers = await call_each(
-        request.groups, begin, lambda group_id, error: (_failed(group_id, error),)
+    groups = await describe_each(
+        broker,
+        context,
+        request.groups,
+        lambda machine, group_id: machine.describe_groups((group_id,), caller),
+        failed=_failed,
+        topics_of=lambda _: (),
+        with_operations=request.include_authorized_operations,
     )
-    return DescribeGroupsResponse(
-        throttle_time=NO_THROTTLE,
-        groups=tuple(
-            with_operations(context, group, asked=request.include_authorized_operations)
-            for (group,) in answers
-        ),
-    )
+    return DescribeGroupsResponse(throttle_time=NO_THROTTLE, groups=groups)
 
 
 def error_response(request: DescribeGroupsRequest, error: ApiError) -> DescribeGroupsResponse:

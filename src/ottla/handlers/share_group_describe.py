@@ -3,56 +3,29 @@
 The members of share groups and what they fetch (KIP-932).
 """
 
-from asyncio import Future
-
 from kio.schema.share_group_describe.v1.request import ShareGroupDescribeRequest
-from kio.schema.share_group_describe.v1.response import (
-    DescribedGroup,
-    ShareGroupDescribeResponse,
-)
-from kio.schema.types import GroupId
+from kio.schema.share_group_describe.v1.response import ShareGroupDescribeResponse
 
 from ottla.groups.share.describe import describe_missing
-from ottla.handlers.authorization import (
-    UNDESCRIBABLE_TOPICS,
-    may_describe_assignments,
-    require,
-    with_operations,
-)
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.group_calls import call_each, submit
+from ottla.handlers.group_descriptions import assigned_topics, describe_each
 from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
-from ottla.security.acls import Operation, ResourceType
 
 
 async def handle(
     broker: Broker, context: RequestContext, request: ShareGroupDescribeRequest
 ) -> ShareGroupDescribeResponse:
-    def begin(group_id: GroupId) -> "Future[tuple[DescribedGroup, ...]]":
-        require(context, Operation.DESCRIBE, ResourceType.GROUP, group_id)
-        return submit(
-            broker, group_id, lambda machine, _: machine.describe_share_groups((group_id,))
-        )
-
-    answers = await call_each(
-        request.group_ids, begin, lambda group_id, error: (describe_missing(group_id, error),)
+    groups = await describe_each(
+        broker,
+        context,
+        request.group_ids,
+        lambda machine, group_id: machine.describe_share_groups((group_id,)),
+        failed=describe_missing,
+        topics_of=assigned_topics,
+        with_operations=request.include_authorized_operations,
     )
-    return ShareGroupDescribeResponse(
-        throttle_time=NO_THROTTLE,
-        groups=tuple(
-            with_operations(
-                context, _shown(context, group), asked=request.include_authorized_operations
-            )
-            for (group,) in answers
-        ),
-    )
-
-
-def _shown(context: RequestContext, group: DescribedGroup) -> DescribedGroup:
-    if may_describe_assignments(context, group.members):
-        return group
-    return describe_missing(group.group_id, UNDESCRIBABLE_TOPICS)
+    return ShareGroupDescribeResponse(throttle_time=NO_THROTTLE, groups=groups)
 
 
 def error_response(

@@ -1,0 +1,80 @@
+"""What the APIs that describe groups do alike, whatever the type of the groups."""
+
+from asyncio import Future
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, Final, Protocol, TypeVar, cast
+
+from kio.schema.types import GroupId
+
+from ottla.groups.coordinator import GroupMachine
+from ottla.handlers.authorization import authorized_operations, denied_topics, require
+from ottla.handlers.broker import Broker, RequestContext
+from ottla.handlers.group_calls import call_each, submit
+from ottla.machine.result import Result
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.security.acls import Operation, ResourceType
+
+_UNDESCRIBABLE_TOPICS: Final = ApiError(
+    ErrorCode.topic_authorization_failed,
+    "The group has described topic(s) that the client is not authorized to describe.",
+)
+
+
+class _Described(Protocol):
+    @property
+    def error_code(self) -> ErrorCode: ...
+
+    @property
+    def group_id(self) -> GroupId: ...
+
+
+G = TypeVar("G", bound=_Described)
+
+
+async def describe_each(
+    broker: Broker,
+    context: RequestContext,
+    group_ids: Sequence[GroupId],
+    describe: Callable[[GroupMachine, GroupId], Result[tuple[G, ...]]],
+    *,
+    failed: Callable[[GroupId, ApiError], G],
+    topics_of: Callable[[G], Iterable[str]],
+    with_operations: bool,
+) -> tuple[G, ...]:
+    """One description for each group, in this order; `failed` stands for one that is refused.
+
+    Nothing is told of a group if the caller may not describe one of its topics.
+    """
+
+    def begin(group_id: GroupId) -> "Future[tuple[G, ...]]":
+        require(context, Operation.DESCRIBE, ResourceType.GROUP, group_id)
+        return submit(broker, group_id, lambda machine, _: describe(machine, group_id))
+
+    def shown(group: G) -> G:
+        if denied_topics(context, Operation.DESCRIBE, topics_of(group)):
+            return failed(group.group_id, _UNDESCRIBABLE_TOPICS)
+        return _with_operations(context, group) if with_operations else group
+
+    answers = await call_each(group_ids, begin, lambda group_id, error: (failed(group_id, error),))
+    return tuple(shown(group) for (group,) in answers)
+
+
+def assigned_topics(group: Any) -> set[str]:
+    """Those of the assignments of a group's members."""
+    return {
+        topic.topic_name
+        for member in group.members
+        for assignment in (member.assignment, getattr(member, "target_assignment", None))
+        if assignment is not None
+        for topic in assignment.topic_partitions
+    }
+
+
+def _with_operations(context: RequestContext, group: G) -> G:
+    """With what the caller may do to it."""
+    if group.error_code is not ErrorCode.none:
+        return group
+    operations = authorized_operations(context, ResourceType.GROUP, group.group_id)
+    described: Any = group
+    return cast("G", replace(described, authorized_operations=operations))
