@@ -1,5 +1,6 @@
 """For whom a quota is, as options say it."""
 
+from dataclasses import dataclass
 from typing import Annotated, Final
 
 from cyclopts import Parameter
@@ -9,51 +10,60 @@ from ottla.security.quotas import CLIENT_ID, IP, USER, Entity, entity_of
 
 _EVERYONE: Final = "(default)"
 
-User = Annotated[str | None, Parameter(name="--user", help="A user.")]
-ClientId = Annotated[str | None, Parameter(name="--client-id", help="A client id.")]
-Ip = Annotated[str | None, Parameter(name="--ip", help="An IP address.")]
-DefaultUser = Annotated[
-    bool,
-    Parameter(
-        name="--default-user",
-        negative=(),
-        show_default=False,
-        help="Each user without a quota of its own.",
-    ),
-]
-DefaultClientId = Annotated[
-    bool,
-    Parameter(
-        name="--default-client-id",
-        negative=(),
-        show_default=False,
-        help="Each client id without a quota of its own.",
-    ),
-]
-DefaultIp = Annotated[
-    bool,
-    Parameter(
-        name="--default-ip",
-        negative=(),
-        show_default=False,
-        help="Each address without a quota of its own.",
-    ),
-]
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class EntityOptions:
+    user: Annotated[str | None, Parameter(name="--user", help="A user.")] = None
+    client_id: Annotated[str | None, Parameter(name="--client-id", help="A client id.")] = None
+    ip: Annotated[str | None, Parameter(name="--ip", help="An IP address.")] = None
+    default_user: Annotated[
+        bool,
+        Parameter(
+            name="--default-user",
+            negative=(),
+            show_default=False,
+            help="Each user without a quota of its own.",
+        ),
+    ] = False
+    default_client_id: Annotated[
+        bool,
+        Parameter(
+            name="--default-client-id",
+            negative=(),
+            show_default=False,
+            help="Each client id without a quota of its own.",
+        ),
+    ] = False
+    default_ip: Annotated[
+        bool,
+        Parameter(
+            name="--default-ip",
+            negative=(),
+            show_default=False,
+            help="Each address without a quota of its own.",
+        ),
+    ] = False
+
+    def entity(self, *, required: bool = True) -> Entity:
+        names = {USER: self.user, CLIENT_ID: self.client_id, IP: self.ip}
+        defaults = {
+            USER: self.default_user,
+            CLIENT_ID: self.default_client_id,
+            IP: self.default_ip,
+        }
+        for kind, name in names.items():
+            if name is not None and defaults[kind]:
+                raise UsageError(f"--{kind} and --default-{kind} exclude each other")
+        entity = entity_of(
+            (kind, name) for kind, name in names.items() if name is not None or defaults[kind]
+        )
+        if required and not entity:
+            raise UsageError("say whom the quota is for: --user, --client-id, --ip, or a default")
+        return entity
 
 
-def chosen_entity(
-    names: dict[str, str | None], defaults: dict[str, bool], *, required: bool = True
-) -> Entity:
-    """`names` and `defaults` by type of entity."""
-    for kind, name in names.items():
-        if name is not None and defaults[kind]:
-            raise UsageError(f"--{kind} and --default-{kind} exclude each other")
-    entity = entity_of(
-        (kind, name) for kind, name in names.items() if name is not None or defaults[kind]
-    )
-    if required and not entity:
-        raise UsageError("say whom the quota is for: --user, --client-id, --ip, or a default")
-    return entity
+NO_ENTITY: Final = EntityOptions()
 
 
 def entity_text(entity: Entity) -> str:

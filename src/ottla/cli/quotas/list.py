@@ -9,17 +9,8 @@ from ottla.cli.broker_call import bootstrap_broker, check
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.output import print_json, print_rows
 from ottla.cli.parameters import AsJson
-from ottla.cli.quotas.entity import (
-    ClientId,
-    DefaultClientId,
-    DefaultIp,
-    DefaultUser,
-    Ip,
-    User,
-    chosen_entity,
-    entity_text,
-)
-from ottla.security.quotas import CLIENT_ID, IP, USER, Entity, entity_of
+from ottla.cli.quotas.entity import NO_ENTITY, EntityOptions, entity_text
+from ottla.security.quotas import Entity, entity_of
 
 _VERSION: Final = 1
 _EXACT: Final = i8(0)
@@ -34,21 +25,12 @@ class SetQuota(NamedTuple):
 
 def list_quotas(
     *,
-    user: User = None,
-    client_id: ClientId = None,
-    ip: Ip = None,
-    default_user: DefaultUser = False,
-    default_client_id: DefaultClientId = False,
-    default_ip: DefaultIp = False,
+    whom: EntityOptions = NO_ENTITY,
     connection: Connection = DEFAULT_CONNECTION,
     as_json: AsJson = False,
 ) -> None:
     """List all quotas, or those that name a user, a client id or an address."""
-    entity = chosen_entity(
-        {USER: user, CLIENT_ID: client_id, IP: ip},
-        {USER: default_user, CLIENT_ID: default_client_id, IP: default_ip},
-        required=False,
-    )
+    entity = whom.entity(required=False)
     quotas = find_quotas(connection, entity)
     if as_json:
         rows = [

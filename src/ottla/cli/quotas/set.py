@@ -16,24 +16,8 @@ from ottla.cli.broker_call import bootstrap_broker, check
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.errors import UsageError
 from ottla.cli.output import print_line
-from ottla.cli.quotas.entity import (
-    ClientId,
-    DefaultClientId,
-    DefaultIp,
-    DefaultUser,
-    Ip,
-    User,
-    chosen_entity,
-    entity_text,
-)
-from ottla.security.quotas import (
-    CLIENT_ID,
-    CLIENT_KEYS,
-    CONNECTION_CREATION_RATE,
-    IP,
-    USER,
-    Entity,
-)
+from ottla.cli.quotas.entity import NO_ENTITY, EntityOptions, entity_text
+from ottla.security.quotas import CLIENT_KEYS, CONNECTION_CREATION_RATE, Entity
 
 _VERSION: Final = 1
 _KEYS: Final = (*CLIENT_KEYS, CONNECTION_CREATION_RATE)
@@ -43,12 +27,7 @@ def set_quotas(
     quotas: Annotated[list[str], Parameter(name="quota")],
     /,
     *,
-    user: User = None,
-    client_id: ClientId = None,
-    ip: Ip = None,
-    default_user: DefaultUser = False,
-    default_client_id: DefaultClientId = False,
-    default_ip: DefaultIp = False,
+    whom: EntityOptions = NO_ENTITY,
     connection: Connection = DEFAULT_CONNECTION,
 ) -> None:
     """Set quotas. They take effect at once, on every broker.
@@ -59,10 +38,7 @@ def set_quotas(
             controller_mutation_rate in partitions created or deleted a second. For addresses:
             connection_creation_rate in connections a second.
     """
-    entity = chosen_entity(
-        {USER: user, CLIENT_ID: client_id, IP: ip},
-        {USER: default_user, CLIENT_ID: default_client_id, IP: default_ip},
-    )
+    entity = whom.entity()
     values = dict(map(_parsed, quotas))
     alter_quotas(connection, entity, values)
     for key, value in values.items():
