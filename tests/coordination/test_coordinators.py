@@ -2,6 +2,7 @@ import asyncio
 
 import pytest
 from tests.coordination.coordinator_kit import run
+from tests.replication.roles import leader_of
 
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.batch import read_header
@@ -121,7 +122,7 @@ def test_a_log_that_cannot_be_read_makes_one_coordinator_unavailable(caplog):
         kit.create_topic(partitions=2, leader=2)
         kit.elect(1, index=0)
         batch = build_batch([Record(timestamp=5, key=b"a", value=b"bad")])
-        kit.partition(0).append(memoryview(batch), read_header(batch), 5)
+        leader_of(kit.partition(0)).append(memoryview(batch), read_header(batch), 5)
         kit.elect(2, index=0)
         kit.elect(1, index=0)
         kit.elect(1, index=1)

@@ -27,7 +27,7 @@ from ottla.protocol.topics import SHARE_GROUP_STATE_TOPIC
 from ottla.records.batch import iterate_headers, read_header
 from ottla.records.builder import Record, build_batch
 from ottla.records.decoder import iterate_records
-from ottla.replication.partition import Partition
+from ottla.replication.partition_leader import PartitionLeader
 
 GROUP = "g"
 REJECT = (3,)
@@ -257,9 +257,9 @@ def test_a_leader_elsewhere_is_reminded_of_letters(node):
 def test_a_refused_append_leaves_no_cycle(node, monkeypatch):
     routes = node.share.partitions.office._routes
     refusal = ApiError(ErrorCode.not_enough_replicas_after_append)
-    monkeypatch.setattr(Partition, "acknowledged", lambda *_: False)
+    monkeypatch.setattr(PartitionLeader, "acknowledged", lambda *_: False)
     monkeypatch.setattr(
-        Partition, "wait_for_acknowledgement", lambda *arguments: arguments[-1](refusal)
+        PartitionLeader, "wait_for_acknowledgement", lambda *arguments: arguments[-1](refusal)
     )
     batch = build_batch([Record(timestamp=1, value=b"v")])
 

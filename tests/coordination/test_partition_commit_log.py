@@ -2,6 +2,7 @@ import asyncio
 
 import pytest
 from tests.coordination.coordinator_kit import TOPIC, BrokerKit, PairCodec, run
+from tests.replication.roles import leader_of
 
 from ottla.coordination import latest_by_key, partition_commit_log
 from ottla.machine.result import Result
@@ -169,7 +170,7 @@ def test_too_few_replicas_refuse_a_write():
         kit.create_topic()
         await kit.loaded()
         partition = kit.partition()
-        partition.in_sync_replicas = ()
+        leader_of(partition).in_sync_replicas = ()
         reply = kit.put(("a", "1"))
         assert reply.exception().code is ErrorCode.coordinator_not_available
 

@@ -5,6 +5,7 @@ from kio.schema.produce.v13.request import PartitionProduceData
 from tests.clients.requests import batch
 from tests.controller.test_topics import creation, topic
 from tests.handlers.brokers import FakeSession
+from tests.replication.roles import leader_of
 
 from ottla.handlers.acknowledgement import Acknowledgement
 from ottla.handlers.create_topics import handle as handle_create_topics
@@ -18,7 +19,7 @@ from ottla.protocol.messages.produce import ProduceRequest, TopicProduceData
 from ottla.protocol.times import milliseconds
 from ottla.records.batch import read_header
 from ottla.replication.followers import FollowerFetch, Followers
-from ottla.replication.partition import ACKS_ALL
+from ottla.replication.partition_leader import ACKS_ALL
 
 PRODUCE = 0
 VERSION = 12
@@ -68,7 +69,7 @@ def answer(session):
 def follow(node, index):
     """The follower has all of the partition's log."""
     partition = node.replicas.find("orders", index)
-    partition.on_follower_fetch(FollowerFetch(2, 1, partition.log.log_end_offset, 0), 0)
+    leader_of(partition).on_follower_fetch(FollowerFetch(2, 1, partition.log.log_end_offset, 0), 0)
 
 
 def test_it_is_answered_when_every_append_is_safe(node):
@@ -92,7 +93,7 @@ def test_a_failed_append_is_told_and_does_not_end_the_wait_for_others(node):
 def test_two_batches_for_one_partition_are_awaited_each(node):
     session = produce(node, 0, 0)
     partition = node.replicas.find("orders", 0)
-    partition.on_follower_fetch(FollowerFetch(2, 1, 1, 0), 0)
+    leader_of(partition).on_follower_fetch(FollowerFetch(2, 1, 1, 0), 0)
     assert session.sent == []
     follow(node, 0)
     assert answer(session) == {0: ErrorCode.none}
@@ -115,8 +116,9 @@ def test_appends_that_became_safe_while_others_were_made_are_answered_at_once(no
     acknowledgement = Acknowledgement(node.broker, [TopicResult("orders", None, results)])
     partition = node.replicas.find("orders", 0)
     records = bytearray(batch(b"value"))
-    appended = partition.append(memoryview(records), read_header(records), 0)
-    acknowledgement.wait_for(partition, appended, ACKS_ALL, "orders", results)
+    leader = leader_of(partition)
+    appended = leader.append(memoryview(records), read_header(records), 0)
+    acknowledgement.wait_for(leader, appended, ACKS_ALL, "orders", results)
     follow(node, 0)
     session = FakeSession()
     header = RequestHeader(PRODUCE, VERSION, 7, "client", 0)

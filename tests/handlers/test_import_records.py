@@ -6,6 +6,7 @@ from uuid import UUID
 import pytest
 from tests.client.wire.batches import batch
 from tests.controller.test_topics import creation, topic
+from tests.replication.roles import leader_of
 
 from ottla.handlers.broker import RequestContext
 from ottla.handlers.create_topics import handle as handle_create_topics
@@ -88,7 +89,7 @@ def test_the_end_of_a_log_is_answered_when_all_up_to_there_is_committed(start_no
 
 
 async def ask_for_the_end(node, partition):
-    partition.append_imported(memoryview(bytearray(batch(b"v"))), 0)
+    leader_of(partition).append_imported(memoryview(bytearray(batch(b"v"))), 0)
     asked = ImportedPartition(partition_index=0, log_start_offset=0, next_offset=0, records=b"")
     topics = (ImportedTopic(topic_id=node.image.topic_id("orders"), partitions=(asked,)),)
     request = ImportRecordsRequest(timeout=milliseconds(60_000), topics=topics)

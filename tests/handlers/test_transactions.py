@@ -19,6 +19,7 @@ from kio.schema.txn_offset_commit.v5.request import (
     TxnOffsetCommitRequestTopic,
 )
 from tests.controller.test_topics import creation, topic
+from tests.replication.roles import leader_of
 
 from ottla.handlers.add_partitions_to_txn import handle as handle_add_partitions_to_txn
 from ottla.handlers.create_topics import handle as handle_create_topics
@@ -123,13 +124,14 @@ def test_markers_are_written_to_every_partition(node):
 
 def test_a_marker_is_tried_again_until_it_is_written(node):
     partition = node.replicas.find("orders", 1)
-    in_sync, partition.in_sync_replicas = partition.in_sync_replicas, ()
+    leader = leader_of(partition)
+    in_sync, leader.in_sync_replicas = leader.in_sync_replicas, ()
     commit(node, open_transaction(node, orders=(0, 1)))
     wait_for_marker(node, "orders", 0)
     wait(node, 0.1)  # In vain; the other partition gets its marker once.
     assert state(node) == "PrepareCommit"
     assert (end_offset(node, "orders", 0), end_offset(node, "orders", 1)) == (1, 0)
-    partition.in_sync_replicas = in_sync
+    leader.in_sync_replicas = in_sync
     wait(node, 120)
     assert state(node) == "CompleteCommit"
     assert (end_offset(node, "orders", 0), end_offset(node, "orders", 1)) == (1, 1)
@@ -138,12 +140,13 @@ def test_a_marker_is_tried_again_until_it_is_written(node):
 def test_in_another_epoch_of_the_coordinator_every_marker_is_written_again(node):
     """Somebody else may have coordinated meanwhile, and ended this and begun another one."""
     partition = node.replicas.find("orders", 1)
-    in_sync, partition.in_sync_replicas = partition.in_sync_replicas, ()
+    leader = leader_of(partition)
+    in_sync, leader.in_sync_replicas = leader.in_sync_replicas, ()
     commit(node, open_transaction(node, orders=(0, 1)))
     wait_for_marker(node, "orders", 0)
     assert (end_offset(node, "orders", 0), end_offset(node, "orders", 1)) == (1, 0)
     node.coordinator_epoch = 1
-    partition.in_sync_replicas = in_sync
+    leader.in_sync_replicas = in_sync
     wait(node, 120)
     assert state(node) == "CompleteCommit"
     assert (end_offset(node, "orders", 0), end_offset(node, "orders", 1)) == (2, 1)

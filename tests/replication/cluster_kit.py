@@ -18,6 +18,7 @@ from kio.schema.alter_partition.v3.response import (
     TopicData,
 )
 from tests.replication.manager_kit import topic_id
+from tests.replication.roles import leader_of
 from tests.storage.batches import NOW_MS, produced, read_all, values_of
 
 from ottla.controller.image import MetadataImage
@@ -40,7 +41,8 @@ from ottla.replication.fetch_sessions import FetchSessions
 from ottla.replication.follower_sessions import FollowerSessions
 from ottla.replication.isr_changes import IsrChanges
 from ottla.replication.manager import FollowingListener, ReplicaManager, ReplicaSettings
-from ottla.replication.partition import ACKS_ALL, FlushPolicy
+from ottla.replication.partition import FlushPolicy
+from ottla.replication.partition_leader import ACKS_ALL
 from ottla.replication.replica_fetcher import FetcherSettings, FetcherTools
 from ottla.replication.replica_fetchers import ReplicaFetchers
 from ottla.runtime.clock import SystemClock
@@ -204,12 +206,13 @@ class ClusterBroker:
     async def produce(self, name, *values, acks=ACKS_ALL, index=0):
         """Returns when it is acknowledged; ApiError if it was refused."""
         partition = self.replicas.find(name, index)
+        leader = leader_of(partition)
         if acks == ACKS_ALL:
-            partition.validate_in_sync_replicas()
-        appended = partition.append(*produced(*(value.encode() for value in values)), NOW_MS)
-        if not partition.acknowledged(appended, acks):
+            leader.validate_in_sync_replicas()
+        appended = leader.append(*produced(*(value.encode() for value in values)), NOW_MS)
+        if not leader.acknowledged(appended, acks):
             outcome = asyncio.get_running_loop().create_future()
-            partition.wait_for_acknowledgement(
+            leader.wait_for_acknowledgement(
                 appended, acks, lambda error: outcome.done() or outcome.set_result(error)
             )
             error = await outcome

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from uuid import UUID
 
+from tests.replication.roles import leader_of
 from tests.storage.batches import NOW_MS, open_log, produced
 
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -52,7 +53,7 @@ class Fetcher:
 
 
 def append(partition: Partition, value: bytes = b"value") -> None:
-    partition.append(*produced(value), NOW_MS)
+    leader_of(partition).append(*produced(value), NOW_MS)
 
 
 def run(test: Callable[[Fetcher], Awaitable[None]]) -> None:
@@ -176,9 +177,9 @@ def test_a_cancelled_fetch_is_forgotten_and_never_answered() -> None:
         assert not fetch.done
         fetch.cancel()
         records, header = produced(b"late")
-        partition.append(records, header, NOW_MS)
+        leader_of(partition).append(records, header, NOW_MS)
         await asyncio.sleep(0)
         assert answers == []
-        assert not partition._fetch_waiters  # type: ignore[attr-defined]
+        assert not partition.fetch_waiters
 
     asyncio.run(run())

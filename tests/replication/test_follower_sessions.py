@@ -6,6 +6,7 @@ from itertools import count
 
 import pytest
 from tests.replication.manager_kit import ManagerKit, topic_id
+from tests.replication.roles import leader_of
 from tests.storage.batches import NOW_MS, produced, values_of
 
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -41,7 +42,7 @@ class Kit(ManagerKit):
         self.take_heard()
 
     def append(self, name, *values):
-        return self.replicas.find(name, 0).append(*produced(*values), NOW_MS)
+        return leader_of(self.replicas.find(name, 0)).append(*produced(*values), NOW_MS)
 
     def high_watermark(self, name):
         return self.replicas.find(name, 0).log.high_watermark

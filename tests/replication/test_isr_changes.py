@@ -12,6 +12,7 @@ from kio.schema.alter_partition.v3.response import AlterPartitionResponse
 from kio.schema.alter_partition.v3.response import PartitionData as AlteredPartition
 from kio.schema.alter_partition.v3.response import TopicData as AlteredTopic
 from tests.replication.manager_kit import ManagerKit, topic_id
+from tests.replication.roles import leader_of
 from tests.storage.batches import NOW_MS, produced
 
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -40,7 +41,7 @@ class Kit(ManagerKit):
     def fetch(self, name, replica=2, offset=0):
         partition = self.replicas.find(name, 0)
         fetch = FollowerFetch(replica, 70 + replica, offset, 0)
-        if partition.on_follower_fetch(fetch, self.clock.monotonic_ms()):
+        if leader_of(partition).on_follower_fetch(fetch, self.clock.monotonic_ms()):
             self.changes.submit(partition)
 
     def pending(self, name):
@@ -134,7 +135,7 @@ def test_a_change_that_is_made_ends_with_the_metadata():
         assert kit.pending("a") == (1, 2)
         kit.change("a", isr=(1, 2))
         assert kit.pending("a") is None
-        assert kit.replicas.find("a", 0).in_sync_replicas == (1, 2)
+        assert leader_of(kit.replicas.find("a", 0)).in_sync_replicas == (1, 2)
 
     run(test)
 
@@ -145,7 +146,7 @@ def test_a_change_that_is_refused_is_taken_back():
         partition = kit.replicas.find("a", 0)
         _, answer = await kit.requests.get()
         kit.register(2, fenced=True)
-        partition.append(*produced(b"one"), NOW_MS)
+        leader_of(partition).append(*produced(b"one"), NOW_MS)
         assert partition.log.high_watermark == 0
         answer.set_result(altered(("a", ErrorCode.ineligible_replica, -1)))
         await asyncio.sleep(0)
@@ -183,7 +184,7 @@ def test_a_follower_that_does_not_fetch_for_now_is_neither_waited_for_nor_propos
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         kit.clock.advance(int(PROPOSE_AGAIN_MS))
-        partition.append(*produced(b"one"), NOW_MS)
+        leader_of(partition).append(*produced(b"one"), NOW_MS)
         assert partition.log.high_watermark == 1
         assert not partition.followers.maybe_expand(1, kit.clock.monotonic_ms())
 

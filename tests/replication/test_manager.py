@@ -3,6 +3,7 @@ from uuid import UUID
 
 import pytest
 from tests.replication.manager_kit import LAG_MAX_MS, ManagerKit, topic_id
+from tests.replication.roles import leader_of
 from tests.storage.batches import NOW_MS, produced
 
 from ottla.controller.image import MetadataImage
@@ -29,7 +30,7 @@ def code_of(kit, topic, index=0):
 
 
 def append(partition, *values):
-    return partition.append(*produced(*values), NOW_MS)
+    return leader_of(partition).append(*produced(*values), NOW_MS)
 
 
 def test_what_this_broker_leads_is_found_by_name_and_by_id(kit):
@@ -38,7 +39,7 @@ def test_what_this_broker_leads_is_found_by_name_and_by_id(kit):
     found = kit.replicas.find("led", 0)
     assert kit.replicas.find(topic_id("led"), 0) is found
     assert found.leader_epoch == 0
-    assert found.in_sync_replicas == (1, 2, 3)
+    assert leader_of(found).in_sync_replicas == (1, 2, 3)
 
 
 def test_what_it_follows_is_not(kit):
@@ -130,11 +131,11 @@ def test_the_in_sync_set_changes_within_the_epoch(kit):
     kit.create("topic")
     partition = kit.replicas.find("topic", 0)
     append(partition, b"one")
-    partition.on_follower_fetch(FollowerFetch(2, 72, 1, 0), 0)
+    leader_of(partition).on_follower_fetch(FollowerFetch(2, 72, 1, 0), 0)
     assert partition.log.high_watermark == 0
     kit.change("topic", isr=(1, 2))
     assert partition.log.high_watermark == 1
-    assert partition.in_sync_replicas == (1, 2)
+    assert leader_of(partition).in_sync_replicas == (1, 2)
 
 
 def test_a_late_follower_is_proposed_to_leave(kit):
@@ -158,14 +159,14 @@ def test_only_a_live_broker_in_its_present_life_joins(kit, broker_epoch, fenced,
     kit.register(2, fenced=fenced)
     kit.create("topic", isr=(1,))
     fetch = FollowerFetch(2, broker_epoch, 0, 0)
-    assert kit.replicas.find("topic", 0).on_follower_fetch(fetch, 0) is joins
+    assert leader_of(kit.replicas.find("topic", 0)).on_follower_fetch(fetch, 0) is joins
 
 
 def test_a_quiet_follower_joins_when_it_is_unfenced(kit):
     kit.register(2, fenced=True)
     kit.create("topic", isr=(1,))
     partition = kit.replicas.find("topic", 0)
-    assert not partition.on_follower_fetch(FollowerFetch(2, 72, 0, 0), 0)
+    assert not leader_of(partition).on_follower_fetch(FollowerFetch(2, 72, 0, 0), 0)
     kit.take_heard()
     kit.register(2)
     assert kit.take_heard() == [("isr change", "topic-0")]
@@ -176,7 +177,7 @@ def test_a_near_follower_that_is_fenced_is_waited_for_no_longer(kit):
     kit.register(2)
     kit.create("topic", isr=(1,))
     partition = kit.replicas.find("topic", 0)
-    partition.on_follower_fetch(FollowerFetch(2, 72, 0, 0), 0)
+    leader_of(partition).on_follower_fetch(FollowerFetch(2, 72, 0, 0), 0)
     partition.followers.on_refused(partition.followers.pending, 0)
     append(partition, b"one")
     assert partition.log.high_watermark == 0
@@ -192,8 +193,8 @@ def test_a_single_replica_has_no_followers_until_it_gets_some(kit):
     assert partition.followers is None
     assert partition.log.high_watermark == 1
     kit.change("topic", replicas=(1, 2), adding_replicas=(2,))
-    assert not partition.on_follower_fetch(FollowerFetch(2, 72, 0, 0), 0)
-    assert partition.on_follower_fetch(FollowerFetch(2, 72, 1, 0), 0)
+    assert not leader_of(partition).on_follower_fetch(FollowerFetch(2, 72, 0, 0), 0)
+    assert leader_of(partition).on_follower_fetch(FollowerFetch(2, 72, 1, 0), 0)
 
 
 def test_a_partition_that_is_reassigned_is_removed_with_its_log(kit):

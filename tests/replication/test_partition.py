@@ -5,12 +5,14 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from tests.replication.roles import follower_of, leader_of
 from tests.storage.batches import NOW_MS, append, open_log, produced
 
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.hot_fetch import EpochEndOffset
 from ottla.replication.followers import FollowerFetch, Followers
-from ottla.replication.partition import ACKS_ALL, FlushPolicy, Partition
+from ottla.replication.partition import FlushPolicy, Partition
+from ottla.replication.partition_leader import ACKS_ALL, PartitionLeader
 from ottla.runtime.flusher import Flusher
 from ottla.storage.appended import Appended
 from ottla.storage.config import LogConfig
@@ -38,6 +40,10 @@ class LeaderKit:
         self.partition = Partition(open_log(self.disk, config), policy, flusher)
         self.lead(3)
 
+    @property
+    def leader(self) -> PartitionLeader:
+        return leader_of(self.partition)
+
     def lead(self, leader_epoch: int) -> None:
         followers = None
         if len(self.replicas) > 1:
@@ -55,7 +61,7 @@ class LeaderKit:
 
     def fetch(self, replica: int, offset: int, log_start_offset: int = 0) -> None:
         fetch = FollowerFetch(replica, 7, offset, log_start_offset)
-        self.partition.on_follower_fetch(fetch, now_ms=0)
+        self.leader.on_follower_fetch(fetch, now_ms=0)
 
     async def synced(self) -> None:
         """All that was appended is on the disk, and the partition knows."""
@@ -64,11 +70,11 @@ class LeaderKit:
         await synced.wait()
 
     def append(self, *values: bytes) -> Appended:
-        return self.partition.append(*produced(*values), NOW_MS)
+        return self.leader.append(*produced(*values), NOW_MS)
 
     async def acknowledged(self, appended: Appended, acks: int) -> ApiError | None:
         outcome: asyncio.Future[ApiError | None] = asyncio.get_running_loop().create_future()
-        self.partition.wait_for_acknowledgement(appended, acks, outcome.set_result)
+        self.leader.wait_for_acknowledgement(appended, acks, outcome.set_result)
         return await outcome
 
 
@@ -77,7 +83,7 @@ def test_with_the_ack_policy_an_append_is_acknowledged_and_seen_after_its_sync(a
     async def run() -> None:
         kit = LeaderKit(FlushPolicy.ACK)
         appended = kit.append(b"one", b"two")
-        assert not kit.partition.acknowledged(appended, acks)
+        assert not kit.leader.acknowledged(appended, acks)
         assert kit.partition.read(0, 1000, committed_only=False) is None
         assert await kit.acknowledged(appended, acks) is None
         assert kit.partition.log.flushed_offset == 2
@@ -93,8 +99,8 @@ def test_with_the_other_policies_an_append_is_acknowledged_at_once(policy: Flush
     async def run() -> None:
         kit = LeaderKit(policy)
         appended = kit.append(b"one")
-        assert kit.partition.acknowledged(appended, 1)
-        assert kit.partition.acknowledged(appended, ACKS_ALL)
+        assert kit.leader.acknowledged(appended, 1)
+        assert kit.leader.acknowledged(appended, ACKS_ALL)
         assert kit.partition.log.flushed_offset == 0
 
     asyncio.run(run())
@@ -104,7 +110,7 @@ def test_flush_messages_of_one_is_a_sync_before_every_acknowledgement() -> None:
     async def run() -> None:
         kit = LeaderKit(FlushPolicy.OS, LogConfig(flush_messages=1))
         appended = kit.append(b"one")
-        assert not kit.partition.acknowledged(appended, 1)
+        assert not kit.leader.acknowledged(appended, 1)
         assert await kit.acknowledged(appended, ACKS_ALL) is None
         assert kit.partition.log.flushed_offset == 1
 
@@ -115,10 +121,10 @@ def test_after_so_many_messages_the_log_is_synced() -> None:
     async def run() -> None:
         kit = LeaderKit(FlushPolicy.OS, LogConfig(flush_messages=3))
         synced: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        kit.partition.flushed_waiters.add(3, lambda error: synced.set_result(None))
+        kit.leader.flushed_waiters.add(3, lambda error: synced.set_result(None))
         for value in (b"one", b"two", b"three"):
             assert kit.partition.log.flushed_offset == 0
-            assert kit.partition.acknowledged(kit.append(value), ACKS_ALL)
+            assert kit.leader.acknowledged(kit.append(value), ACKS_ALL)
         await synced
         assert kit.partition.log.flushed_offset == 3
 
@@ -131,7 +137,7 @@ def test_after_so_long_the_log_is_synced() -> None:
         synced: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         kit.partition.maybe_flush(now_ms=5_000)
         kit.append(b"one")
-        kit.partition.flushed_waiters.add(1, lambda error: synced.set_result(None))
+        kit.leader.flushed_waiters.add(1, lambda error: synced.set_result(None))
         kit.partition.maybe_flush(now_ms=5_999)
         await asyncio.sleep(0)
         assert kit.partition.log.flushed_offset == 0
@@ -161,7 +167,7 @@ def test_resigning_answers_those_who_wait() -> None:
         kit = LeaderKit(FlushPolicy.ACK)
         outcomes: list[ApiError | None] = []
         woken: list[bool] = []
-        kit.partition.wait_for_acknowledgement(kit.append(b"one"), ACKS_ALL, outcomes.append)
+        kit.leader.wait_for_acknowledgement(kit.append(b"one"), ACKS_ALL, outcomes.append)
         kit.partition.wait_for_data(lambda: woken.append(True))
         error = ApiError(ErrorCode.not_leader_or_follower)
         kit.partition.resign(error)
@@ -200,10 +206,10 @@ def test_too_few_in_sync_replicas_are_refused() -> None:
     async def run() -> None:
         kit = LeaderKit(FlushPolicy.OS, LogConfig(min_insync_replicas=2), replicas=(1, 2, 3))
         with pytest.raises(ApiError) as refused:
-            kit.partition.validate_in_sync_replicas()
+            kit.leader.validate_in_sync_replicas()
         assert refused.value.code == ErrorCode.not_enough_replicas
         kit.set_isr(1, 2)
-        kit.partition.validate_in_sync_replicas()
+        kit.leader.validate_in_sync_replicas()
 
     asyncio.run(run())
 
@@ -211,8 +217,8 @@ def test_too_few_in_sync_replicas_are_refused() -> None:
 def test_not_more_in_sync_replicas_are_required_than_there_are_replicas() -> None:
     async def run() -> None:
         kit = LeaderKit(FlushPolicy.OS, LogConfig(min_insync_replicas=2))
-        kit.partition.validate_in_sync_replicas()
-        assert kit.partition.acknowledged(kit.append(b"one"), ACKS_ALL)
+        kit.leader.validate_in_sync_replicas()
+        assert kit.leader.acknowledged(kit.append(b"one"), ACKS_ALL)
 
     asyncio.run(run())
 
@@ -223,11 +229,11 @@ def test_what_every_in_sync_replica_has_is_acknowledged(policy: FlushPolicy) -> 
         kit = LeaderKit(policy, replicas=(1, 2, 3), isr=(1, 2, 3))
         appended = kit.append(b"one")
         await kit.synced()
-        assert not kit.partition.acknowledged(appended, ACKS_ALL)
+        assert not kit.leader.acknowledged(appended, ACKS_ALL)
         kit.fetch(2, 1)
-        assert not kit.partition.acknowledged(appended, ACKS_ALL)
+        assert not kit.leader.acknowledged(appended, ACKS_ALL)
         kit.fetch(3, 1)
-        assert kit.partition.acknowledged(appended, ACKS_ALL)
+        assert kit.leader.acknowledged(appended, ACKS_ALL)
         assert kit.partition.read(0, 1000, committed_only=False) is not None
 
     asyncio.run(run())
@@ -238,7 +244,7 @@ def test_with_the_ack_policy_the_leader_counts_when_it_has_synced() -> None:
         kit = LeaderKit(FlushPolicy.ACK, replicas=(1, 2), isr=(1, 2))
         appended = kit.append(b"one")
         kit.fetch(2, 1)
-        assert not kit.partition.acknowledged(appended, ACKS_ALL)
+        assert not kit.leader.acknowledged(appended, ACKS_ALL)
         assert kit.partition.log.high_watermark == 0
         assert await kit.acknowledged(appended, ACKS_ALL) is None
         assert kit.partition.log.high_watermark == 1
@@ -253,14 +259,14 @@ def test_nothing_is_acknowledged_while_too_few_are_in_sync() -> None:
         kit = LeaderKit(
             FlushPolicy.OS, LogConfig(min_insync_replicas=2), replicas=(1, 2, 3), isr=(1, 2)
         )
-        kit.partition.validate_in_sync_replicas()
+        kit.leader.validate_in_sync_replicas()
         appended = kit.append(b"one")
         kit.set_isr(1)
-        assert not kit.partition.acknowledged(appended, ACKS_ALL)
+        assert not kit.leader.acknowledged(appended, ACKS_ALL)
         kit.fetch(2, 1)
-        assert not kit.partition.acknowledged(appended, ACKS_ALL)
+        assert not kit.leader.acknowledged(appended, ACKS_ALL)
         kit.set_isr(1, 2)
-        assert kit.partition.acknowledged(appended, ACKS_ALL)
+        assert kit.leader.acknowledged(appended, ACKS_ALL)
 
     asyncio.run(run())
 
@@ -269,13 +275,13 @@ def test_a_new_leader_does_not_know_what_is_committed_until_followers_fetch() ->
     async def run() -> None:
         kit = LeaderKit(FlushPolicy.OS, replicas=(1, 2), isr=(1, 2))
         kit.append(b"one", b"two")
-        assert not kit.partition.is_behind_its_epoch
+        assert not kit.leader.is_behind_its_epoch
         kit.lead(4)
-        assert kit.partition.is_behind_its_epoch
+        assert kit.leader.is_behind_its_epoch
         kit.fetch(2, 1)
-        assert kit.partition.is_behind_its_epoch
+        assert kit.leader.is_behind_its_epoch
         kit.fetch(2, 2)
-        assert not kit.partition.is_behind_its_epoch
+        assert not kit.leader.is_behind_its_epoch
 
     asyncio.run(run())
 
@@ -290,13 +296,13 @@ def test_records_are_deleted_when_every_live_replica_has_deleted_them() -> None:
         outcomes: list[ApiError | None] = []
         heard: list[bool] = []
         kit.partition.listen_to_appends(heard.append)
-        kit.partition.on_deleted(1, outcomes.append)
+        kit.leader.on_deleted(1, outcomes.append)
         assert heard == [True]
         kit.fetch(2, 2, log_start_offset=1)
-        assert (outcomes, kit.partition.low_watermark) == ([], 0)
+        assert (outcomes, kit.leader.low_watermark) == ([], 0)
         kit.fetch(3, 2, log_start_offset=1)
-        assert (outcomes, kit.partition.low_watermark) == ([None], 1)
-        kit.partition.on_deleted(1, outcomes.append)
+        assert (outcomes, kit.leader.low_watermark) == ([None], 1)
+        kit.leader.on_deleted(1, outcomes.append)
         assert outcomes == [None, None]
 
     asyncio.run(run())
@@ -387,6 +393,24 @@ def test_a_sync_that_ends_after_the_leadership_commits_nothing() -> None:
     asyncio.run(run())
 
 
+def test_a_partition_leads_or_follows_or_neither() -> None:
+    async def run() -> None:
+        kit = LeaderKit(FlushPolicy.OS)
+        partition, first = kit.partition, kit.leader
+        assert (partition.is_leader, partition.follower) == (True, None)
+        kit.lead(4)
+        assert partition.leader is first, "who waits goes on waiting while nobody else leads"
+        partition.resign(ApiError(ErrorCode.not_leader_or_follower))
+        assert (partition.is_leader, partition.followers, partition.follower) == (False, None, None)
+        partition.become_follower(5)
+        assert (partition.is_leader, follower_of(partition).partition) == (False, partition)
+        kit.lead(6)
+        assert partition.leader is not first
+        assert partition.follower is None
+
+    asyncio.run(run())
+
+
 def test_a_follower_takes_the_high_watermark_as_far_as_its_log_goes() -> None:
     async def run() -> None:
         kit = LeaderKit(FlushPolicy.OS, replicas=(1, 2), isr=(1, 2))
@@ -396,7 +420,7 @@ def test_a_follower_takes_the_high_watermark_as_far_as_its_log_goes() -> None:
         woken: list[bool] = []
         kit.partition.wait_for_data(lambda: woken.append(True))
         for offset, expected in ((1, 1), (0, 1), (9, 2)):
-            kit.partition.follow_high_watermark(offset)
+            follower_of(kit.partition).advance_high_watermark(offset)
             assert kit.partition.log.high_watermark == expected
         assert woken == [True, True]
 
@@ -436,12 +460,14 @@ def test_a_follower_that_asks_again_for_what_it_got_has_it_checked():
     append(log, b"a" * 40)
     log.flush()
     partition = Partition(log, FlushPolicy.OS, None)
-    partition.on_asked(2, 0)
+    partition.become_leader(0, (1,))
+    leader = leader_of(partition)
+    leader.on_asked(2, 0)
     assert log.segments[0].unverified == ()
     filesystem.flip_bit(log.segments[0].path, 80)
     assert partition.read_to_end(0, 1000) is not None, "nobody looks at what was verified"
-    partition.sent_offsets[2] = 0
-    partition.on_asked(2, 0)
+    leader.sent_offsets[2] = 0
+    leader.on_asked(2, 0)
     with pytest.raises(ApiError, match="checksum"):
         partition.read_to_end(0, 1000)
     assert [suspect.base_offset for suspect in log.log_directory.suspects] == [0]
@@ -457,12 +483,12 @@ def test_what_another_thread_syncs_while_a_sync_is_heard_of_is_acknowledged() ->
 
     partition = Partition(open_log(FaultyFilesystem()), FlushPolicy.ACK, ByHand())
     partition.become_leader(3, (1,))
-    log, acknowledged = partition.log, []
-    first = partition.append(*produced(b"one"), NOW_MS)
+    log, leader, acknowledged = partition.log, leader_of(partition), []
+    first = leader.append(*produced(b"one"), NOW_MS)
     log.flush()
-    second = partition.append(*produced(b"two"), NOW_MS)
-    partition.wait_for_acknowledgement(first, ACKS_ALL, lambda _: log.flush())
-    partition.wait_for_acknowledgement(second, ACKS_ALL, acknowledged.append)
+    second = leader.append(*produced(b"two"), NOW_MS)
+    leader.wait_for_acknowledgement(first, ACKS_ALL, lambda _: log.flush())
+    leader.wait_for_acknowledgement(second, ACKS_ALL, acknowledged.append)
     while ended:
         ended.pop()()
     assert acknowledged == [None]
@@ -475,7 +501,7 @@ def test_what_is_written_to_a_leader_is_told_from_what_it_copied() -> None:
 
         def write(*values: bytes) -> int:
             records, header = produced(*values)
-            partition.append(records, header, NOW_MS)
+            kit.leader.append(records, header, NOW_MS)
             return len(records)
 
         size = sum(write(b"a", b"b") for _ in range(10))  # Segments are rolled meanwhile.

@@ -5,6 +5,7 @@ import threading
 
 import pytest
 from tests.replication.cluster_kit import SHORT_LAG_MAX_MS, run, until
+from tests.replication.roles import leader_of
 from tests.storage.batches import read_all
 
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -248,7 +249,7 @@ def test_what_the_leader_deletes_is_deleted_on_its_followers():
             await leader.produce("topic", f"{number}")
         leader.log("topic").delete_records_before(3)
         deleted = asyncio.get_running_loop().create_future()
-        leader.partition("topic").on_deleted(3, deleted.set_result)
+        leader_of(leader.partition("topic")).on_deleted(3, deleted.set_result)
         assert await deleted is None
         for broker in cluster.brokers.values():
             assert broker.log("topic").log_start_offset == 3

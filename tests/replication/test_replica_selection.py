@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from tests.replication.manager_kit import ManagerKit
+from tests.replication.roles import leader_of
 
 from ottla.replication.followers import FollowerFetch
 from ottla.replication.replica_selection import LEADER, nearest_replica
@@ -20,7 +21,7 @@ def kit():
     kit.create("topic", replicas=(1, 2, 3, 4))
     for replica, offset in ((2, 5), (3, 9), (4, 7)):
         fetch = FollowerFetch(replica, 70 + replica, offset, 2)
-        kit.partition("topic").on_follower_fetch(fetch, 0)
+        leader_of(kit.partition("topic")).on_follower_fetch(fetch, 0)
     return kit
 
 

@@ -35,7 +35,8 @@ class PartitionCommitLog:
     """Implements `CommitLog`. It belongs to one thread, that of the loop."""
 
     def __init__(self, partition: Partition, loop: AbstractEventLoop, executor: Executor) -> None:
-        self._partition = partition
+        assert partition.leader is not None
+        self._leader = partition.leader
         self._log = partition.log
         self._loop = loop
         self._executor = executor
@@ -91,14 +92,14 @@ class PartitionCommitLog:
             offset, hint = found.next_offset, found.hint
 
     def append(self, batch: bytearray) -> None:
-        partition = self._partition
+        leader = self._leader
         header = read_header(batch)
         try:
-            partition.validate_in_sync_replicas()
+            leader.validate_in_sync_replicas()
             if header.is_control:
-                partition.append_control(batch)
+                leader.append_control(batch)
             else:
-                partition.append(memoryview(batch), header, header.max_timestamp)
+                leader.append(memoryview(batch), header, header.max_timestamp)
         except ApiError as error:
             raise coordinator_error(error) from error
         self._wait()
@@ -115,7 +116,7 @@ class PartitionCommitLog:
         """One waiter at a time stands for all appends before its turn comes."""
         if not self._waiting and self.next_offset > self.committed_offset:
             self._waiting = True
-            self._partition.committed_waiters.add(self.next_offset, self._on_progress)
+            self._leader.committed_waiters.add(self.next_offset, self._on_progress)
 
     def _on_progress(self, error: ApiError | None) -> None:
         self._waiting = False

@@ -19,7 +19,8 @@ from ottla.protocol.topics import TopicPartition
 from ottla.records.errors import BatchTooLarge, RecordError
 from ottla.records.validation import validate_keys, validate_produced
 from ottla.replication.manager import ReplicaManager
-from ottla.replication.partition import ACKS_ALL, Partition
+from ottla.replication.partition import Partition
+from ottla.replication.partition_leader import ACKS_ALL
 from ottla.runtime.process import Process
 
 if TYPE_CHECKING:
@@ -73,16 +74,16 @@ class RecordRoutes:
             raise ApiError(ErrorCode.message_too_large, str(error)) from error
         except RecordError as error:
             raise ApiError(ErrorCode.invalid_record, str(error)) from error
-        partition.validate_in_sync_replicas()
-        appended = partition.append(records, header, self._process.clock.now_ms())
-        if partition.acknowledged(appended, ACKS_ALL):
+        leader = partition.leader
+        assert leader is not None, "find has looked"
+        leader.validate_in_sync_replicas()
+        appended = leader.append(records, header, self._process.clock.now_ms())
+        if leader.acknowledged(appended, ACKS_ALL):
             return
         # Settled with the reason, not with the error, which would refer to this frame and so to
         # the future.
         refusal: Future[tuple[ErrorCode, str] | None] = self._process.loop.create_future()
-        partition.wait_for_acknowledgement(
-            appended, ACKS_ALL, lambda error: _settle(refusal, error)
-        )
+        leader.wait_for_acknowledgement(appended, ACKS_ALL, lambda error: _settle(refusal, error))
         try:
             async with asyncio.timeout(WRITE_TIMEOUT_MS / 1000):
                 refused = await refusal

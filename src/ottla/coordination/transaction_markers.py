@@ -10,7 +10,7 @@ from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.topics import TopicPartition
 from ottla.records.decoder import ControlType, Marker, build_marker
 from ottla.replication.manager import ReplicaManager
-from ottla.replication.partition import ACKS_ALL
+from ottla.replication.partition_leader import ACKS_ALL
 
 if TYPE_CHECKING:
     from ottla.groups.coordinator import GroupMachine
@@ -68,7 +68,9 @@ class TransactionMarkers:
             raise ApiError(
                 ErrorCode.invalid_topic_exception, f"{topic_partition} cannot be in a transaction"
             )
-        partition.validate_in_sync_replicas()
+        leader = partition.leader
+        assert leader is not None, "find has looked"
+        leader.validate_in_sync_replicas()
         kind = ControlType.COMMIT if marker.committed else ControlType.ABORT
         batch = build_marker(
             Marker(kind, marker.coordinator_epoch),
@@ -76,12 +78,12 @@ class TransactionMarkers:
             producer_id=marker.producer_id,
             producer_epoch=marker.producer_epoch,
         )
-        appended = partition.append_control(batch, transaction_version=transaction_version)
+        appended = leader.append_control(batch, transaction_version=transaction_version)
         committed: Future[None] = self._loop.create_future()
-        if partition.acknowledged(appended, ACKS_ALL):
+        if leader.acknowledged(appended, ACKS_ALL):
             committed.set_result(None)
         else:
-            partition.wait_for_acknowledgement(
+            leader.wait_for_acknowledgement(
                 appended, ACKS_ALL, lambda error: _settle(committed, error)
             )
         return committed

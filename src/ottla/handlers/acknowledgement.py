@@ -30,7 +30,7 @@ from ottla.records.errors import (
     RecordError,
     UnsupportedFormat,
 )
-from ottla.replication.partition import Partition
+from ottla.replication.partition_leader import PartitionLeader
 from ottla.storage.appended import Appended
 
 PRODUCE_KEY: Final = 0
@@ -75,7 +75,7 @@ class Acknowledgement:
 
     def wait_for(
         self,
-        partition: Partition,
+        leader: PartitionLeader,
         appended: Appended,
         acks: int,
         topic: str | UUID,
@@ -85,7 +85,7 @@ class Acknowledgement:
         number = self._appends_count
         self._appends_count = number + 1
         self._awaited[number] = topic, results, len(results) - 1
-        partition.wait_for_acknowledgement(appended, acks, partial(self._complete, number))
+        leader.wait_for_acknowledgement(appended, acks, partial(self._complete, number))
 
     def start(
         self,

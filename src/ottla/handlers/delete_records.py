@@ -22,7 +22,7 @@ from ottla.handlers.authorization import DENIED, denied_topics
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
-from ottla.replication.partition import Partition
+from ottla.replication.partition_leader import PartitionLeader
 from ottla.security.acls import Operation
 from ottla.storage.errors import StorageError
 from ottla.storage.log import PartitionLog
@@ -73,7 +73,9 @@ def _asked_partitions(
             yield topic.name, asked
 
 
-def _delete(broker: Broker, topic: str, asked: DeleteRecordsPartition) -> Partition | ErrorCode:
+def _delete(
+    broker: Broker, topic: str, asked: DeleteRecordsPartition
+) -> PartitionLeader | ErrorCode:
     try:
         partition = broker.replicas.find(topic, asked.partition_index)
         if partition.is_internal:
@@ -83,21 +85,22 @@ def _delete(broker: Broker, topic: str, asked: DeleteRecordsPartition) -> Partit
         return error.code
     except StorageError:
         return ErrorCode.kafka_storage_error
-    return partition
+    assert partition.leader is not None, "find has looked"
+    return partition.leader
 
 
 async def _result(
     broker: Broker,
-    outcome: Partition | ErrorCode,
+    outcome: PartitionLeader | ErrorCode,
     asked: DeleteRecordsPartition,
     timeout_s: float,
 ) -> DeleteRecordsPartitionResult:
     if isinstance(outcome, ErrorCode):
         return _failed(asked, outcome)
-    partition = outcome
+    leader = outcome
     followed: asyncio.Future[ApiError | None] = broker.loop.create_future()
-    partition.on_deleted(
-        partition.log.log_start_offset,
+    leader.on_deleted(
+        leader.partition.log.log_start_offset,
         lambda error: None if followed.done() else followed.set_result(error),
     )
     try:
@@ -108,7 +111,7 @@ async def _result(
         return _failed(asked, error.code)
     return DeleteRecordsPartitionResult(
         partition_index=asked.partition_index,
-        low_watermark=i64(partition.low_watermark),
+        low_watermark=i64(leader.low_watermark),
         error_code=ErrorCode.none,
     )
 

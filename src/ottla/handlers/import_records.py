@@ -25,6 +25,7 @@ from ottla.protocol.messages.import_records import (
 from ottla.protocol.times import NO_THROTTLE
 from ottla.records.errors import RecordError
 from ottla.replication.partition import Partition
+from ottla.replication.partition_leader import PartitionLeader
 from ottla.replication.waiters import Waiter
 from ottla.security.acls import Operation
 from ottla.storage.errors import StorageError
@@ -81,15 +82,17 @@ async def _import(broker: Broker, partition: Partition, asked: ImportedPartition
         raise ApiError(ErrorCode.leader_not_available, "the log is about to begin elsewhere")
     if log.log_start_offset == log.log_end_offset < asked.log_start_offset:
         await _begin_at(broker, partition, asked.log_start_offset)
-    partition.validate_in_sync_replicas()
+    leader = partition.leader
+    assert leader is not None, "whoever found it has looked"
+    leader.validate_in_sync_replicas()
     records = bytearray(asked.records)  # A copy, for the leader's epoch is written into it.
     try:
-        appended = partition.append_imported(memoryview(records), asked.next_offset)
+        appended = leader.append_imported(memoryview(records), asked.next_offset)
     except ApiError as refusal:
         if refusal.code is ErrorCode.offset_out_of_range:
-            await _all_committed(broker, partition)
+            await _all_committed(broker, leader)
         raise
-    await _committed(broker, partition, appended.last_offset)
+    await _committed(broker, leader, appended.last_offset)
 
 
 async def _begin_at(broker: Broker, partition: Partition, offset: int) -> None:
@@ -97,10 +100,11 @@ async def _begin_at(broker: Broker, partition: Partition, offset: int) -> None:
     error = await asyncio.shield(_start_anew(broker, partition, offset))
     if error is not None:
         raise ApiError(ErrorCode.kafka_storage_error, str(error))
-    if not partition.is_leader:
+    leader = partition.leader
+    if leader is None:
         raise ApiError(ErrorCode.not_leader_or_follower)
     followed, waiter = _outcome(broker)
-    partition.on_deleted(offset, waiter)
+    leader.on_deleted(offset, waiter)
     await _settled(followed)
     if not partition.is_leader:  # Not any more, since that was decided.
         raise ApiError(ErrorCode.not_leader_or_follower)
@@ -121,17 +125,17 @@ async def _start_anew(broker: Broker, partition: Partition, offset: int) -> Stor
     return None
 
 
-async def _all_committed(broker: Broker, partition: Partition) -> None:
+async def _all_committed(broker: Broker, leader: PartitionLeader) -> None:
     """An importer takes the end that it hears of for done, whoever has written up to there."""
-    log = partition.log
+    log = leader.partition.log
     while log.high_watermark < log.log_end_offset:
-        await _committed(broker, partition, log.log_end_offset - 1)
+        await _committed(broker, leader, log.log_end_offset - 1)
 
 
-async def _committed(broker: Broker, partition: Partition, offset: int) -> None:
-    if offset >= partition.log.high_watermark:
+async def _committed(broker: Broker, leader: PartitionLeader, offset: int) -> None:
+    if offset >= leader.partition.log.high_watermark:
         committed, waiter = _outcome(broker)
-        partition.committed_waiters.add(offset + 1, waiter)
+        leader.committed_waiters.add(offset + 1, waiter)
         await _settled(committed)
 
 

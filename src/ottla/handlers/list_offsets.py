@@ -139,7 +139,8 @@ def _find(
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         start = log.log_start_offset
         return _found(asked, start, -1, log.leader_epochs.epoch_for_offset(start))
-    if partition.is_behind_its_epoch:
+    leader = partition.leader
+    if leader is not None and leader.is_behind_its_epoch:
         raise ApiError(ErrorCode.offset_not_available, "the leader is new; try again")
     if timestamp == LATEST:
         return _found(asked, limit, -1, partition.leader_epoch)

@@ -34,7 +34,7 @@ from ottla.protocol.hot_produce import (
 from ottla.records.batch import TRANSACTIONAL_FLAG
 from ottla.records.errors import InvalidRecord, RecordError
 from ottla.records.validation import validate_keys, validate_produced
-from ottla.replication.partition import ACKS_ALL, Partition
+from ottla.replication.partition_leader import ACKS_ALL, PartitionLeader
 from ottla.replication.unsynced_writes import Unsynced, UnsyncedWrites
 from ottla.storage.appended import Appended
 
@@ -183,9 +183,11 @@ def _append_all(
         for _, _, index, records in produced:
             try:
                 partition = find(topic_id or topic, index)
+                leader = partition.leader
+                assert leader is not None, "find has looked"
                 if partition.is_internal and client_id != _ADMIN_CLIENT:
                     raise ApiError(*_INTERNAL_TOPIC)
-                appended = _append(partition, records, acks, now_ms, admission)
+                appended = _append(leader, records, acks, now_ms, admission)
             except (ApiError, RecordError) as error:
                 results.append(failure_of(broker, topic_id or topic, index, error))
                 failed = True
@@ -194,21 +196,21 @@ def _append_all(
             start_offset = partition.log.log_start_offset
             fields = (index, 0, first_offset, append_time_ms, start_offset, None, (), None)
             results.append(_new_tuple(PartitionResult, fields))
-            if partition.acknowledged(appended, acks):
+            if leader.acknowledged(appended, acks):
                 continue
             if acks == 0:
                 unsynced = unsynced or []
-                unsynced.append((partition, appended.last_offset + 1))
+                unsynced.append((leader, appended.last_offset + 1))
             else:
                 delayed = delayed or Acknowledgement(broker, topics)
-                delayed.wait_for(partition, appended, acks, topic_id or topic, results)
+                delayed.wait_for(leader, appended, acks, topic_id or topic, results)
     if failed and delayed is not None:
         delayed.has_failed = True
     return topics, delayed, unsynced, failed
 
 
 def _append(
-    partition: Partition,
+    leader: PartitionLeader,
     records: memoryview | None,
     acks: int,
     now_ms: int,
@@ -216,6 +218,7 @@ def _append(
 ) -> Appended:
     if records is None:
         raise InvalidRecord("there are no records")
+    partition = leader.partition
     config = partition.log.config
     header = validate_produced(records, max_batch_bytes=config.max_message_bytes)
     if header.attributes & TRANSACTIONAL_FLAG:
@@ -226,8 +229,8 @@ def _append(
         validate_keys(records, limit=DECOMPRESSED_RATIO_MAX * config.max_message_bytes)
     try:
         if acks == ACKS_ALL:
-            partition.validate_in_sync_replicas()
-        return partition.append(records, header, now_ms)
+            leader.validate_in_sync_replicas()
+        return leader.append(records, header, now_ms)
     except ApiError as error:
         raise ApiError(*partition.explain_refusal(header, error)) from error
 

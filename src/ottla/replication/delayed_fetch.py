@@ -133,7 +133,7 @@ class DelayedFetch:
             partition = self._find(wanted.topic, wanted.partition)
             if wanted.leader_epoch != -1:
                 partition.validate_leader_epoch(wanted.leader_epoch)
-            if terms.choose_replica is not None and partition.is_leader:
+            if terms.choose_replica is not None and partition.leader is not None:
                 preferred = terms.choose_replica(partition, wanted.fetch_offset)
                 if preferred != LEADER:
                     self._failed = True  # There is nothing to wait for here.

@@ -27,6 +27,7 @@ from ottla.replication.fetch_sessions import (
 )
 from ottla.replication.followers import FollowerFetch
 from ottla.replication.partition import Partition
+from ottla.replication.partition_leader import PartitionLeader
 from ottla.replication.throttle import ReplicationThrottle
 from ottla.runtime.process import Process
 from ottla.storage.errors import NotCached
@@ -242,6 +243,8 @@ class FollowerSession:
         asked = fetch.asked
         try:
             partition = self._led.find(*fetch.key)
+            leader = partition.leader
+            assert leader is not None, "find has looked"
             fetch.attach(partition)
             if asked.current_leader_epoch != -1:
                 partition.validate_leader_epoch(asked.current_leader_epoch)
@@ -249,8 +252,8 @@ class FollowerSession:
             if diverging is not None:
                 return PartitionData(asked.partition, diverging_epoch=diverging)
             if fetch.is_asked_anew:
-                partition.on_asked(self._replica_id, asked.fetch_offset)
-                self._note_progress(partition, asked)
+                leader.on_asked(self._replica_id, asked.fetch_offset)
+                self._note_progress(leader, asked)
                 fetch.is_asked_anew = False
         except ApiError as error:
             return PartitionData(asked.partition, error.code)
@@ -270,14 +273,15 @@ class FollowerSession:
         self._throttle_timer = None
         self._look_again()
 
-    def _note_progress(self, partition: Partition, asked: FetchedPartition) -> None:
+    def _note_progress(self, leader: PartitionLeader, asked: FetchedPartition) -> None:
+        partition = leader.partition
         log = partition.log
         if not log.log_start_offset <= asked.fetch_offset <= log.log_end_offset:
             return  # It is out of range, as the read will tell.
         fetch = FollowerFetch(
             self._replica_id, self._broker_epoch, asked.fetch_offset, asked.log_start_offset
         )
-        if partition.on_follower_fetch(fetch, self._process.clock.monotonic_ms()):
+        if leader.on_follower_fetch(fetch, self._process.clock.monotonic_ms()):
             self._led.on_isr_change(partition)
 
     def _note_absence(self, partition: Partition | None) -> None:
@@ -330,8 +334,9 @@ class FollowerSession:
                 fetch.sent_high_watermark = data.high_watermark
                 fetch.sent_log_start_offset = data.log_start_offset
                 self._spend(fetch.partition, data.records)
-                if data.records is not None and fetch.partition is not None:
-                    fetch.partition.sent_offsets[self._replica_id] = fetch.asked.fetch_offset
+                leader = None if fetch.partition is None else fetch.partition.leader
+                if data.records is not None and leader is not None:
+                    leader.sent_offsets[self._replica_id] = fetch.asked.fetch_offset
         self._settle(outcome)
         answer = [(fetch.key[0], data) for fetch, data in news]
         if not self.id:

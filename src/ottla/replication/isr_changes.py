@@ -145,14 +145,15 @@ class IsrChanges:
     def _is_taken(self, proposal: _Proposal, result: "AlteredPartition") -> bool:
         """Also for one that nobody waits for any more."""
         partition, followers, change = proposal
-        if not proposal.is_pending:
+        leader = partition.leader
+        if leader is None or not proposal.is_pending:
             return True
         code = result.error_code
         if code is ErrorCode.none and result.partition_epoch > change.partition_epoch:
             return True  # The metadata has it, or will have it.
         if code is ErrorCode.none or code in _REFUSED:
             followers.on_refused(change, self._clock.monotonic_ms())
-            partition.advance_high_watermark()
+            leader.advance_high_watermark()
             self._look_again_at(partition)
         elif code not in _OUTDATED:
             self._waiting[partition] = None

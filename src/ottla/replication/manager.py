@@ -123,7 +123,7 @@ class ReplicaManager:
         partition = None if partitions is None else partitions.get(index)
         if partition is None:
             raise self._absence(topic, index)
-        if not partition.is_leader:
+        if partition.leader is None:
             raise ApiError(ErrorCode.not_leader_or_follower)
         return partition
 
@@ -245,11 +245,11 @@ class ReplicaManager:
         """
         now_ms = self._clock.monotonic_ms()
         for partition in self.partitions():
-            followers = partition.followers
-            if followers is not None:
+            leader, followers = partition.leader, partition.followers
+            if leader is not None and followers is not None:
                 if followers.maybe_shrink(partition.log.log_end_offset, now_ms):
                     self.on_isr_change(partition)
-                partition.on_followers_changed()  # It may have waited for one that was near.
+                leader.on_followers_changed()  # It may have waited for one that was near.
                 self._maybe_expand(partition)
 
     def on_truncated(self, partition: Partition) -> None:
@@ -383,8 +383,9 @@ class ReplicaManager:
     def _on_broker_changed(self) -> None:
         """A broker that comes or goes counts, or counts no longer."""
         for partition in self.partitions():
-            if partition.followers is not None:
-                partition.on_followers_changed()
+            leader = partition.leader
+            if leader is not None and leader.followers is not None:
+                leader.on_followers_changed()
                 self._maybe_expand(partition)
 
     def _maybe_expand(self, partition: Partition) -> None:

@@ -84,6 +84,7 @@ class _Replica:
 
     __slots__ = (
         "backoff_ms",
+        "follower",
         "is_behind",
         "is_told",
         "key",
@@ -93,7 +94,9 @@ class _Replica:
     )
 
     def __init__(self, partition: Partition, key: ReplicaFetchKey, since_request: int) -> None:
+        assert partition.follower is not None
         self.partition = partition
+        self.follower = partition.follower
         self.key = key
         self.leader_epoch = partition.leader_epoch
         # Answers to earlier ones are not for it: of another epoch, or of an end truncated since.
@@ -259,20 +262,20 @@ class ReplicaFetcher:
 
     def _append(self, replica: _Replica, data: ReplicaFetchData) -> bool:
         """Whether the leader is to be told of a new end, or a new start."""
-        partition = replica.partition
+        partition, follower = replica.partition, replica.follower
         records = data.records
         start = partition.log.log_start_offset
         try:
             if records and not _is_stale(records, partition.log):
-                partition.append_fetched(records)
-            partition.follow_log_start(data.log_start_offset)
+                follower.append(records)
+            follower.advance_log_start(data.log_start_offset)
         except (ApiError, RecordError) as error:
             if isinstance(error, RecordError) and replica.backoff_ms == BACKOFF_FIRST_MS:
                 place, leader = partition.log.topic_partition, self.leader_id
                 logger.error("%s: broker %d sent damaged records: %s", place, leader, error)
             self._leave_out(replica, str(error))
             return False
-        partition.follow_high_watermark(data.high_watermark)
+        follower.advance_high_watermark(data.high_watermark)
         replica.is_behind = partition.log.log_end_offset < data.high_watermark
         if records and self._tools.throttle.counts_as_follower(partition):
             self._tools.throttle.follower.spend(len(records))

@@ -13,7 +13,8 @@ def nearest_replica(
 
     The leader comes first, then whoever has most of the log. LEADER when no one is in that rack.
     """
-    followers = partition.followers
+    leader = partition.leader
+    followers = None if leader is None else leader.followers
     if followers is None or _rack(image, node_id) == rack:
         return LEADER
     near = [

@@ -8,9 +8,9 @@ from functools import partial
 
 from ottla.network.answers import Reply
 from ottla.protocol.errors import ApiError
-from ottla.replication.partition import Partition
+from ottla.replication.partition_leader import PartitionLeader
 
-Unsynced = tuple[Partition, int]  # And the offset behind the write.
+Unsynced = tuple[PartitionLeader, int]  # And the offset behind the write.
 
 
 class UnsyncedWrites:
@@ -21,22 +21,22 @@ class UnsyncedWrites:
 
     def __init__(self, reply: Reply) -> None:
         self.reply = reply
-        self._ends: dict[Partition, int] = {}  # The offsets behind the last writes.
+        self._ends: dict[PartitionLeader, int] = {}  # The offsets behind the last writes.
 
     def add_all(self, writes: list[Unsynced]) -> None:
-        for partition, end_offset in writes:
-            is_new = partition not in self._ends
-            self._ends[partition] = end_offset
+        for leader, end_offset in writes:
+            is_new = leader not in self._ends
+            self._ends[leader] = end_offset
             if is_new:
-                self._wait(partition)
+                self._wait(leader)
 
-    def _wait(self, partition: Partition) -> None:
-        partition.flushed_waiters.add(self._ends[partition], partial(self._on_synced, partition))
+    def _wait(self, leader: PartitionLeader) -> None:
+        leader.flushed_waiters.add(self._ends[leader], partial(self._on_synced, leader))
 
-    def _on_synced(self, partition: Partition, error: ApiError | None) -> None:
-        if error is None and partition.log.flushed_offset < self._ends[partition]:
-            self._wait(partition)
+    def _on_synced(self, leader: PartitionLeader, error: ApiError | None) -> None:
+        if error is None and leader.partition.log.flushed_offset < self._ends[leader]:
+            self._wait(leader)
             return
-        del self._ends[partition]
+        del self._ends[leader]
         if not self._ends:
             self.reply.skip()

@@ -9,6 +9,7 @@ from ottla.node.metrics.family import Family, Number, Section, copied, labelled
 from ottla.replication.counters import TopicTraffic
 from ottla.replication.manager import ReplicaManager
 from ottla.replication.partition import Partition
+from ottla.replication.partition_leader import PartitionLeader
 
 SECTION = Section("Topics and partitions")
 
@@ -131,12 +132,14 @@ class TopicSources(NamedTuple):
 def collect(sources: TopicSources) -> Iterator[str]:
     replicas = sources.replicas
     partitions = copied(replicas.partitions)
-    led = [partition for partition in partitions if partition.is_leader]
+    led = [leader for partition in partitions if (leader := partition.leader) is not None]
     yield from _REPLICAS.line(len(partitions))
     yield from _LED.line(len(led))
     yield from _UNDER_REPLICATED.line(sum(map(_is_under_replicated, led)))
     yield from _UNDER_MIN_ISR.line(sum(map(_is_under_minimum, led)))
-    elsewhere = sum(preferred_leader(replicas, each) != sources.node_id for each in led)
+    elsewhere = sum(
+        preferred_leader(replicas, leader.partition) != sources.node_id for leader in led
+    )
     yield from _NOT_PREFERRED.line(elsewhere)
     counters = replicas.counters
     yield from _ELECTIONS.line(counters.leader_elections)
@@ -145,7 +148,7 @@ def collect(sources: TopicSources) -> Iterator[str]:
         yield from _by_topic(replicas, partitions)
     if sources.by_partition:
         yield from _table(_PARTITION_FAMILIES, map(_partition_values, partitions))
-        of_leader = (_leader_values(sources, partition) for partition in led)
+        of_leader = (_leader_values(sources, leader) for leader in led)
         yield from _table(_LEADER_FAMILIES, of_leader)
 
 
@@ -193,28 +196,29 @@ def _labels(partition: Partition) -> str:
 
 
 def _partition_values(partition: Partition) -> _Row:
-    log = partition.log
+    log, leader = partition.log, partition.leader
     values = (
         log.log_start_offset,
         log.log_end_offset,
         log.high_watermark,
         log.size,
         len(log.segments),
-        int(partition.is_leader),
-        len(partition.in_sync_replicas) if partition.is_leader else 0,
+        int(leader is not None),
+        0 if leader is None else len(leader.in_sync_replicas),
     )
     return _labels(partition), values
 
 
-def _leader_values(sources: TopicSources, partition: Partition) -> _Row:
+def _leader_values(sources: TopicSources, leader: PartitionLeader) -> _Row:
+    partition = leader.partition
     log, node_id = partition.log, sources.node_id
     preferred = preferred_leader(sources.replicas, partition)
     values = (
         log.high_watermark,
         log.log_start_offset,
-        len(partition.in_sync_replicas),
-        _replicas_count(partition),
-        int(_is_under_replicated(partition)),
+        len(leader.in_sync_replicas),
+        _replicas_count(leader),
+        int(_is_under_replicated(leader)),
         node_id,
         int(preferred == node_id),
     )
@@ -226,15 +230,15 @@ def preferred_leader(replicas: ReplicaManager, partition: Partition) -> int:
     return -1 if state is None else state.replicas[0]
 
 
-def _is_under_replicated(partition: Partition) -> bool:
-    return _replicas_count(partition) > len(partition.in_sync_replicas)
+def _is_under_replicated(leader: PartitionLeader) -> bool:
+    return _replicas_count(leader) > len(leader.in_sync_replicas)
 
 
-def _replicas_count(partition: Partition) -> int:
-    followers = partition.followers
+def _replicas_count(leader: PartitionLeader) -> int:
+    followers = leader.followers
     return 1 if followers is None else followers.established_count
 
 
-def _is_under_minimum(partition: Partition) -> bool:
-    required = min(partition.log.config.min_insync_replicas, _replicas_count(partition))
-    return len(partition.in_sync_replicas) < required
+def _is_under_minimum(leader: PartitionLeader) -> bool:
+    minimum = leader.partition.log.config.min_insync_replicas
+    return len(leader.in_sync_replicas) < min(minimum, _replicas_count(leader))

@@ -28,6 +28,7 @@ from ottla.raft.states import Candidate, Prospective, State, Unattached
 from ottla.raft.voters import ReplicaKey
 from ottla.replication.damaged_replicas import DamagedReplicas
 from ottla.replication.partition import Partition
+from ottla.replication.partition_leader import PartitionLeader
 from ottla.replication.replica_fetcher import ReplicaFetcher
 from ottla.runtime.quorum_state_file import QuorumStateFile
 from ottla.testing.simulator.profile import Profile, absence
@@ -59,7 +60,7 @@ def _replace(stack: ExitStack, owner: object, name: str, wrong: object) -> None:
 
 def _ack_before_commit(stack: ExitStack) -> None:
     """A producer is answered when the leader alone has the records."""
-    _replace(stack, Partition, "acknowledged", lambda *_: True)
+    _replace(stack, PartitionLeader, "acknowledged", lambda *_: True)
 
 
 def _truncate_by_high_watermark(stack: ExitStack) -> None:
