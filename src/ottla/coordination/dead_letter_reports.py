@@ -43,13 +43,13 @@ class DeadLetterReports:
 
     def on_failed(self, key: object, waiting: Waiting, error: ApiError, now_ms: float) -> None:
         """`key` stands for the share-partition."""
-        place = waiting.group_id, waiting.topic
-        trouble = self._troubles.get(place)
+        group_and_topic = waiting.group_id, waiting.topic
+        trouble = self._troubles.get(group_and_topic)
         if trouble is None:
-            trouble = self._troubles[place] = _Trouble(now_ms, now_ms + FIRST_INTERVAL_MS)
+            trouble = self._troubles[group_and_topic] = _Trouble(now_ms, now_ms + FIRST_INTERVAL_MS)
             logger.warning(
                 "share group %s cannot write dead letters to %s, and tries again: %s",
-                *(*place, error),
+                *(*group_and_topic, error),
             )
         before = trouble.waiting.get(key)
         trouble.waiting[key] = waiting
@@ -60,7 +60,7 @@ class DeadLetterReports:
             trouble.report_ms = now_ms + trouble.interval_ms
             logger.warning(
                 "share group %s cannot write dead letters to %s for %d s (%s): %s",
-                *(*place, (now_ms - trouble.since_ms) / 1000, trouble.summary(), error),
+                *(*group_and_topic, (now_ms - trouble.since_ms) / 1000, trouble.summary(), error),
             )
 
     def on_written(self, key: object, group_id: str, topic: str, now_ms: float) -> None:
@@ -74,8 +74,8 @@ class DeadLetterReports:
 
     def forget(self, key: object) -> None:
         """The share-partition is led elsewhere, or its letters are not wanted any more."""
-        for place in list(self._troubles):
-            self._end(key, *place)
+        for group_and_topic in list(self._troubles):
+            self._end(key, *group_and_topic)
 
     def _end(self, key: object, group_id: str, topic: str) -> bool:
         """Whether it was the last one that had trouble."""

@@ -49,7 +49,7 @@ class ShareFetched(NamedTuple):
 
 
 class _Found(NamedTuple):
-    place: TopicIdPartition
+    topic_partition: TopicIdPartition
     led: LedSharePartition
     offset: int
     content: bytes
@@ -60,7 +60,7 @@ class _Found(NamedTuple):
 
 
 class _Wanted(NamedTuple):
-    place: TopicIdPartition
+    topic_partition: TopicIdPartition
     led: LedSharePartition
     offset: int
     parked: tuple[int, ...]
@@ -127,13 +127,13 @@ class DelayedShareFetch:
             try:
                 taken, written = self._acquire(each, left)
             except ApiError as error:
-                self.errors[each.place] = error.with_traceback(None)
+                self.errors[each.topic_partition] = error.with_traceback(None)
                 continue
             if taken.acquired:
-                fetched[each.place] = taken
+                fetched[each.topic_partition] = taken
                 left -= sum(last - first + 1 for first, last, _ in taken.acquired)
                 if self._terms.hold_ms or each.in_order:
-                    holds[each.place] = written
+                    holds[each.topic_partition] = written
         await self._await_holds(holds, fetched)
         return self._unless_abandoned(fetched) if holds else fetched
 
@@ -143,8 +143,8 @@ class DelayedShareFetch:
         """Who wanted them may have gone while the holds were written; then they go back."""
         if not self._abandoned:
             return fetched
-        for place, (_, acquired) in fetched.items():
-            self._partitions[place].put_back(self._member_id, acquired)
+        for topic_partition, (_, acquired) in fetched.items():
+            self._partitions[topic_partition].put_back(self._member_id, acquired)
         return {}
 
     async def _await_holds(
@@ -156,19 +156,21 @@ class DelayedShareFetch:
 
         Nor is it certain before that the record before it of its key is done.
         """
-        for place, written in holds.items():
+        for topic_partition, written in holds.items():
             try:
                 await written
             except ApiError as error:
-                del fetched[place]
-                self.errors[place] = ApiError(ErrorCode.not_leader_or_follower, error.message)
+                del fetched[topic_partition]
+                self.errors[topic_partition] = ApiError(
+                    ErrorCode.not_leader_or_follower, error.message
+                )
 
     # Reading.
 
     async def _read_all(self) -> list[_Found]:
         """Nothing of partitions that have nothing to give."""
         wanted = []
-        for place, led in self._partitions.items():
+        for topic_partition, led in self._partitions.items():
             try:
                 await led.know_keys(self._executor)
                 limit = self._limit(led.partition)
@@ -176,11 +178,11 @@ class DelayedShareFetch:
                 parked = tuple(due[: bisect_left(due, limit)])
                 offset = parked[0] if parked else led.fetch_offset()
             except ApiError as error:
-                self.errors[place] = error.with_traceback(None)
+                self.errors[topic_partition] = error.with_traceback(None)
                 continue
             if offset is not None and offset < limit:
                 in_order = led.state.rules.key_order
-                wanted.append(_Wanted(place, led, offset, parked, in_order))
+                wanted.append(_Wanted(topic_partition, led, offset, parked, in_order))
         if not wanted:
             return []
         return await self._loop.run_in_executor(self._executor, self._read, wanted)
@@ -196,7 +198,7 @@ class DelayedShareFetch:
         found: list[_Found] = []
         terms = self._terms
         left = Enough(terms.records_max, terms.min_bytes, terms.max_bytes)
-        for place, led, offset, parked, in_order in wanted:
+        for topic_partition, led, offset, parked, in_order in wanted:
             if left.is_met:
                 break
             room = left.bytes_max
@@ -212,7 +214,7 @@ class DelayedShareFetch:
                     if in_order:  # How many of them it gives depends on their keys.
                         then = then._replace(records=left.records)
             except ApiError as error:
-                self.errors[place] = error.with_traceback(None)
+                self.errors[topic_partition] = error.with_traceback(None)
                 continue
             if found and len(content) > room:
                 continue
@@ -220,7 +222,9 @@ class DelayedShareFetch:
             batches, positions = self._batches(
                 led.partition, content, were_parked=bool(parked), in_order=in_order
             )
-            found.append(_Found(place, led, offset, content, batches, positions, parked, in_order))
+            found.append(
+                _Found(topic_partition, led, offset, content, batches, positions, parked, in_order)
+            )
         return found
 
     def _read_parked(

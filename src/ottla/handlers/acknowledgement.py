@@ -47,7 +47,7 @@ _PERHAPS_FOLLOWER = ApiError(
     ErrorCode.not_leader_or_follower, "the controller may have made another broker the leader"
 )
 
-_Append = tuple[str | UUID, list[PartitionResult], int]  # Its topic and the place of its result.
+_Append = tuple[str | UUID, list[PartitionResult], int]  # Its topic, and which result is its own.
 
 
 class Acknowledgement:

@@ -101,10 +101,12 @@ def _damage(logs: LogManager) -> Iterable[DamagedOffsets]:
         yield _damaged(topic_partition, WHOLE_LOG, WHOLE_LOG)
 
 
-def _damaged(place: TopicPartition, first_offset: i64, last_offset: i64) -> DamagedOffsets:
+def _damaged(
+    topic_partition: TopicPartition, first_offset: i64, last_offset: i64
+) -> DamagedOffsets:
     return DamagedOffsets(
-        topic=TopicName(place.topic),
-        partition_index=i32(place.partition),
+        topic=TopicName(topic_partition.topic),
+        partition_index=i32(topic_partition.partition),
         first_offset=first_offset,
         last_offset=last_offset,
     )

@@ -57,22 +57,22 @@ class Listener:
             reader.cancel()
         await asyncio.gather(*self._readers, return_exceptions=True)
 
-    async def _end(self, place: TopicPartition) -> int:
-        (offset,) = (await list_offsets(self._cluster, {place: LATEST})).values()
+    async def _end(self, topic_partition: TopicPartition) -> int:
+        (offset,) = (await list_offsets(self._cluster, {topic_partition: LATEST})).values()
         return offset or 0
 
-    async def _read(self, place: TopicPartition, offset: int) -> None:
-        trouble = Trouble(f"nothing is heard of {place.topic}")
+    async def _read(self, topic_partition: TopicPartition, offset: int) -> None:
+        trouble = Trouble(f"nothing is heard of {topic_partition.topic}")
         connection: Connection | None = None
         try:
             while True:
                 try:
                     if connection is None or connection.closed:
-                        connection = await self._cluster.own_connection_to_leader(place)
-                    offset = await self._read_on(connection, place, offset)
+                        connection = await self._cluster.own_connection_to_leader(topic_partition)
+                    offset = await self._read_on(connection, topic_partition, offset)
                     trouble.on_success()
                 except OffsetOutOfRange:
-                    offset = await self._end(place)  # Retention was faster.
+                    offset = await self._end(topic_partition)  # Retention was faster.
                 except WireError as error:
                     self._cluster.forget_metadata()
                     await trouble.on_error(error)
@@ -80,13 +80,15 @@ class Listener:
             if connection is not None:
                 connection.close()
 
-    async def _read_on(self, connection: Connection, place: TopicPartition, offset: int) -> int:
-        found = await fetch(self._cluster, connection, place, offset, wait_ms=_WAIT_MS)
+    async def _read_on(
+        self, connection: Connection, topic_partition: TopicPartition, offset: int
+    ) -> int:
+        found = await fetch(self._cluster, connection, topic_partition, offset, wait_ms=_WAIT_MS)
         records = bytes(found.records)
         for position, header in iterate_headers(records):
             for record in () if header.is_control else iterate_records(records, position):
                 if record.offset >= offset:
-                    self._hear(place.topic, record)
+                    self._hear(topic_partition.topic, record)
             offset = max(offset, header.next_offset)
         return offset
 

@@ -57,9 +57,9 @@ class QueueTopics:
         self._engine.call(self._begin(topic))
 
     async def _begin(self, topic: str) -> None:
-        place = TopicPartition(topic, 0)
+        topic_partition = TopicPartition(topic, 0)
         cluster = self._engine.cluster
-        (end,) = (await list_offsets(cluster, {place: LATEST})).values()
+        (end,) = (await list_offsets(cluster, {topic_partition: LATEST})).values()
         assert self.group is not None
         await begin_at(cluster, self.group, topic, {0: end or 0})
 

@@ -35,8 +35,8 @@ def read_totals(bootstrap: str, load: Load, timeout_s: float) -> Written:
             "log_level": 0,
         }
     )
-    places = [TopicPartition(TOTALS, partition, 0) for partition in range(PARTITIONS)]
-    consumer.assign([*places, TopicPartition(DEAD_LETTERS, 0, 0)])
+    partitions = [TopicPartition(TOTALS, partition, 0) for partition in range(PARTITIONS)]
+    consumer.assign([*partitions, TopicPartition(DEAD_LETTERS, 0, 0)])
     written = Written(Counter(), Counter(), 0, 0)
     deadline = time.monotonic() + timeout_s
     try:
