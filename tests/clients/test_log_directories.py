@@ -27,8 +27,12 @@ from tests.clients.requests import batch, fetch, produce
 from tests.clients.wire import Wire
 from tests.conftest import EXTERNAL_BOOTSTRAP
 
+from ottla.client.wire.cluster import Cluster, TopicPartition
+from ottla.client.wire.groups import commit_offsets, committed_offsets
+
 pytestmark = pytest.mark.process
 
+OFFSETS = "__consumer_offsets"
 RECORDS = 200
 SET, BROKER = i8(0), i8(4)
 
@@ -76,9 +80,9 @@ def alter(wire: Wire, path: str, topic: str, *partitions: int) -> list[ErrorCode
     return [by_index[i32(index)] for index in partitions]
 
 
-def directories(wire: Wire, topic: str) -> dict[str, list[tuple[int, bool]]]:
-    """By path: the lag of the replica there, and whether it is a copy that is not complete."""
-    wanted = DescribableLogDirTopic(topic=topic, partitions=(i32(0),))
+def directories(wire: Wire, topic: str, *partitions: int) -> dict[str, list[tuple[int, bool]]]:
+    """By path: the lag of the replicas there, and whether they are copies that are not complete."""
+    wanted = DescribableLogDirTopic(topic=topic, partitions=tuple(map(i32, partitions or (0,))))
     response = wire.call(DescribeLogDirsRequest(topics=(wanted,)))
     return {
         result.log_dir: [
@@ -116,6 +120,33 @@ def test_a_replica_moves_and_keeps_its_records(wire: Wire, topic: str) -> None:
     last = wire.call(fetch(topic, RECORDS)).responses[0].partitions[0]
     assert last.high_watermark == RECORDS + 1
     assert b"behind the move" in last.records
+
+
+def test_a_group_commits_while_its_offsets_move_and_after(
+    two_directories: str, wire: Wire, topic: str
+) -> None:
+    """Also a coordinator goes on with the log in the other directory."""
+    committed = TopicPartition(topic, 0)
+    offset = 0
+    with Cluster(two_directories) as cluster:
+
+        def commit() -> None:
+            nonlocal offset
+            offset += 1
+            commit_offsets(cluster, topic, {committed: offset})
+            assert committed_offsets(cluster, topic, [committed]) == {committed: offset}
+
+        commit()
+        partitions = sorted(cluster.topics([OFFSETS])[OFFSETS].leaders)
+        for path in directories(wire, OFFSETS):
+            assert set(alter(wire, path, OFFSETS, *partitions)) == {ErrorCode.none}
+            while any(
+                replicas
+                for other, replicas in directories(wire, OFFSETS, *partitions).items()
+                if other != path
+            ):
+                commit()
+            commit()
 
 
 def test_a_replica_that_is_there_stays(wire: Wire, topic: str) -> None:

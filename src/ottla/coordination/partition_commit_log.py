@@ -18,6 +18,7 @@ from ottla.records.batch import read_header
 from ottla.replication.partition import Partition
 from ottla.runtime.commit_log import Listener
 from ottla.runtime.machine_batches import StoredBatch, stored_batches
+from ottla.storage.log import PartitionLog
 from ottla.storage.reading import LogSlice, ReadHint
 
 READ_BYTES: Final = 1 << 17  # About a thousand commits, read in a millisecond or two.
@@ -37,11 +38,16 @@ class PartitionCommitLog:
     def __init__(self, partition: Partition, loop: AbstractEventLoop, executor: Executor) -> None:
         assert partition.leader is not None
         self._leader = partition.leader
-        self._log = partition.log
+        self._partition = partition
         self._loop = loop
         self._executor = executor
         self._listener: Listener | None = None
         self._waiting = False
+
+    @property
+    def _log(self) -> PartitionLog:
+        """Not to be kept: it is another one after a move between log directories."""
+        return self._partition.log
 
     @property
     def next_offset(self) -> int:
@@ -82,6 +88,8 @@ class PartitionCommitLog:
         offset, end_offset = log.log_start_offset, log.log_end_offset
         hint: ReadHint | None = None
         while offset < end_offset:
+            if log is not self._log:
+                log, hint = self._log, None
             read = await self._loop.run_in_executor(
                 self._executor, self._read, offset, end_offset, hint
             )
