@@ -2,7 +2,9 @@
 
 import os
 import signal
+import socket
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -48,6 +50,34 @@ def test_the_gateway_comes_again_and_goes_with_its_node(tmp_path: Path) -> None:
         assert broker.stop() == 0
     with pytest.raises(httpx.ConnectError):
         httpx.get(f"{url}/health", timeout=PATIENT)
+
+
+def take_from_gateway(broker: BrokerProcess, port: ReservedPort) -> socket.socket:
+    """Listens on the port of the gateway, which is killed for it."""
+    while True:
+        with suppress(ValueError, ProcessLookupError):  # None runs now.
+            os.kill(gateway_of(broker.pid), signal.SIGKILL)
+        with suppress(OSError):
+            return socket.create_server((HOST, port.number))
+
+
+def wait_until_logged(broker: BrokerProcess, text: str) -> None:
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while text not in broker.log_text():
+        assert time.monotonic() < deadline, broker.log_text()
+        time.sleep(0.05)
+
+
+def test_a_gateway_whose_port_was_taken_says_so_once_and_comes_back(tmp_path: Path) -> None:
+    port = ReservedPort()
+    url = f"http://{HOST}:{port}"
+    with BrokerProcess(tmp_path, "--http", str(port)) as broker:
+        wait_until_ready(url)
+        with take_from_gateway(broker, port):
+            wait_until_logged(broker, "in use by another process; it starts when it can")
+            assert "the gateway has ended by signal 9, 1 in a row" in broker.log_text()
+        wait_until_ready(url)
+        assert broker.log_text().count("it starts when it can") == 1
 
 
 def families(url: str) -> dict[str, int]:

@@ -40,6 +40,42 @@ def test_a_port_in_use(running: BrokerProcess, tmp_path: Path) -> None:
     assert f"port {running.port} is in use" in line
 
 
+def test_an_http_port_in_use(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, line = refusal("--data", tmp_path / "data", "--port", "0", "--http", str(port))
+    assert code == FAILED
+    assert f"127.0.0.1:{port}: port {port} is in use by another process" in line
+    assert "another port with --http" in line
+    assert not (tmp_path / "data").exists()
+
+
+def test_an_http_port_that_is_the_broker_s_own(tmp_path: Path) -> None:
+    port = ReservedPort()
+    code, line = refusal("--data", tmp_path / "data", "--port", str(port), "--http", str(port))
+    assert code == FAILED
+    assert f"port {port} is in use" in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (("--http", "0.0.0.0:0"), "--insecure"),
+        (
+            ("--http", "0", "--http-config", "/nowhere/at-all.properties"),
+            "--http-config /nowhere/at-all",
+        ),
+    ],
+)
+def test_a_gateway_that_could_not_start(
+    tmp_path: Path, arguments: tuple[str, ...], part: str
+) -> None:
+    code, line = refusal("--data", tmp_path / "data", "--port", "0", *arguments)
+    assert code == USAGE
+    assert part in line
+    assert not (tmp_path / "data").exists()
+
+
 @pytest.mark.parametrize("arguments", [("--host", "0.0.0.0"), ("--listener", "PLAINTEXT://:0")])
 @pytest.mark.parametrize("more", [(), ("--shards", "2")])
 def test_a_listener_without_a_lock_beyond_this_machine(

@@ -77,7 +77,7 @@ class Door:
             if path is not None:
                 validate_private(name, path)
         is_locked = self.tls_certificate is not None and self.auth != "none"
-        if not self.insecure and not is_locked and not _is_loopback(self.host):
+        if not self.insecure and not is_locked and not is_loopback(self.host):
             raise UsageError(
                 f"{self.host} is reached from other machines; lock it (--tls-certificate, --auth"
                 " basic), listen on loopback, or say --insecure to let everyone do everything"
@@ -193,7 +193,7 @@ def _validate_installed() -> None:
         raise CommandError(MISSING) from None
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

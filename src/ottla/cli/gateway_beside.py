@@ -1,11 +1,16 @@
 """The gateway in a process of its own beside a node, which it does not outlive.
 
-It is started again when it ends by itself, with a pause that grows while it keeps ending.
+What would keep it from starting is found before the node starts. It is started again when it ends
+by itself, with a pause that grows while it keeps ending. While another process has its port it
+waits for that, and says so once.
 """
 
 import asyncio
+import logging
 import os
+import random
 import signal
+import socket
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -14,9 +19,13 @@ from pathlib import Path
 from typing import Final
 
 from ottla.cli.errors import CommandError, UsageError
-from ottla.cli.gateway import MISSING
+from ottla.cli.gateway import MISSING, is_loopback
+from ottla.client.command_config import CommandConfigError, read_command_config
+from ottla.gateway.listening import CannotListen, listen
 from ottla.node.settings import LogFormat
 from ottla.protocol.addresses import Address, split_address
+
+logger = logging.getLogger(__name__)
 
 _PAUSE_S_MAX: Final = 30.0
 _STEADY_S: Final = 60.0  # Who ran so long is started again at once.
@@ -38,8 +47,30 @@ def parse_http(text: str) -> Address:
     return Address(written.host or "127.0.0.1", written.port)
 
 
+def reserve(address: Address, command_config: Path | None, *, insecure: bool) -> socket.socket:
+    """Holds the address for the gateway; CommandError if one could not start there."""
+    if not insecure and not is_loopback(address.host):
+        raise UsageError(
+            f"--http {address} is reached from other machines, and the gateway beside a broker has"
+            " neither TLS nor logins; use loopback, run `ottla gateway` with --tls-certificate and"
+            " --auth basic, or say --insecure to let everyone do everything"
+        )
+    try:
+        if command_config is not None:
+            read_command_config(command_config)
+    except CommandConfigError as error:
+        raise UsageError(f"--http-config {error}") from None
+    try:
+        return listen(address.host, address.port)
+    except CannotListen as error:
+        raise CommandError(
+            f"the HTTP gateway cannot listen on {error}; choose another port with --http"
+        ) from None
+
+
 def gateway_beside(
     address: Address,
+    reserved: socket.socket,
     command_config: Path | None = None,
     *,
     insecure: bool = False,
@@ -47,6 +78,7 @@ def gateway_beside(
 ) -> Callable[[str, int, str | None], Awaitable[None]]:
     """What to run beside a node that serves at a host and port; cancel it to stop.
 
+    `reserved` is held until then, so that nobody else takes the address, the node itself included.
     It serves the node's metrics with its own, if there is a URL for them.
     """
     arguments = ["--host", address.host, "--port", str(address.port), "--log-format", log_format]
@@ -58,21 +90,43 @@ def gateway_beside(
     async def run(host: str, port: int, metrics_url: str | None) -> None:
         metrics = [] if metrics_url is None else ["--node-metrics", metrics_url]
         bootstrap = f"{'localhost' if host in _EVERY_ADDRESS else host}:{port}"
-        pause_s = 1.0
         loop = asyncio.get_running_loop()
+        ends_count = 0  # In a row.
+        reserved.close()
         while True:
+            await _wait_for_port(address)
             begun = loop.time()
             code = await _run_once(bootstrap, [*arguments, *metrics])
-            if loop.time() - begun > _STEADY_S:
-                pause_s = 1.0
-            sys.stderr.write(
-                f"ottla: the gateway has ended with exit code {code}; it starts again in"
-                f" {pause_s:.0f} s\n"
-            )
+            ends_count = 1 if loop.time() - begun > _STEADY_S else ends_count + 1
+            pause_s = _pause_s(ends_count)
+            if ends_count & (ends_count - 1) == 0:  # 1, 2, 4, 8 and so on: ever more rarely.
+                logger.warning(
+                    "the gateway has ended %s, %d in a row; it starts again in %.0f s",
+                    f"with exit code {code}" if code >= 0 else f"by signal {-code}",
+                    ends_count,
+                    pause_s,
+                )
             await asyncio.sleep(pause_s)
-            pause_s = min(2 * pause_s, _PAUSE_S_MAX)
 
     return run
+
+
+async def _wait_for_port(address: Address) -> None:
+    tries_count = 0
+    while True:
+        try:
+            listen(address.host, address.port).close()
+            return
+        except CannotListen as error:
+            tries_count += 1
+            if tries_count == 1:
+                logger.error("the gateway cannot listen on %s; it starts when it can", error)
+        await asyncio.sleep(_pause_s(tries_count))
+
+
+def _pause_s(count: int) -> float:
+    """Doubles with each. Gateways that ended together do not come back together."""
+    return min(2.0 ** min(count - 1, 10), _PAUSE_S_MAX) * random.uniform(0.75, 1.25)
 
 
 async def _run_once(bootstrap: str, arguments: Sequence[str]) -> int:

@@ -67,10 +67,12 @@ def serve(
         raise UsageError("--http goes with one node; run `ottla gateway` beside --shards")
     beside = None
     if http is not None:
-        from ottla.cli.gateway_beside import gateway_beside, parse_http
+        from ottla.cli.gateway_beside import gateway_beside, parse_http, reserve
 
+        address = parse_http(http)
+        reserved = reserve(address, http_config, insecure=insecure)
         beside = gateway_beside(
-            parse_http(http), http_config, insecure=insecure, log_format=log_format
+            address, reserved, http_config, insecure=insecure, log_format=log_format
         )
     settings = ServeSettings(
         id=id,

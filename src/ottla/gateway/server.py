@@ -19,6 +19,7 @@ from starlette.types import ASGIApp
 
 from ottla.gateway.app import ADMIN, FAMILIES, TRAFFIC, Families, build_app
 from ottla.gateway.identity import Users
+from ottla.gateway.listening import CannotListen, listen
 from ottla.gateway.one_write import OneWriteProtocol
 from ottla.gateway.services import Services
 from ottla.gateway.settings import Auth, GatewaySettings
@@ -36,10 +37,9 @@ def serve(settings: GatewaySettings, pages: Families = ()) -> int:
     ports = [settings.port, *([] if settings.admin_port is None else [settings.admin_port])]
     with contextlib.ExitStack() as listening:
         try:
-            listeners = [listening.enter_context(_listen(settings.host, port)) for port in ports]
-        except OSError as error:
-            listed = ", ".join(map(str, ports))
-            sys.stderr.write(f"ottla: cannot listen on {settings.host}, {listed}: {error}\n")
+            listeners = [listening.enter_context(listen(settings.host, port)) for port in ports]
+        except CannotListen as error:
+            sys.stderr.write(f"ottla: cannot listen on {error}\n")
             return EXIT_FAILED
         uvloop.run(run(settings, *listeners, pages=pages))
     return EXIT_OK
@@ -91,11 +91,6 @@ def _settle_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 10, 20)
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    return socket.create_server((host, port), family=family, backlog=2048, reuse_port=False)
 
 
 def _config(settings: GatewaySettings, app: ASGIApp) -> uvicorn.Config:
