@@ -1,3 +1,6 @@
+import time
+from email.utils import parsedate_to_datetime
+
 import httpx
 
 
@@ -14,6 +17,12 @@ def test_request_ids_are_echoed_or_made(http: httpx.Client) -> None:
     assert mine.headers.get_list("x-request-id") == ["mine"]
     made = {http.get("/health").headers["x-request-id"] for _ in range(3)}
     assert len(made) == 3
+
+
+def test_answers_have_the_date(http: httpx.Client) -> None:
+    begun = int(time.time())
+    sent = parsedate_to_datetime(http.get("/health").headers["date"]).timestamp()
+    assert begun <= sent <= time.time()
 
 
 def test_other_origins_are_not_let_in(http: httpx.Client) -> None:

@@ -11,11 +11,14 @@ import logging
 import signal
 import socket
 import sys
+import time
 from collections.abc import Iterator
+from email.utils import formatdate
 
 import uvicorn
 import uvloop
 from starlette.types import ASGIApp
+from uvicorn.server import ServerState
 
 from ottla.gateway.app import ADMIN, FAMILIES, TRAFFIC, Families, build_app
 from ottla.gateway.identity import Users
@@ -73,7 +76,7 @@ async def run(
         def stop() -> None:
             services.stopping.set()
             for server in servers:
-                server.should_exit = True
+                server.stop()
 
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -114,11 +117,21 @@ def _config(settings: GatewaySettings, app: ASGIApp) -> uvicorn.Config:
 
 
 class _Server(uvicorn.Server):
-    """Leaves the signals to the loop; uvicorn's own would end the process by the signal."""
+    """Leaves the signals to the loop; uvicorn's own would end the process by the signal.
+
+    It sleeps until it is stopped. uvicorn's own wakes up ten times a second to look at the clock
+    and at `should_exit`.
+    """
 
     def __init__(self, config: uvicorn.Config, listener: socket.socket) -> None:
         super().__init__(config)
+        self.server_state = _DatedState()
         self._listener = listener
+        self._stopped = asyncio.Event()
+
+    def stop(self) -> None:
+        self.should_exit = True
+        self._stopped.set()
 
     @property
     def url(self) -> str:
@@ -129,6 +142,29 @@ class _Server(uvicorn.Server):
     async def run_until_stopped(self) -> None:
         await self.serve([self._listener])
 
+    async def main_loop(self) -> None:
+        await self._stopped.wait()
+
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+
+class _DatedState(ServerState):
+    """Looks at the clock when an answer needs the date."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._second = -1
+
+    @property
+    def default_headers(self) -> list[tuple[bytes, bytes]]:
+        second = int(time.time())
+        if second != self._second:
+            self._second = second
+            self._headers = [(b"date", formatdate(second, usegmt=True).encode())]
+        return self._headers
+
+    @default_headers.setter
+    def default_headers(self, headers: list[tuple[bytes, bytes]]) -> None:
+        self._headers = headers
