@@ -1,11 +1,16 @@
-"""Sends, receives and deletes messages in batches of ten, as an SQS client, on many connections."""
+"""Sends, receives and deletes messages in batches of ten, as an SQS client, on many connections.
+
+It counts what was deleted in the time given: a server that stalls or fails has a low rate, and the
+load ends all the same. It does not wait for a number of messages: one that a server failed to take,
+without that being noticed, would be waited for without end.
+"""
 
 import json
-import threading
 import time
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import cyclopts
@@ -14,6 +19,7 @@ from benchmarks.loads.frames import LoadError
 from benchmarks.loads.outcome import report
 
 BATCH = 10
+WAIT_SECONDS = 1  # For messages; others may have taken ours.
 SILENCE_SECONDS_MAX = 120
 _CREDENTIAL = "Credential=bench/20260101/us-east-1/sqs/aws4_request"
 _AUTHORIZATION = f"AWS4-HMAC-SHA256 {_CREDENTIAL}, SignedHeaders=host, Signature=0"
@@ -24,6 +30,7 @@ class Client:
         parts = urlsplit(url)
         assert parts.hostname is not None
         self._http = HTTPConnection(parts.hostname, parts.port, timeout=SILENCE_SECONDS_MAX)
+        self.failed_count = 0  # Calls, and entries of batches.
 
     def call(self, operation: str, **request: Any) -> Any:
         headers = {
@@ -34,54 +41,86 @@ class Client:
         self._http.request("POST", "/", json.dumps(request), headers)
         answer = self._http.getresponse()
         body = answer.read()
+        if answer.status >= 500:
+            self.failed_count += 1
+            return {}
         if answer.status != 200:
             raise LoadError(f"{operation}: {answer.status} {body[:500].decode()}")
-        return json.loads(body) if body else None
+        result = json.loads(body) if body else {}
+        self.failed_count += len(result.get("Failed", ()))
+        return result
 
     def close(self) -> None:
         self._http.close()
 
 
-def cycles(url: str, queue: str, count: int, value_size: int) -> None:
-    """`count` batches are sent; as many messages are received and deleted, whoever sent them."""
+class Done(NamedTuple):
+    deleted_count: int
+    failed_count: int
+
+
+def cycles(url: str, queue: str, value_size: int, until: float) -> Done:
+    """As many messages are received as are sent, whoever sent them, unless there are no more."""
     client = Client(url)
-    body = "x" * value_size
-    for _ in range(count):
-        entries = [{"Id": str(index), "MessageBody": body} for index in range(BATCH)]
-        client.call("SendMessageBatch", QueueUrl=queue, Entries=entries)
-        left = BATCH
-        while left > 0:
-            options = {"MaxNumberOfMessages": left, "WaitTimeSeconds": 5}
-            found = client.call("ReceiveMessage", QueueUrl=queue, **options).get("Messages", [])
-            if found:
-                deletions = [
-                    {"Id": str(index), "ReceiptHandle": message["ReceiptHandle"]}
-                    for index, message in enumerate(found)
-                ]
-                client.call("DeleteMessageBatch", QueueUrl=queue, Entries=deletions)
-            left -= len(found)
+    deleted_count = 0
+    while time.perf_counter() < until:
+        send(client, queue, value_size)
+        left, count = BATCH, BATCH
+        while left > 0 and count > 0:
+            count = receive_and_delete(client, queue, left)
+            left -= count
+            if time.perf_counter() > until:
+                break
+            deleted_count += count
     client.close()
+    return Done(deleted_count, client.failed_count)
 
 
-def main(*, url: str, count: int, connections: int = 16, value_size: int = 1_000) -> None:
-    """`count` messages in all."""
+def send(client: Client, queue: str, value_size: int) -> None:
+    body = "x" * value_size
+    entries = [{"Id": str(index), "MessageBody": body} for index in range(BATCH)]
+    client.call("SendMessageBatch", QueueUrl=queue, Entries=entries)
+
+
+def receive_and_delete(client: Client, queue: str, count_max: int) -> int:
+    options = {"MaxNumberOfMessages": count_max, "WaitTimeSeconds": WAIT_SECONDS}
+    found = client.call("ReceiveMessage", QueueUrl=queue, **options).get("Messages", [])
+    if found:
+        deletions = [
+            {"Id": str(index), "ReceiptHandle": message["ReceiptHandle"]}
+            for index, message in enumerate(found)
+        ]
+        client.call("DeleteMessageBatch", QueueUrl=queue, Entries=deletions)
+    return len(found)
+
+
+def main(
+    *,
+    url: str,
+    seconds: float,
+    warm_seconds: float = 0.5,
+    connections: int = 16,
+    value_size: int = 1_000,
+) -> None:
     client = Client(url)
     queue = client.call("CreateQueue", QueueName=f"bench-{uuid.uuid4().hex}")["QueueUrl"]
-    cycles(url, queue, 1, value_size)  # Members and connections are made.
-    each = max(1, count // BATCH // connections)
-    threads = [
-        threading.Thread(target=cycles, args=(url, queue, each, value_size))
-        for _ in range(connections)
-    ]
-    start = time.perf_counter()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    seconds = time.perf_counter() - start
+    with ThreadPoolExecutor(connections) as pool:
+
+        def run(length: float) -> Done:
+            until = time.perf_counter() + length
+            arguments = (url, queue, value_size, until)
+            running = [pool.submit(cycles, *arguments) for _ in range(connections)]
+            return Done(*map(sum, zip(*(each.result() for each in running), strict=True)))
+
+        run(warm_seconds)  # Members and connections are made.
+        done = run(seconds)
     client.call("DeleteQueue", QueueUrl=queue)
     client.close()
-    report(messages_per_second=each * connections * BATCH / seconds, seconds=seconds)
+    report(
+        messages_per_second=done.deleted_count / seconds,
+        messages=done.deleted_count,
+        failed=done.failed_count,
+    )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,10 @@
-"""Messages sent, received and deleted as an SQS client does, beside ElasticMQ."""
+"""Messages sent, received and deleted as an SQS client does, beside ElasticMQ.
 
-from typing import Final
+All servers run all the time and take turns: the machine's speed drifts.
+"""
+
+from contextlib import ExitStack
+from typing import Final, NamedTuple
 
 from benchmarks.bench import Bench, run_load
 from benchmarks.peers.peer import Flush
@@ -10,13 +14,32 @@ from benchmarks.scenarios.gateway_queues import FLUSHES, running_gateway
 ON_DISK: Final = "elasticmq"
 PEERS: Final = (ON_DISK, "elasticmq in memory")
 CONNECTIONS: Final = 16
-MESSAGES: Final = 20_000
 # Neither syncs every message then; with flush ack Ottla does, and ElasticMQ never.
 TWICE: Final = {Flush.OS: Requirement(ratio_min=2.0, reference=ON_DISK)}
+LENGTH: Final = 4  # Of a load, in measurements of the run.
+WARM_LENGTH: Final = 10  # A JVM gets faster.
+
+
+class Target(NamedTuple):
+    name: str
+    url: str
+    rows: tuple[Row, ...]  # Its speed is recorded in.
 
 
 def gateway_sqs(bench: Bench) -> None:
-    count = MESSAGES if bench.effort.heavy else MESSAGES // 10
+    with ExitStack() as stack:
+        targets = _start(bench, stack)
+        for target in targets:
+            _speed(bench, target, WARM_LENGTH * bench.effort.seconds)
+        for index in range(bench.effort.rounds):
+            for target in targets if index % 2 == 0 else reversed(targets):
+                speed = _speed(bench, target, LENGTH * bench.effort.seconds)
+                for row in target.rows:
+                    bench.results.record(row, target.name, speed)
+    bench.say("gateway: SQS")
+
+
+def _start(bench: Bench, stack: ExitStack) -> list[Target]:
     rows = {
         flush: Row(
             "SQS send + receive + delete",
@@ -27,24 +50,21 @@ def gateway_sqs(bench: Bench) -> None:
         )
         for flush in FLUSHES
     }
+    targets = []
     for flush, row in rows.items():
-        with running_gateway(bench, bench.server(bench.subject(), flush)) as (url, _):
-            for _ in range(bench.effort.rounds):
-                bench.results.record(row, SUBJECT, _speed(url, count))
+        gateway = running_gateway(bench, bench.server(bench.subject(), flush))
+        url, _ = stack.enter_context(gateway)
+        targets.append(Target(SUBJECT, url, (row,)))
     for name in PEERS:
         peer = bench.guest(name)
-        if peer is None:
-            continue
-        with bench.fresh_server(peer, Flush.OS) as server:
-            url = f"http://{server.address}"
-            _speed(url, count)  # A JVM gets faster.
-            for _ in range(bench.effort.rounds):
-                speed = _speed(url, count)
-                for row in rows.values():
-                    bench.results.record(row, name, speed)
-    bench.say("gateway: SQS")
+        if peer is not None:
+            server = stack.enter_context(bench.fresh_server(peer, Flush.OS))
+            targets.append(Target(name, f"http://{server.address}", tuple(rows.values())))
+    return targets
 
 
-def _speed(url: str, count: int) -> float:
-    outcome = run_load("sqs_cycle", url=url, count=count, connections=CONNECTIONS)
+def _speed(bench: Bench, target: Target, seconds: float) -> float:
+    outcome = run_load("sqs_cycle", url=target.url, seconds=seconds, connections=CONNECTIONS)
+    if outcome["failed"]:
+        bench.say(f"gateway: SQS: {outcome['failed']:.0f} calls of {target.name} failed")
     return outcome["messages_per_second"]

@@ -3,6 +3,7 @@
 import pytest
 from benchmarks.bench import Bench, LoadFailed, run_load, run_measured_load
 from benchmarks.peers.peer import Flush, Server
+from benchmarks.scenarios.gateway_queues import running_gateway
 
 pytestmark = pytest.mark.process
 
@@ -42,6 +43,17 @@ def test_latencies_are_in_order(bench: Bench, server: Server, client: str) -> No
         )
     assert outcome["messages"] == 200
     assert 0 < outcome["p50_ms"] <= outcome["p99_ms"] <= outcome["p999_ms"] <= outcome["max_ms"]
+
+
+def test_sqs_messages_are_sent_received_and_deleted(bench: Bench, server: Server) -> None:
+    with running_gateway(bench, server) as (url, _):
+        outcome = run_load("sqs_cycle", url=url, seconds=3, connections=2)
+    assert outcome["messages"] > 0
+
+
+def test_a_failing_call_fails_the_sqs_load() -> None:
+    with pytest.raises(LoadFailed, match="sqs_cycle failed"):
+        run_load("sqs_cycle", url="http://127.0.0.1:1", seconds=1)
 
 
 def test_a_refused_request_fails_the_load(server: Server) -> None:
