@@ -8,6 +8,7 @@ import resource
 import signal
 import socket
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -64,8 +65,8 @@ def peak_resident_bytes(pid: int) -> int:
 
 def processor_seconds(pid: int) -> float:
     """User and system time of all threads since the process began."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    scheduled_time = 2
+    return time.clock_gettime(~pid << 3 | scheduled_time)  # As clock_getcpuclockid(3) names it.
 
 
 def free_port() -> int:
