@@ -161,12 +161,23 @@ def member(
     return member
 
 
+def await_coordinator(member: Member) -> None:
+    find = FindCoordinatorRequest(key_type=i8(0), coordinator_keys=(member.group,))
+    while member.wire.call(find).coordinators[0].error_code is not ErrorCode.none:
+        pass
+    while offsets_error(member) is not ErrorCode.none:
+        pass  # It loads.
+
+
+def offsets_error(member: Member) -> ErrorCode:
+    asked = describe.DescribeShareGroupOffsetsRequestGroup(group_id=member.group, topics=None)
+    response = member.wire.call(describe.DescribeShareGroupOffsetsRequest(groups=(asked,)))
+    return ErrorCode(response.groups[0].error_code)
+
+
 def join(member: Member) -> None:
     """Until its partition is assigned."""
-    wire = member.wire
-    find = FindCoordinatorRequest(key_type=i8(0), coordinator_keys=(member.group,))
-    while wire.call(find).coordinators[0].error_code is not ErrorCode.none:
-        pass
+    await_coordinator(member)
     joined = member.heartbeat()
     while joined.error_code is not ErrorCode.none or not joined.assignment.topic_partitions:
         assert joined.error_code in {ErrorCode.none, ErrorCode.coordinator_load_in_progress}

@@ -342,7 +342,8 @@ def test_retention_takes_records_away() -> None:
         ([(0, 3, (1, 1))], ErrorCode.invalid_request),
         ([(1, 0, ACCEPT)], ErrorCode.invalid_request),
         ([(2, 3, ACCEPT), (0, 1, ACCEPT)], ErrorCode.invalid_request),
-        ([(0, 2, ACCEPT), (2, 3, ACCEPT)], ErrorCode.invalid_request),
+        ([(0, 2, ACCEPT), (1, 3, ACCEPT)], ErrorCode.invalid_request),
+        ([(0, 2, ACCEPT), (2, 3, ACCEPT)], ErrorCode.invalid_record_state),
         ([(0, 10, ACCEPT)], ErrorCode.invalid_request),
         ([(0, 0, ACCEPT), (3, 4, ACCEPT)], ErrorCode.invalid_record_state),
     ],
@@ -356,6 +357,35 @@ def test_acknowledgements_that_are_refused_change_nothing(
     leader.acquire("b")
 
     assert refusal(leader, "a", *acknowledgements) is code
+
+
+def test_an_offset_that_was_renewed_can_be_acknowledged_in_the_same_request() -> None:
+    leader = Leader()
+    leader.append(5)
+    leader.acquire("a")
+
+    leader.acknowledge("a", (0, 1, RENEW), (1, 4, GAP))
+
+    assert runs(leader) == [(0, 0, ACQUIRED, 1), (1, 4, ARCHIVED, 1)]
+    assert refusal(leader, "a", (0, 0, GAP), (0, 0, RENEW)) is ErrorCode.invalid_record_state
+
+
+def test_a_held_record_is_done_once() -> None:
+    leader = Leader()
+    leader.append(5)
+    leader.acquire("a", hold_ms=1_000)
+
+    assert refusal(leader, "a", (0, 1, GAP), (1, 2, GAP)) is ErrorCode.invalid_record_state
+    leader.acknowledge("a", (0, 1, RENEW), (1, 4, GAP))
+    assert leader.partition.parked_count == 1
+
+
+def test_nothing_can_be_acknowledged_when_nothing_is_in_flight() -> None:
+    leader = Leader()
+    leader.append(5)
+    assert refusal(leader, "a", (0, 0, GAP)) is ErrorCode.invalid_record_state
+    leader.acquire("a")
+    assert refusal(leader, "a", (5, 5, GAP)) is ErrorCode.invalid_request
 
 
 def delivery(first: int, last: int, kind: DeliveryAcknowledgeType, **terms: Any) -> Delivery:

@@ -1,9 +1,10 @@
-"""What consumers may say about records, checked for its form."""
+"""What consumers may say about records, checked for its form, and against who has acquired them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from ottla.groups.share.delivery import Acknowledgement, AcknowledgeType
+from ottla.groups.share.delivery import Acknowledgement, AcknowledgeType, DeliveryState
+from ottla.groups.share.runs import Runs
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.messages.delivery_acknowledge import (
     DELAY_MS_MAX,
@@ -23,14 +24,17 @@ class TypedRange(NamedTuple):
 
 
 def typed_ranges(acknowledgements: Iterable[Acknowledgement]) -> list[TypedRange]:
-    """As ranges of one type each, in ascending order. ApiError(invalid_request) if malformed."""
+    """As ranges of one type each, in ascending order. ApiError(invalid_request) if malformed.
+
+    As in Kafka one may begin with the last offset of the one before it.
+    """
     ranges: list[TypedRange] = []
-    next_offset = 0
+    last_offset = -1
     for acknowledgement in acknowledgements:
-        if acknowledgement.first_offset < next_offset:
+        if acknowledgement.first_offset < last_offset:
             raise _malformed("the offsets do not ascend")
         ranges.extend(_ranges_of(acknowledgement))
-        next_offset = acknowledgement.last_offset + 1
+        last_offset = acknowledgement.last_offset
     return ranges
 
 
@@ -56,6 +60,37 @@ def _type(number: int) -> AcknowledgeType:
         return AcknowledgeType(number)
     except ValueError:
         raise _malformed(f"{number} is not an acknowledge type") from None
+
+
+def validate_acquired(runs: Runs, member_id: str, ranges: Sequence[TypedRange]) -> None:
+    """ApiError, the one that Kafka answers, if the member has not acquired all of them.
+
+    What was renewed is still acquired: only that can be said about an offset twice.
+    """
+    done_offset = -1
+    for first, last, kind in ranges:
+        _validate_delivered(runs, last)
+        for run in runs.overlapping(first, last):
+            if run.state is not DeliveryState.ACQUIRED or run.member_id != member_id:
+                raise not_acquired(max(run.first_offset, first), member_id)
+        if first == done_offset:
+            raise not_acquired(first, member_id)
+        if kind is not AcknowledgeType.RENEW:
+            done_offset = last
+
+
+def _validate_delivered(runs: Runs, offset: int) -> None:
+    if offset < runs.end_offset:
+        return
+    code = ErrorCode.invalid_request if runs.span else ErrorCode.invalid_record_state
+    raise ApiError(code, f"offset {offset} was not delivered; {runs.end_offset} is the next one")
+
+
+def not_acquired(offset: int, member_id: str) -> ApiError:
+    return ApiError(
+        ErrorCode.invalid_record_state,
+        f"offset {offset} is not acquired by {member_id}; its lock may have timed out",
+    )
 
 
 def _malformed(problem: str) -> ApiError:

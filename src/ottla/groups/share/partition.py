@@ -13,7 +13,13 @@ fails, the share-partition is dropped and made again from what is written. Time 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ottla.groups.share.acknowledgements import TypedRange, typed_ranges, validated_type
+from ottla.groups.share.acknowledgements import (
+    TypedRange,
+    not_acquired,
+    typed_ranges,
+    validate_acquired,
+    validated_type,
+)
 from ottla.groups.share.delivery import (
     Acknowledgement,
     AcknowledgeType,
@@ -30,7 +36,7 @@ from ottla.groups.share.runs import Run, Runs
 from ottla.groups.share.settling import InLot, InWindow, Settling
 from ottla.groups.share.state_batches import combined
 from ottla.groups.share.taking import AcquiredRange, DeliveryRules, LogBatch, Taking
-from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.errors import ApiError
 from ottla.protocol.messages.delivery_acknowledge import Delivery, DeliveryAcknowledgeType
 
 
@@ -271,8 +277,7 @@ class SharePartition:
         if self._lot:
             ranges = self._without_parked(member_id, ranges, parked)
         ranges = [found for found in ranges if found.last_offset >= self.start_offset]
-        for found in ranges:
-            self._validate_acquired(member_id, found)
+        validate_acquired(self._runs, member_id, ranges)
         settling = Settling(self.rules, now_ms)
         for offset, kind in parked:
             self._acknowledge_parked(offset, kind, settling, now_ms)
@@ -296,8 +301,13 @@ class SharePartition:
         for first, last, kind in ranges:
             for offset in self._lot.taken_between(first, last):
                 taken = self._lot.taken(offset)
-                if taken is None or taken.holder != member_id:
-                    raise _not_acquired(offset, member_id)
+                is_done = (
+                    parked
+                    and parked[-1][0] == offset
+                    and parked[-1][1] is not AcknowledgeType.RENEW
+                )
+                if is_done or taken is None or taken.holder != member_id:
+                    raise not_acquired(offset, member_id)
                 parked.append((offset, kind))
                 if offset > first:
                     rest.append(TypedRange(first, offset - 1, kind))
@@ -306,18 +316,8 @@ class SharePartition:
                 rest.append(TypedRange(first, last, kind))
         for first, last, _ in rest:
             if first < self.start_offset and self._lot.waits_between(first, last):
-                raise _not_acquired(first, member_id)
+                raise not_acquired(first, member_id)
         return rest
-
-    def _validate_acquired(self, member_id: str, found: TypedRange) -> None:
-        if found.last_offset >= self.end_offset:
-            raise ApiError(
-                ErrorCode.invalid_request,
-                f"offset {found.last_offset} was not delivered; {self.end_offset} is the next one",
-            )
-        for run in self._runs.overlapping(found.first_offset, found.last_offset):
-            if run.state is not DeliveryState.ACQUIRED or run.member_id != member_id:
-                raise _not_acquired(max(run.first_offset, found.first_offset), member_id)
 
     def _acknowledge(
         self, run: Run, kind: AcknowledgeType, settling: Settling, now_ms: int
@@ -392,7 +392,7 @@ class SharePartition:
                 continue
             run = self._delivered_run(offset, holder, count)
             if run is None:
-                raise _not_acquired(offset, holder)
+                raise not_acquired(offset, holder)
             last = min(run.last_offset, delivery.last_offset)
             ranges.append((offset, last))
             offset = last + 1
@@ -491,10 +491,3 @@ class SharePartition:
                 run.state.written,
                 run.delivery_count,
             )
-
-
-def _not_acquired(offset: int, member_id: str) -> ApiError:
-    return ApiError(
-        ErrorCode.invalid_record_state,
-        f"offset {offset} is not acquired by {member_id}; its lock may have timed out",
-    )
