@@ -5,7 +5,10 @@ from typing import TypeVar
 
 import pytest
 from confluent_kafka import KafkaException
-from kio.static.primitive import i64
+from kio.schema.alter_share_group_offsets.v0 import request as alter
+from kio.schema.describe_share_group_offsets.v1 import request as describe
+from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
+from kio.static.primitive import i8, i32, i64
 from tests.clients.test_queues import (
     ACCEPT,
     HOUR_MS,
@@ -17,6 +20,7 @@ from tests.clients.test_queues import (
     receive_all,
 )
 from tests.clients.test_share_groups import configured_group
+from tests.clients.wire import Wire
 from tests.cluster.conftest import StartCluster
 from tests.cluster.processes import PATIENT, ClusterProcesses, wait_until
 from tests.cluster.topics import create, produce, state
@@ -98,3 +102,41 @@ def test_holds_and_delays_outlive_leaders_and_restarts(start_cluster: StartClust
     )
     assert released is ErrorCode.none
     assert receive() == [(4, 4, 2)]
+
+
+def test_lag_is_told_of_partitions_that_other_nodes_lead(start_cluster: StartCluster) -> None:
+    cluster = start_cluster(3, *FEW_COORDINATORS, *PATIENT)
+    cluster.wait_for_voters(1, 2, 3)
+    create(cluster, "orders", assignment=[[1], [2], [3]])
+    for partition in range(3):
+        assert produce(cluster, "orders", *"ab", partition=partition) == [None] * 2
+    told: list[int] = []
+
+    def ask(node_id: int) -> bool:
+        with Wire(cluster.bootstrap_of(node_id)) as wire:
+            wire.call(FindCoordinatorRequest(key_type=i8(0), coordinator_keys=("new",)))
+            if set_offsets(wire) == [ErrorCode.none] * 3:
+                told.extend(lags(wire))
+        return bool(told)
+
+    wait_until(lambda: any(map(ask, (1, 2, 3))), "an answer of the group's coordinator")
+    assert told == [1, 1, 1]
+
+
+def set_offsets(wire: Wire) -> list[ErrorCode]:
+    """Of a new group, to 1 in each partition."""
+    partitions = tuple(
+        alter.AlterShareGroupOffsetsRequestPartition(
+            partition_index=i32(partition), start_offset=i64(1)
+        )
+        for partition in range(3)
+    )
+    topic = alter.AlterShareGroupOffsetsRequestTopic(topic_name="orders", partitions=partitions)
+    response = wire.call(alter.AlterShareGroupOffsetsRequest(group_id="new", topics=(topic,)))
+    return [one.error_code for topic in response.responses for one in topic.partitions]
+
+
+def lags(wire: Wire) -> list[int]:
+    group = describe.DescribeShareGroupOffsetsRequestGroup(group_id="new", topics=None)
+    response = wire.call(describe.DescribeShareGroupOffsetsRequest(groups=(group,)))
+    return [one.lag for topic in response.groups[0].topics for one in topic.partitions]

@@ -16,6 +16,7 @@ from ottla.controller.effective_configs import ConfigRules, EffectiveConfigs
 from ottla.controller.records import PartitionRecord
 from ottla.coordination.coordinators import Coordinators
 from ottla.coordination.pending_writes import PendingWrites
+from ottla.coordination.remote_log_ends import RemoteLogEnds
 from ottla.coordination.remote_transactions import RemoteTransactions
 from ottla.coordination.serving_coordinators import ServingCoordinators
 from ottla.coordination.transaction_completion import TransactionCompletion
@@ -432,6 +433,7 @@ class Node:
             controller=self.controller,
             coordinator_at=self._share_coordinator_at,
             ask_to_produce=self._produce_at,
+            log_ends=RemoteLogEnds(self.image, self._produce_at),
             random=First(),
         )
 

@@ -72,12 +72,27 @@ A test compares the whole answer with Apache Kafka's, and the answer differs in 
 - ApiVersions v5 and TxnOffsetCommit v6 are of Kafka 4.4 and not there.
 """
 
+_SHARE_GROUPS = """
+## Share groups
+
+Acknowledgements, of gaps too, are taken and refused as in Kafka 4.3, and lag is what Kafka tells.
+Racks play no part, as in Kafka 4.3: the assignor does not look at them, ShareFetch names none, and
+records come from the leader of a partition. It differs in this:
+
+- Transaction markers, and what compaction took away between two batches, are not handed out. In
+  Kafka consumers acquire them with the records beside them, and acknowledge them as gaps.
+- The start offset of a partition is told from the first fetch on, and moves with the
+  acknowledgement that ends what lies before it. In Kafka it is told from the first acknowledgement
+  on, and moves with the next one.
+"""
+
 
 def differences() -> str:
     """The part of docs/compatibility.md that lists them."""
     defaults = "".join(f"| `{name}` | {why} |\n" for name, why in sorted(DEFAULTS.items()))
     return (
         _APIS
+        + _SHARE_GROUPS
         + f"""
 ## Configs
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from ottla.coordination.coordinators import Coordinators
+from ottla.coordination.remote_log_ends import RemoteLogEnds
 from ottla.coordination.share_coordinator import LocalShareCoordinator
 from ottla.coordination.share_partitions import SharePartitions
 from ottla.coordination.share_persister import SharePersister
@@ -23,4 +24,5 @@ class ShareGroups:
     sessions: ShareSessions
     pruning: ShareStatePruning
     waiting_letters: WaitingLetters
+    remote_log_ends: RemoteLogEnds
     config: Callable[[str], ShareConfig]  # What holds for a group.

@@ -3,6 +3,8 @@
 How far share groups have come: the offset up to which all records are done, and how many are left.
 A partition without an error has a message if dead letters of the group wait there.
 
+A topic that does not exist has no offsets, which is no error.
+
 v1  lag (KIP-1226), with the records that are held or wait for their time, though they may lie
     before the start offset; how many these are, in a tagged field of Ottla's own
 """
@@ -32,6 +34,7 @@ from ottla.protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsResponseTopic,
 )
 from ottla.protocol.times import NO_THROTTLE
+from ottla.protocol.topics import TopicPartition
 from ottla.security.acls import Operation, ResourceType
 
 _UNKNOWN_LAG = -1
@@ -107,14 +110,11 @@ async def _topic(
     topic_id = broker.image.topic_id(name)
 
     async def one(index: int) -> DescribeShareGroupOffsetsResponsePartition:
-        if topic_id is None:
-            error = ApiError(ErrorCode.unknown_topic_or_partition, f"there is no topic {name}")
-            return _partition(index, error=error)
-        topic_partition = TopicIdPartition(topic_id, index)
-        if topic_partition not in group.initialized:
+        topic_partition = None if topic_id is None else TopicIdPartition(topic_id, index)
+        if topic_partition is None or topic_partition not in group.initialized:
             return _partition(index)
         try:
-            return await _read(broker, group.group_id, topic_partition)
+            return await _read(broker, group.group_id, name, topic_partition)
         except ApiError as error:
             return _partition(index, error=error)
 
@@ -126,7 +126,7 @@ async def _topic(
 
 
 async def _read(
-    broker: Broker, group_id: str, topic_partition: TopicIdPartition
+    broker: Broker, group_id: str, name: str, topic_partition: TopicIdPartition
 ) -> DescribeShareGroupOffsetsResponsePartition:
     key = SharePartitionKey(group_id, *topic_partition)
     state = await broker.share.persister.read_summary(key)
@@ -134,23 +134,31 @@ async def _read(
         topic_partition.partition,
         start_offset=state.start_offset,
         leader_epoch=max(0, state.leader_epoch),
-        lag=_lag(broker, topic_partition, state),
+        lag=await _lag(broker, TopicPartition(name, topic_partition.partition), state),
         parked_count=state.parked_count,
         note=await dead_letter_note(broker, key, state),
     )
 
 
-def _lag(broker: Broker, topic_partition: TopicIdPartition, state: ShareState) -> int:
-    """Not known of a partition that another broker leads."""
+async def _lag(broker: Broker, partition: TopicPartition, state: ShareState) -> int:
+    """Not known while the partition has no leader that can be asked."""
     if state.start_offset == NO_OFFSET:
         return _UNKNOWN_LAG
     try:
-        log = broker.replicas.find(topic_partition.topic_id, topic_partition.partition).log
+        start_offset, end_offset = await _ends(broker, partition, state.start_offset)
     except ApiError:
         return _UNKNOWN_LAG
-    start_offset = max(state.start_offset, log.log_start_offset)
     done_count = max(0, state.delivery_complete_count)
-    return max(0, log.high_watermark - start_offset - done_count) + state.parked_count
+    return max(0, end_offset - start_offset - done_count) + state.parked_count
+
+
+async def _ends(broker: Broker, partition: TopicPartition, start_offset: int) -> tuple[int, int]:
+    """From where to where there are records for the group, as far as this broker knows."""
+    try:
+        log = broker.replicas.find(*partition).log
+    except ApiError:
+        return start_offset, await broker.share.remote_log_ends.find(partition)
+    return max(start_offset, log.log_start_offset), log.high_watermark
 
 
 def _partition(

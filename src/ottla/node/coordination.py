@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.coordination.coordinators import Coordinators
+from ottla.coordination.remote_log_ends import RemoteLogEnds
 from ottla.coordination.serving_coordinators import ServingCoordinators
 from ottla.coordination.share_groups import ShareGroups
 from ottla.groups.config import GroupConfig
@@ -51,6 +52,10 @@ def start_coordination(
             broker_id, address_of, peers, process.loop
         ),
         ask_to_produce=partial(ask_broker, peers, address_of, "dead letters"),
+        log_ends=RemoteLogEnds(
+            image,
+            partial(ask_broker, peers, address_of, "log ends", timeout_ms=_ASK_TIMEOUT_MS),
+        ),
         random=parts.environment.random,
     )
     supervisor.start("share state pruning", share.pruning.run())

@@ -9,6 +9,7 @@ from ottla.coordination.coordinators import Coordinators
 from ottla.coordination.dead_letter_office import DeadLetterOffice
 from ottla.coordination.dead_letter_routes import DeadLetterRoutes
 from ottla.coordination.record_routes import AskBroker, RecordRoutes
+from ottla.coordination.remote_log_ends import RemoteLogEnds
 from ottla.coordination.share_coordinator import LocalShareCoordinator, ShareCoordinator
 from ottla.coordination.share_groups import ShareGroups
 from ottla.coordination.share_partitions import SharePartitions
@@ -46,6 +47,7 @@ def make_share_groups(
     controller: Controller,
     coordinator_at: Callable[[int], ShareCoordinator],
     ask_to_produce: AskBroker,
+    log_ends: RemoteLogEnds,
     random: Random,
 ) -> ShareGroups:
     """Each share coordinator begins when the partition that it lives on is taken up.
@@ -95,7 +97,7 @@ def make_share_groups(
         supervisor=supervisor,
     )
     return ShareGroups(
-        coordinators, local, persister, partitions, sessions, pruning, letters, config
+        coordinators, local, persister, partitions, sessions, pruning, letters, log_ends, config
     )
 
 

@@ -1,0 +1,64 @@
+"""Up to which offset partitions are committed that other brokers lead: ListOffsets asks them."""
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final
+
+from kio.schema.types import BrokerId, TopicName
+from kio.static.primitive import i8, i32, i64
+
+from ottla.controller.image import MetadataImage
+from ottla.controller.records import NO_LEADER
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.times import milliseconds
+from ottla.protocol.topics import TopicPartition
+
+if TYPE_CHECKING:
+    from kio.schema.list_offsets.v11.request import ListOffsetsRequest
+    from kio.schema.list_offsets.v11.response import ListOffsetsResponse
+
+_CONSUMER: Final = -1
+_LATEST: Final = -1
+
+# Sends a request to a broker; ApiError when no answer came.
+AskBroker = Callable[[int, "ListOffsetsRequest"], Awaitable["ListOffsetsResponse"]]
+
+
+class RemoteLogEnds:
+    def __init__(self, image: MetadataImage, ask: AskBroker) -> None:
+        self._image = image
+        self._ask = ask
+
+    async def find(self, partition: TopicPartition) -> int:
+        """ApiError when the leader does not say."""
+        state = self._image.partition(*partition)
+        if state is None or state.leader == NO_LEADER:
+            raise ApiError(ErrorCode.leader_not_available, f"{partition} has no leader")
+        response = await self._ask(state.leader, _request(partition, state.leader_epoch))
+        answers = [answer for topic in response.topics for answer in topic.partitions]
+        if len(answers) != 1:
+            raise ApiError(ErrorCode.unknown_server_error, f"{state.leader} did not say of it")
+        if answers[0].error_code is not ErrorCode.none:
+            raise ApiError(answers[0].error_code, f"{state.leader} refused to say of {partition}")
+        return answers[0].offset
+
+
+def _request(partition: TopicPartition, leader_epoch: int) -> "ListOffsetsRequest":
+    """What it takes is imported when another broker leads the partition."""
+    from kio.schema.list_offsets.v11.request import (
+        ListOffsetsPartition,
+        ListOffsetsRequest,
+        ListOffsetsTopic,
+    )
+
+    asked = ListOffsetsPartition(
+        partition_index=i32(partition.partition),
+        current_leader_epoch=i32(leader_epoch),
+        timestamp=i64(_LATEST),
+    )
+    topic = ListOffsetsTopic(name=TopicName(partition.topic), partitions=(asked,))
+    return ListOffsetsRequest(
+        replica_id=BrokerId(_CONSUMER),
+        isolation_level=i8(0),
+        topics=(topic,),
+        timeout=milliseconds(0),
+    )
