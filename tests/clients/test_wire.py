@@ -1,6 +1,7 @@
 """Corners of the protocol that clients reach seldom, and that other brokers got wrong."""
 
 import struct
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -25,11 +26,15 @@ from tests.clients.wire import Wire
 
 from ottla.protocol.errors import ErrorCode
 from ottla.records.batch import read_header
+from ottla.records.builder import Record, build_batch
+from ottla.records.compression import Compression
 
 NewName = Callable[[], str]
 
 API_VERSIONS_KEY = 18
 LONG_WAIT_MS = 25_000
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
 TWO_BILLION = b"\xff\xff\xff\xff\x07"  # As a variable length number.
 
 
@@ -112,6 +117,20 @@ class TestProduce:
         assert answer.error_code == ErrorCode.invalid_record
         assert [error.batch_index for error in answer.record_errors] == [0, 1]
         assert produced(wire.call(produce(topic, batch(b"c")))).base_offset == 0
+
+    @pytest.mark.parametrize("codec", [Compression.NONE, Compression.GZIP])
+    def test_records_too_old_or_too_far_ahead_are_named(
+        self, wire: Wire, create_topic: CreateTopic, codec: Compression
+    ) -> None:
+        limits = {"message.timestamp.before.max.ms", "message.timestamp.after.max.ms"}
+        topic = create_topic(**dict.fromkeys(limits, str(HOUR_MS)))
+        now_ms = time.time_ns() // 1_000_000
+        times = (now_ms - DAY_MS, now_ms, now_ms + DAY_MS, now_ms)
+        records = build_batch([Record(timestamp=one) for one in times], compression=codec)
+        answer = produced(wire.call(produce(topic, bytes(records))))
+        assert answer.error_code == ErrorCode.invalid_timestamp
+        assert [error.batch_index for error in answer.record_errors] == [0, 2]
+        assert all(error.batch_index_error_message for error in answer.record_errors)
 
 
 class TestIdempotence:

@@ -32,13 +32,14 @@ from ottla.protocol.hot_produce import (
     parse_produce,
 )
 from ottla.records.batch import TRANSACTIONAL_FLAG
-from ottla.records.errors import InvalidRecord, RecordError
-from ottla.records.validation import validate_keys, validate_produced
+from ottla.records.errors import InvalidRecord, InvalidTimestamp, RecordError
+from ottla.records.validation import find_outside, validate_keys, validate_produced
 from ottla.replication.partition_leader import ACKS_ALL, PartitionLeader
 from ottla.replication.unsynced_writes import Unsynced, UnsyncedWrites
 from ottla.storage.appended import Appended
+from ottla.storage.config import LogConfig
 
-# On a compacted topic: what one request may cost those that wait behind it.
+# Where records are looked into: what one request may cost those that wait behind it.
 DECOMPRESSED_RATIO_MAX = 10
 
 _ACKS = frozenset({0, 1, ACKS_ALL})
@@ -232,7 +233,20 @@ def _append(
             leader.validate_in_sync_replicas()
         return leader.append(records, header, now_ms)
     except ApiError as error:
-        raise ApiError(*partition.explain_refusal(header, error)) from error
+        code, message = partition.explain_refusal(header, error)
+        if code is ErrorCode.invalid_timestamp:
+            raise InvalidTimestamp(message, _untimely(records, config, now_ms)) from error
+        raise ApiError(code, message) from error
+
+
+def _untimely(records: memoryview, config: LogConfig, now_ms: int) -> list[int]:
+    """Indexes of the records that the topic refuses for their timestamps."""
+    return find_outside(
+        records,
+        now_ms - config.message_timestamp_before_max_ms,
+        now_ms + config.message_timestamp_after_max_ms,
+        limit=DECOMPRESSED_RATIO_MAX * config.max_message_bytes,
+    )
 
 
 _INTERNAL_TOPIC = (

@@ -1,7 +1,7 @@
 """What a leader checks in the records that a client produced, before it touches its log.
 
 The cost is per batch: nothing here looks at a record, except `validate_keys`, which only compacted
-topics pay for.
+topics pay for, and `find_outside`, which names the records of a batch that is refused.
 """
 
 from crc32c import crc32c
@@ -15,12 +15,13 @@ from ottla.records.batch import (
     HEADER_SIZE,
     LENGTH_END,
     MAGIC,
+    NO_TIMESTAMP,
     TRANSACTIONAL_FLAG,
     BatchHeader,
     read_header,
 )
 from ottla.records.compression import DECOMPRESSED_BYTES_MAX, Compression
-from ottla.records.decoder import decode_body, read_varint
+from ottla.records.decoder import decode_body, iterate_records, read_varint
 from ottla.records.errors import (
     BatchTooLarge,
     CorruptBatch,
@@ -129,3 +130,14 @@ def _find_keyless(body: bytes, count: int) -> list[int]:
     if position != len(body):
         raise CorruptBatch(f"{len(body) - position} bytes after the last record")
     return keyless
+
+
+def find_outside(
+    records: memoryview, earliest_ms: int, latest_ms: int, *, limit: int = DECOMPRESSED_BYTES_MAX
+) -> list[int]:
+    """Indexes of the records whose timestamps are not from the earliest to the latest."""
+    return [
+        index
+        for index, record in enumerate(iterate_records(records, limit=limit))
+        if record.timestamp != NO_TIMESTAMP and not earliest_ms <= record.timestamp <= latest_ms
+    ]
