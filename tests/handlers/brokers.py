@@ -137,6 +137,11 @@ class LedPartitions:
 
     find_readable = find
 
+    def find_in_epoch(self, topic, index, leader_epoch):
+        partition = self.find(topic, index)
+        partition.validate_leader_epoch(leader_epoch)
+        return partition
+
     def append(self, topic, index, *timestamps):
         """One batch for each timestamp; they are committed."""
         log = self.find(topic, index).log

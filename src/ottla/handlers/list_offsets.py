@@ -90,8 +90,9 @@ def _answer(
                 return _failed(asked, DENIED.code)
             if asked_for[topic, asked.partition_index] > 1:
                 raise ApiError(ErrorCode.invalid_request, "a partition is named more than once")
-            partition = broker.replicas.find(topic, asked.partition_index)
-            partition.validate_leader_epoch(asked.current_leader_epoch)
+            partition = broker.replicas.find_in_epoch(
+                topic, asked.partition_index, asked.current_leader_epoch
+            )
             _validate_meaning(asked.timestamp, version)
             return _find(partition, asked, request.isolation_level)
         except ApiError as error:

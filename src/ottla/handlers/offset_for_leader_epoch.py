@@ -70,8 +70,9 @@ def error_response(
 
 def _find(broker: Broker, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
     try:
-        partition = broker.replicas.find(topic, asked.partition)
-        partition.validate_leader_epoch(asked.current_leader_epoch)
+        partition = broker.replicas.find_in_epoch(
+            topic, asked.partition, asked.current_leader_epoch
+        )
     except ApiError as error:
         return _failed(asked, error)
     log = partition.log

@@ -134,6 +134,17 @@ class ReplicaManager:
             raise self._absence(topic, index)
         return partition
 
+    def find_in_epoch(self, topic: str | UUID, index: int, leader_epoch: int) -> Partition:
+        """A partition that this broker leads in the epoch that a client believes in.
+
+        A follower knows the epoch, too, and tells a client that is behind or ahead of it.
+        """
+        partition = self.find_readable(topic, index)
+        partition.validate_leader_epoch(leader_epoch)
+        if not partition.is_leader:
+            raise ApiError(ErrorCode.not_leader_or_follower)
+        return partition
+
     def on_fetched(self, topic: str | UUID, index: int, records: LogSlice) -> None:
         """A consumer is sent these."""
         partition = self._topics.get(topic, {}).get(index)
