@@ -238,14 +238,20 @@ def test_what_cannot_be_deleted_is_refused(state, code):
     assert result.response.responses[0].error_code is code
 
 
-def test_a_topic_that_is_named_twice_is_deleted_once():
+BY_NAME = {"name": "a", "topic_id": None}
+BY_ID = {"name": None, "topic_id": FIRST}
+
+
+@pytest.mark.parametrize("states", [(BY_NAME, BY_NAME), (BY_ID, BY_ID), (BY_NAME, BY_ID)])
+def test_a_topic_that_is_named_twice_is_not_deleted(states):
     cluster = Cluster()
-    cluster.call(creation(topic("a")))
-    result = cluster.result_of(
-        deletion({"name": "a", "topic_id": None}, {"name": None, "topic_id": FIRST})
-    )
-    assert len(result.records) == 1
-    assert result.response.responses[1].error_code is ErrorCode.invalid_request
+    cluster.call(creation(topic("a"), topic("b")))
+    result = cluster.result_of(deletion(*states, {"name": "b", "topic_id": None}))
+    *refused, deleted = result.response.responses
+    assert {one.error_code for one in refused} == {ErrorCode.invalid_request}
+    assert deleted.error_code is ErrorCode.none
+    cluster.apply(result)
+    assert list(cluster.image.topic_names()) == ["a"]
 
 
 def test_deletion_can_be_disabled():

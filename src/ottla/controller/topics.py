@@ -1,7 +1,7 @@
 """Topics: create, delete, and add partitions."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Hashable, Iterable
 from dataclasses import field
 from typing import Final, TypeVar
 from uuid import UUID
@@ -54,6 +54,7 @@ UNLIMITED: Final = MutationQuota()
 DEFAULT_COUNT = -1  # KIP-464: take the broker's default.
 
 _T = TypeVar("_T")
+_N = TypeVar("_N", bound=Hashable)
 
 Assignments = list[tuple[BrokerId, ...]]
 
@@ -115,16 +116,20 @@ class TopicControl:
     def delete_topics(
         self, request: DeleteTopicsRequest, quota: MutationQuota = UNLIMITED
     ) -> Result[DeleteTopicsResponse]:
+        """A topic that is named more than once, by name or id, is not deleted.
+
+        The handler counts on this: it does not look at who may delete what is repeated.
+        """
         records: list[MetadataRecord] = []
-        deleted: set[UUID] = set()
+        repeated = _repeated((state.name, state.topic_id) for state in request.topics)
+        repeated_ids = _repeated(map(self._id_to_delete, request.topics))
         results = []
-        for state in request.topics:
+        for state in _once(request.topics, lambda state: (state.name, state.topic_id)):
             try:
-                topic = self._find_to_delete(state)
-                if topic.topic_id in deleted:
-                    raise ApiError(ErrorCode.invalid_request, f"{topic.name} is named twice")
+                topic = self._find_to_delete(state, repeated)
+                if topic.topic_id in repeated_ids:
+                    raise _repetition(topic.name)
                 quota.take(len(topic.partitions))
-                deleted.add(topic.topic_id)
                 records.append(RemoveTopicRecord(topic_id=topic.topic_id))
                 results.append(_deletion(topic.name, topic.topic_id, None))
             except ApiError as error:
@@ -248,9 +253,18 @@ class TopicControl:
             replication_factor = len(replicas)
         return assignments
 
-    def _find_to_delete(self, state: DeleteTopicState) -> TopicImage:
+    def _id_to_delete(self, state: DeleteTopicState) -> UUID | None:
+        """None if no topic is named so, or in two ways at once, which is refused anyhow."""
+        if state.name is None:
+            return state.topic_id
+        topic = self._image.topics.get(state.name)
+        return None if topic is None or state.topic_id is not None else topic.topic_id
+
+    def _find_to_delete(self, state: DeleteTopicState, repeated: Container[Hashable]) -> TopicImage:
         if not self._configs.broker_values()[DELETE_TOPIC_ENABLE]:
             raise ApiError(ErrorCode.topic_deletion_disabled, "delete.topic.enable is false")
+        if (state.name, state.topic_id) in repeated:
+            raise _repetition(state.name or str(state.topic_id))
         if (state.name is None) == (state.topic_id is None):
             raise ApiError(ErrorCode.invalid_request, "name a topic by its name or by its id")
         if state.topic_id is not None:
@@ -338,15 +352,19 @@ def _addition(name: TopicName, error: ApiError | None) -> CreatePartitionsTopicR
     )
 
 
-def _repeated(names: Iterable[str]) -> set[str]:
+def _repeated(names: Iterable[_N]) -> set[_N]:
     return {name for name, count in Counter(names).items() if count > 1}
 
 
-def _once(items: Iterable[_T], name: Callable[[_T], str]) -> Iterable[_T]:
+def _once(items: Iterable[_T], name: Callable[[_T], Hashable]) -> Iterable[_T]:
     """One item of each name, in the order in which the names come first."""
     return {name(item): item for item in items}.values()
 
 
-def _validate_not_repeated(name: str, repeated: set[str]) -> None:
+def _validate_not_repeated(name: str, repeated: Container[str]) -> None:
     if name in repeated:
-        raise ApiError(ErrorCode.invalid_request, f"topic {name} is named more than once")
+        raise _repetition(name)
+
+
+def _repetition(name: str) -> ApiError:
+    return ApiError(ErrorCode.invalid_request, f"topic {name} is named more than once")

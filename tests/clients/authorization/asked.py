@@ -72,6 +72,10 @@ def delete_topic(**named: Any) -> Any:
     return request(20, 6, topics=[named], timeout=TIMEOUT)
 
 
+def delete_topic_twice(name: str) -> Any:
+    return request(20, 6, topics=[{"name": name}] * 2, timeout=TIMEOUT)
+
+
 def delete_records(name: str) -> Any:
     topics = [{"name": name, "partitions": [{"partition_index": 0, "offset": 0}]}]
     return request(21, 2, topics=topics, timeout=TIMEOUT)

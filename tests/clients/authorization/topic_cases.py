@@ -5,6 +5,7 @@ from tests.clients.authorization.asked import (
     create_topic,
     delete_records,
     delete_topic,
+    delete_topic_twice,
     describe_producers,
     fetch,
     follower_fetch,
@@ -231,6 +232,7 @@ CASES: tuple[Case, ...] = (
         [(0, 0, 1, 1)],
     ),
     Case("DeleteTopics", "denied", NOTHING, delete_topic(name=TOPIC), TOPIC_DENIED),
+    Case("DeleteTopics", "twice, denied", NOTHING, delete_topic_twice(TOPIC), {"invalid_request"}),
     Case("DeleteTopics", "missing, denied", NOTHING, delete_topic(name=MISSING), TOPIC_DENIED),
     Case(
         "DeleteTopics", "describable", (topic("DESCRIBE"),), delete_topic(name=TOPIC), TOPIC_DENIED
