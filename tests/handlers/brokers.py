@@ -388,9 +388,11 @@ class Node:
             return self.run(response)
         return response
 
-    def ask(self, api_key, version, request):
-        """Through the dispatch, as bytes."""
-        session = FakeSession()
+    def ask(self, api_key, version, request, session=None):
+        """Through the dispatch, as bytes; on a new session unless one is given."""
+        session = session or FakeSession()
+        session.sent.clear()
+        session.answered.clear()
         frame = write_request(api_key, version, 7, "client", request)
         make_dispatch(self.broker, API_TABLE)(session, memoryview(bytearray(frame[4:])))
         self.run(session.answered.wait())

@@ -22,6 +22,7 @@ from ottla.network.server import Server
 from ottla.network.session import Session
 from ottla.protocol.codec import read_response, write_request
 from ottla.protocol.errors import ErrorCode
+from ottla.security.authorizer import Access
 from ottla.security.delegation_tokens import TokenLogin
 from ottla.security.exchange import Credentials
 from ottla.security.plain import plain_message
@@ -319,6 +320,23 @@ def test_a_login_that_expires_has_to_be_renewed(run: Run) -> None:
                 other = await log_in(peer, "bob", "bob's")
                 assert other.error_code is ErrorCode.sasl_authentication_failed
                 assert await is_closed(peer)
+
+    run(main())
+
+
+def test_a_login_that_is_renewed_drops_what_the_user_was_found_to_be_allowed(run: Run) -> None:
+    async def main() -> None:
+        async with (
+            locked(replace(CONFIG, reauthenticate_ms=60_000)) as served,
+            peer_of(served.server) as peer,
+        ):
+            await log_in(peer)
+            (session,) = served.server.sessions
+            user = session.principal
+            session.access = Access(user)
+            await log_in(peer)
+            assert session.access is None
+            assert session.principal == user
 
     run(main())
 

@@ -18,7 +18,7 @@ from typing import Final
 from ottla.handlers.acknowledgement import Acknowledgement, encode_with_leaders, failure_of
 from ottla.handlers.admission import Admission
 from ottla.handlers.broker import Broker
-from ottla.handlers.produce_authorization import authorize_produce
+from ottla.handlers.produce_authorization import authorize_produce, is_known_writable
 from ottla.handlers.throttling import throttle_produce
 from ottla.network.session import NOBODY, Reply, Session
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -59,13 +59,15 @@ def handle_produce(
 ) -> None:
     _, version, correlation_id, client_id, body_position = header
     request = parse_produce(frame, body_position, version)
+    transactional_id, acks, timeout_ms, produced = request
     refused: list[TopicResult] = []
-    if broker.authorizer is not None:
+    if broker.authorizer is not None and (
+        transactional_id is not None or not is_known_writable(broker, session, produced)
+    ):
         request, refused = authorize_produce(broker, session, request)
     throttle_ms = 0
     if broker.quotas.enabled:
         throttle_ms = throttle_produce(broker, session, client_id, len(frame))
-    transactional_id, acks, timeout_ms, _ = request
     if acks not in _ACKS:
         topics, delayed, unsynced, failed = refused + _refuse(request), None, None, False
     elif transactional_id is None:
