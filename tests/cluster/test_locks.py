@@ -21,8 +21,8 @@ pytestmark = pytest.mark.process
 class LockedCluster:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.ports: list[ReservedPort] = reserve_row(2)
-        self.port = self.ports[0].number
+        self._ports: list[ReservedPort] = reserve_row(2)
+        self.port = self._ports[0].number
         self.secure = directory / "secure"
         self._nodes: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -52,8 +52,6 @@ class LockedCluster:
         node = config or self.secure / "nodes" / host / "broker.yaml"
         data = self.directory / f"data-{node.parent.name}"
         command = [sys.executable, "-m", "ottla", "serve", "--config", str(node), "--data", data]
-        for name, port in zip(("SASL_SSL", "NODES"), self.ports, strict=True):
-            command += ["--listener", f"{name}://{host}:{port}"]
         log = self.log(node.parent.name).open("ab")
         with log:
             self._nodes[node.parent.name] = subprocess.Popen(

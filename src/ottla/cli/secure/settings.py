@@ -1,5 +1,6 @@
 """The files of `ottla secure init`, and how each client library spells the same login."""
 
+import ipaddress
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,15 @@ def address(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
+def _listening(host: str) -> str:
+    """On all interfaces, but for loopback addresses: each may be a node of the same machine."""
+    try:
+        is_loopback = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        is_loopback = False
+    return host if is_loopback else ""
+
+
 def broker_yaml(node_id: int, host: str, port: int, first: str | None) -> str:
     """`first` is the node that the others join; None for that one."""
     join = (
@@ -21,12 +31,13 @@ def broker_yaml(node_id: int, host: str, port: int, first: str | None) -> str:
         if first is None
         else f"controller.quorum.bootstrap.servers: {address(first, port + 1)}\n"
     )
+    own = _listening(host)
     return f"""\
 # Made by `ottla secure init`. Files are found beside this one.
 node.id: {node_id}
 
 # Clients log in on the first listener; nodes show each other their certificates on the second.
-listeners: SASL_SSL://:{port},NODES://:{port + 1}
+listeners: SASL_SSL://{address(own, port)},NODES://{address(own, port + 1)}
 advertised.listeners: SASL_SSL://{address(host, port)},NODES://{address(host, port + 1)}
 listener.security.protocol.map: SASL_SSL:SASL_SSL,NODES:SSL
 inter.broker.listener.name: NODES
