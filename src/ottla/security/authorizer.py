@@ -149,13 +149,15 @@ def _is_dominated(allowed: tuple[PatternType, str], denied: set[tuple[PatternTyp
 class Access:
     """What one client may do. Without an authorizer: everything."""
 
-    __slots__ = ("host", "principal", "version", "writable")
+    __slots__ = ("host", "principal", "readable", "version", "writable")
 
     def __init__(self, principal: Principal = ANONYMOUS, host: str = "") -> None:
         self.principal = principal
         self.host = host
         self.version = -1  # Of the entries that the decisions are from.
-        # Topics, by name or id, that producers may write to; for the hot path, which fills it.
+        # Topics, by name or id, that may be read, and written to; for fetch and produce, which
+        # fill them.
+        self.readable: set[object] = set()
         self.writable: set[object] = set()
 
     def may(self, operation: Operation, resource_type: ResourceType, name: str) -> bool:
@@ -232,5 +234,6 @@ class AuthorizedAccess(Access):
 
     def _forget(self) -> None:
         self._decisions.clear()
+        self.readable.clear()
         self.writable.clear()
         self.version = self._acls.version

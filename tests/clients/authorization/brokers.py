@@ -5,12 +5,13 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from benchmarks.peers.kafka import VERSION
 from tests.broker_process import BrokerProcess
 from tests.clients.authorization.asked import init_producer_id, offset_commit
-from tests.clients.authorization.case import GROUP, TOPIC, Case, World
+from tests.clients.authorization.case import GROUP, LITERAL, TOPIC, TOPIC_DENIED, Case, World
 from tests.clients.authorization.entities import codes, request
 from tests.clients.authorization.table import CASES, OWN_CASES
 from tests.clients.wire import Wire
@@ -26,6 +27,7 @@ _, SHA_512 = ScramMechanism
 ADMIN, PASSWORD = "admin", "secret"
 ALL_CASES = (*CASES, *OWN_CASES)
 USERS = tuple(f"user-{number}" for number in range(len(ALL_CASES)))
+SPARE = "spare"  # Of no case; it has no access until a test grants it some.
 TOPICS = (TOPIC, "doomed-1", "doomed-2")
 READY_S = 120
 LIBRARIES = REPOSITORY / "benchmarks" / ".cache" / f"kafka-{VERSION}"
@@ -122,6 +124,38 @@ class AuthorizingBroker:
             assert time.monotonic() < deadline, "the entries did not come"
 
 
+def grant(wire: Wire, user: str, operation: Operation) -> None:
+    """To the topic."""
+    creation = {"resource_name": TOPIC, **_entry(user, operation)}
+    answer = wire.call(request(30, 3, creations=[creation]))
+    assert codes(answer) == {"none"}, answer
+
+
+def revoke(wire: Wire, user: str, operation: Operation) -> None:
+    entry = _entry(user, operation)
+    wanted = {
+        "resource_type_filter": entry["resource_type"],
+        "resource_name_filter": TOPIC,
+        "pattern_type_filter": LITERAL,
+        "principal_filter": entry["principal"],
+        "host_filter": entry["host"],
+        "operation": entry["operation"],
+        "permission_type": entry["permission_type"],
+    }
+    answer = wire.call(request(31, 3, filters=[wanted]))
+    assert len(answer.filter_results[0].matching_acls) == 1, answer
+
+
+def _entry(user: str, operation: Operation) -> dict[str, Any]:
+    return {
+        "resource_type": int(ResourceType.TOPIC),
+        "principal": f"User:{user}",
+        "host": "*",
+        "operation": int(operation),
+        "permission_type": 3,
+    }
+
+
 def add_users(wire: Wire, names: Sequence[str]) -> None:
     salt = b"0123456789"
     salted = salted_password(SHA_512, PASSWORD.encode(), salt, 4096)
@@ -131,6 +165,13 @@ def add_users(wire: Wire, names: Sequence[str]) -> None:
     ]
     answer = wire.call(request(51, 0, upsertions=upsertions))
     assert {one.error_code for one in answer.results} == {ErrorCode.none}
+
+
+def call_until_denied(wire: Wire, asked: object, *, denied: bool = True) -> None:
+    """A broker hears of a change a moment after the controller has answered."""
+    deadline = time.monotonic() + READY_S
+    while (codes(wire.call(asked)) >= TOPIC_DENIED) is not denied:
+        assert time.monotonic() < deadline, asked
 
 
 def _call_until_done(wire: Wire, asked: object, *also: str) -> None:
@@ -151,7 +192,7 @@ def ottla(directory: Path) -> Iterator[AuthorizingBroker]:
     )
     with BrokerProcess(directory, "--config", str(config), *arguments, port=nodes):
         with Wire(f"{HOST}:{nodes.number}") as anonymous:
-            add_users(anonymous, (ADMIN, *USERS))
+            add_users(anonymous, (ADMIN, SPARE, *USERS))
         yield AuthorizingBroker(f"{HOST}:{port.number}")
 
 
@@ -161,7 +202,7 @@ def apache_kafka(directory: Path) -> Iterator[AuthorizingBroker]:
         pytest.skip(f"Apache Kafka {VERSION} is not in the benchmarks' cache; `make bench` gets it")
     ports = [ReservedPort() for _ in range(3)]
     port, nodes, brokers = (one.number for one in ports)
-    users = " ".join(f'user_{name}="{PASSWORD}"' for name in (ADMIN, *USERS))
+    users = " ".join(f'user_{name}="{PASSWORD}"' for name in (ADMIN, SPARE, *USERS))
     jaas = f"org.apache.kafka.common.security.plain.PlainLoginModule required {users};"
     properties = directory / "server.properties"
     properties.write_text(

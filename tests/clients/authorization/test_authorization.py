@@ -4,11 +4,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.clients.authorization.asked import group_heartbeat
-from tests.clients.authorization.brokers import ADMIN, AuthorizingBroker, apache_kafka, ottla
-from tests.clients.authorization.case import TOPIC, Case
+from tests.clients.authorization.asked import fetch, group_heartbeat, produce, produce_by_id
+from tests.clients.authorization.brokers import (
+    ADMIN,
+    SPARE,
+    AuthorizingBroker,
+    apache_kafka,
+    call_until_denied,
+    grant,
+    ottla,
+    revoke,
+)
+from tests.clients.authorization.case import TOPIC, TOPIC_DENIED, Case
 from tests.clients.authorization.entities import codes
 from tests.clients.authorization.table import CASES, OWN_CASES
+
+from ottla.security.acls import Operation
 
 pytestmark = [
     pytest.mark.process,
@@ -39,6 +50,23 @@ def test_what_is_otherwise_in_kafka(broker: AuthorizingBroker, case: Case) -> No
         joined = wire.call(group_heartbeat(76, 1, TOPIC, "s"))
     assert codes(joined) == {"none"}, joined
     check(broker, case)
+
+
+@pytest.mark.parametrize("by_id", [False, True], ids=["by name", "by id"])
+def test_an_entry_that_is_removed_ends_what_open_connections_may_do(
+    broker: AuthorizingBroker, by_id: bool
+) -> None:
+    topic_id = broker.world.topic_id
+    written = produce_by_id(topic_id) if by_id else produce(TOPIC)
+    read = fetch(topic_id=topic_id) if by_id else fetch(topic=TOPIC)
+    with broker.connect(ADMIN) as admin, broker.connect(SPARE) as wire:
+        for operation, asked in ((Operation.WRITE, written), (Operation.READ, read)):
+            call_until_denied(wire, asked)
+            grant(admin, SPARE, operation)
+            call_until_denied(wire, asked, denied=False)
+            assert not TOPIC_DENIED & codes(wire.call(asked))
+            revoke(admin, SPARE, operation)
+            call_until_denied(wire, asked)
 
 
 def check(broker: AuthorizingBroker, case: Case) -> None:
