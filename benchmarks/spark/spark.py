@@ -1,13 +1,13 @@
 """The Spark that everything is measured in, with the settings of the pipeline runner."""
 
 import os
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from pyspark_ottla.java import use_java
+from pyspark_ottla.python import use_installed_pyspark
 from pyspark_ottla.session import session_settings
 
 CORES = 2
@@ -17,7 +17,7 @@ SETTINGS = session_settings(CORES) | {"spark.ui.enabled": "false"}
 
 def start_spark(jars: Iterable[Path], cache: Path) -> SparkSession:
     use_java()
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    use_installed_pyspark()
     _work_as_for_users(cache)
     builder = SparkSession.builder.master(f"local[{CORES}]").appName("bench-spark")
     builder = builder.config("spark.jars", ",".join(map(str, jars)))
