@@ -25,6 +25,29 @@ class OffsetRange(InputPartition):
         return TopicPartition(self.topic, self.partition)
 
 
+@dataclass(frozen=True)
+class OffsetRanges(InputPartition):
+    """Of several partitions, which one task reads one after the other."""
+
+    ranges: tuple[OffsetRange, ...]
+
+
+def join_ranges(
+    ranges: Sequence[OffsetRange], offsets_max: int
+) -> list[OffsetRange | OffsetRanges]:
+    """Neighbours together, as long as they have so few offsets; larger ones stay alone."""
+    groups: list[list[OffsetRange]] = []
+    total = 0
+    for item in ranges:
+        size = item.end - item.start
+        if not groups or total + size > offsets_max:
+            groups.append([])
+            total = 0
+        groups[-1].append(item)
+        total += size
+    return [group[0] if len(group) == 1 else OffsetRanges(tuple(group)) for group in groups]
+
+
 def split_ranges(ranges: Sequence[OffsetRange], count_min: int | None) -> list[OffsetRange]:
     """At least so many, if there are so many offsets; large ranges are cut into even parts."""
     total = sum(item.end - item.start for item in ranges)

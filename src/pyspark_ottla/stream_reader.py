@@ -6,6 +6,7 @@ is found when a micro-batch is planned, and reported then.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -17,7 +18,13 @@ from ottla.client.wire.groups import commit_offsets
 from ottla.client.wire.offsets import EARLIEST, LATEST
 from pyspark_ottla.columns import validate_schema
 from pyspark_ottla.data_loss import logger, report_loss
-from pyspark_ottla.offset_ranges import OffsetRange, limit_offsets, split_ranges
+from pyspark_ottla.offset_ranges import (
+    OffsetRange,
+    OffsetRanges,
+    join_ranges,
+    limit_offsets,
+    split_ranges,
+)
 from pyspark_ottla.positions import known_offsets, resolve
 from pyspark_ottla.source_options import SourceOptions
 from pyspark_ottla.spark_api import (
@@ -31,6 +38,9 @@ from pyspark_ottla.stream_offsets import StreamOffset, parse_stream_offset
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+# A task, with the Python processes that it needs, takes longer than to read so few records.
+_OFFSETS_TOGETHER_MAX = 500
 
 
 class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -99,13 +109,16 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             for place, stop in sorted(after.offsets.items())
             if starts[place] < stop
         ]
+        if self._options.min_partitions is None:
+            return join_ranges(ranges, _OFFSETS_TOGETHER_MAX)
         return split_ranges(ranges, self._options.min_partitions)
 
     def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
         from pyspark_ottla.range_reader import read_range
 
-        assert isinstance(partition, OffsetRange)
-        return read_range(self._options, self._schema, partition)
+        assert isinstance(partition, OffsetRange | OffsetRanges)
+        parts = partition.ranges if isinstance(partition, OffsetRanges) else (partition,)
+        return chain.from_iterable(read_range(self._options, self._schema, part) for part in parts)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Shows others how far the query is; nothing depends on it, so a failure is only said."""

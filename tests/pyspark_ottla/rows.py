@@ -66,4 +66,5 @@ def read_all(reader: Any, partitions: Sequence[InputPartition]) -> list[dict[str
 
 def ranges(partitions: Iterable[Any]) -> list[tuple[str, int, int]]:
     """Of each its partition, start and end."""
-    return [(str(item.place), item.start, item.end) for item in partitions]
+    flat = [part for item in partitions for part in getattr(item, "ranges", (item,))]
+    return [(str(item.place), item.start, item.end) for item in flat]

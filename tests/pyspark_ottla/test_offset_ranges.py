@@ -4,7 +4,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.protocol.topics import TopicPartition
-from pyspark_ottla.offset_ranges import OffsetRange, limit_offsets, split_ranges
+from pyspark_ottla.offset_ranges import (
+    OffsetRange,
+    OffsetRanges,
+    join_ranges,
+    limit_offsets,
+    split_ranges,
+)
 
 sizes = st.lists(st.integers(1, 10_000), min_size=1, max_size=6)
 
@@ -55,3 +61,16 @@ def test_a_partition_that_became_shorter_is_left_where_it_ends() -> None:
     one, two = TopicPartition("t", 0), TopicPartition("t", 1)
     limited = limit_offsets({one: 50, two: 0}, {one: 10, two: 100}, 20)
     assert limited == {one: 10, two: 20}
+
+
+def test_small_neighbours_are_read_by_one_task() -> None:
+    ranges = made([3, 4, 3, 9, 2, 20, 1])
+    joined = join_ranges(ranges, 10)
+    assert joined == [
+        OffsetRanges(tuple(ranges[:3])),
+        ranges[3],
+        ranges[4],
+        ranges[5],
+        ranges[6],
+    ]
+    assert join_ranges([], 10) == []

@@ -16,6 +16,7 @@ from tests.pyspark_ottla.rows import (
 from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.groups import committed_offsets
 from ottla.protocol.topics import TopicPartition
+from pyspark_ottla import stream_reader
 from pyspark_ottla.data_loss import DataLoss
 from pyspark_ottla.source_options import Use, parse_source_options
 from pyspark_ottla.spark_api import ReadAllAvailable, ReadMaxRows
@@ -89,6 +90,23 @@ def test_the_reader_of_a_task_is_a_copy(cluster: Cluster, topic: str, open_reade
     partitions = reader.partitions(start, reader.latestOffset(start, ALL))
     copy = pickle.loads(pickle.dumps(reader))
     assert read_all(copy, pickle.loads(pickle.dumps(partitions))) == [{"value": b"a"}]
+
+
+def test_few_records_of_several_partitions_are_one_task(
+    cluster: Cluster, open_reader: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = create_topic(cluster, partitions=3)
+    for partition in range(3):
+        write(cluster, TopicPartition(topic, partition), b"a%d" % partition, b"b%d" % partition)
+    reader = open_reader(topic)
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ALL)
+    (together,) = reader.partitions(start, end)
+    read = [row["value"] for row in read_all(reader, [pickle.loads(pickle.dumps(together))])]
+    assert read == [b"a0", b"b0", b"a1", b"b1", b"a2", b"b2"]
+    assert len(open_reader(topic, minPartitions="1").partitions(start, end)) == 3
+    monkeypatch.setattr(stream_reader, "_OFFSETS_TOGETHER_MAX", 3)
+    assert len(reader.partitions(start, end)) == 3
 
 
 def test_where_a_stream_starts_does_not_move_while_it_runs(
