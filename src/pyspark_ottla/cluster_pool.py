@@ -1,8 +1,9 @@
 """Connections that a Python process keeps for the next task or plan.
 
 Spark uses its Python workers again, and what a micro-batch asks of brokers takes less time than
-connecting to them. Each borrower has a cluster for itself and asks for metadata anew. One whose
-borrower failed is closed, because answers may be on their way to it.
+connecting to them. Each borrower has a cluster for itself, which remembers who leads and who
+coordinates for a second at most. One whose borrower failed is closed, because answers may be on
+their way to it.
 """
 
 import atexit
@@ -17,6 +18,7 @@ from ottla.client.wire.security import Security
 
 _IDLE_S_MAX = 30  # Less than brokers and firewalls allow for.
 _IDLE_MAX = 4
+_METADATA_S_MAX = 1.0  # Some micro-batches; short enough for partitions that are new.
 
 
 class ClusterOptions(Protocol):
@@ -82,6 +84,7 @@ def _take(key: _Key) -> Cluster | None:
     while _idle[key]:
         idle = _idle[key].pop()
         if idle.since_s >= oldest_s:
+            idle.cluster.forget_old_metadata(_METADATA_S_MAX)
             return idle.cluster
         idle.cluster.close()
     return None
@@ -91,5 +94,4 @@ def _give_back(key: _Key, cluster: Cluster) -> None:
     if len(_idle[key]) >= _IDLE_MAX:
         cluster.close()
         return
-    cluster.forget_metadata()
     _idle[key].append(_Idle(cluster, time.monotonic()))

@@ -31,6 +31,8 @@ from pyspark_ottla.value_decoding import Decoded
 from pyspark_ottla.value_formats import ValueReader
 from pyspark_ottla.workarounds.settled_worker import settle
 
+_MADE_AGAIN = "the topic was deleted and made again while it was read"
+
 
 def read_range(
     options: SourceOptions, schema: StructType, wanted: OffsetRange
@@ -56,9 +58,10 @@ class ArrowBatches:
             kind = self._schema.field(Column.VALUE).type
             self._values = ValueReader(options, kind, str(wanted.place))
             self.columns |= {Column.OFFSET}  # To say where a bad value is.
+        rows_max = min(ROWS_MAX, wanted.end - wanted.start)
         self._constants = {
-            "topic": repeated_text(wanted.topic, ROWS_MAX),
-            "partition": fixed_array(np.full(ROWS_MAX, wanted.partition, np.int32), pa.int32()),
+            "topic": repeated_text(wanted.topic, rows_max),
+            "partition": fixed_array(np.full(rows_max, wanted.partition, np.int32), pa.int32()),
         }
 
     def build(self, chunk: Chunk) -> pa.RecordBatch:
@@ -125,7 +128,11 @@ class _RangeReader:
     def _fetch(self, fetcher: Fetcher) -> Fetched | None:
         """None if there was nothing at the offset any more; reading goes on where there is."""
         try:
-            return fetcher.fetch(self._offset)
+            fetched = fetcher.fetch(self._offset)
+            if self._is_known_by_its_id():
+                return fetched
+            self._skip_to(self._wanted.end, _MADE_AGAIN)
+            return None
         except OffsetOutOfRange:
             place = self._wanted.place
             first = list_offsets(self._cluster, {place: EARLIEST})[place] or 0
@@ -151,11 +158,18 @@ class _RangeReader:
         self._offset = offset
 
     def _is_the_same_topic(self) -> bool:
-        topic = self._cluster.retry(lambda: self._cluster.topic(self._wanted.topic))
-        if self._wanted.topic_id in (None, str(topic.id)):
+        if self._is_known_by_its_id():
             return True
-        self._report("the topic was deleted and made again while it was read")
+        self._cluster.forget_metadata()  # It may be older than the plan.
+        if self._is_known_by_its_id():
+            return True
+        self._report(_MADE_AGAIN)
         return False
+
+    def _is_known_by_its_id(self) -> bool:
+        """Whether the cluster means the topic that was planned for, by what it last learnt."""
+        topic = self._cluster.retry(lambda: self._cluster.topic(self._wanted.topic))
+        return self._wanted.topic_id in (None, str(topic.id))
 
     def _report(self, message: str) -> None:
         report_loss(f"{self._wanted.place}: {message}", fail=self._options.fail_on_data_loss)

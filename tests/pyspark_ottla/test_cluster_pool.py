@@ -14,13 +14,26 @@ def options(bootstrap: str) -> Iterator[SourceOptions]:
     close_idle()
 
 
-def test_connections_are_used_again_and_metadata_is_not(options: SourceOptions) -> None:
+def test_connections_are_used_again(options: SourceOptions) -> None:
     with borrow(options) as first:
         first.topics([])
         connection = first.any_broker()
     with borrow(options) as second:
         assert second is first
         assert second.any_broker() is connection
+
+
+def test_metadata_is_used_again_while_it_is_new(
+    options: SourceOptions, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster_pool, "_METADATA_S_MAX", 1e9)
+    with borrow(options) as cluster:
+        known = cluster.topic(topic)
+    with borrow(options) as cluster:
+        assert cluster.topic(topic) is known
+    monkeypatch.setattr(cluster_pool, "_METADATA_S_MAX", -1)
+    with borrow(options) as cluster:
+        assert cluster.topic(topic) is not known
 
 
 def test_two_borrowers_at_once_have_one_each(options: SourceOptions) -> None:

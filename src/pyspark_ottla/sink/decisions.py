@@ -17,14 +17,11 @@ import hashlib
 import json
 import time
 from dataclasses import dataclass, replace
-from typing import Any
-
-import numpy as np
-import pyarrow as pa
+from typing import Any, NamedTuple
 
 from ottla.client.wire.cluster import Cluster, TopicPartition
 from ottla.client.wire.errors import BrokerError, OffsetOutOfRange
-from ottla.client.wire.fetching import Fetcher
+from ottla.client.wire.fetching import Fetched, Fetcher
 from ottla.client.wire.offsets import EARLIEST, LATEST, Isolation, list_offsets
 from ottla.client.wire.producing import (
     Producer,
@@ -36,7 +33,7 @@ from ottla.client.wire.producing import (
 from ottla.client.wire.topics import ensure_topic
 from ottla.client.wire.transactions import OpenTransaction
 from ottla.protocol.errors import ErrorCode
-from ottla.records.columnar.encoder import Rows, Writing, encode_batches
+from ottla.records.builder import Record, build_batch
 from ottla.records.compression import Compression
 from ottla.records.decoder import iterate_records
 from ottla.records.isolation import scan_batches
@@ -105,6 +102,24 @@ class Decision:
         )
 
 
+class _Log(NamedTuple):
+    bootstrap_servers: str
+    topic_id: str
+
+
+class _Seen(NamedTuple):
+    end: int  # Everything before it is decided and was looked at.
+    last: Decision | None
+
+
+class _Scanned(NamedTuple):
+    found: bytes | None  # The last committed value of the sink's key.
+    next_offset: int
+
+
+_seen: dict[tuple[_Log, str], _Seen] = {}  # By log and sink, of this process.
+
+
 class Decisions:
     """Those of one sink."""
 
@@ -125,20 +140,45 @@ class Decisions:
         """The last one that was made when this was called; None if there is none."""
         if not self._cluster.retry(self._topic_exists):
             return None
+        log = _Log(self._cluster.bootstrap_servers, str(self._cluster.topic(TOPIC).id))
+        seen = _seen.get((log, self._sink_id))
+        seen = self._look_back() if seen is None else self._look_on(seen)
+        _seen[log, self._sink_id] = seen
+        return seen.last
+
+    def _look_back(self) -> "_Seen":
+        """From the end of the log, as far as it takes."""
         end = list_offsets(self._cluster, {self._place: LATEST})[self._place] or 0
         stretch = _FIRST_STRETCH
         while True:
             first = max(0, end - stretch)
             data = self._last_between(first, end)
-            if data is not None:
-                return Decision.from_json(self._sink_id, data)
-            if first == 0:
-                return None
+            if data is not None or first == 0:
+                return _Seen(end, self._decision(data))
             stretch *= 16
+
+    def _look_on(self, seen: "_Seen") -> "_Seen":
+        """At what has come since this process looked before."""
+        try:
+            with Fetcher(
+                self._cluster, self._place, Isolation.READ_COMMITTED, wait_ms=0
+            ) as fetcher:
+                fetched = fetcher.fetch(seen.end)
+                end = fetched.high_watermark
+                scan = self._scan(fetched, seen.end, end)
+        except OffsetOutOfRange:
+            return self._look_back()
+        data = self._last_between(scan.next_offset, end) or scan.found
+        return _Seen(end, seen.last if data is None else self._decision(data))
+
+    def _decision(self, data: bytes | None) -> Decision | None:
+        return None if data is None else Decision.from_json(self._sink_id, data)
 
     def _last_between(self, offset: int, end: int) -> bytes | None:
         """The last committed value of the sink's key."""
-        key, found = self._sink_id.encode(), None
+        found = None
+        if offset >= end:
+            return None
         with Fetcher(self._cluster, self._place, Isolation.READ_COMMITTED) as fetcher:
             while offset < end:
                 try:
@@ -146,13 +186,19 @@ class Decisions:
                 except OffsetOutOfRange:
                     offset = list_offsets(self._cluster, {self._place: EARLIEST})[self._place] or 0
                     continue
-                scan = scan_batches(fetched.records, offset, end, fetched.aborted)
-                for batch in scan.batches:
-                    for record in iterate_records(fetched.records, batch.position):
-                        if record.key == key and offset <= record.offset < end:
-                            found = record.value
+                scan = self._scan(fetched, offset, end)
+                found = scan.found or found
                 offset = scan.next_offset
         return found
+
+    def _scan(self, fetched: Fetched, offset: int, end: int) -> "_Scanned":
+        key, found = self._sink_id.encode(), None
+        scan = scan_batches(fetched.records, offset, end, fetched.aborted)
+        for batch in scan.batches:
+            for record in iterate_records(fetched.records, batch.position):
+                if record.key == key and offset <= record.offset < end:
+                    found = record.value
+        return _Scanned(found, scan.next_offset)
 
     def _topic_exists(self) -> bool:
         """By what this process knows already, once it is there: nobody deletes it."""
@@ -212,16 +258,16 @@ def _place_of(sink_id: str) -> TopicPartition:
 
 
 def _batch(decision: Decision, producer: Producer, sequence: int) -> bytearray:
-    rows = Rows(
-        timestamp=np.array([time.time_ns() // 1_000_000], np.int64),
-        key=pa.array([decision.batch.sink_id.encode()], pa.binary()),
-        value=pa.array([decision.to_json()], pa.binary()),
+    record = Record(
+        timestamp=time.time_ns() // 1_000_000,
+        key=decision.batch.sink_id.encode(),
+        value=decision.to_json(),
     )
-    writing = Writing(
+    return build_batch(
+        [record],
         compression=Compression.ZSTD,
         producer_id=producer.id,
         producer_epoch=producer.epoch,
+        base_sequence=sequence,
         transactional=True,
     )
-    (batch,) = encode_batches(rows, writing, base_sequence=sequence)
-    return batch.data

@@ -2,7 +2,8 @@
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator
+import itertools
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from ottla.client.wire.cluster import Cluster
@@ -43,7 +44,11 @@ def prepare(
     """`task` is partition and attempt. A batch that is decided already is not written again."""
     with borrow(options) as cluster:
         decisions = Decisions(cluster, batch.sink_id)
-        if _may_be_decided(batch) and is_decided(decisions.last(), batch, query_id):
+
+        def is_late() -> bool:
+            return is_decided(decisions.last(), batch, query_id)
+
+        if _may_be_decided(batch) and is_late():
             return _skip(portions)
         first = next(portions, None)
         if first is None:
@@ -51,9 +56,9 @@ def prepare(
         transactional_id = batch.transactional_id(*task)
         opened = _open(cluster, transactional_id, options)
         transaction = OpenTransaction(transactional_id, opened.producer)
+        rows = itertools.chain([first], portions)
         try:
-            _write(options, transaction, task[0], first, portions)
-            if not is_decided(decisions.last(), batch, query_id):
+            if not _write(options, cluster, transaction, task[0], rows, is_late):
                 return Outcome(Prepared(*task, opened.producer), opened.is_two_phase)
         except BaseException:
             _abort_if_possible(options, transaction)
@@ -84,20 +89,27 @@ def _skip(portions: Iterator[Portion]) -> Outcome:
 
 def _write(
     options: SinkOptions,
+    cluster: Cluster,
     transaction: OpenTransaction,
     first_partition: int,
-    first: Portion,
-    others: Iterator[Portion],
-) -> None:
+    portions: Iterator[Portion],
+    is_late: Callable[[], bool],
+) -> bool:
+    """Whether the batch was decided without it.
+
+    Asked when all partitions are in the transaction, so that whoever decides later finds it open;
+    the last rows may be on their way still.
+    """
     with TaskProducer(
         options,
+        cluster,
         transaction.producer,
         transactional_id=transaction.transactional_id,
         first_partition=first_partition,
     ) as writer:
-        writer.write(first)
-        for portion in others:
+        for portion in portions:
             writer.write(portion)
+        return is_late()
 
 
 def _open(cluster: Cluster, transactional_id: str, options: SinkOptions) -> _Opened:

@@ -46,14 +46,16 @@ def portions(batches: Iterable[Any]) -> Iterator[Portion]:
 
 
 class TaskProducer:
-    """Writes over connections that it borrows, for a producer that has its id already.
+    """Asks over the given connections and sends over others, for a producer that has its id.
 
-    `write` may return before the rows are written; they are when the `with` block has ended.
+    `write` may return before the rows are written; they are when the `with` block has ended. Their
+    partitions are in the transaction when it returns.
     """
 
     def __init__(
         self,
         options: SinkOptions,
+        cluster: Cluster,
         producer: Producer,
         *,
         transactional_id: str | None = None,
@@ -68,8 +70,8 @@ class TaskProducer:
             producer_epoch=producer.epoch,
             transactional=transactional_id is not None,
         )
+        self._asking = cluster
         self._borrowed = ExitStack()
-        self._asking = self._borrowed.enter_context(borrow(options))
         self._sending = self._borrowed.enter_context(borrow(options))
         self._thread = ThreadPoolExecutor(1)
         self._under_way: Future[None] | None = None
@@ -100,6 +102,7 @@ class TaskProducer:
         for topic, rows in portion.by_topic(self._topic).items():
             batches |= self._encode(topic, rows)
         self._sticky += 1
+        self._add(batches.keys() - self._added)
         self._wait()
         self._under_way = self._thread.submit(self._send, batches)
 
@@ -138,14 +141,13 @@ class TaskProducer:
 
     def _send(self, batches: Batches) -> None:
         """In the thread."""
-        self._add(self._sending, batches.keys() - self._added)
         for index in range(max(map(len, batches.values()))):
             round_of_batches = {
                 place: queue[index].data for place, queue in batches.items() if index < len(queue)
             }
             produce(self._sending, round_of_batches, self._transactional_id)
 
-    def _add(self, cluster: Cluster, places: set[TopicPartition]) -> None:
+    def _add(self, places: set[TopicPartition]) -> None:
         if self._transactional_id is not None and places:
-            add_partitions(cluster, self._transactional_id, self._producer, places)
+            add_partitions(self._asking, self._transactional_id, self._producer, places)
             self._added |= places

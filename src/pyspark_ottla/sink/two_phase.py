@@ -16,14 +16,14 @@ Step 4 is safe for a driver that has been replaced and does not know: what is no
 about a batch can never get into one, for that batch or one before it. It leaves later batches
 alone, which may be somebody else's.
 
-A task that comes too late looks at the last decision after it has prepared. Either its transaction
-was open before the decision, then step 4 has found it; or the task sees that the batch is decided
-without it, and aborts.
+A task that comes too late looks at the last decision after it has opened its transaction. Either
+that was open before the decision, then step 4 has found it; or the task sees that the batch is
+decided without it, and aborts.
 """
 
 from dataclasses import replace
 
-from ottla.client.wire.cluster import Cluster
+from ottla.client.wire.cluster import Cluster, CoordinatorType
 from ottla.client.wire.security import PLAINTEXT, Security
 from ottla.client.wire.transactions import (
     abort_by_ids,
@@ -31,7 +31,7 @@ from ottla.client.wire.transactions import (
     list_open_ids,
 )
 from pyspark_ottla.sink.decisions import Claim, Decision, Decisions, SinkFenced
-from pyspark_ottla.sink.identity import BatchName, batch_of, pattern_of
+from pyspark_ottla.sink.identity import BatchName, batch_of, deciding_id, pattern_of
 
 
 class WrongQuery(Exception):
@@ -89,6 +89,7 @@ def commit_batch(
     """
     kept = KeptClaims() if kept is None else kept
     decisions = Decisions(cluster, decision.batch.sink_id)
+    _learn_coordinators(cluster, decision)
     claim = kept.take(cluster, decision.batch)
     if claim is not None:
         try:
@@ -99,6 +100,13 @@ def commit_batch(
             if last is None or last.batch.run_id != decision.batch.run_id:
                 raise
     return _commit_with(decisions.claim(), decision, kept)
+
+
+def _learn_coordinators(cluster: Cluster, decision: Decision) -> None:
+    """With one question, instead of one for each step."""
+    names = [transaction.transactional_id for transaction in decision.transactions]
+    names.append(deciding_id(decision.batch.sink_id))
+    cluster.retry(lambda: cluster.learn_coordinators(CoordinatorType.TRANSACTION, names))
 
 
 def _commit_with(claim: Claim, decision: Decision, kept: KeptClaims) -> Decision | None:

@@ -109,9 +109,11 @@ def _of_tasks(messages: Sequence[WriterCommitMessage | None]) -> list[TaskMessag
 def _write_at_least_once(
     options: SinkOptions, context: TaskContext, iterator: Iterator[Any]
 ) -> TaskMessage:
-    with borrow(options) as cluster:
-        producer = init_producer(cluster)
-    with TaskProducer(options, producer, first_partition=context.partitionId()) as writer:
+    partition = context.partitionId()
+    with (
+        borrow(options) as cluster,
+        TaskProducer(options, cluster, init_producer(cluster), first_partition=partition) as writer,
+    ):
         for portion in portions(iterator):
             writer.write(portion)
     settle()

@@ -29,7 +29,7 @@ def test_rows_of_several_portions_with_every_codec(
     cluster: Cluster, bootstrap: str, topic: str, codec: str
 ) -> None:
     chosen = options(bootstrap, topic=topic, compression=codec)
-    with TaskProducer(chosen, init_producer(cluster)) as writer:
+    with TaskProducer(chosen, cluster, init_producer(cluster)) as writer:
         for number in range(3):
             writer.write(portion(f"a{number}", f"b{number}"))
     written = [record.value for record in records(cluster, topic)[0]]
@@ -43,7 +43,7 @@ def test_keys_headers_and_times_arrive_in_their_partitions(
     keys = [f"key-{number}" for number in range(20)]
     headers = [[{"key": "h", "value": b"x"}]] * 20
     rows = portion(*keys, key=keys, headers=headers, topic=[topic] * 20)
-    with TaskProducer(options(bootstrap), init_producer(cluster)) as writer:
+    with TaskProducer(options(bootstrap), cluster, init_producer(cluster)) as writer:
         writer.write(rows)
     for partition, found in records(cluster, topic).items():
         expected = [key for key in keys if (murmur2(key.encode()) & 0x7FFFFFFF) % 4 == partition]
@@ -55,7 +55,7 @@ def test_a_batch_that_is_too_large_for_one_is_several(
     cluster: Cluster, bootstrap: str, topic: str
 ) -> None:
     large = [f"{number}" * 400_000 for number in range(5)]
-    with TaskProducer(options(bootstrap, topic=topic), init_producer(cluster)) as writer:
+    with TaskProducer(options(bootstrap, topic=topic), cluster, init_producer(cluster)) as writer:
         writer.write(portion(*large))
         writer.write(portion("last"))
     assert values(cluster, topic) == sorted([*large, "last"])
@@ -66,7 +66,7 @@ def test_what_is_written_in_a_transaction_counts_when_that_is_committed(
 ) -> None:
     producer = init_transactions(cluster, topic, 60_000).producer
     chosen = options(bootstrap, topic=topic)
-    with TaskProducer(chosen, producer, transactional_id=topic) as writer:
+    with TaskProducer(chosen, cluster, producer, transactional_id=topic) as writer:
         writer.write(portion("a"))
         writer.write(portion("b"))
     end_transaction(cluster, topic, producer, commit=True)
@@ -74,7 +74,7 @@ def test_what_is_written_in_a_transaction_counts_when_that_is_committed(
 
 
 def test_a_row_that_cannot_be_written_is_said(bootstrap: str, cluster: Cluster, topic: str) -> None:
-    writer = TaskProducer(options(bootstrap, topic=topic), init_producer(cluster))
+    writer = TaskProducer(options(bootstrap, topic=topic), cluster, init_producer(cluster))
     with writer, pytest.raises(NoSuchPartition, match="a row asks for 9"):
         writer.write(portion("a", partition=[9]))
 
@@ -84,7 +84,7 @@ def test_rows_without_a_key_change_partition_with_each_portion(
 ) -> None:
     topic = create_topic(cluster, partitions=3)
     chosen = options(bootstrap, topic=topic)
-    with TaskProducer(chosen, init_producer(cluster), first_partition=2) as writer:
+    with TaskProducer(chosen, cluster, init_producer(cluster), first_partition=2) as writer:
         writer.write(portion("a", "b"))
         writer.write(portion("c"))
     found = {

@@ -215,10 +215,10 @@ def test_a_task_that_comes_after_the_decision_aborts(
 ) -> None:
     write = prepare_module._write
 
-    def write_and_decide(*arguments: object) -> None:
+    def write_and_decide(*arguments: object) -> bool:
         monkeypatch.setattr(prepare_module, "_write", write)
         first.run(0)
-        write(*arguments)  # type: ignore[arg-type]
+        return write(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(prepare_module, "_write", write_and_decide)
     assert first.prepare_task(0, 1) is None

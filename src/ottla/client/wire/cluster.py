@@ -63,6 +63,7 @@ class Cluster:
         self._spare: dict[str, Connection] = {}  # By address; nobody waits for an answer on them.
         self._topics: dict[str, Topic] = {}
         self._coordinators: dict[tuple[int, str], tuple[str, int]] = {}
+        self._known_since_s: float | None = None  # Of the oldest answer among those two.
 
     def __enter__(self) -> Self:
         return self
@@ -99,13 +100,24 @@ class Cluster:
         """Ask anew who leads and coordinates."""
         self._topics.clear()
         self._coordinators.clear()
+        self._known_since_s = None
+
+    def forget_old_metadata(self, age_s_max: float) -> None:
+        """Ask anew who leads and coordinates, unless all that is known is young enough."""
+        if self._known_since_s is not None and time.monotonic() - self._known_since_s > age_s_max:
+            self.forget_metadata()
 
     def topics(self, names: Collection[str] | None = None) -> dict[str, Topic]:
         """Those of the names that exist, or all topics; as the cluster has them now."""
         return self.retry(lambda: self._ask_topics(names))
 
     def topic_to_write(self, name: str) -> Topic:
-        """The topic, which the cluster makes if it is missing and the cluster does such a thing."""
+        """The topic, which the cluster makes if it is missing and the cluster does such a thing.
+
+        As it was when last asked.
+        """
+        if name in self._topics:
+            return self._topics[name]
         return self.retry(lambda: self._ask_topics([name], create_missing=True)[name])
 
     def leader(self, topic_partition: TopicPartition) -> Connection:
@@ -133,12 +145,32 @@ class Cluster:
 
     def coordinator(self, kind: i8, key: str) -> Connection:
         """As it was when last asked."""
-        if (kind, key) not in self._coordinators:
-            request = FindCoordinatorRequest(key_type=kind, coordinator_keys=(key,))
-            found = expect_one(self.any_broker().call(request).coordinators)
+        return self.coordinators(kind, (key,))[key]
+
+    def coordinators(self, kind: i8, keys: Collection[str]) -> dict[str, Connection]:
+        """As they were when last asked."""
+        self.learn_coordinators(kind, keys)
+        return {key: self.connection(self._coordinators[kind, key]) for key in keys}
+
+    def learn_coordinators(self, kind: i8, keys: Collection[str]) -> None:
+        """Ask about all that were not asked about yet, with one question."""
+        missing = tuple(key for key in keys if (kind, key) not in self._coordinators)
+        if missing:
+            self._ask_coordinators(kind, missing)
+
+    def _ask_coordinators(self, kind: i8, keys: tuple[str, ...]) -> None:
+        request = FindCoordinatorRequest(key_type=kind, coordinator_keys=keys)
+        self._note_time()
+        answers = self.any_broker().call(request).coordinators
+        if len(answers) != len(keys):
+            raise Unreachable(f"an answer of {len(answers)} items where {len(keys)} were asked for")
+        for key, found in zip(keys, answers, strict=True):
             validate_answer(found.error_code, f"the coordinator of {key}")
-            self._coordinators[kind, key] = found.host, found.port
-        return self.connection(self._coordinators[kind, key])
+            self._coordinators[kind, found.key or key] = found.host, found.port
+
+    def _note_time(self) -> None:
+        if self._known_since_s is None:
+            self._known_since_s = time.monotonic()
 
     def _leader_address(self, topic_partition: TopicPartition) -> tuple[str, int]:
         node_id = self.topic(topic_partition.topic).leaders.get(topic_partition.partition)
@@ -151,6 +183,7 @@ class Cluster:
     def _ask_topics(
         self, names: Collection[str] | None, *, create_missing: bool = False
     ) -> dict[str, Topic]:
+        self._note_time()
         response = self._ask_metadata(names, create_missing=create_missing)
         found = topics_in(response, create_missing=create_missing)
         self._topics |= found

@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from kio.schema.end_txn.v5.request import EndTxnRequest
-from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
 from kio.schema.list_transactions.v2.request import ListTransactionsRequest
 from kio.schema.types import ProducerId, TransactionalId
 from kio.static.primitive import i16
@@ -116,16 +115,13 @@ def _portions(
 ) -> Iterable[tuple[Connection, list[OpenTransaction]]]:
     if not transactions:
         return
-    by_address: dict[tuple[str, int], list[OpenTransaction]] = defaultdict(list)
-    by_id = {transaction.transactional_id: transaction for transaction in transactions}
-    request = FindCoordinatorRequest(
-        key_type=CoordinatorType.TRANSACTION, coordinator_keys=tuple(by_id)
+    by_connection: dict[Connection, list[OpenTransaction]] = defaultdict(list)
+    found = cluster.coordinators(
+        CoordinatorType.TRANSACTION, [item.transactional_id for item in transactions]
     )
-    for found in cluster.any_broker().call(request).coordinators:
-        validate_answer(found.error_code, f"the coordinator of {found.key}")
-        by_address[found.host, found.port].append(by_id[found.key])
-    for address, group in by_address.items():
-        connection = cluster.connection(address)
+    for transaction in transactions:
+        by_connection[found[transaction.transactional_id]].append(transaction)
+    for connection, group in by_connection.items():
         for start in range(0, len(group), _IN_FLIGHT_MAX):
             yield connection, group[start : start + _IN_FLIGHT_MAX]
 
