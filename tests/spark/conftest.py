@@ -32,6 +32,7 @@ def pytest_pycollect_makemodule(module_path: Path, parent: Any) -> pytest.Module
     return module_or_skip(_reason, parent, module_path)
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in the same hook.
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent):
