@@ -14,11 +14,17 @@ from tests.pyspark_ottla.sink.written import values
 from tests.spark.places import Place
 
 from ottla.client.wire.cluster import Cluster, TopicPartition
+from pyspark_ottla.spark_api import VERSION
 
 EXAMPLE = REPOSITORY / "examples" / "declarative" / "spark-pipeline.yml"
 TIMEOUT_S = 800
 
+needs_pipelines = pytest.mark.skipif(
+    VERSION < (4, 1), reason="Spark 4.0 has no declarative pipelines"
+)
 
+
+@needs_pipelines
 @pytest.mark.timeout(2 * TIMEOUT_S + 40)
 def test_two_runs_each_with_what_is_new(tmp_path: Path) -> None:
     with (
@@ -71,6 +77,7 @@ def table(directory: Path, name: str) -> list[dict[str, object]]:
     return rows
 
 
+@needs_pipelines
 def test_two_flows_into_one_target_are_refused(connect: Place) -> None:
     from pyspark.pipelines.flow import Flow
     from pyspark.pipelines.source_code_location import SourceCodeLocation
@@ -96,6 +103,7 @@ def test_two_flows_into_one_target_are_refused(connect: Place) -> None:
         session.client.close()
 
 
+@needs_pipelines
 @pytest.mark.parametrize("text", ["name: [", "name: x\nstorage: y\nlibraries: 7", "- a"])
 def test_a_file_that_is_no_pipeline_is_refused_in_a_sentence(tmp_path: Path, text: str) -> None:
     from pyspark_ottla.pipeline.declarative import ProjectError, run_project
@@ -104,3 +112,12 @@ def test_a_file_that_is_no_pipeline_is_refused_in_a_sentence(tmp_path: Path, tex
     path.write_text(f"{text}\n")
     with pytest.raises(ProjectError, match=r"spark-pipeline\.yml: "):
         run_project(path, tmp_path, full_refresh_all=False, dry=True, log=tmp_path / "log")
+
+
+@pytest.mark.skipif(VERSION >= (4, 1), reason="only Spark 4.0 lacks declarative pipelines")
+def test_a_spark_without_them_is_named_in_a_sentence(tmp_path: Path) -> None:
+    process = start_ottla("pipeline", "declarative", EXAMPLE, cwd=tmp_path)
+    _, errors = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 1
+    sentence = "Spark 4.0 has no declarative pipelines: pip install 'pyspark>=4.1'"
+    assert errors.decode().strip().endswith(sentence)

@@ -30,10 +30,7 @@ def declarative(
         from pyspark_ottla.java import JavaNotFound
         from pyspark_ottla.pipeline.declarative import ProjectError, run_project
     except ImportError as error:
-        raise CommandError(
-            f"declarative pipelines run on Spark Connect, and {error.name or error} is missing:"
-            " pip install 'ottla[connect]'"
-        ) from None
+        raise CommandError(_describe_missing(error)) from None
     try:
         run_project(
             file,
@@ -44,3 +41,12 @@ def declarative(
         )
     except (JavaNotFound, ProjectError) as error:
         raise CommandError(str(error)) from None
+
+
+def _describe_missing(error: ImportError) -> str:
+    if error.name == "pyspark.pipelines":
+        return "Spark 4.0 has no declarative pipelines: pip install 'pyspark>=4.1'"
+    return (
+        f"declarative pipelines run on Spark Connect, and {error.name or error} is missing:"
+        " pip install 'ottla[connect]'"
+    )
