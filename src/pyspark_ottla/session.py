@@ -72,7 +72,7 @@ def session_settings(cores: int | None = None) -> dict[str, str]:
     from pyspark_ottla.spark_api import VERSION
 
     managers = _STREAMING if VERSION < (4, 1) else f"{_STREAMING}.checkpointing"
-    return {
+    return _settings_of_old_versions() | {
         # Local TCP sockets to Python workers stall for 40 ms in each micro-batch.
         "spark.python.unix.domain.socket.enabled": "true",
         # Off by default; without it every filter reads the whole topic.
@@ -92,3 +92,13 @@ def session_settings(cores: int | None = None) -> dict[str, str]:
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         "spark.ui.showConsoleProgress": "false",
     }
+
+
+def _settings_of_old_versions() -> dict[str, str]:
+    """Before Spark 4.2 Trigger.AvailableNow is one batch for a source in Python, also one that
+    repeats another, and none of those that close windows follows. With this it goes on until it is
+    where the topics ended when it began.
+    """
+    from pyspark_ottla.spark_api import HAS_LIMITS
+
+    return {} if HAS_LIMITS else {"spark.sql.streaming.triggerAvailableNowWrapper.enabled": "true"}

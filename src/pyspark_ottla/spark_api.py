@@ -3,7 +3,8 @@
 4.0  Spark pushes no filters, and hands Arrow data to the writer of a stream only if it is a writer
      of batches as well.
 4.1  Filters, and writers of streams that take Arrow data. Spark asks a source for the latest offset
-     without saying where the last micro-batch ended, and sets no limits.
+     without saying where the last micro-batch ended, and sets no limits. For Trigger.AvailableNow
+     it asks once if it is told to (`session_settings`), and runs a single micro-batch if not.
 4.2  Limits of micro-batches, also with Trigger.AvailableNow.
 """
 
@@ -31,6 +32,7 @@ except ImportError:  # Before 4.2.
     class ReadLimit:  # type: ignore[no-redef]
         pass
 
+    @dataclass(frozen=True)
     class ReadAllAvailable(ReadLimit):  # type: ignore[no-redef]
         pass
 

@@ -25,7 +25,8 @@ from pyspark_ottla.offset_ranges import (
     limit_offsets,
     split_ranges,
 )
-from pyspark_ottla.positions import known_offsets, resolve
+from pyspark_ottla.option_names import OptionError
+from pyspark_ottla.positions import NoRecordSoLate, known_offsets, resolve
 from pyspark_ottla.source_options import SourceOptions
 from pyspark_ottla.spark_api import (
     HAS_LIMITS,
@@ -35,12 +36,14 @@ from pyspark_ottla.spark_api import (
     SupportsTriggerAvailableNow,
 )
 from pyspark_ottla.stream_offsets import StreamOffset, parse_stream_offset
+from pyspark_ottla.subscription import UnknownPartition
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 # A task, with the Python processes that it needs, takes longer than to read so few records.
 _OFFSETS_TOGETHER_MAX = 500
+_NO_START = (NoRecordSoLate, OptionError, UnknownPartition)
 
 
 class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -75,9 +78,17 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(  # noqa: N802
         self, start: dict[str, Any] | None = None, limit: ReadLimit | None = None
     ) -> dict[str, Any]:
-        """Without arguments before Spark 4.2; it plans an empty range to say where it resumes."""
+        """Without arguments before Spark 4.2; it plans an empty range to say where it resumes.
+
+        Not so with Trigger.AvailableNow: there it asks once, before it says anything. What it is
+        told then ends in a checkpoint as it is, also marked as initial.
+        """
         if start is None:
-            start = self.initialOffset() if self._reached is None else self._reached
+            try:
+                start = self.initialOffset() if self._reached is None else self._reached
+            except _NO_START:  # One that is resumed needs none; a new one is told when it asks.
+                self._reached = self._ask_latest().as_json()
+                return self._reached
         self._reached = self._next_end(start, limit)
         return self._reached
 
@@ -100,7 +111,8 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._reached = end
         before, after = parse_stream_offset(start), parse_stream_offset(end)
         first_start = after.first_start()
-        if before.is_initial and first_start is not None:
+        is_own = self._initial is None or start == self._initial.as_json()
+        if before.is_initial and first_start is not None and is_own:
             before = before._replace(offsets=first_start)
         starts = self._starts(before, after)
         self._report_losses(before, after, starts)

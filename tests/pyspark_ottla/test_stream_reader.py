@@ -1,3 +1,4 @@
+import json
 import logging
 import pickle
 from typing import Any
@@ -81,6 +82,33 @@ def test_a_spark_that_does_not_say_where_the_last_batch_ended(
     assert resumed.latestOffset() == first
     write(cluster, TopicPartition(topic, 0), b"c")
     assert offsets(resumed.latestOffset()) == {f"{topic}-0": 3}
+
+
+def test_a_spark_that_asks_once_and_says_nothing_before(
+    cluster: Cluster, topic: str, open_reader: Any
+) -> None:
+    """Before 4.2, with Trigger.AvailableNow: the answer is where each run ends."""
+    place = TopicPartition(topic, 0)
+    reached = StreamOffset({place: 0}, {}).as_json()
+    for value in (b"a", b"b", b"c"):
+        write(cluster, place, value)
+        run = open_reader(topic, startingOffsets="latest")
+        end = run.latestOffset()
+        assert read_all(run, run.partitions(reached, end)) == [{"value": value}]
+        reached = end
+    assert open_reader(topic, startingOffsets="latest").latestOffset() == reached
+
+
+def test_a_spark_that_asks_once_resumes_a_query_that_could_not_start_any_more(
+    cluster: Cluster, topic: str, open_reader: Any
+) -> None:
+    starts = json.dumps({topic: {"0": 0}})
+    reached = open_reader(topic, startingOffsets=starts).latestOffset()
+    add_partitions(cluster, topic, 2)
+    write(cluster, TopicPartition(topic, 1), b"a")
+    resumed = open_reader(topic, startingOffsets=starts)
+    partitions = resumed.partitions(reached, resumed.latestOffset())
+    assert read_all(resumed, partitions) == [{"value": b"a"}]
 
 
 def test_the_reader_of_a_task_is_a_copy(cluster: Cluster, topic: str, open_reader: Any) -> None:

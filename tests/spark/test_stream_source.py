@@ -68,7 +68,7 @@ def test_each_record_once_over_restarts_in_limited_batches(
     place = TopicPartition(topic, 0)
     write(cluster, place, *(b"%02d" % number for number in range(20)))
     streams.run(subscribe=topic, maxOffsetsPerTrigger="8")
-    assert [len(batch) for batch in streams.batches] == [8, 8, 4] if HAS_LIMITS else [20]
+    assert [len(batch) for batch in streams.batches] == ([8, 8, 4] if HAS_LIMITS else [20])
     write(cluster, place, b"20", b"21")
     query = streams.run(subscribe=topic, maxOffsetsPerTrigger="8")
     assert streams.rows() == [b"%02d" % number for number in range(22)]

@@ -16,7 +16,6 @@ from tests.spark.tables.checkpoints import forget_last_commit
 from ottla.client.wire.cluster import Cluster, TopicPartition
 from ottla.records.builder import Record
 from pyspark_ottla.source_options import ValueFormat
-from pyspark_ottla.spark_api import HAS_LIMITS
 from pyspark_ottla.tables import committing
 from pyspark_ottla.tables import sync as sync_module
 from pyspark_ottla.tables.address import TableError
@@ -78,12 +77,6 @@ def sync(request: Any, spark: Any, cluster: Cluster, bootstrap: str, tmp_path: P
 only_delta = pytest.mark.parametrize("sync", ["delta"], indirect=True)
 
 
-needs_limits = pytest.mark.skipif(
-    not HAS_LIMITS, reason="before Spark 4.2 a run is one batch, also one that repeats another"
-)
-
-
-@needs_limits
 def test_every_record_is_a_row_once_over_restarts(sync: Sync) -> None:
     sync.write(0, {"item": "a", "price": 1}, {"item": "b"})
     sync.write(1, {"item": "c"})
@@ -109,7 +102,6 @@ FAULTS = [
 ]
 
 
-@needs_limits
 @only_delta
 def test_a_record_is_a_row_once_wherever_a_batch_fails(
     sync: Sync, monkeypatch: pytest.MonkeyPatch
@@ -125,7 +117,6 @@ def test_a_record_is_a_row_once_wherever_a_batch_fails(
     assert len(parquet_files(sync.table)) == len(sync.table.files())
 
 
-@needs_limits
 def test_a_record_is_a_row_once_wherever_maintenance_fails(
     sync: Sync, bootstrap: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
