@@ -18,6 +18,7 @@ from email.utils import formatdate
 import uvicorn
 import uvloop
 from starlette.types import ASGIApp
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
 
 from ottla.gateway.app import ADMIN, FAMILIES, TRAFFIC, Families, build_app
@@ -30,6 +31,8 @@ from ottla.gateway.settings import Auth, GatewaySettings
 logger = logging.getLogger("ottla.gateway")
 
 EXIT_OK, EXIT_FAILED = 0, 1
+
+_LOOK_S = 0.01  # From one look for open WebSockets to the next, while it stops.
 
 
 def serve(settings: GatewaySettings, pages: Families = ()) -> int:
@@ -144,6 +147,22 @@ class _Server(uvicorn.Server):
 
     async def main_loop(self) -> None:
         await self._stopped.wait()
+        for server in self.servers:
+            server.close()
+        await self._let_websockets_end()
+
+    async def _let_websockets_end(self) -> None:
+        """They close themselves when the gateway stops; uvicorn would cut them short."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout((self.config.timeout_graceful_shutdown or 0) / 2):
+                while self._has_websockets():  # noqa: ASYNC110 - uvicorn tells nobody.
+                    await asyncio.sleep(_LOOK_S)
+
+    def _has_websockets(self) -> bool:
+        return any(
+            isinstance(connection, WebSocketsSansIOProtocol)
+            for connection in self.server_state.connections
+        )
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
