@@ -112,3 +112,16 @@ def test_a_transaction_of_an_anonymous_producer_may_commit_for_a_group_with_memb
     end_transaction(coordinator, committed=True)
 
     assert coordinator.offsets(("t", 0)) == {("t", 0): 3}
+
+
+def test_an_anonymous_producer_may_commit_for_members_of_the_new_protocol() -> None:
+    coordinator = Coordinator()
+    coordinator.beat("m")
+
+    transactional_commit(coordinator, 0, 3)
+    end_transaction(coordinator, committed=True)
+
+    assert coordinator.offsets(("t", 0)) == {("t", 0): 3}
+    assert coordinator.refusal(lambda: coordinator.commit({("t", 0): 4})) is (
+        ErrorCode.unknown_member_id
+    )

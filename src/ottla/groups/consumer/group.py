@@ -101,7 +101,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
         transactional: bool,
         api_version: int,
     ) -> None:
-        if generation < 0 and self.is_empty:
+        if generation < 0 and (self.is_empty or (transactional and not member_id)):
             return
         member = self.member(member_id)
         old_request = not transactional and api_version < _MEMBER_EPOCH_SINCE
