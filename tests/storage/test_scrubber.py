@@ -101,6 +101,23 @@ def test_truncating_at_the_damage_removes_it(kit):
     assert values_of(read_all(kit.log))[-1] == b"anew"
 
 
+@pytest.mark.parametrize("bit", range(6))
+@pytest.mark.parametrize("entry", range(4))
+def test_truncating_at_the_damage_removes_it_though_the_index_is_wrong(kit, entry, bit):
+    kit.log.close()
+    kit.flip(1, 350)
+    kit.flip(1, 8 * entry + 7, ".index", bit)  # The last byte of a position.
+    kit.reopen()
+    kit.step()
+    (damage,) = kit.log.damage
+    kit.log.truncate_to(kit.log.end_before(damage.first_offset))
+    assert kit.log.damage == []
+    assert kit.log.log_end_offset == damage.first_offset
+    append(kit.log, b"anew")
+    kit.log.high_watermark = kit.log.log_end_offset
+    assert values_of(read_all(kit.log))[-1] == b"anew"
+
+
 def test_work_is_split_into_steps(kit):
     kit.flip(2, 150)
     for _ in range(1000):

@@ -14,9 +14,10 @@ from typing import NamedTuple
 
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.batch import NO_TIMESTAMP, BatchHeader
+from ottla.storage.batch_walk import Batch
 from ottla.storage.cleaned_segment import CleanedSegment
 from ottla.storage.config import LogConfig
-from ottla.storage.errors import KnownDamage, NotCached
+from ottla.storage.errors import CorruptLog, KnownDamage, NotCached
 from ottla.storage.log_directory import SHORT_OF_SPACE, LogDirectory
 from ottla.storage.reading import (
     LogSlice,
@@ -306,10 +307,18 @@ class LocalLog:
     def end_before(self, offset: int) -> Place:
         """Where the log would end without the batches that reach to `offset` or past it."""
         kept = self.segments[index_of(self.segments, offset)]
-        batch = kept.find_offset(offset) if kept.size else None
+        batch = self._find_batch(kept, offset) if kept.size else None
         if batch is None:
             return Place(kept, kept.size, max(offset, kept.base_offset))
         return Place(kept, batch.position, min(max(offset, kept.base_offset), batch.base_offset))
+
+    def _find_batch(self, segment: Segment, offset: int) -> Batch | None:
+        """A wrong index must not keep a damaged log from being truncated, and so from repair."""
+        try:
+            return segment.find_offset(offset)
+        except CorruptLog:
+            segment.offset_index.reset()
+            return segment.find_offset(offset)
 
     def truncate_to(self, offset: int) -> int:
         """Remove the batches that reach to `offset` or past it; returns where the log ends now.

@@ -384,10 +384,14 @@ class Segment:
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
         self.transaction_index.truncate_to(offset)
-        if position:
-            self.load_tail()
-        else:
+        if not position:
             self.begin_indexing()
+            return
+        try:
+            self.load_tail()
+        except CorruptLog:  # What is left of the index leads elsewhere.
+            self.offset_index.reset()
+            self.load_tail()
 
     def sync(self) -> None:
         """The batches written before this call are on the disk when it returns."""
