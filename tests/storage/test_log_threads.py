@@ -63,10 +63,11 @@ def test_everything_is_read_and_synced_while_segments_roll(tmp_path):
     def flush():
         assert log.flush() <= log.log_end_offset
 
-    run_beside_appends(log, read, flush, log.roll)
+    run_beside_appends(log, read, flush, log.roll, log.write_indexes)
     expected = [b"%d" % index for index in range(APPENDS_COUNT)]
     assert log.flush() == APPENDS_COUNT
-    assert not log.has_rolled
+    for segment in log.segments[:-1]:
+        assert (tmp_path / "orders-0" / f"{segment.base_offset:020d}.timeindex").exists()
     assert values_of(read_all(log)) == expected
     assert len(log.log_directory.open_files) <= 3
     again = open_log(directory, log.config)

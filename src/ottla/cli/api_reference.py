@@ -32,10 +32,12 @@ held or wait (DescribeShareGroupOffsets). [Queues](internals/queues.md) tells of
 _FILES = """
 ## Files
 
-The files of a node are Kafka's. Apache Kafka 4.3.1 reads those of a node that was stopped: its
-`DumpLogSegments` decodes segments, indexes, producer snapshots, committed offsets, transactions and
-the metadata log, and a broker of its own that is started on a copy serves the same records and
-committed offsets. Two things it needs to be given:
+The files of a node are Kafka's. `DumpLogSegments` of Apache Kafka 4.3.1 reads segments and indexes
+while the node runs; the indexes of the segment that is written to are brought up to date every
+`log.flush.offset.checkpoint.interval.ms`, where Kafka's grow with each entry. Of a node that was
+stopped, Kafka reads everything: `DumpLogSegments` decodes segments, indexes, producer snapshots,
+committed offsets, transactions and the metadata log, and a broker of its own that is started on a
+copy serves the same records and committed offsets. Two things it needs to be given:
 
 - The metadata log has no level of `metadata.version`, and Kafka's controller does not start without
   one.

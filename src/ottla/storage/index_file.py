@@ -49,7 +49,7 @@ class IndexFile:
         finally:
             file.close()
 
-    def write(self, first_index: int, entries: Buffer) -> None:
+    def write(self, first_index: int, entries: Buffer, *, sync: bool = True) -> None:
         """Put entries in their place, as the last of the file.
 
         Its name is for the owner of the directory to sync.
@@ -61,7 +61,8 @@ class IndexFile:
             if file.size != position:
                 file.truncate(position)
             file.append(entries)
-            file.sync()
+            if sync:
+                file.sync()
         finally:
             file.close()
 

@@ -304,6 +304,11 @@ class LocalLog:
         if work.generation == self.generation and work.end.offset >= self._flushed.offset:
             self._flushed = work.end
 
+    def show_indexes(self) -> None:
+        """Write those of the active segment, for other programs to read."""
+        if not self.closed:
+            self._write_indexes(self.active, Segment.show_indexes)
+
     def end_before(self, offset: int) -> Place:
         """Where the log would end without the batches that reach to `offset` or past it."""
         kept = self.segments[index_of(self.segments, offset)]
@@ -414,15 +419,15 @@ class LocalLog:
         try:
             segment.sync()
             if indexes:
-                self._flush_indexes(segment)
+                self._write_indexes(segment, Segment.flush_indexes)
         except FileNotFoundError:
             if not segment.removed:
                 raise
 
-    def _flush_indexes(self, segment: Segment) -> None:
+    def _write_indexes(self, segment: Segment, write: Callable[[Segment], None]) -> None:
         """On a full disk they stay in memory; a start after a crash makes them anew."""
         try:
-            segment.flush_indexes()
+            write(segment)
         except OSError as error:
             if error.errno not in SHORT_OF_SPACE:
                 raise

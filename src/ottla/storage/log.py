@@ -137,11 +137,6 @@ class PartitionLog:
         return self._local.flushed_offset
 
     @property
-    def has_rolled(self) -> bool:
-        """Whether segments wait for a flush that no append will ask for."""
-        return self._local.has_rolled
-
-    @property
     def appended_bytes(self) -> int:
         """From some beginning on; what is deleted does not lower it, what is truncated may."""
         return self._local.appended_bytes
@@ -346,6 +341,13 @@ class PartitionLog:
             with self._lock:
                 self._local.end_flush(work)
         return self._local.flushed_offset
+
+    def write_indexes(self) -> None:
+        """With a flush if segments wait for one that no append will ask for."""
+        if self._local.has_rolled:
+            self.flush()
+        with self._lock, self._disk_errors():
+            self._local.show_indexes()
 
     def flush_leader_epochs(self) -> None:
         """Before a recovery point is written down: the epochs past it are found in the batches."""

@@ -330,10 +330,9 @@ class LogManager:
                 self.log_dirs.attempt(log_directory, partial(self._remove, path))
 
     def checkpoint(self) -> None:
-        """Write down how far each log is synced and committed, and where it starts."""
+        """Write down how far each log is synced and committed, where it starts, and its indexes."""
         for log in self.logs():
-            if log.has_rolled:
-                self._guarded(log, PartitionLog.flush)
+            self._guarded(log, PartitionLog.write_indexes)
         for log_directory in self.log_dirs:
             log_directory.report_shortages_again()
             if log_directory.failure is None:

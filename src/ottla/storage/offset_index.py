@@ -6,13 +6,17 @@ Kafka's format, 8 bytes an entry, both numbers big-endian:
     position int32          where that batch starts in the log file
 """
 
-import sys
 from array import array
 from bisect import bisect_right
 from typing import NamedTuple
 
 from ottla.storage.index_file import CorruptIndex
-from ottla.storage.sparse_index import RELATIVE_OFFSET_MAX, Column, SparseIndex
+from ottla.storage.sparse_index import (
+    RELATIVE_OFFSET_MAX,
+    Column,
+    SparseIndex,
+    swap_if_needed,
+)
 
 ENTRY_SIZE = 8
 
@@ -74,16 +78,11 @@ class OffsetIndex(SparseIndex):
         entries = array("I", bytes(ENTRY_SIZE * len(first)))
         entries[0::2] = first
         entries[1::2] = second
-        _swap_if_needed(entries)
+        swap_if_needed(entries)
         return entries.tobytes()
 
     @staticmethod
     def _decode(entries: bytes) -> tuple[Column, Column]:
         numbers = array("I", entries)
-        _swap_if_needed(numbers)
+        swap_if_needed(numbers)
         return numbers[0::2], numbers[1::2]
-
-
-def _swap_if_needed(numbers: Column) -> None:
-    if sys.byteorder == "little":
-        numbers.byteswap()

@@ -61,6 +61,7 @@ class Segment:
         "roll_offset",
         "roll_size",
         "roll_timestamp",
+        "shown_size",
         "size",
         "unsynced",
         "unverified",
@@ -87,6 +88,7 @@ class Segment:
         self.removed = False  # Its files are out of the log; a thread may still hold it.
         self.recently_used = False
         self.unsynced = False
+        self.shown_size = 0  # How large it was when `show_indexes` last had something to do.
         self.damage: tuple[Damage, ...] = ()  # In the order of positions; not served.
         # From where to where in the file nobody has checked the batches since the process began.
         self.unverified: tuple[tuple[int, int], ...] = ((0, size),) if size else ()
@@ -411,6 +413,17 @@ class Segment:
         for index in (self._offset_index, self._time_index, self._transaction_index):
             if index is not None:
                 index.flush()
+
+    def show_indexes(self) -> None:
+        """Of the segment that is written to, for other programs to read; nothing is synced.
+
+        The list of aborted transactions is left out: without one, there are none.
+        """
+        if self.shown_size == self.size:
+            return
+        self.offset_index.flush(sync=False)
+        self.time_index.flush(sync=False)
+        self.shown_size = self.size
 
     def unload(self) -> None:
         """Write what is only in memory and give up files and memory; the next use reads again."""

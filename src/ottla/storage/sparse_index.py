@@ -7,6 +7,7 @@ owner to run one at a time, and `unload` not beside a lookup.
 """
 
 import logging
+import sys
 from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_left
@@ -25,7 +26,7 @@ Column: TypeAlias = "array[int]"
 
 
 class SparseIndex(ABC):
-    __slots__ = ("_file", "_first", "_loaded", "_second", "_written", "base_offset")
+    __slots__ = ("_file", "_first", "_is_synced", "_loaded", "_second", "_written", "base_offset")
 
     ENTRY_SIZE: ClassVar[int]
     OFFSETS_COLUMN: ClassVar[int]  # Which of the two has the relative offsets.
@@ -43,6 +44,7 @@ class SparseIndex(ABC):
         # finds a place in the first finds it in the second.
         self._first, self._second = self._decode(b"")
         self._written = 0  # So many entries are in the file.
+        self._is_synced = True  # What was written is.
 
     @property
     def path(self) -> str:
@@ -112,18 +114,22 @@ class SparseIndex(ABC):
         if count:
             self._validate_entries(self._file.read_entry(0), self._file.read_entry(count - 1))
 
-    def flush(self) -> None:
-        """Write and sync what is not yet in the file, which is made if it is missing."""
+    def flush(self, *, sync: bool = True) -> None:
+        """Write and sync what is not yet in the file, which is made if it is missing.
+
+        Without `sync` others can read it, and a crash may take it.
+        """
         exists = self._file.exists
         if exists and not self._loaded:
             return
         self._load()
         written, count = self._written, len(self._first)
-        if exists and count == written:
+        if exists and count == written and (self._is_synced or not sync):
             return
         fresh = self._encode(self._first[written:count], self._second[written:count])
-        self._file.write(written, fresh)
+        self._file.write(written, fresh, sync=sync)
         self._written = count
+        self._is_synced = sync
 
     def unload(self) -> None:
         """Give the memory back; the next use reads the file."""
@@ -164,3 +170,9 @@ class SparseIndex(ABC):
             and all(map(lt, first, first[1:]))
             and all(map(le, second, second[1:]))
         )
+
+
+def swap_if_needed(numbers: Column) -> None:
+    """To the order of bytes in files, or from it."""
+    if sys.byteorder == "little":
+        numbers.byteswap()
