@@ -32,6 +32,12 @@ class OffsetRanges(InputPartition):
     ranges: tuple[OffsetRange, ...]
 
 
+def ranges_in(partition: InputPartition) -> tuple[OffsetRange, ...]:
+    """What one task reads."""
+    assert isinstance(partition, OffsetRange | OffsetRanges)
+    return partition.ranges if isinstance(partition, OffsetRanges) else (partition,)
+
+
 def join_ranges(
     ranges: Sequence[OffsetRange], offsets_max: int
 ) -> list[OffsetRange | OffsetRanges]:

@@ -20,9 +20,9 @@ from pyspark_ottla.columns import validate_schema
 from pyspark_ottla.data_loss import logger, report_loss
 from pyspark_ottla.offset_ranges import (
     OffsetRange,
-    OffsetRanges,
     join_ranges,
     limit_offsets,
+    ranges_in,
     split_ranges,
 )
 from pyspark_ottla.option_names import OptionError
@@ -122,15 +122,17 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if starts[place] < stop
         ]
         if self._options.min_partitions is None:
-            return join_ranges(ranges, _OFFSETS_TOGETHER_MAX)
+            return self._join(ranges)
         return split_ranges(ranges, self._options.min_partitions)
+
+    def _join(self, ranges: list[OffsetRange]) -> Sequence[InputPartition]:
+        return join_ranges(ranges, _OFFSETS_TOGETHER_MAX)
 
     def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
         from pyspark_ottla.range_reader import read_range
 
-        assert isinstance(partition, OffsetRange | OffsetRanges)
-        parts = partition.ranges if isinstance(partition, OffsetRanges) else (partition,)
-        return chain.from_iterable(read_range(self._options, self._schema, part) for part in parts)
+        ranges = ranges_in(partition)
+        return chain.from_iterable(read_range(self._options, self._schema, one) for one in ranges)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Shows others how far the query is; nothing depends on it, so a failure is only said."""

@@ -12,7 +12,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.types import StructType
 
 from pyspark_ottla.columns import COLUMNS
-from pyspark_ottla.offset_ranges import OffsetRange
+from pyspark_ottla.offset_ranges import OffsetRange, ranges_in
 from pyspark_ottla.source_options import Use, parse_source_options
 from pyspark_ottla.stream_reader import OttlaStreamReader
 
@@ -35,12 +35,14 @@ class RangesSource(DataSource):
 
 
 class RangesReader(OttlaStreamReader):
-    """Each partition is one row."""
+    """Each range is one row, and so one file, by a task of its own."""
+
+    def _join(self, ranges: list[OffsetRange]) -> Sequence[InputPartition]:
+        return ranges
 
     def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
         import pyarrow as pa
 
-        assert isinstance(partition, OffsetRange)
         schema = pa.schema(
             [
                 ("topic", pa.string()),
@@ -50,7 +52,7 @@ class RangesReader(OttlaStreamReader):
                 ("topic_id", pa.string()),
             ]
         )
-        yield pa.RecordBatch.from_pylist([asdict(partition)], schema)
+        yield pa.RecordBatch.from_pylist([asdict(one) for one in ranges_in(partition)], schema)
 
 
 def ranges_of(rows: Sequence[Any]) -> list[OffsetRange]:
