@@ -1,7 +1,7 @@
 """A partition over a log on a disk in memory, with the flusher that brokers use."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -11,12 +11,13 @@ from tests.storage.batches import NOW_MS, append, open_log, produced
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.hot_fetch import EpochEndOffset
 from ottla.replication.followers import FollowerFetch, Followers
-from ottla.replication.partition import FlushPolicy, Partition
+from ottla.replication.partition import READ_HINTS_MAX, FlushPolicy, Partition
 from ottla.replication.partition_leader import ACKS_ALL, PartitionLeader
 from ottla.runtime.flusher import Flusher
 from ottla.storage.appended import Appended
 from ottla.storage.config import LogConfig
 from ottla.storage.faulty_filesystem import FaultyFilesystem
+from ottla.storage.reading import ReadHint
 
 
 class LeaderKit:
@@ -450,6 +451,30 @@ def test_readers_at_many_places_each_get_their_own_bytes() -> None:
                 found = kit.partition.read(offset, 1, committed_only=False)
                 assert found is not None
                 assert found.next_offset == offset + 1
+
+    asyncio.run(run())
+
+
+class OvertakenDict(dict[int, ReadHint]):
+    """Another thread always changes it between the two steps of `next(iter(...))`."""
+
+    def __iter__(self) -> Iterator[int]:
+        keys = super().__iter__()
+        self.pop(next(iter(list(self.keys()))))
+        return keys
+
+
+def test_a_read_succeeds_though_another_thread_changes_the_hints() -> None:
+    async def run() -> None:
+        kit = LeaderKit(FlushPolicy.OS)
+        count = READ_HINTS_MAX + 10
+        for index in range(count):
+            kit.append(b"%d" % index)
+        kit.partition._read_hints = OvertakenDict()
+        for offset in range(count):
+            found = kit.partition.read(offset, 1, committed_only=False)
+            assert found is not None
+            assert found.next_offset == offset + 1
 
     asyncio.run(run())
 

@@ -57,8 +57,9 @@ def test_everything_is_read_and_synced_while_segments_roll(tmp_path):
     log = open_log(directory, LogConfig(segment_bytes=2000, index_interval_bytes=200))
 
     def read():
-        values = values_of(read_all(log, size_max=700))
-        assert values == [b"%d" % index for index in range(len(values))]
+        for size_max in (700, 1):
+            values = values_of(read_all(log, size_max=size_max))
+            assert values == [b"%d" % index for index in range(len(values))]
 
     def flush():
         assert log.flush() <= log.log_end_offset

@@ -1,5 +1,6 @@
 import pytest
 
+from ottla.storage import segment as segments
 from ottla.storage.config import LogConfig
 from ottla.storage.errors import CorruptLog
 from ottla.storage.faulty_filesystem import FaultyFilesystem
@@ -45,6 +46,22 @@ def test_a_boundary_is_the_end_of_a_batch():
             expected = fitting[-1] if fitting else min(end for end in ends if end > start)
             assert position == expected
             assert offset == 2 * ends.index(expected) + 2
+
+
+def test_a_boundary_does_not_take_in_what_is_appended_meanwhile(monkeypatch):
+    log = open_log(None, CONFIG)
+    append(log, b"a", b"b")
+    segment = log.segments[0]
+    size = segment.size
+    walk = segments.walk
+
+    def overtaken_walk(*arguments, **options):
+        yield from walk(*arguments, **options)
+        append(log, b"c")
+
+    monkeypatch.setattr(segments, "walk", overtaken_walk)
+    assert segment.boundary_by(0, 1) == (size, 2)
+    assert segment.size > size
 
 
 def test_the_largest_timestamp_is_that_of_the_first_batch_which_has_it():

@@ -266,7 +266,10 @@ class Partition:
         hints = self._read_hints
         hints.pop(found.next_offset, None)
         if len(hints) >= READ_HINTS_MAX:
-            hints.pop(next(iter(hints)), None)
+            try:
+                hints.pop(next(iter(hints), -1), None)
+            except RuntimeError:
+                pass  # Another thread has just changed them; the next read drops one more.
         hints[found.next_offset] = found.hint
 
     def on_flush_failed(self, error: ApiError) -> None:

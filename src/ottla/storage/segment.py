@@ -304,15 +304,17 @@ class Segment:
         """
         entry = self.offset_index.lookup_position(stop)
         position = max(start, self._within(entry))
-        next_offset = None
+        last = None
         for batch in self.batches(position, cached_only=cached_only):
             if batch.position == entry.position:
                 self._check_entry(entry, batch)
             if batch.end > stop and batch.position > start:
-                return batch.position, batch.base_offset if next_offset is None else next_offset
-            next_offset = batch.last_offset + 1
-        assert next_offset is not None
-        return self.size, next_offset
+                next_offset = batch.base_offset if last is None else last.last_offset + 1
+                return batch.position, next_offset
+            last = batch
+        assert last is not None
+        # Not the segment's size: a reader in a thread may have been overtaken by an append.
+        return last.end, last.last_offset + 1
 
     def _within(self, entry: OffsetPosition) -> int:
         offset, position = entry
