@@ -240,3 +240,16 @@ def test_a_wrong_list_of_aborted_transactions_is_made_anew(position):
         kit.step(1)
         found = kit.log.aborted_transactions(0, kit.log.log_end_offset)
     assert [one[:3] for one in found] == [one[:3] for one in expected]
+
+
+def test_a_scrubber_is_due_until_its_pass_is_over_and_for_what_is_suspect(kit: Kit) -> None:
+    assert kit.scrubber.is_due(1000)
+    kit.step()
+    assert not kit.scrubber.is_due(1000)
+    kit.log.log_directory.suspect(PARTITION, 0, "it looks wrong")
+    assert kit.scrubber.is_due(0)
+    kit.step()
+    assert not kit.scrubber.is_due(1000)
+    kit.now_ms += DAY_MS
+    assert kit.scrubber.is_due(1000)
+    assert not kit.scrubber.is_due(0)

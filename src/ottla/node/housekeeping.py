@@ -23,17 +23,16 @@ from ottla.storage.broker_config import (
 )
 from ottla.storage.manager import SCRUBS_PER_SECOND, LogManager
 
-LATE_REQUESTS_INTERVAL_MS = 250
-OVERDUE_FLUSHES_INTERVAL_MS = 1_000
-REMOVAL_INTERVAL_MS = 1_000
-DIRECTORIES_INTERVAL_MS = 1_000
-ROOM_INTERVAL_MS = 500
-REFUSED_PARTITIONS_INTERVAL_MS = 1_000
+LATE_REQUESTS_INTERVAL_MS = 250  # While a produce waits.
+ROUND_INTERVAL_MS = 1_000
 SCRUB_INTERVAL_MS = 1_000 / SCRUBS_PER_SECOND
 
 
 class Housekeeping:
-    """Each kind of work has a task of its own; what waits for the disk runs in a thread."""
+    """Each kind of work has a task of its own; what waits for the disk runs in a thread.
+
+    Tasks wake together, and only where there may be something to do: an idle broker sleeps.
+    """
 
     def __init__(
         self,
@@ -50,39 +49,28 @@ class Housekeeping:
         self._damaged = damaged
         self._clock = clock
         self._executor = executor
+        self._began_s = 0.0
 
     def start(self, supervisor: Supervisor) -> None:
+        self._began_s = supervisor.loop.time()
         values = self._configs.broker_values()  # Of keys that nobody alters meanwhile.
         logs, replicas, clock = self._logs, self._replicas, self._clock
-        self._every(
-            supervisor,
-            "late requests",
-            LATE_REQUESTS_INTERVAL_MS,
-            lambda: replicas.delayed_produces.expire(clock.monotonic_ms()),
-        )
+        supervisor.start("late requests", self._expire_late_requests())
+        supervisor.start("scrub", self._scrub())
         self._every(
             supervisor,
             "flushes by time",
-            OVERDUE_FLUSHES_INTERVAL_MS,
+            ROUND_INTERVAL_MS,
             lambda: replicas.flush_overdue(clock.monotonic_ms()),
         )
         lag_ms = values[REPLICA_LAG_TIME_MAX_MS]
         self._every(supervisor, "in-sync sets", lag_ms / 2, replicas.shrink_in_sync_sets)
-        self._every(
-            supervisor,
-            "refused partitions",
-            REFUSED_PARTITIONS_INTERVAL_MS,
-            replicas.retry_refused,
-        )
-        self._every(supervisor, "damaged replicas", SCRUB_INTERVAL_MS, self._damaged.look)
+        self._every(supervisor, "refused partitions", ROUND_INTERVAL_MS, replicas.retry_refused)
+        self._every_in_thread(supervisor, ROUND_INTERVAL_MS, self._look_at_directories)
         self._every_in_thread(supervisor, values[LOG_RETENTION_CHECK_INTERVAL_MS], logs.retain)
         self._every_in_thread(
             supervisor, values[PRODUCER_ID_EXPIRATION_CHECK_INTERVAL_MS], logs.expire_producers
         )
-        self._every_in_thread(supervisor, ROOM_INTERVAL_MS, logs.log_dirs.look_for_room)
-        self._every_in_thread(supervisor, REMOVAL_INTERVAL_MS, logs.remove_discarded)
-        self._every_in_thread(supervisor, DIRECTORIES_INTERVAL_MS, logs.log_dirs.check)
-        self._every_in_thread(supervisor, SCRUB_INTERVAL_MS, logs.scrub)
         self._every_in_thread(
             supervisor, values[LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS], logs.checkpoint
         )
@@ -95,12 +83,40 @@ class Housekeeping:
         if FlushPolicy(values[FLUSH_POLICY]) is FlushPolicy.INTERVAL:
             self._every_in_thread(supervisor, values[FLUSH_INTERVAL_MS], logs.flush)
 
+    async def _sleep(self, interval_ms: float) -> None:
+        """Until a multiple of the interval since the beginning, the one nearest to an interval."""
+        interval_s = max(interval_ms, 1) / 1000
+        left_s = interval_s - (asyncio.get_running_loop().time() - self._began_s) % interval_s
+        await asyncio.sleep(left_s if left_s > interval_s / 2 else left_s + interval_s)
+
+    async def _expire_late_requests(self) -> None:
+        delayed_produces = self._replicas.delayed_produces
+        while True:
+            waiting = asyncio.Event()
+            delayed_produces.notify(waiting.set)
+            await waiting.wait()
+            await self._sleep(LATE_REQUESTS_INTERVAL_MS)
+            delayed_produces.expire(self._clock.monotonic_ms())
+
+    async def _scrub(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._sleep(SCRUB_INTERVAL_MS if self._logs.is_scrub_due else ROUND_INTERVAL_MS)
+            if self._logs.is_scrub_due:
+                await loop.run_in_executor(self._executor, self._logs.scrub)
+            self._damaged.look()
+
+    def _look_at_directories(self) -> None:
+        self._logs.log_dirs.look_for_room()
+        self._logs.log_dirs.check()
+        self._logs.remove_discarded()
+
     def _every(
         self, supervisor: Supervisor, name: str, interval_ms: float, work: Callable[[], object]
     ) -> None:
         async def repeat() -> None:
             while True:
-                await asyncio.sleep(interval_ms / 1000)
+                await self._sleep(interval_ms)
                 work()
 
         supervisor.start(name, repeat())
@@ -120,7 +136,7 @@ class Housekeeping:
             loop = asyncio.get_running_loop()
             while True:
                 now = interval_ms() if callable(interval_ms) else interval_ms
-                await asyncio.sleep(now / 1000)
+                await self._sleep(now)
                 await loop.run_in_executor(self._executor, work)
 
         supervisor.start(work.__name__, repeat())

@@ -48,12 +48,8 @@ from ottla.node.membership import Membership
 from ottla.node.parts import make_parts
 from ottla.node.quorum import MetadataQuorum
 from ottla.node.readiness import Phase, Readiness
-from ottla.node.registration import SESSIONS_WAITED, BrokerIdentity, Registration
-from ottla.node.replication import (
-    ask_broker,
-    broker_address,
-    start_replication,
-)
+from ottla.node.registration import SESSIONS_WAITED, BrokerIdentity, Registration, alone_interval
+from ottla.node.replication import ask_broker, broker_address, start_replication
 from ottla.node.serving import make_broker
 from ottla.node.start_errors import StartError, start_error
 from ottla.node.stopping import Stopping
@@ -408,6 +404,7 @@ class Node:
             on_epoch=self._remember_broker_epoch,
             offline_log_dirs=lambda: self._logs.log_dirs.offline_ids,
             full_log_dirs=lambda: self._logs.log_dirs.full_ids,
+            alone_interval_ms=alone_interval(self._values, self._feed.image, self._node_id),
         )
 
     def _remember_broker_epoch(self, epoch: int) -> None:

@@ -15,8 +15,11 @@ from kio.schema.broker_registration.v4.response import BrokerRegistrationRespons
 from kio.schema.types import BrokerId
 from kio.static.primitive import i16, i64, u16
 
+from ottla.controller.config import BROKER_SESSION_TIMEOUT_MS
 from ottla.controller.features import supported_features
+from ottla.controller.image import MetadataImage
 from ottla.network.endpoints import Endpoint
+from ottla.protocol.config import ConfigValues
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.runtime.controller import Controller
 
@@ -30,6 +33,7 @@ _FORGOTTEN = (ErrorCode.broker_id_not_registered, ErrorCode.stale_broker_epoch)
 _NO_CONTROLLER = (ErrorCode.not_controller, ErrorCode.request_timed_out)
 SESSIONS_WAITED = 2  # For the session of this broker's last life to end.
 _UNFENCED_RETRY_S = 0.05
+_ALONE_BEATS = 3  # In each session of a broker that is alone in its cluster.
 _LEAVING_HASTE = 4  # Heartbeats come so much faster while the broker waits to stop.
 
 
@@ -39,6 +43,15 @@ class BrokerIdentity(NamedTuple):
     incarnation_id: UUID  # Of this life of the broker.
     log_dirs: tuple[UUID, ...]
     previous_epoch: int  # Of the last life, if nothing that it had is lost; otherwise -1.
+
+
+def alone_interval(values: ConfigValues, image: MetadataImage, node_id: int) -> Callable[[], float]:
+    """Of heartbeats, in milliseconds, while the cluster has no other broker; otherwise 0.
+
+    Such a broker is its own controller, and nobody could take over from it.
+    """
+    interval_ms = values[BROKER_SESSION_TIMEOUT_MS] / _ALONE_BEATS
+    return lambda: interval_ms if image.brokers.keys() == {node_id} else 0
 
 
 class Registration:
@@ -54,12 +67,14 @@ class Registration:
         on_epoch: Callable[[int], object],
         offline_log_dirs: Callable[[], Iterable[UUID]] = tuple,
         full_log_dirs: Callable[[], Iterable[UUID]] = tuple,
+        alone_interval_ms: Callable[[], float] = lambda: 0,
     ) -> None:
         self._controller = controller
         self._identity = identity
         self._broker_id = BrokerId(identity.broker_id)
         self._metadata_offset = metadata_offset
         self._heartbeat_interval_s = heartbeat_interval_ms / 1000
+        self._alone_interval_ms = alone_interval_ms
         self._on_epoch = on_epoch
         self._request: BrokerRegistrationRequest | None = None
         self._leaves = False
@@ -116,8 +131,9 @@ class Registration:
         """Heartbeats for as long as it runs; a broker that was forgotten registers again."""
         while True:
             # Not `wait_for`, which before Python 3.12 goes on if it is cancelled too late.
+            interval_s = max(self._heartbeat_interval_s, self._alone_interval_ms() / 1000)
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._heartbeat_interval_s):
+                async with asyncio.timeout(interval_s):
                     await self._hurry.wait()
             self._hurry.clear()
             await self._beat()

@@ -1,5 +1,6 @@
 """Produce requests that wait until their appends are acknowledged."""
 
+from collections.abc import Callable
 from typing import Protocol
 
 
@@ -13,16 +14,27 @@ class DelayedProduce(Protocol):
 class DelayedProduces:
     """Those that wait now. A sweep ends the late ones; producers' timeouts are coarse enough."""
 
-    __slots__ = ("_waiting",)
+    __slots__ = ("_on_waiting", "_waiting")
 
     def __init__(self) -> None:
         self._waiting: dict[DelayedProduce, None] = {}  # In the order of their coming.
+        self._on_waiting: Callable[[], object] | None = None
 
     def __len__(self) -> int:
         return len(self._waiting)
 
     def add(self, produce: DelayedProduce) -> None:
         self._waiting[produce] = None
+        if self._on_waiting is not None:
+            notify, self._on_waiting = self._on_waiting, None
+            notify()
+
+    def notify(self, on_waiting: Callable[[], object]) -> None:
+        """Call this once, when a produce waits: until then there is nothing to sweep."""
+        if self._waiting:
+            on_waiting()
+        else:
+            self._on_waiting = on_waiting
 
     def discard(self, produce: DelayedProduce) -> None:
         self._waiting.pop(produce, None)

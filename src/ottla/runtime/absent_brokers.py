@@ -32,6 +32,7 @@ logger = logging.getLogger(__name__)
 CALL_INTERVAL_S: Final = 0.08
 ANSWERED_INTERVAL_MAX_S: Final = 1.0
 _LOOK_INTERVAL_S: Final = 0.25  # While nobody is absent.
+_ALONE_INTERVAL_S: Final = 1.0  # While there is nobody to miss.
 _JITTER: Final = 0.25
 _TIMEOUT_MS: Final = 500
 _PURPOSE: Final = "absent brokers"
@@ -79,15 +80,16 @@ class AbsentBrokers:
                 self._hang_up(set())
                 await asyncio.wait([leadership.changed])
                 continue
-            absent = self._absent(leadership.is_here)
+            others = set(self._image.brokers) - {self._identity.key.id}
+            absent = self._absent(others, leadership.is_here)
             self._hang_up(absent)
             for broker_id in filter(self._is_due, absent - self._called):
                 self._supervisor.start(f"call broker {broker_id}", self._call(broker_id))
-            interval_s = CALL_INTERVAL_S if absent else _LOOK_INTERVAL_S
+            present_interval_s = _LOOK_INTERVAL_S if others else _ALONE_INTERVAL_S
+            interval_s = CALL_INTERVAL_S if absent else present_interval_s
             await asyncio.sleep(interval_s * (1 + _JITTER * self._random()))
 
-    def _absent(self, is_controller: bool) -> set[int]:
-        others = set(self._image.brokers) - {self._identity.key.id}
+    def _absent(self, others: set[int], is_controller: bool) -> set[int]:
         if not is_controller:
             return others
         connected = self._connected()

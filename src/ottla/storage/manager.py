@@ -314,6 +314,10 @@ class LogManager:
             _logger.warning("compaction stopped: %s", error)
         return count > 0
 
+    @property
+    def is_scrub_due(self) -> bool:
+        return any(scrubber.is_due(self._scrub_bytes) for scrubber in self._scrubbers.values())
+
     def scrub(self) -> None:
         """SCRUBS_PER_SECOND times: check a little of each directory, and what looked damaged."""
         for log_directory, scrubber in self._scrubbers.items():

@@ -128,6 +128,17 @@ class DirectoryScrubber:
             )
             self._written = data
 
+    def is_due(self, bytes_max: int) -> bool:
+        """Whether a step would do something."""
+        if self._log_directory.failure is not None:
+            return False
+        is_in_pass = self._next is not None or self._work is not None
+        is_reading = bytes_max > 0 and (is_in_pass or self._is_pass_due())
+        return is_reading or bool(self._log_directory.suspects)
+
+    def _is_pass_due(self) -> bool:
+        return not 0 <= self._now_ms() - self._pass_began_ms < self._interval_ms
+
     def step(self, logs: Mapping[TopicPartition, PartitionLog], bytes_max: int) -> None:
         """Look at what is suspect, then read so many bytes of what comes next."""
         self.examine_suspects(logs)
@@ -151,11 +162,10 @@ class DirectoryScrubber:
 
     def _begin(self, logs: Mapping[TopicPartition, PartitionLog]) -> _Work | None:
         """The next segment of this pass, or of a new one if it is time; None if there is none."""
-        now_ms = self._now_ms()
         if self._next is None:
-            if 0 <= now_ms - self._pass_began_ms < self._interval_ms:
+            if not self._is_pass_due():
                 return None
-            self._next, self._pass_began_ms = _BEGINNING, now_ms
+            self._next, self._pass_began_ms = _BEGINNING, self._now_ms()
             self._order = []
         if len(self._order) != len(logs):
             self._order = sorted(logs)
