@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import hmac
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,9 +12,12 @@ from typing import Any
 import httpx
 import pytest
 from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient
 from tests.gateway.conftest import make_topic
 from tests.gateway.gateway_process import PATIENT, GatewayProcess
 from tests.gateway.receiver import Call, Receiver
+
+from ottla.gateway.core.subscriptions import TOPIC
 
 pytestmark = pytest.mark.clients
 
@@ -201,3 +205,30 @@ def test_what_never_succeeds_becomes_a_dead_letter(
         consumer.close()
         assert letter.value() == b"a"
         api.delete(f"/subscriptions/{made['id']}")
+
+
+def test_a_gateway_leaves_its_group_when_the_last_subscription_is_gone(
+    api: httpx.Client, bootstrap: str, topic: str
+) -> None:
+    for subscription in api.get("/subscriptions").json()["subscriptions"]:
+        api.delete(f"/subscriptions/{subscription['id']}")
+    with Receiver() as receiver:
+        for value in ("a", "b"):  # The second time it joins again.
+            made = subscribe(api, url=receiver.url, topic=topic)
+            produce(bootstrap, topic, value)
+            receiver.wait_for(lambda calls, value=value: calls and calls[-1].json["value"] == value)
+            assert members_of_gateways(bootstrap)
+            api.delete(f"/subscriptions/{made['id']}")
+            deadline = time.monotonic() + PATIENCE_S
+            while members_of_gateways(bootstrap):
+                assert time.monotonic() < deadline
+
+
+def members_of_gateways(bootstrap: str) -> list[str]:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    groups = [each.group_id for each in admin.list_consumer_groups().result(PATIENCE_S).valid]
+    gateways = [group for group in groups if group.startswith(TOPIC)]
+    if not gateways:
+        return []
+    described = admin.describe_consumer_groups(gateways).values()
+    return [member.member_id for each in described for member in each.result(PATIENCE_S).members]

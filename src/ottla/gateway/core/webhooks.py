@@ -129,22 +129,25 @@ class Webhooks:
     # What is delivered here.
 
     async def _run(self) -> None:
-        joined = False
+        membership: asyncio.Task[None] | None = None  # While there are subscriptions.
         while True:
+            self._changed.clear()
             try:
                 await self._table.refresh()
                 self._known = self._read()
             except WireError as error:
                 _log.debug("reading the subscriptions: %s", error)
-            if self._known and not joined:
-                joined = True
+            if self._known and membership is None:
                 coordinator = _Coordinator(self._cluster, self._group)
-                self._start(GroupMember(coordinator, self._group, TOPIC, self._on_owned).run())
-            if joined:
-                await self._serve(self._known)
-            self._changed.clear()
+                member = GroupMember(coordinator, self._group, TOPIC, self._on_owned)
+                membership = self._start(member.run())
+            await self._serve(self._known)
+            if not self._known and membership is not None:
+                membership.cancel()
+                await asyncio.wait([membership])
+                membership, self._owned = None, frozenset()
             try:
-                async with asyncio.timeout(REFRESH_S if joined else FIRST_REFRESH_S):
+                async with asyncio.timeout(REFRESH_S if membership else FIRST_REFRESH_S):
                     await self._changed.wait()
             except TimeoutError:
                 pass
@@ -177,10 +180,11 @@ class Webhooks:
                     subscription, self._queues, self._caller, self.disable
                 )
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._on_end)
+        return task
 
     def _on_end(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
