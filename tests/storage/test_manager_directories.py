@@ -211,3 +211,16 @@ def test_a_directory_that_fails_leaves_the_epoch_open():
         broker.logs.get(ORDERS).flush()
     assert broker.logs.log_dirs.previous_broker_epoch == -1
     assert not broker.logs.log_dirs.is_offline
+
+
+def test_a_full_disk_is_logged_once(caplog):
+    broker = Broker()
+    append(broker.create(ORDERS), b"one", timestamp=NOW_MS)
+    broker.filesystem.disk_full(0)
+    for _ in range(3):
+        (log_directory,) = broker.logs.log_dirs
+        broker.logs.log_dirs.attempt(
+            log_directory,
+            lambda _: broker.filesystem.write_atomically("/data/checkpoint", b"new"),
+        )
+    assert caplog.text.count("is full") == 1

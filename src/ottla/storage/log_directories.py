@@ -101,7 +101,7 @@ class LogDirectories:
         try:
             work(log_directory)
         except OSError as error:
-            _logger.warning("work in a directory failed: %s", log_directory.fail(error))
+            log_directory.fail(error)  # Which says so, too.
         except StorageError as error:
             _logger.warning("work on a log failed: %s", error)
 
