@@ -6,36 +6,15 @@ import shutil
 import ssl
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives import serialization
-from tests.network.peer import LOOPBACK, Run, echo, frame
+from tests.network.locked import AUTHORITY, CLIENT, NODE, NOW, Connection, Locked, stored
+from tests.network.peer import Run, frame
 
-from ottla.cli.secure.authority import CLIENTS_UNIT, NODES_UNIT, Identity, issue, new_authority
-from ottla.network.config import NetworkConfig
-from ottla.network.listener_security import ListenerSecurity
-from ottla.network.security_config import ListenerConfig, SecurityConfig, SecurityProtocol
-from ottla.network.server import Server
-from ottla.network.session import Session
+from ottla.cli.secure.authority import CLIENTS_UNIT, NODES_UNIT, issue, new_authority
 from ottla.network.tls import ClientAuth, TlsConfig, TlsContexts, TlsError
 from ottla.security.principal import Principal
-
-Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-
-NOW = dt.datetime.now(dt.UTC)
-AUTHORITY = new_authority("tests", NOW)
-NODE = issue(AUTHORITY, "node-1", NODES_UNIT, ["localhost", "127.0.0.1"], NOW)
-CLIENT = issue(AUTHORITY, "alice", CLIENTS_UNIT, [], NOW)
-
-
-def stored(directory: Path, identity: Identity = NODE, mode: int = 0o600) -> TlsConfig:
-    keystore, truststore = directory / "node.pem", directory / "ca.pem"
-    keystore.write_bytes(identity.keystore)
-    keystore.chmod(mode)
-    truststore.write_bytes(AUTHORITY.certificate)
-    return TlsConfig(keystore_location=str(keystore), truststore_location=str(truststore))
-
 
 INLINE = TlsConfig(
     certificate_chain=NODE.certificate.decode(),
@@ -110,67 +89,9 @@ def test_a_configuration_does_not_show_its_key() -> None:
     assert "sesame" not in repr(replace(INLINE, key_password="sesame"))
 
 
-class Locked:
-    """A listener of one test; it `keeps` the sessions that came."""
-
-    def __init__(
-        self, tls: TlsConfig, *, timeout_ms: int = 30_000, keeps: bool = True, **more: Any
-    ) -> None:
-        self.contexts = TlsContexts(tls)
-        self.contexts.load()
-        config = ListenerConfig("SSL", SecurityProtocol.SSL, tls, **more)
-        users = frozenset({Principal("User", "node")})
-        security = SecurityConfig({"SSL": config}, "SSL", users, timeout_ms=timeout_ms)
-        lock = ListenerSecurity(config, security, self.contexts, lambda: None)
-        listeners = (LOOPBACK._replace(listener_name="SSL"),)
-        self.came: list[Session] = []
-        self.bodies: set[bytes] = set()  # Of their requests.
-        self._keeps = keeps
-        self._writers: list[asyncio.StreamWriter] = []
-        self.server = Server(
-            replace(NetworkConfig(), listeners=listeners),
-            self._dispatch,
-            monotonic_ms=lambda: 0.0,
-            security={"SSL": lock},
-        )
-
-    def _dispatch(self, session: Session, body: memoryview) -> None:
-        if self._keeps:
-            self.came.append(session)
-        self.bodies.add(bytes(body))
-        echo(session, body)
-
-    async def __aenter__(self) -> "Locked":
-        await self.server.bind()
-        self.server.start()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        for writer in self._writers:
-            writer.close()
-            await asyncio.gather(writer.wait_closed(), return_exceptions=True)
-        await self.server.stop(grace_s=0.0)
-
-    async def connect(
-        self, tmp_path: Path | None = None, identity: Identity | None = None
-    ) -> Connection:
-        context = ssl.create_default_context(cadata=AUTHORITY.certificate.decode())
-        if identity is not None and tmp_path is not None:
-            path = tmp_path / "client.pem"
-            path.write_bytes(identity.keystore)
-            context.load_cert_chain(path)
-        port = self.server.endpoints[0].port
-        reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
-        self._writers.append(writer)
-        return reader, writer
-
-    async def exchange(self, connection: Connection, body: bytes) -> bytes:
-        reader, writer = connection
-        writer.write(frame(body))
-        return (await reader.readexactly(4 + len(body)))[4:]
-
-
-def test_frames_of_all_sizes_go_through_tls(run: Run, tmp_path: Path) -> None:
+def test_frames_of_all_sizes_go_through_tls(
+    run: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     async def main() -> None:
         async with Locked(stored(tmp_path)) as locked:
             connection = await locked.connect()
@@ -182,6 +103,7 @@ def test_frames_of_all_sizes_go_through_tls(run: Run, tmp_path: Path) -> None:
             assert locked.server.counters.handshakes_full == 1
 
     run(main())
+    assert caplog.records == []
 
 
 def test_a_certificate_names_the_user(run: Run, tmp_path: Path) -> None:

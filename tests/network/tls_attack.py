@@ -23,8 +23,8 @@ from typing import NamedTuple
 
 import uvloop
 from tests.network.attack import resident_kb
+from tests.network.locked import AUTHORITY, Locked, stored
 from tests.network.peer import frame
-from tests.network.test_tls import AUTHORITY, Locked, stored
 
 AT_ONCE, MANY = 50, 500
 HANDSHAKE_MS = 1_000

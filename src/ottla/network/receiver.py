@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from ottla.network.session import Session
 
 REST_BYTES_MAX = 16_384  # Up to here a part of a frame is copied rather than given a buffer.
-TLS_HIGH_WATER_BYTES = 65_536
 
 
 class Receiver(asyncio.BufferedProtocol):
@@ -167,10 +166,12 @@ class Receiver(asyncio.BufferedProtocol):
         transport = cast("asyncio.Transport", base_transport)  # uvloop's does not inherit it.
         hub = self._hub
         self._transport = transport
-        # With a high water of 0, paused means exactly that the transport holds something.
-        transport.set_write_buffer_limits(high=TLS_HIGH_WATER_BYTES if self._tls else 0)
         plain_socket = None if self._tls else self._socket
         self._answers = Answers(hub, transport, plain_socket, self._on_change, self._fail)
+        # Paused means exactly that the transport holds something, so whatever waits for its bytes
+        # to leave hears of it. Of TLS, 0 would pause writing with nothing held. Writing may pause
+        # in this call: the last bytes of the handshake are there.
+        transport.set_write_buffer_limits(high=1 if self._tls else 0, low=0)
         self._active_at_ms = hub.monotonic_ms()
         self._session.on_connected(self, transport, self._answers)
 
