@@ -252,6 +252,16 @@ def test_the_life_of_a_member(coordinator):
     assert left.error_code is ErrorCode.none
 
 
+def test_a_heartbeat_is_good_while_the_coordinator_is_loading(coordinator):
+    member_id, generation = become_member(coordinator)
+    coordinator.groups.find("g").unload(ApiError(ErrorCode.not_coordinator))
+    with pytest.raises(ApiError) as refusal:
+        sync(coordinator, member_id, generation)
+    assert refusal.value.code is ErrorCode.coordinator_load_in_progress
+    alive = HeartbeatRequest(group_id="g", generation_id=generation, member_id=member_id)
+    assert coordinator.call(handle_heartbeat, alive).error_code is ErrorCode.none
+
+
 def test_offsets_by_topic_id(coordinator):
     topic_id = coordinator.image.topic_id("orders")
     assert commit(coordinator, 7, name="", topic_id=topic_id) is ErrorCode.none

@@ -1,6 +1,7 @@
 """Heartbeat (12): v0-v4.
 
-Keeps a member of a classic group alive.
+Keeps a member of a classic group alive. A coordinator that is still loading does not know its
+members yet and says yes, as Kafka does: some clients give up at any error that they do not expect.
 
 v1  throttle time in the response
 v3  group instance id (KIP-345)
@@ -15,7 +16,7 @@ from kio.schema.heartbeat.v4.response import HeartbeatResponse
 from ottla.handlers.authorization import require
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.group_calls import call
-from ottla.protocol.errors import ApiError
+from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 from ottla.security.acls import Operation, ResourceType
 
@@ -24,9 +25,14 @@ def handle(
     broker: Broker, context: RequestContext, request: HeartbeatRequest
 ) -> HeartbeatResponse | Awaitable[HeartbeatResponse]:
     require(context, Operation.READ, ResourceType.GROUP, request.group_id)
-    return call(
-        broker, request.group_id, lambda machine, now_ms: machine.heartbeat(request, now_ms)
-    )
+    try:
+        return call(
+            broker, request.group_id, lambda machine, now_ms: machine.heartbeat(request, now_ms)
+        )
+    except ApiError as error:
+        if error.code is not ErrorCode.coordinator_load_in_progress:
+            raise
+        return HeartbeatResponse(throttle_time=NO_THROTTLE, error_code=ErrorCode.none)
 
 
 def error_response(_: HeartbeatRequest, error: ApiError) -> HeartbeatResponse:
