@@ -39,7 +39,7 @@ def consumer_group() -> tuple[Coordinator, Beat]:
     coordinator = Coordinator()
     coordinator.beat("a")
     coordinator.beat("b")
-    return coordinator, lambda: coordinator.beat("a", 1)
+    return coordinator, lambda: coordinator.beat("a", 2)
 
 
 def share_group() -> tuple[Coordinator, Beat]:
@@ -107,7 +107,7 @@ def test_who_is_heard_of_again_is_struck_off() -> None:
         Record(AbsenceKey(group_id="g"), AbsenceValue(members=absent))
     ]
     beat()
-    coordinator.beat("b", 2)
+    coordinator.beat("b", 3)
 
     assert coordinator.advance(INTERVAL_MS) == [Record(AbsenceKey(group_id="g"), None)]
     coordinator.reload()

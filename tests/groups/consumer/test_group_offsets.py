@@ -17,18 +17,18 @@ def test_members_commit_and_fetch_with_their_epoch() -> None:
             )
         )
 
-    assert commit("m", 2) is ErrorCode.stale_member_epoch
-    assert commit("m", 1, version=8) is ErrorCode.unsupported_version
-    assert commit("n", 1) is ErrorCode.unknown_member_id
+    assert commit("m", 3) is ErrorCode.stale_member_epoch
+    assert commit("m", 2, version=8) is ErrorCode.unsupported_version
+    assert commit("n", 2) is ErrorCode.unknown_member_id
     assert commit("", -1) is ErrorCode.unknown_member_id
-    coordinator.commit({("t", 0): 7}, member_id="m", generation=1)
+    coordinator.commit({("t", 0): 7}, member_id="m", generation=2)
     assert coordinator.offsets() == {("t", 0): 7}
     stale = coordinator.fetch(("t", 0), member_id="m", member_epoch=0)
     assert stale.error_code is ErrorCode.stale_member_epoch
-    assert coordinator.fetch(("t", 0), member_id="n", member_epoch=1).error_code is (
+    assert coordinator.fetch(("t", 0), member_id="n", member_epoch=2).error_code is (
         ErrorCode.unknown_member_id
     )
-    good = coordinator.fetch(("t", 0), member_id="m", member_epoch=1)
+    good = coordinator.fetch(("t", 0), member_id="m", member_epoch=2)
     assert good.topics[0].partitions[0].committed_offset == 7
 
 
@@ -36,9 +36,9 @@ def test_a_commit_that_the_next_epoch_has_overtaken_counts_for_what_was_kept() -
     coordinator = Coordinator()
     coordinator.beat("m")
     coordinator.beat("n")
-    coordinator.beat("m", 1)
-    coordinator.beat("m", 1, owned={("t", 0), ("t", 1)})
-    coordinator.beat("n", 2)
+    coordinator.beat("m", 2)
+    coordinator.beat("m", 2, owned={("t", 0), ("t", 1)})
+    coordinator.beat("n", 3)
 
     def refusal(member_id: str, epoch: int, *partitions: int) -> ErrorCode:
         offsets = {("t", partition): 1 for partition in partitions}
@@ -46,18 +46,18 @@ def test_a_commit_that_the_next_epoch_has_overtaken_counts_for_what_was_kept() -
             lambda: coordinator.commit(offsets, member_id=member_id, generation=epoch)
         )
 
-    coordinator.commit({("t", 0): 7, ("t", 1): 8}, member_id="m", generation=1)
+    coordinator.commit({("t", 0): 7, ("t", 1): 8}, member_id="m", generation=2)
     assert coordinator.offsets() == {("t", 0): 7, ("t", 1): 8}
-    assert refusal("m", 1, 0, 2) is ErrorCode.stale_member_epoch
+    assert refusal("m", 2, 0, 2) is ErrorCode.stale_member_epoch
     assert refusal("m", 0, 0) is ErrorCode.stale_member_epoch
-    assert refusal("m", 3, 0) is ErrorCode.stale_member_epoch
-    assert refusal("n", 1, 2) is ErrorCode.stale_member_epoch
+    assert refusal("m", 4, 0) is ErrorCode.stale_member_epoch
+    assert refusal("n", 2, 2) is ErrorCode.stale_member_epoch
 
 
 def test_an_empty_group_is_deleted_with_its_offsets() -> None:
     coordinator = Coordinator()
     coordinator.beat("m")
-    coordinator.commit({("t", 0): 7}, member_id="m", generation=1)
+    coordinator.commit({("t", 0): 7}, member_id="m", generation=2)
 
     def delete() -> ErrorCode:
         results = coordinator.run(lambda _: coordinator.machine.delete_groups(["g"])).value
@@ -76,7 +76,7 @@ def test_an_empty_group_is_deleted_with_its_offsets() -> None:
 def test_offsets_of_subscribed_topics_do_not_expire() -> None:
     coordinator = Coordinator(offsets_retention_ms=1_000, offsets_retention_check_interval_ms=500)
     coordinator.beat("m")
-    coordinator.commit({("t", 0): 7, ("u", 0): 8}, member_id="m", generation=1)
+    coordinator.commit({("t", 0): 7, ("u", 0): 8}, member_id="m", generation=2)
 
     coordinator.advance(5_000)
 
@@ -99,6 +99,6 @@ def test_how_a_consumer_group_is_shown() -> None:
         "Group g is not a classic group.",
     )
     member = describe(coordinator).members[0]
-    assert (member.member_epoch, member.member_type, member.client_host) == (1, 1, "/host")
+    assert (member.member_epoch, member.member_type, member.client_host) == (2, 1, "/host")
     assert member.assignment == member.target_assignment
     assert member.assignment.topic_partitions[0].topic_name == "t"

@@ -125,7 +125,7 @@ def test_an_empty_classic_group_becomes_a_consumer_group() -> None:
     coordinator.commit({("t", 0): 3}, member_id=member_id, generation=1)
     coordinator.leave((member_id, None))
 
-    assert coordinator.beat("new").member_epoch == 1
+    assert coordinator.beat("new").member_epoch == 2
 
     assert group_type(coordinator) == ("consumer", "Stable")
     assert coordinator.offsets() == {("t", 0): 3}
@@ -247,14 +247,14 @@ def test_a_new_classic_member_joins_a_consumer_group() -> None:
     assert required.error_code is ErrorCode.member_id_required
     joined = coordinator.join(required.member_id, protocols=owning()).value
 
-    assert (joined.error_code, joined.generation_id) == (ErrorCode.none, 2)
-    assert assigned(coordinator.sync(joined.member_id, 2).value.assignment) == {}
-    coordinator.beat("m", 1)
-    coordinator.beat("m", 1, owned={("t", 0), ("t", 1)})
-    heartbeat = coordinator.heartbeat(joined.member_id, 2)
+    assert (joined.error_code, joined.generation_id) == (ErrorCode.none, 3)
+    assert assigned(coordinator.sync(joined.member_id, 3).value.assignment) == {}
+    coordinator.beat("m", 2)
+    coordinator.beat("m", 2, owned={("t", 0), ("t", 1)})
+    heartbeat = coordinator.heartbeat(joined.member_id, 3)
     assert heartbeat.error_code is ErrorCode.rebalance_in_progress
     coordinator.join(joined.member_id, protocols=owning())
-    synced = coordinator.sync(joined.member_id, 2).value
+    synced = coordinator.sync(joined.member_id, 3).value
     assert assigned(synced.assignment) == {"t": (2, 3)}
 
 

@@ -36,15 +36,15 @@ def test_many_that_join_get_one_target() -> None:
 
     for name in ("b", "c", "d"):
         joined = coordinator.beat(name)
-        assert (joined.member_epoch, coordinator.assigned(joined)) == (1, set())
-    assert epochs(coordinator) == ("Assigning", 4, 1)
+        assert (joined.member_epoch, coordinator.assigned(joined)) == (2, set())
+    assert epochs(coordinator) == ("Assigning", 5, 2)
 
     coordinator.advance(WAIT_MS - 1)
-    coordinator.beat("b", 1)
+    coordinator.beat("b", 2)
     assert coordinator.last_records == ()
     coordinator.advance(1)
-    assert coordinator.beat("b", 1).member_epoch == 4
-    assert epochs(coordinator) == ("Reconciling", 4, 4)
+    assert coordinator.beat("b", 2).member_epoch == 5
+    assert epochs(coordinator) == ("Reconciling", 5, 5)
 
 
 def test_a_coordinator_that_takes_over_waits_no_longer_than_the_one_before() -> None:
@@ -55,9 +55,9 @@ def test_a_coordinator_that_takes_over_waits_no_longer_than_the_one_before() -> 
 
     coordinator.reload()
 
-    assert coordinator.beat("b", 1).member_epoch == 1
+    assert coordinator.beat("b", 2).member_epoch == 2
     coordinator.advance(1)
-    assert coordinator.beat("b", 1).member_epoch == 2
+    assert coordinator.beat("b", 2).member_epoch == 3
 
 
 def test_what_a_member_left_behind_waits_for_the_next_target() -> None:
@@ -67,7 +67,7 @@ def test_what_a_member_left_behind_waits_for_the_next_target() -> None:
 
     assert coordinator.assigned(coordinator.beat("b")) == set()
     coordinator.advance(WAIT_MS)
-    assert coordinator.assigned(coordinator.beat("b", 1)) == ALL_OF_T
+    assert coordinator.assigned(coordinator.beat("b", 2)) == ALL_OF_T
 
 
 def test_a_member_gives_up_what_it_unsubscribed_from_before_the_next_target() -> None:
@@ -76,17 +76,17 @@ def test_a_member_gives_up_what_it_unsubscribed_from_before_the_next_target() ->
     owned = coordinator.assigned(both)
     assert owned == ALL_OF_T | {("u", 0), ("u", 1)}
 
-    told = coordinator.beat("a", 1, topics=("u",), owned=owned, rebalance_ms=60_000)
-    assert (told.member_epoch, coordinator.assigned(told)) == (1, {("u", 0), ("u", 1)})
-    still = coordinator.beat("a", 1, owned=owned)
+    told = coordinator.beat("a", 2, topics=("u",), owned=owned, rebalance_ms=60_000)
+    assert (told.member_epoch, coordinator.assigned(told)) == (2, {("u", 0), ("u", 1)})
+    still = coordinator.beat("a", 2, owned=owned)
     assert coordinator.assigned(still) is None
-    done = coordinator.beat("a", 1, owned={("u", 0), ("u", 1)})
-    assert done.member_epoch == 1
-    assert epochs(coordinator) == ("Assigning", 2, 1)
+    done = coordinator.beat("a", 2, owned={("u", 0), ("u", 1)})
+    assert done.member_epoch == 2
+    assert epochs(coordinator) == ("Assigning", 3, 2)
 
     coordinator.advance(WAIT_MS)
-    assert coordinator.beat("a", 1).member_epoch == 2
-    assert epochs(coordinator) == ("Stable", 2, 2)
+    assert coordinator.beat("a", 2).member_epoch == 3
+    assert epochs(coordinator) == ("Stable", 3, 3)
 
 
 def test_partitions_that_were_added_wait_for_the_next_target() -> None:
@@ -95,22 +95,22 @@ def test_partitions_that_were_added_wait_for_the_next_target() -> None:
     coordinator.catalog.topics["t"] = (coordinator.catalog.topics["t"][0], 5)
     coordinator.catalog.topics_version += 1
 
-    assert coordinator.assigned(coordinator.beat("a", 1)) is None
-    assert epochs(coordinator) == ("Assigning", 2, 1)
+    assert coordinator.assigned(coordinator.beat("a", 2)) is None
+    assert epochs(coordinator) == ("Assigning", 3, 2)
     coordinator.advance(WAIT_MS)
-    assert coordinator.assigned(coordinator.beat("a", 1)) == ALL_OF_T | {("t", 4)}
+    assert coordinator.assigned(coordinator.beat("a", 2)) == ALL_OF_T | {("t", 4)}
 
 
 def test_classic_members_rejoin_only_for_a_newer_target() -> None:
     coordinator = new_coordinator()
     coordinator.beat("new")
     old = coordinator.join("old", protocols={"range": subscription("t")}, version=3).value
-    assert old.generation_id == 1
-    assert coordinator.sync("old", 1).value.error_code is ErrorCode.none
-    assert coordinator.heartbeat("old", 1).error_code is ErrorCode.none
+    assert old.generation_id == 2
+    assert coordinator.sync("old", 2).value.error_code is ErrorCode.none
+    assert coordinator.heartbeat("old", 2).error_code is ErrorCode.none
 
     coordinator.advance(WAIT_MS)
 
-    assert coordinator.heartbeat("old", 1).error_code is ErrorCode.rebalance_in_progress
-    assert coordinator.join("old", version=3).value.generation_id == 2
-    assert coordinator.beat("new", 1).member_epoch == 1  # It has to give up half first.
+    assert coordinator.heartbeat("old", 2).error_code is ErrorCode.rebalance_in_progress
+    assert coordinator.join("old", version=3).value.generation_id == 3
+    assert coordinator.beat("new", 2).member_epoch == 2  # It has to give up half first.

@@ -27,9 +27,9 @@ def test_a_static_member_comes_back_to_what_it_had() -> None:
         member_record("n", instance_id="i"),
         target_record("n", 0, 1, 2, 3),
         current_record("n", 0, 0, range(4)),
-        current_record("n", 1, 0, range(4)),
+        current_record("n", 2, 0, range(4)),
     )
-    assert (back.member_epoch, coordinator.assigned(back)) == (1, ALL_OF_T)
+    assert (back.member_epoch, coordinator.assigned(back)) == (2, ALL_OF_T)
 
 
 def test_the_instance_of_a_living_member_cannot_be_taken() -> None:
@@ -47,7 +47,7 @@ def test_the_old_process_of_a_static_member_is_fenced() -> None:
     coordinator.beat("m", -2, instance="i")
     coordinator.beat("n", instance="i")
 
-    assert coordinator.refusal(lambda: coordinator.beat("m", 1, instance="i")) is (
+    assert coordinator.refusal(lambda: coordinator.beat("m", 2, instance="i")) is (
         ErrorCode.fenced_instance_id
     )
     assert coordinator.refusal(lambda: coordinator.beat("m", -1, instance="i")) is (

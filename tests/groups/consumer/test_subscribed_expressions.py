@@ -23,7 +23,7 @@ def test_a_subscribed_expression_follows_the_topics() -> None:
         ),
     )
     coordinator.catalog.create("orders-us", 1)
-    assert coordinator.assigned(coordinator.beat("m", 1)) == {("orders-eu", 0), ("orders-us", 0)}
+    assert coordinator.assigned(coordinator.beat("m", 2)) == {("orders-eu", 0), ("orders-us", 0)}
 
 
 def test_an_expression_stands_for_topics_that_the_member_may_describe() -> None:
@@ -33,7 +33,7 @@ def test_an_expression_stands_for_topics_that_the_member_may_describe() -> None:
 
     assert coordinator.assigned(joined) == {("orders-eu", 0)}
     # Nothing has changed, and nothing is looked up anew.
-    assert coordinator.assigned(coordinator.beat("m", 1)) in (None, {("orders-eu", 0)})
+    assert coordinator.assigned(coordinator.beat("m", 2)) in (None, {("orders-eu", 0)})
 
 
 def test_what_a_member_may_describe_now_is_looked_up_from_time_to_time() -> None:
@@ -42,14 +42,14 @@ def test_what_a_member_may_describe_now_is_looked_up_from_time_to_time() -> None
     coordinator.beat("m", regex="orders-.*", may_describe=lambda name: name == "orders-eu")
 
     coordinator.advance(20_000)
-    assert coordinator.beat("m", 1).member_epoch == 1
+    assert coordinator.beat("m", 2).member_epoch == 2
     coordinator.advance(1)
-    both = coordinator.beat("m", 1)
-    assert both.member_epoch == 2
+    both = coordinator.beat("m", 2)
+    assert both.member_epoch == 3
     assert coordinator.assigned(both) == {("orders-eu", 0), ("orders-us", 0)}
 
     coordinator.advance(20_001)
-    less = coordinator.beat("m", 2, may_describe=lambda name: name == "orders-us")
+    less = coordinator.beat("m", 3, may_describe=lambda name: name == "orders-us")
     assert coordinator.assigned(less) == {("orders-us", 0)}
 
 
@@ -57,7 +57,7 @@ def test_groups_without_expressions_are_not_looked_at_again() -> None:
     coordinator = Coordinator(regex_refresh_interval_ms=20_000)
     coordinator.beat("m")
     coordinator.advance(20_001)
-    assert coordinator.beat("m", 1).member_epoch == 1
+    assert coordinator.beat("m", 2).member_epoch == 2
 
 
 def test_an_empty_expression_means_none() -> None:
@@ -73,10 +73,10 @@ def test_an_expression_can_be_given_up() -> None:
     coordinator = Coordinator()
     coordinator.beat("m", topics=("u",), regex="t")
 
-    coordinator.beat("m", 1, regex="")
-    response = coordinator.beat("m", 1, owned={("u", 0), ("u", 1)})
+    coordinator.beat("m", 2, regex="")
+    response = coordinator.beat("m", 2, owned={("u", 0), ("u", 1)})
 
-    assert response.member_epoch == 2
+    assert response.member_epoch == 3
     assert {("u", 0), ("u", 1)} == {
         (topic.topic_name, partition)
         for topic in describe(coordinator).members[0].assignment.topic_partitions

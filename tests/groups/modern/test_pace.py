@@ -7,6 +7,7 @@ import pytest
 
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.member import ConsumerMember
+from ottla.groups.modern.group import FIRST_EPOCH
 from ottla.groups.modern.pace import Pace
 from ottla.groups.partitions import NOTHING, all_partitions
 
@@ -57,7 +58,8 @@ def test_a_target_that_is_up_to_date_is_not_due() -> None:
 
 
 def test_the_first_target_is_due_at_once() -> None:
-    group = group_of(1_000, epoch=1, assignment_epoch=0)
+    group = group_of(1_000)
+    group.replay(group.assignment_epoch_record(FIRST_EPOCH, 0))
 
     assert PACE.is_target_due(group, ASSIGNED_MS)
 

@@ -86,11 +86,11 @@ def test_a_transaction_of_an_earlier_epoch_may_commit_what_its_member_kept() -> 
     coordinator = Coordinator()
     coordinator.beat("m")
     coordinator.beat("n")
-    coordinator.beat("m", 1)
-    coordinator.beat("m", 1, owned={("t", 0), ("t", 1)})
+    coordinator.beat("m", 2)
+    coordinator.beat("m", 2, owned={("t", 0), ("t", 1)})
 
     def commit(partition: int) -> Reply:
-        return transactional_commit(coordinator, partition, 9, generation=1, member_id="m")
+        return transactional_commit(coordinator, partition, 9, generation=2, member_id="m")
 
     assert commit(0).value.topics[0].partitions[0].error_code is ErrorCode.none
     assert coordinator.refusal(lambda: commit(2)) is ErrorCode.illegal_generation

@@ -122,7 +122,7 @@ def test_joining_before_there_is_state_assigns_nothing() -> None:
         throttle_time=NO_THROTTLE,
         error_code=ErrorCode.none,
         member_id="a",
-        member_epoch=i32(1),
+        member_epoch=i32(2),
         heartbeat_interval=of_ms(200),
         assignment=Assignment(topic_partitions=()),
     )
@@ -133,10 +133,10 @@ def test_joining_before_there_is_state_assigns_nothing() -> None:
                 client_id="client", client_host="/host", subscribed_topic_names=("t",)
             ),
         ),
-        epoch_record(1, 0),
+        epoch_record(2, 0),
         target_record(),
-        assignment_epoch_record(1),
-        current_record(1, 0),
+        assignment_epoch_record(2),
+        current_record(2, 0),
     ]
     assert coordinator.machine.uninitialized_share_partitions("g") == ALL_OF_T
 
@@ -160,20 +160,20 @@ def test_partitions_with_state_are_assigned() -> None:
                 )
             ),
         ),
-        epoch_record(2, 4),
+        epoch_record(3, 4),
     ]
-    response = beat(coordinator, epoch=1)
-    assert response.member_epoch == 2
+    response = beat(coordinator, epoch=2)
+    assert response.member_epoch == 3
     assert response.assignment == Assignment(
         topic_partitions=(TopicPartitions(topic_id=T_ID, partitions=tuple(map(i32, range(4)))),)
     )
     assert list(coordinator.last_records) == [
         target_record(0, 1, 2, 3),
-        assignment_epoch_record(2),
-        current_record(2, 1, 0, 1, 2, 3),
+        assignment_epoch_record(3),
+        current_record(3, 2, 0, 1, 2, 3),
     ]
     assert coordinator.machine.uninitialized_share_partitions("g") == frozenset()
-    assert beat(coordinator, epoch=2).assignment is None
+    assert beat(coordinator, epoch=3).assignment is None
     assert coordinator.last_records == ()
 
 
@@ -335,7 +335,7 @@ def test_offsets_can_be_set_before_a_group_exists() -> None:
     coordinator = Coordinator()
     machine = coordinator.machine
 
-    assert coordinator.run(lambda _: machine.begin_share_alteration("g")).value == 1
+    assert coordinator.run(lambda _: machine.begin_share_alteration("g")).value == 2
     assert machine.share_group("g").state_name == "Empty"
     coordinator.commit({("t", 0): 1}, group="classic")
     refusal = coordinator.refusal(lambda: machine.begin_share_alteration("classic"))

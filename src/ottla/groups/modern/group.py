@@ -25,6 +25,9 @@ from ottla.protocol.errors import ApiError, ErrorCode
 
 M = TypeVar("M", bound=ModernMember)
 
+# Of an empty target that nobody wrote. The first member of a group takes it to the next one.
+FIRST_EPOCH = 1
+
 
 class Families(NamedTuple):
     """The record families of one type of group, by their keys."""
@@ -44,9 +47,9 @@ class ModernGroup(ABC, Generic[M]):
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
-        self.epoch = 0
+        self.epoch = FIRST_EPOCH
         self.metadata_hash = 0
-        self.assignment_epoch = 0  # Invariant: assignment_epoch <= epoch.
+        self.assignment_epoch = FIRST_EPOCH  # Invariant: assignment_epoch <= epoch.
         self.assignment_timestamp_ms = 0  # When the target assignment was made.
         self.members: MutableMapping[str, M] = {}
         self.targets: MutableMapping[str, Assignment] = {}
@@ -173,11 +176,11 @@ class ModernGroup(ABC, Generic[M]):
             self._replay_target(key.member_id, value)
         elif isinstance(key, families.epoch):
             assert isinstance(value, EpochValue | None)
-            self.epoch = value.epoch if value else 0
+            self.epoch = value.epoch if value else FIRST_EPOCH
             self.metadata_hash = value.metadata_hash if value else 0
         elif isinstance(key, families.assignment_epoch):
             assert isinstance(value, TargetAssignmentMetadataValue | None)
-            self.assignment_epoch = value.assignment_epoch if value else 0
+            self.assignment_epoch = value.assignment_epoch if value else FIRST_EPOCH
             self.assignment_timestamp_ms = value.assignment_timestamp if value else 0
         else:
             self._replay_more(record)

@@ -43,7 +43,7 @@ class Pace:
         if group.epoch == group.assignment_epoch:
             return False
         size = len(group.members) + group.target_partition_count
-        if size <= self.assignment_waits_above or group.assignment_epoch == 0:
+        if size <= self.assignment_waits_above or not group.assignment_timestamp_ms:
             return True
         patience_ms = min(size * self.assignment_us_each // 1000, self.assignment_interval_ms)
         return not 0 <= now_ms - group.assignment_timestamp_ms < patience_ms

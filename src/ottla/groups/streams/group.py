@@ -12,6 +12,7 @@ The epochs are those of every group that the coordinator assigns: see `modern.gr
 from collections.abc import Iterable, Mapping, MutableMapping
 from typing import Self
 
+from ottla.groups.modern.group import FIRST_EPOCH
 from ottla.groups.modern.overlay import Overlay
 from ottla.groups.modern.records import TargetAssignmentMetadataValue
 from ottla.groups.record import Record
@@ -35,8 +36,6 @@ from ottla.groups.streams.topology import required_topics
 from ottla.protocol.errors import ApiError, ErrorCode
 
 _MEMBER_EPOCH_SINCE = 9  # Of OffsetCommit.
-# Of an empty target that nobody wrote: a member of a new group that waits is not joining any more.
-FIRST_EPOCH = 1
 
 
 class StreamsGroup:
