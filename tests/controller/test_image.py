@@ -4,7 +4,6 @@ from ottla.controller.image import (
     BROKER_RESOURCE,
     TOPIC_RESOURCE,
     MetadataImage,
-    offline_replicas,
 )
 from ottla.controller.records import (
     FENCE,
@@ -115,13 +114,6 @@ def test_fencing_and_shutdown_take_a_broker_out_of_the_active_ones():
     assert [active.broker_id for active in image.active_brokers()] == [1]
     image.replay(UnregisterBrokerRecord(broker_id=1, broker_epoch=1))
     assert image.active_brokers() == []
-
-
-def test_replicas_on_fenced_or_unknown_brokers_are_offline():
-    image = image_of(broker(1, fenced=True), *orders())
-    assert offline_replicas(image, image.partition("orders", 0)) == (1, 2)
-    image.replay(broker(1, fenced=False))
-    assert offline_replicas(image, image.partition("orders", 0)) == (2,)
 
 
 def test_a_snapshot_gives_the_same_image():

@@ -15,9 +15,9 @@ from ottla.protocol.times import milliseconds
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL = -1, -2, -3, -4
 
 
-def asking(*timestamps, name="orders", epoch=-1, partition=0, isolation=0):
+def asking(*timestamps, name="orders", epoch=-1, partition=0, isolation=0, replica_id=-1):
     return ListOffsetsRequest(
-        replica_id=-1,
+        replica_id=replica_id,
         isolation_level=isolation,
         topics=(
             ListOffsetsTopic(
@@ -71,6 +71,16 @@ def test_nothing_past_the_high_watermark_is_found(orders):
     assert ask(orders, asking(LATEST)).offset == 1
     assert ask(orders, asking(1001)).offset == -1
     assert ask(orders, asking(MAX_TIMESTAMP)).offset == -1
+
+
+def test_a_debugging_consumer_sees_to_the_end_of_the_log(orders):
+    orders.replicas.find("orders", 0).log.high_watermark = 1
+    assert ask(orders, asking(LATEST, replica_id=-2)).offset == 3
+    assert ask(orders, asking(1001, replica_id=-2)).offset == 1
+
+
+def test_a_timestamp_without_meaning_is_refused_before_the_partition(orders):
+    assert ask(orders, asking(-99, partition=7)).error_code is ErrorCode.unsupported_version
 
 
 def test_an_empty_log_has_no_largest_timestamp(node):

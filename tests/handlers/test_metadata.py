@@ -91,10 +91,9 @@ def test_a_broker_that_does_not_allow_it_creates_nothing(start_node):
 def test_bad_names_are_refused_and_the_others_answered(node):
     response = node.call(handle_metadata, asking("bad name", "", "good", "good"))
     assert [(one.name, one.error_code) for one in response.topics] == [
+        ("good", ErrorCode.none),
         ("bad name", ErrorCode.invalid_topic_exception),
         ("", ErrorCode.invalid_topic_exception),
-        ("good", ErrorCode.none),
-        ("good", ErrorCode.none),
     ]
     assert list(node.image.topic_names()) == ["good"]
 
@@ -115,8 +114,8 @@ def test_topics_are_found_by_id(node):
     node.run(create(node, topic("orders")))
     response = node.call(handle_metadata, asking(topic_ids=[UUID(int=1), UUID(int=9)]))
     assert [(one.name, one.topic_id, one.error_code) for one in response.topics] == [
-        ("orders", UUID(int=1), ErrorCode.none),
         (None, UUID(int=9), ErrorCode.unknown_topic_id),
+        ("orders", UUID(int=1), ErrorCode.none),
     ]
 
 
@@ -140,6 +139,31 @@ def test_partitions_whose_leader_the_client_cannot_reach_say_so(node):
     node.run(create(node, topic("orders", assignments={0: (1,)})))
     partition = node.call(handle_metadata, ALL, listener_name="OTHER").topics[0].partitions[0]
     assert partition.error_code is ErrorCode.listener_not_found
+    assert (partition.leader_id, partition.replica_nodes) == (-1, (1,))
+    assert partition.offline_replicas == (1,)
+
+
+@pytest.mark.parametrize(("version", "replicas"), [(0, ()), (1, (1,)), (5, (1,))])
+def test_until_v5_an_unreachable_leader_is_not_available(node, version, replicas):
+    node.run(create(node, topic("orders", assignments={0: (1,)})))
+    response = node.call(handle_metadata, ALL, listener_name="OTHER", api_version=version)
+    partition = response.topics[0].partitions[0]
+    assert partition.error_code is ErrorCode.leader_not_available
+    assert (partition.leader_id, partition.replica_nodes) == (-1, replicas)
+    assert partition.isr_nodes == replicas
+
+
+def test_v0_leaves_out_replicas_that_cannot_be_reached(node):
+    node.register_another(2)
+    node.run(create(node, topic("orders", assignments={0: (1, 2)})))
+
+    def described(version):
+        response = node.call(handle_metadata, ALL, api_version=version)
+        return response.topics[0].partitions[0]
+
+    old, new = described(0), described(1)
+    assert (old.error_code, old.replica_nodes) == (ErrorCode.replica_not_available, (1,))
+    assert (new.error_code, new.replica_nodes) == (ErrorCode.none, (1, 2))
 
 
 def test_fenced_brokers_are_not_listed(node):

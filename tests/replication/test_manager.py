@@ -53,17 +53,19 @@ def test_leader_and_follower_tell_a_client_of_another_epoch(kit, leader):
     kit.create("topic", leader=3)
     kit.change("topic", leader=leader)
 
-    def code(leader_epoch):
+    def code(leader_epoch, follower=False):
         try:
-            kit.replicas.find_in_epoch("topic", 0, leader_epoch)
+            kit.replicas.find_in_epoch("topic", 0, leader_epoch, follower=follower)
         except ApiError as refused:
             return refused.code
         return ErrorCode.none
 
     found = ErrorCode.none if leader == 1 else ErrorCode.not_leader_or_follower
     assert [code(epoch) for epoch in (-1, 1)] == [found, found]
-    assert code(0) is ErrorCode.fenced_leader_epoch
-    assert code(2) is ErrorCode.unknown_leader_epoch
+    assert [code(epoch, follower=True) for epoch in (-1, 1)] == [ErrorCode.none] * 2
+    for follower in (False, True):
+        assert code(0, follower=follower) is ErrorCode.fenced_leader_epoch
+        assert code(2, follower=follower) is ErrorCode.unknown_leader_epoch
 
 
 def test_partitions_of_others_have_no_log_here(kit):

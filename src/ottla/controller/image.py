@@ -10,7 +10,7 @@ from dataclasses import field, fields, replace
 from typing import Any, Final
 from uuid import UUID
 
-from kio.schema.types import BrokerId, ProducerId, TopicName
+from kio.schema.types import ProducerId, TopicName
 from kio.static.primitive import f64, i8, i16, i32, i64
 
 from ottla.controller.records import (
@@ -220,15 +220,6 @@ def acl_record(acl_id: UUID, acl: AclBinding) -> AccessControlEntryRecord:
         host=acl.host,
         operation=i8(acl.operation),
         permission_type=i8(acl.permission),
-    )
-
-
-def offline_replicas(image: MetadataImage, partition: PartitionRecord) -> tuple[BrokerId, ...]:
-    brokers = image.brokers
-    return tuple(
-        replica
-        for replica in partition.replicas
-        if (broker := brokers.get(replica)) is None or broker.fenced
     )
 
 

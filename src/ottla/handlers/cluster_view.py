@@ -1,6 +1,6 @@
 """The cluster as a client sees it, who came in by one of its listeners."""
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from typing import NamedTuple
 
 from kio.schema.types import BrokerId
@@ -34,7 +34,26 @@ def addresses(
     ]
 
 
-def partition_error(partition: PartitionRecord, reachable: set[BrokerId]) -> ErrorCode:
-    if partition.leader == NO_LEADER:
-        return ErrorCode.leader_not_available
-    return ErrorCode.none if partition.leader in reachable else ErrorCode.listener_not_found
+class Reachable:
+    """Of the brokers that a client is told, those that it can reach and that are not fenced."""
+
+    def __init__(self, image: MetadataImage, listed: Iterable[BrokerAddress]) -> None:
+        self._image = image
+        brokers = [address.broker for address in listed]
+        self._listed = {broker.broker_id for broker in brokers}
+        self._online = {broker.broker_id for broker in brokers if not broker.fenced}
+
+    def leader(self, partition: PartitionRecord) -> BrokerId:
+        return partition.leader if partition.leader in self._listed else BrokerId(NO_LEADER)
+
+    def error(self, partition: PartitionRecord) -> ErrorCode:
+        if partition.leader in self._listed:
+            return ErrorCode.none
+        is_known = partition.leader in self._image.brokers
+        return ErrorCode.listener_not_found if is_known else ErrorCode.leader_not_available
+
+    def online(self, replicas: Iterable[BrokerId]) -> tuple[BrokerId, ...]:
+        return tuple(replica for replica in replicas if replica in self._online)
+
+    def offline(self, replicas: Iterable[BrokerId]) -> tuple[BrokerId, ...]:
+        return tuple(replica for replica in replicas if replica not in self._online)

@@ -13,14 +13,14 @@ from kio.schema.describe_topic_partitions.v0.response import (
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
-from kio.schema.types import BrokerId, TopicName
+from kio.schema.types import TopicName
 from kio.static.primitive import i32
 
-from ottla.controller.image import MetadataImage, TopicImage, offline_replicas
+from ottla.controller.image import MetadataImage, TopicImage
 from ottla.controller.records import PartitionRecord
 from ottla.handlers.authorization import DENIED, authorized_operations
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.cluster_view import addresses, partition_error
+from ottla.handlers.cluster_view import Reachable, addresses
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 from ottla.protocol.topics import INTERNAL_TOPICS, validate_topic_name
@@ -37,8 +37,7 @@ def handle(
     if request.response_partition_limit < 1:
         raise ApiError(ErrorCode.invalid_request, "the limit of partitions must be one or more")
     image = broker.image
-    alive = addresses(image, context.listener_name)
-    reachable = {address.broker.broker_id for address in alive}
+    reachable = Reachable(image, addresses(image, context.listener_name))
     left = min(request.response_partition_limit, PARTITIONS_MAX)
     topics: list[DescribeTopicPartitionsResponseTopic] = []
     denied: list[DescribeTopicPartitionsResponseTopic] = []
@@ -61,7 +60,7 @@ def handle(
         if not left:
             return _page(topics + denied, Cursor(topic_name=name, partition_index=i32(first_index)))
         indexes = range(first_index, min(first_index + left, len(topic.partitions)))
-        topics.append(_topic(context, image, topic, indexes, reachable))
+        topics.append(_topic(context, topic, indexes, reachable))
         left -= len(indexes)
         if indexes.stop < len(topic.partitions):
             return _page(
@@ -93,36 +92,33 @@ def _wanted(
 
 def _topic(
     context: RequestContext,
-    image: MetadataImage,
     topic: TopicImage,
     indexes: range,
-    reachable: set[BrokerId],
+    reachable: Reachable,
 ) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         error_code=ErrorCode.none,
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.name in INTERNAL_TOPICS,
-        partitions=tuple(
-            _partition(image, topic.partitions[index], reachable) for index in indexes
-        ),
+        partitions=tuple(_partition(topic.partitions[index], reachable) for index in indexes),
         topic_authorized_operations=authorized_operations(context, ResourceType.TOPIC, topic.name),
     )
 
 
 def _partition(
-    image: MetadataImage, partition: PartitionRecord, reachable: set[BrokerId]
+    partition: PartitionRecord, reachable: Reachable
 ) -> DescribeTopicPartitionsResponsePartition:
     return DescribeTopicPartitionsResponsePartition(
-        error_code=partition_error(partition, reachable),
+        error_code=ErrorCode.none,
         partition_index=partition.partition_id,
-        leader_id=partition.leader,
+        leader_id=reachable.leader(partition),
         leader_epoch=partition.leader_epoch,
         replica_nodes=partition.replicas,
         isr_nodes=partition.isr,
         eligible_leader_replicas=partition.eligible_leader_replicas or (),
         last_known_elr=partition.last_known_elr or (),
-        offline_replicas=offline_replicas(image, partition),
+        offline_replicas=reachable.offline(partition.replicas),
     )
 
 

@@ -1,7 +1,8 @@
 """ListOffsets (2): v1-v11.
 
 The offset at a timestamp, or at one of the places that negative timestamps stand for. Nothing past
-the high watermark is found, or past the last stable offset for `read_committed`.
+the high watermark is found, or past the last stable offset for `read_committed`. A debugging
+consumer (replica id -2) is answered by followers as well, and to the end of the log.
 
 v2   isolation level; throttle time
 v4   leader epochs are checked and told (KIP-320)
@@ -50,6 +51,8 @@ EARLIEST_PENDING_UPLOAD = -6
 # The version from which on these stand for something.
 _MEANT_SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 READ_COMMITTED = 1
+CONSUMER = -1
+DEBUGGING_CONSUMER = -2
 
 _NOT_AVAILABLE_SINCE = 5
 
@@ -90,11 +93,15 @@ def _answer(
                 return _failed(asked, DENIED.code)
             if asked_for[topic, asked.partition_index] > 1:
                 raise ApiError(ErrorCode.invalid_request, "a partition is named more than once")
-            partition = broker.replicas.find_in_epoch(
-                topic, asked.partition_index, asked.current_leader_epoch
-            )
             _validate_meaning(asked.timestamp, version)
-            return _find(partition, asked, request.isolation_level)
+            partition = broker.replicas.find_in_epoch(
+                topic,
+                asked.partition_index,
+                asked.current_leader_epoch,
+                follower=request.replica_id == DEBUGGING_CONSUMER,
+            )
+            isolation = request.isolation_level if request.replica_id == CONSUMER else None
+            return _find(partition, asked, isolation)
         except ApiError as error:
             if error.code is ErrorCode.offset_not_available and version < _NOT_AVAILABLE_SINCE:
                 return _failed(asked, ErrorCode.leader_not_available)
@@ -130,10 +137,11 @@ def _validate_meaning(timestamp: int, version: int) -> None:
 
 
 def _find(
-    partition: Partition, asked: ListOffsetsPartition, isolation_level: int
+    partition: Partition, asked: ListOffsetsPartition, isolation_level: int | None
 ) -> ListOffsetsPartitionResponse:
+    """Without an isolation level to the end of the log."""
     log = partition.log
-    limit = log.high_watermark
+    limit = log.log_end_offset if isolation_level is None else log.high_watermark
     if isolation_level == READ_COMMITTED:
         limit = log.last_stable_offset(limit)
     timestamp = asked.timestamp
@@ -141,7 +149,7 @@ def _find(
         start = log.log_start_offset
         return _found(asked, start, -1, log.leader_epochs.epoch_for_offset(start))
     leader = partition.leader
-    if leader is not None and leader.is_behind_its_epoch:
+    if isolation_level is not None and leader is not None and leader.is_behind_its_epoch:
         raise ApiError(ErrorCode.offset_not_available, "the leader is new; try again")
     if timestamp == LATEST:
         return _found(asked, limit, -1, partition.leader_epoch)

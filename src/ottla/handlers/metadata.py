@@ -3,11 +3,12 @@
 The brokers, with the addresses of the listener that the client came in by, and the topics that it
 asks for. Topics that do not exist are created if client and broker allow it.
 
-v0   an empty list means all topics
+v0   an empty list means all topics; replicas that cannot be reached are left out
 v1   null means all topics, an empty list none; the controller and racks
 v2   cluster id
 v4   whether topics may be created
 v5   offline replicas
+v6   LISTENER_NOT_FOUND, which was LEADER_NOT_AVAILABLE, of a leader without the client's listener
 v7   leader epochs
 v8   authorized operations
 v9   flexible
@@ -16,7 +17,7 @@ v12  topics by id
 v13  an error for the whole request
 """
 
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Sequence
 from uuid import UUID
 
 from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
@@ -30,7 +31,8 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i16, i32
 
 from ottla.controller.config import AUTO_CREATE_TOPICS_ENABLE
-from ottla.controller.image import TopicImage, offline_replicas
+from ottla.controller.image import TopicImage
+from ottla.controller.records import PartitionRecord
 from ottla.handlers.authorization import (
     DENIED,
     NOT_ASKED,
@@ -38,13 +40,14 @@ from ottla.handlers.authorization import (
     cluster_operations,
 )
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.cluster_view import addresses, partition_error
+from ottla.handlers.cluster_view import Reachable, addresses
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from ottla.protocol.times import NO_THROTTLE, milliseconds
 from ottla.protocol.topics import CLUSTER_METADATA_TOPIC, INTERNAL_TOPICS, is_topic_name
 from ottla.security.acls import CLUSTER_NAME, Operation, ResourceType
 
+_LISTENER_NOT_FOUND_SINCE = 6
 _CREATION_TIMEOUT_MS = 30_000
 _NEVER_AUTO_CREATED = INTERNAL_TOPICS | {CLUSTER_METADATA_TOPIC}
 
@@ -144,7 +147,7 @@ def _answer(
 ) -> MetadataResponse:
     also = broker.fenced_brokers.recent()
     listed = addresses(broker.image, context.listener_name, also=also)
-    reachable = {address.broker.broker_id for address in listed}
+    reachable = Reachable(broker.image, listed)
     return MetadataResponse(
         throttle_time=NO_THROTTLE,
         brokers=tuple(
@@ -169,55 +172,57 @@ def _topics(
     context: RequestContext,
     request: MetadataRequest,
     failures: dict[TopicName, ErrorCode],
-    reachable: set[BrokerId],
-) -> Iterable[MetadataResponseTopic]:
+    reachable: Reachable,
+) -> list[MetadataResponseTopic]:
+    """In Kafka's order: unknown ids, what is there, unknown names, what may not be described."""
     image, may = broker.image, context.access.may
     if request.topics is None or (context.api_version == 0 and not request.topics):
-        for topic in image.topics.values():
-            if may(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
-                yield _topic(broker, context, request, topic, reachable)
-        return
-    for asked in request.topics:
+        return [
+            _topic(context, request, topic, reachable)
+            for topic in image.topics.values()
+            if may(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
+        ]
+    unknown_ids, known, unknown_names, denied = [], [], [], []
+    for asked in dict.fromkeys(_named_topics(request.topics)):
         if asked.topic_id is not None:
             found = image.topics_by_id.get(asked.topic_id)
-            code = ErrorCode.unknown_topic_id
-        elif asked.name is not None:
-            found = image.topics.get(asked.name)
-            code = _unknown_name_error(asked.name, failures)
         else:
-            raise ApiError(ErrorCode.invalid_request, "a topic has neither a name nor an id")
+            found = image.topics.get(asked.name or "")
         name = found.name if found is not None else asked.name
         if name and not context.access.authorize(Operation.DESCRIBE, ResourceType.TOPIC, name):
-            yield _denied_topic(asked)
-        elif found is None:
-            yield _failed_topic(asked.name, asked.topic_id, code)
+            denied.append(_denied_topic(asked))
+        elif found is not None:
+            known.append(_topic(context, request, found, reachable))
+        elif asked.topic_id is not None:
+            unknown_ids.append(_failed_topic(None, asked.topic_id, ErrorCode.unknown_topic_id))
         else:
-            yield _topic(broker, context, request, found, reachable)
+            assert asked.name is not None
+            code = _unknown_name_error(asked.name, failures)
+            unknown_names.append(_failed_topic(asked.name, None, code))
+    return unknown_ids + known + unknown_names + denied
+
+
+def _named_topics(topics: Sequence[MetadataRequestTopic]) -> Sequence[MetadataRequestTopic]:
+    """Names beside ids do not count."""
+    by_id = [topic for topic in topics if topic.topic_id is not None]
+    if not by_id and any(topic.name is None for topic in topics):
+        raise ApiError(ErrorCode.invalid_request, "a topic has neither a name nor an id")
+    return by_id or topics
 
 
 def _topic(
-    broker: Broker,
     context: RequestContext,
     request: MetadataRequest,
     topic: TopicImage,
-    reachable: set[BrokerId],
+    reachable: Reachable,
 ) -> MetadataResponseTopic:
-    image = broker.image
     return MetadataResponseTopic(
         error_code=ErrorCode.none,
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.name in INTERNAL_TOPICS,
         partitions=tuple(
-            MetadataResponsePartition(
-                error_code=partition_error(partition, reachable),
-                partition_index=partition.partition_id,
-                leader_id=partition.leader,
-                leader_epoch=partition.leader_epoch,
-                replica_nodes=partition.replicas,
-                isr_nodes=partition.isr,
-                offline_replicas=offline_replicas(image, partition),
-            )
+            _partition(context.api_version, partition, reachable)
             for partition in topic.partitions.values()
         ),
         topic_authorized_operations=(
@@ -225,6 +230,28 @@ def _topic(
             if request.include_topic_authorized_operations
             else NOT_ASKED
         ),
+    )
+
+
+def _partition(
+    version: int, partition: PartitionRecord, reachable: Reachable
+) -> MetadataResponsePartition:
+    replicas, isr, error = partition.replicas, partition.isr, reachable.error(partition)
+    if error is ErrorCode.listener_not_found and version < _LISTENER_NOT_FOUND_SINCE:
+        error = ErrorCode.leader_not_available
+    if version == 0:
+        replicas, isr = reachable.online(replicas), reachable.online(isr)
+        is_missed = len(replicas) < len(partition.replicas) or len(isr) < len(partition.isr)
+        if error is ErrorCode.none and is_missed:
+            error = ErrorCode.replica_not_available
+    return MetadataResponsePartition(
+        error_code=error,
+        partition_index=partition.partition_id,
+        leader_id=reachable.leader(partition),
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=replicas,
+        isr_nodes=isr,
+        offline_replicas=reachable.offline(partition.replicas),
     )
 
 

@@ -12,6 +12,7 @@ v10  topic ids for names (KIP-516)
 """
 
 from asyncio import Future
+from collections.abc import Sequence
 from typing import Final
 
 from ottla.handlers.authorization import DENIED, access_of
@@ -31,6 +32,14 @@ from ottla.security.acls import Operation, ResourceType
 
 OFFSET_COMMIT_KEY: Final = 8
 
+_REFUSED_BEFORE: Final = frozenset(
+    {
+        ErrorCode.unknown_topic_or_partition,
+        ErrorCode.unknown_topic_id,
+        ErrorCode.topic_authorization_failed,
+    }
+)
+
 # Members of enums are slow to look up.
 _READ: Final = Operation.READ
 _TOPIC: Final = ResourceType.TOPIC
@@ -45,12 +54,13 @@ def handle_offset_commit(
 ) -> None:
     version = header.api_version
     request = parse_offset_commit(frame, header.body_position, version)
+    asked = request.topics
     session.client_id = header.client_id
     refused: list[TopicResult] = []
     if broker.authorizer is not None:
         request, refused = _authorize(broker, session, request)
         if refused and not request.topics:
-            _send(broker, session, header, refused)
+            _send(broker, session, header, asked, refused)
             return
     try:
         results = broker.groups.find(request.group_id).call(
@@ -62,23 +72,36 @@ def handle_offset_commit(
         reply = session.reply(_OVERTAKERS)
         results.add_done_callback(
             lambda done: reply.send(
-                (_encode(broker, session, header, _results(broker, request, done) + refused),)
+                (
+                    _encode(
+                        broker, session, header, asked, _results(broker, request, done) + refused
+                    ),
+                )
             )
         )
     else:
-        _send(broker, session, header, results + refused)
+        _send(broker, session, header, asked, results + refused)
 
 
 def _send(
-    broker: Broker, session: Session, header: RequestHeader, results: list[TopicResult]
+    broker: Broker,
+    session: Session,
+    header: RequestHeader,
+    asked: Sequence[CommittedTopic],
+    results: list[TopicResult],
 ) -> None:
-    session.send_now(_encode(broker, session, header, results))
+    session.send_now(_encode(broker, session, header, asked, results))
 
 
 def _encode(
-    broker: Broker, session: Session, header: RequestHeader, results: list[TopicResult]
+    broker: Broker,
+    session: Session,
+    header: RequestHeader,
+    asked: Sequence[CommittedTopic],
+    results: list[TopicResult],
 ) -> bytes:
-    _count_errors(broker, results)
+    if _count_errors(broker, results):
+        results = _refused_first(asked, results)
     throttle_ms = 0
     if broker.quotas.enabled:
         throttle_ms = throttle_request(broker, session, header.client_id)
@@ -118,11 +141,33 @@ def _results(
         return _refusal(broker, request, error)
 
 
-def _count_errors(broker: Broker, results: list[TopicResult]) -> None:
+def _count_errors(broker: Broker, results: list[TopicResult]) -> bool:
+    """Whether there are any."""
+    found = False
     for topic in results:
         for _, code in topic.partitions:
             if code:
                 broker.apis[OFFSET_COMMIT_KEY].refuse(code)
+                found = True
+    return found
+
+
+def _refused_first(
+    asked: Sequence[CommittedTopic], results: list[TopicResult]
+) -> list[TopicResult]:
+    """What the coordinator is not asked about comes first, topics and partitions, as in Kafka."""
+    places = {topic.topic_id or topic.topic: place for place, topic in enumerate(asked)}
+
+    def order(topic: TopicResult) -> tuple[bool, int]:
+        is_asked = all(code not in _REFUSED_BEFORE for _, code in topic.partitions)
+        return is_asked, places[topic.topic_id or topic.topic]
+
+    return [
+        topic._replace(
+            partitions=sorted(topic.partitions, key=lambda x: x[1] not in _REFUSED_BEFORE)
+        )
+        for topic in sorted(results, key=order)
+    ]
 
 
 def _refusal(broker: Broker, request: OffsetCommitRequest, error: ApiError) -> list[TopicResult]:

@@ -15,12 +15,11 @@ v10  topic ids for names (KIP-516)
 from asyncio import Future
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 from kio.schema.offset_fetch.v10.response import OffsetFetchResponsePartitions
 from kio.static.primitive import i64
 
-from ottla.handlers.authorization import DENIED, require, split_topics
+from ottla.handlers.authorization import DENIED, require
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.group_calls import call_each, submit
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -36,8 +35,9 @@ from ottla.protocol.times import NO_THROTTLE
 from ottla.security.acls import Operation, ResourceType
 
 _NO_OFFSET = i64(-1)
-
-T = TypeVar("T", OffsetFetchRequestTopics, OffsetFetchResponseTopics)
+_OLDEST = 1
+_GROUP_ERROR_SINCE = 2
+_TOPIC_IDS_SINCE = 10
 
 
 async def handle(
@@ -55,8 +55,9 @@ async def handle(
             lambda machine, _: machine.fetch_offsets(group, require_stable=require_stable),
         )
 
+    version = context.api_version
     answers = await call_each(
-        request.groups, begin, lambda group, error: _failed(group, error.code)
+        request.groups, begin, lambda group, error: _failed(group, error.code, version)
     )
     shown = (
         _shown(broker, context, asked, answer)
@@ -65,13 +66,26 @@ async def handle(
     return OffsetFetchResponse(throttle_time=NO_THROTTLE, groups=tuple(shown))
 
 
-def _split(broker: Broker, context: RequestContext, topics: Sequence[T]) -> tuple[list[T], list[T]]:
-    def name_of(topic: T) -> str | None:
-        if topic.name or topic.topic_id is None:
-            return topic.name
-        return broker.image.topic_name(topic.topic_id)
+def _split(
+    broker: Broker, context: RequestContext, topics: Sequence[OffsetFetchRequestTopics]
+) -> tuple[list[OffsetFetchRequestTopics], list[OffsetFetchResponseTopics]]:
+    """Those that may be described, and the others with their refusals."""
+    allowed, refused = [], []
+    for topic in topics:
+        name: str | None = topic.name
+        if not name and topic.topic_id is not None:
+            name = broker.image.topic_name(topic.topic_id)
+        if name is None:
+            refused.append(_failed_topic(topic, ErrorCode.unknown_topic_id))
+        elif _may_describe(context, name):
+            allowed.append(topic)
+        else:
+            refused.append(_failed_topic(topic, DENIED.code))
+    return allowed, refused
 
-    return split_topics(context, Operation.DESCRIBE, topics, name_of)
+
+def _may_describe(context: RequestContext, topic: str) -> bool:
+    return context.access.authorize(Operation.DESCRIBE, ResourceType.TOPIC, topic)
 
 
 def _shown(
@@ -84,10 +98,14 @@ def _shown(
     if answer.error_code is not ErrorCode.none:
         return answer
     if asked.topics is None:
-        return replace(answer, topics=tuple(_split(broker, context, answer.topics)[0]))
-    denied = _split(broker, context, asked.topics)[1]
-    refused = tuple(_failed_topic(topic, DENIED.code) for topic in denied)
-    return replace(answer, topics=(*answer.topics, *refused))
+        by_id = context.api_version >= _TOPIC_IDS_SINCE
+        told = (
+            topic
+            for topic in answer.topics
+            if _may_describe(context, topic.name) and not (by_id and topic.topic_id is None)
+        )
+        return replace(answer, topics=tuple(told))
+    return replace(answer, topics=(*answer.topics, *_split(broker, context, asked.topics)[1]))
 
 
 def error_response(request: OffsetFetchRequest, error: ApiError) -> OffsetFetchResponse:
@@ -97,11 +115,14 @@ def error_response(request: OffsetFetchRequest, error: ApiError) -> OffsetFetchR
     )
 
 
-def _failed(group: OffsetFetchRequestGroup, code: ErrorCode) -> OffsetFetchResponseGroup:
-    """The partitions are there for v1, which has no place for an error of the group."""
+def _failed(
+    group: OffsetFetchRequestGroup, code: ErrorCode, version: int = _OLDEST
+) -> OffsetFetchResponseGroup:
+    """v1 has no place for an error of the group: there the partitions tell it."""
+    topics = group.topics or () if version < _GROUP_ERROR_SINCE else ()
     return OffsetFetchResponseGroup(
         group_id=group.group_id,
-        topics=tuple(_failed_topic(topic, code) for topic in group.topics or ()),
+        topics=tuple(_failed_topic(topic, code) for topic in topics),
         error_code=code,
     )
 

@@ -134,14 +134,16 @@ class ReplicaManager:
             raise self._absence(topic, index)
         return partition
 
-    def find_in_epoch(self, topic: str | UUID, index: int, leader_epoch: int) -> Partition:
-        """A partition that this broker leads in the epoch that a client believes in.
+    def find_in_epoch(
+        self, topic: str | UUID, index: int, leader_epoch: int, *, follower: bool = False
+    ) -> Partition:
+        """A partition that this broker leads, or follows, in the epoch that a client believes in.
 
         A follower knows the epoch, too, and tells a client that is behind or ahead of it.
         """
         partition = self.find_readable(topic, index)
         partition.validate_leader_epoch(leader_epoch)
-        if not partition.is_leader:
+        if not (follower or partition.is_leader):
             raise ApiError(ErrorCode.not_leader_or_follower)
         return partition
 
