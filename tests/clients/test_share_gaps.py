@@ -120,6 +120,12 @@ def test_a_gap_beside_a_renewed_record(member: Member) -> None:
         pytest.param((0, 1, (GAP,)), (0, 2, (GAP,)), NONE, id="across the start"),
         pytest.param((1, 1, (GAP,)), (0, 3, (GAP,)), INVALID_STATE, id="a part is done"),
         pytest.param((1, 1, (GAP,)), (3, 4, (GAP,)), INVALID_REQUEST, id="beyond the end"),
+        pytest.param(
+            (1, 1, (GAP,)),
+            (1, 4, (GAP, GAP, GAP, ACCEPT)),
+            INVALID_REQUEST,
+            id="a part is done and another beyond the end",
+        ),
         pytest.param((1, 1, (GAP,)), (4, 4, (GAP,)), INVALID_REQUEST, id="after the end"),
         pytest.param((0, 3, (GAP,)), (4, 4, (GAP,)), INVALID_STATE, id="nothing in flight"),
         pytest.param((0, 3, (GAP,)), (3, 3, (GAP,)), NONE, id="all is done"),

@@ -1,5 +1,6 @@
 """What consumers may say about records, checked for its form, and against who has acquired them."""
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -62,14 +63,21 @@ def _type(number: int) -> AcknowledgeType:
         raise _malformed(f"{number} is not an acknowledge type") from None
 
 
-def validate_acquired(runs: Runs, member_id: str, ranges: Sequence[TypedRange]) -> None:
+def validate_acquired(
+    runs: Runs,
+    member_id: str,
+    ranges: Sequence[TypedRange],
+    acknowledgements: Sequence[Acknowledgement],
+) -> None:
     """ApiError, the one that Kafka answers, if the member has not acquired all of them.
 
+    An acknowledgement that reaches past the end is refused for that, whatever else is wrong in it.
     What was renewed is still acquired: only that can be said about an offset twice.
     """
+    ends = [acknowledgement.last_offset for acknowledgement in acknowledgements]
     done_offset = -1
     for first, last, kind in ranges:
-        _validate_delivered(runs, last)
+        _validate_delivered(runs, ends[bisect_left(ends, last)])
         for run in runs.overlapping(first, last):
             if run.state is not DeliveryState.ACQUIRED or run.member_id != member_id:
                 raise not_acquired(max(run.first_offset, first), member_id)

@@ -277,7 +277,7 @@ class SharePartition:
         if self._lot:
             ranges = self._without_parked(member_id, ranges, parked)
         ranges = [found for found in ranges if found.last_offset >= self.start_offset]
-        validate_acquired(self._runs, member_id, ranges)
+        validate_acquired(self._runs, member_id, ranges, acknowledgements)
         settling = Settling(self.rules, now_ms)
         for offset, kind in parked:
             self._acknowledge_parked(offset, kind, settling, now_ms)
