@@ -47,6 +47,7 @@ def fetch(
     min_bytes: int = 1,
     max_bytes: int = 1 << 20,
     leader_epoch: int = NO_EPOCH,
+    last_fetched_epoch: int = NO_EPOCH,
     session_id: int = 0,
     session_epoch: int = NO_SESSION_EPOCH,
 ) -> Any:
@@ -54,6 +55,7 @@ def fetch(
         partition=partition,
         current_leader_epoch=leader_epoch,
         fetch_offset=offset,
+        last_fetched_epoch=last_fetched_epoch,
         partition_max_bytes=max_bytes,
     )
     return FetchRequest(

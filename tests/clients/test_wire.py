@@ -361,3 +361,17 @@ class TestConnection:
         for host in ("127.0.0.1", "[::1]"):
             with Wire(f"{host}:{own_broker.port}") as connection:
                 assert connection.call(metadata()).brokers
+
+
+def test_a_fetch_past_the_end_of_its_epoch_is_told_where_that_ends(wire: Wire, topic: str) -> None:
+    wire.call(produce(topic, batch(b"a", b"b", b"c")))
+    diverged = fetched(wire.call(fetch(topic, 9, last_fetched_epoch=0, max_wait_ms=60_000)))
+    assert diverged.error_code is ErrorCode.none
+    assert (diverged.diverging_epoch.epoch, diverged.diverging_epoch.end_offset) == (0, 3)
+    assert (diverged.high_watermark, diverged.records) in [(3, b""), (3, None)]
+    agreed = fetched(wire.call(fetch(topic, 1, last_fetched_epoch=0)))
+    assert agreed.diverging_epoch.epoch == -1
+    assert agreed.records
+    for offset, epoch in [(9, -1), (1, 7)]:
+        refused = fetched(wire.call(fetch(topic, offset, last_fetched_epoch=epoch)))
+        assert refused.error_code is ErrorCode.offset_out_of_range

@@ -8,7 +8,7 @@ v5   log start offset
 v7   incremental fetch sessions (KIP-227)
 v9   the leader epoch that the client knows is checked (KIP-320)
 v11  followers serve consumers, too; a leader sends them to a replica in their rack (KIP-392)
-v12  flexible
+v12  flexible; where a log that ends in the last fetched epoch diverges (KIP-595)
 v13  topic ids for names (KIP-516)
 v16  the addresses of the current leaders (KIP-951)
 """
@@ -206,6 +206,7 @@ def _is_news(wanted: WantedPartition, data: PartitionData) -> bool:
         data.records is not None
         or data.error_code != 0
         or data.preferred_read_replica != LEADER
+        or data.diverging_epoch is not None
         or data.high_watermark != wanted.sent_high_watermark
         or data.log_start_offset != wanted.sent_log_start_offset
     )

@@ -138,6 +138,13 @@ class DelayedFetch:
                 if preferred != LEADER:
                     self._failed = True  # There is nothing to wait for here.
                     return _data(wanted, partition, None, preferred_read_replica=preferred)
+            if wanted.last_fetched_epoch >= 0:
+                diverging = partition.consumer_divergence(
+                    wanted.fetch_offset, wanted.last_fetched_epoch
+                )
+                if diverging is not None:
+                    self._failed = True
+                    return _data(wanted, partition, None)._replace(diverging_epoch=diverging)
             room = terms.max_bytes - self._size
             records = None
             if room > 0 or not self._size:

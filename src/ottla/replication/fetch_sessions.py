@@ -32,6 +32,7 @@ class WantedPartition:
 
     __slots__ = (
         "fetch_offset",
+        "last_fetched_epoch",
         "leader_epoch",
         "partition",
         "sent_high_watermark",
@@ -51,6 +52,7 @@ class WantedPartition:
         self.fetch_offset = asked.fetch_offset
         self.size_max = asked.partition_max_bytes
         self.leader_epoch = asked.current_leader_epoch
+        self.last_fetched_epoch = asked.last_fetched_epoch
 
 
 class FetchSession:

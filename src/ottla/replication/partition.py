@@ -243,6 +243,17 @@ class Partition:
             return EpochEndOffset(*found)
         return None
 
+    def consumer_divergence(self, offset: int, last_fetched_epoch: int) -> EpochEndOffset | None:
+        """As `divergence`. ApiError(offset_out_of_range) where that cannot be said."""
+        found = self.divergence(offset, last_fetched_epoch)
+        if offset < self.log.log_start_offset or (found is not None and found.epoch < 0):
+            raise ApiError(
+                ErrorCode.offset_out_of_range,
+                f"the log begins at {self.log.log_start_offset}; offset {offset} after a record of"
+                f" epoch {last_fetched_epoch} is not in it",
+            )
+        return found
+
     def read_to_end(
         self, offset: int, size_max: int, *, cached_only: bool = False
     ) -> LogSlice | None:
