@@ -95,3 +95,22 @@ def partition_counts(wire: Wire, *topics: str) -> list[int]:
         )
     )
     return [len(topic.partitions) for topic in response.topics]
+
+
+def test_an_application_may_read_a_topic_that_it_writes(
+    wire: Wire, group_id: str, topic: str
+) -> None:
+    again = f"{group_id}-again"
+    loop = topology(part("0", topic, repartitions=[info(again)], sinks=[again]))
+    joined = wire.call(replace(joining(group_id, topic), topology=loop))
+    assert joined.error_code is ErrorCode.none, joined.error_message
+    deadline = time.monotonic() + DEADLINE_S
+    while partition_counts(wire, again) != [4]:
+        assert time.monotonic() < deadline
+
+
+def test_a_loop_that_nothing_else_feeds_is_refused(wire: Wire, group_id: str, topic: str) -> None:
+    again = f"{group_id}-again"
+    loop = topology(part("0", topic), part("1", repartitions=[info(again)], sinks=[again]))
+    refused = wire.call(replace(joining(group_id, topic), topology=loop))
+    assert refused.error_code is ErrorCode.streams_invalid_topology

@@ -87,6 +87,28 @@ def test_a_source_can_be_the_changelog() -> None:
     assert configure(reused, Catalog(t=4)).is_ready
 
 
+def test_a_subtopology_may_read_what_it_writes() -> None:
+    loop = topology(part("0", "t", repartitions=[info("again")], sinks=["again"]))
+    configured = configure(topology_of(loop), Catalog(t=4))
+    assert configured.task_counts == {"0": 4}
+    assert configured.missing == (InternalTopic("again", 4, 0, ()),)
+
+
+def test_the_first_writer_with_a_known_source_decides() -> None:
+    circle = topology(
+        part("0", repartitions=[info("back")], sinks=["forth"]),
+        part("1", "t", repartitions=[info("forth")], sinks=["back"]),
+    )
+    assert configure(topology_of(circle), Catalog(t=3)).task_counts == {"0": 3, "1": 3}
+
+
+def test_a_loop_without_another_source_has_no_partitions() -> None:
+    loop = topology_of(topology(part("0", repartitions=[info("again")], sinks=["again"])))
+    with pytest.raises(ApiError) as refused:
+        configure(loop, Catalog())
+    assert refused.value.code is ErrorCode.streams_invalid_topology
+
+
 def test_a_repartition_topic_that_nothing_is_written_to() -> None:
     lonely = topology_of(topology(part("0", repartitions=[info("again")])))
     with pytest.raises(ApiError) as refused:

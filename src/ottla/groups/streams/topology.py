@@ -11,7 +11,7 @@ internal topic gets follows from the sources:
 
 import enum
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from kio.schema.streams_group_heartbeat.v0 import request as wire
 
@@ -191,35 +191,37 @@ class _Configuration:
             )
 
     def _decide_repartition_topics(self) -> None:
-        """Those that the topology leaves open follow, in turn, what is written to them."""
-        open_topics = set()
-        for part in self._parts:
-            for topic in part.repartition_source_topics:
-                if topic.partitions:
-                    self._decided[topic.name] = topic.partitions
-                else:
-                    open_topics.add(topic.name)
-        while open_topics:
-            decided = {name: count for name in open_topics if (count := self._written_count(name))}
-            if not decided:
-                raise ApiError(
-                    ErrorCode.streams_invalid_topology,
-                    f"nothing is written to the repartition topics {summarized(open_topics)}",
-                )
-            self._decided |= decided
-            open_topics -= decided.keys()
+        """Those that the topology leaves open follow what is written to them, as in Kafka.
 
-    def _written_count(self, topic: str) -> int | None:
-        """None if it cannot be told yet."""
-        counts = [
-            self._known(name)
-            for part in self._parts
-            if topic in part.repartition_sink_topics
-            for name in part.sources
-        ]
-        if not counts or None in counts:
-            return None
-        return max(count for count in counts if count is not None)
+        The first subtopology that writes to one, and of whose sources one is known, decides. So it
+        may read what it writes.
+        """
+        decided = self._decided
+        sources = [topic for part in self._parts for topic in part.repartition_source_topics]
+        decided |= {topic.name: topic.partitions for topic in sources if topic.partitions}
+        sinks = [(name, part) for part in self._parts for name in part.repartition_sink_topics]
+        while open_sinks := [(name, part) for name, part in sinks if name not in decided]:
+            for name, part in open_sinks:
+                count = self._largest_known_source(part)
+                if count is not None:
+                    decided.setdefault(name, count)
+            if all(name not in decided for name, _ in open_sinks):
+                self._refuse(name for name, _ in open_sinks)
+        strays = {topic.name for topic in sources} - decided.keys()
+        if strays:
+            self._refuse(strays)
+
+    def _refuse(self, repartition_topics: Iterable[str]) -> NoReturn:
+        raise ApiError(
+            ErrorCode.streams_invalid_topology,
+            f"nothing is written to the repartition topics {summarized(repartition_topics)}, or"
+            " only what is read from them",
+        )
+
+    def _largest_known_source(self, part: Subtopology) -> int | None:
+        counts = [self._decided.get(topic.name) for topic in part.repartition_source_topics]
+        counts += [self._catalog.partition_count(name) for name in part.source_topics]
+        return max((count for count in counts if count), default=None)
 
     def _align(self, part: Subtopology, group: CopartitionGroup) -> None:
         """The topics of the group get equally many partitions, if they can."""
