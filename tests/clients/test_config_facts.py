@@ -84,8 +84,10 @@ def shown_default(config: Any) -> str | None:
 def test_every_broker_key_is_that_of_kafka(configs: Configs, broker_id: str) -> None:
     found = configs.all(BROKER, broker_id)
     is_own = "ottla.version" in found
-    table = {name: row for name, row in read_table().items() if is_own or name in found}
+    table = {name: row for name, row in read_table().items() if not row.internal or name in found}
     assert len(table) >= 340
+    internal = [found[name] for name, row in table.items() if row.internal]
+    assert all(config.config_source != DEFAULT_SOURCE for config in internal)
     assert table.keys() <= found.keys()
     types = {name for name, row in table.items() if found[name].config_type != row.type}
     assert types == (set(TYPES) if is_own else set())
@@ -165,6 +167,8 @@ def test_what_a_broker_refuses(
         ("compression.zstd.level", "23", ErrorCode.invalid_config),
         ("compression.gzip.level", "0", ErrorCode.invalid_config),
         ("local.retention.ms", "5", ErrorCode.none),
+        ("internal.segment.bytes", "100", ErrorCode.none),
+        ("internal.segment.bytes", "many", ErrorCode.invalid_config),
         ("remote.storage.enable", "true", ErrorCode.invalid_config),
         ("some.plugin.key", "x", ErrorCode.invalid_config),
     ],
@@ -173,6 +177,16 @@ def test_what_a_topic_takes(
     configs: Configs, topic: str, key: str, value: str, expected: ErrorCode
 ) -> None:
     assert configs.alter(TOPIC, topic, key, SET, value) == expected
+
+
+def test_an_internal_key_is_shown_where_it_is_set(configs: Configs, topic: str) -> None:
+    key = "internal.segment.bytes"
+    assert key not in configs.all(TOPIC, topic)
+    assert configs.alter(TOPIC, topic, key, SET, "4096") == ErrorCode.none
+    while key not in (found := configs.all(TOPIC, topic)):
+        pass
+    assert (found[key].value, found[key].config_type) == ("4096", 3)
+    assert found["segment.bytes"].value == "1073741824"
 
 
 def test_a_group_needs_a_name(configs: Configs) -> None:

@@ -114,7 +114,7 @@ Of another type: {_reasons(TYPES)}.
 
 With another synonym: {_reasons(SYNONYMS)}.
 
-- Ottla has keys of its own, and shows Kafka's internal keys as well.
+- Ottla has keys of its own.
 - `min.insync.replicas` is shown as a dynamic default once it was set for the cluster; Kafka sets it
   when a cluster begins.
 - A topic key whose default comes from `log.retention.hours` and the like has that as its synonym;

@@ -95,14 +95,15 @@ class EffectiveConfigs:
         return ConfigValues(*(values for _, values in self._broker_layers()))
 
     def describe_topic(self, overrides: Mapping[str, str]) -> list[ConfigEntry]:
-        """Every topic key, for a topic with these values of its own."""
+        """Every topic key, for a topic with these values of its own; internal ones if set."""
         layers = [
             (source, self._rules.topic_defaults(values)) for source, values in self._broker_layers()
         ]
-        return [
+        entries = (
             self._entry(key, overrides, layers, ConfigSource.TOPIC)
             for key in self._rules.topic_schema
-        ]
+        )
+        return [*filter(_is_shown, entries)]
 
     def describe_group(self, overrides: Mapping[str, str]) -> list[ConfigEntry]:
         """Every group key, for a group with these values of its own."""
@@ -125,7 +126,7 @@ class EffectiveConfigs:
         given = {name: None for _, values in layers for name in values if name not in schema}
         of_listeners = [schema[name] for name in given]
         known = [_broker_entry(key, layers) for key in (*schema, *of_listeners)]
-        return known + self._undeclared_entries()
+        return [*filter(_is_shown, known), *self._undeclared_entries()]
 
     def _undeclared_entries(self) -> list[ConfigEntry]:
         """Keys that nobody declared, and that were set for brokers. Their values may be secrets."""
@@ -208,6 +209,12 @@ def _broker_entry(key: ConfigKey[Any], layers: list[tuple[ConfigSource, Values]]
     if key.default_text is not None:
         synonyms.append(ConfigSynonym(key.name, key.default_text, ConfigSource.DEFAULT))
     return ConfigEntry(key, tuple(synonyms))
+
+
+def _is_shown(entry: ConfigEntry) -> bool:
+    return not entry.key.internal or any(
+        synonym.source is not ConfigSource.DEFAULT for synonym in entry.synonyms
+    )
 
 
 def _layer_synonyms(

@@ -1,8 +1,9 @@
 """Every broker key of Apache Kafka 4.3, so that its configuration files and tools work here.
 
 `kafka_keys.tsv` was read from that release: name, type, default (`\\N` for none) and who may alter
-the key at run time (`-` nobody, `cluster`, `broker` or `listener`). A key that no package declares
-is accepted and has no effect.
+the key at run time (`-` nobody, `cluster`, `broker` or `listener`); `internal` ones are altered by
+nobody and shown only where they are set. A key that no package declares is accepted and has no
+effect.
 """
 
 from collections.abc import Iterable
@@ -24,11 +25,15 @@ class KafkaKey(NamedTuple):
 
     @property
     def dynamic(self) -> bool:
-        return self.scope != "-"
+        return self.scope not in ("-", "internal")
 
     @property
     def broker_only(self) -> bool:
         return self.scope in ("broker", "listener")
+
+    @property
+    def internal(self) -> bool:
+        return self.scope == "internal"
 
     @property
     def listener_only(self) -> bool:
@@ -61,6 +66,7 @@ def _as_kafka_shows(key: ConfigKey[Any], row: KafkaKey | None) -> ConfigKey[Any]
         shows_default=has_default,
         broker_only=row.broker_only,
         listener_only=row.listener_only,
+        internal=row.internal,
     )
 
 
@@ -73,5 +79,6 @@ def _without_effect(row: KafkaKey) -> ConfigKey[Any]:
         per_listener=row.name.startswith(("ssl.", "sasl.")),
         broker_only=row.broker_only,
         listener_only=row.listener_only,
+        internal=row.internal,
         has_effect=False,
     )

@@ -50,6 +50,7 @@ class ConfigKey(Generic[T]):
     broker_only: bool = False  # It is altered for one broker, never for all together.
     listener_only: bool = False  # It is altered for one listener, never for all together.
     has_effect: bool = True  # False: Kafka's, taken so that its files and tools work.
+    internal: bool = False  # It is shown only where it is set.
     shows_default: bool = True  # False: Kafka has no default, so an unset key reads as null.
 
     @property

@@ -238,6 +238,14 @@ SEGMENT_BYTES = _topic_key(
     "The size at which a new segment is begun.",
     at_least(14),
 )
+INTERNAL_SEGMENT_BYTES: ConfigKey[int | None] = ConfigKey(
+    "internal.segment.bytes",
+    ConfigType.INT,
+    None,
+    "Takes the place of segment.bytes, for tests that want small segments.",
+    at_least(1),
+    internal=True,
+)
 SEGMENT_INDEX_BYTES = _topic_key(
     "segment.index.bytes",
     ConfigType.INT,
@@ -304,6 +312,7 @@ TOPIC_KEYS: tuple[ConfigKey[Any], ...] = (
     FLUSH_MS,
     FOLLOWER_REPLICATION_THROTTLED_REPLICAS,
     INDEX_INTERVAL_BYTES,
+    INTERNAL_SEGMENT_BYTES,
     LEADER_REPLICATION_THROTTLED_REPLICAS,
     MAX_COMPACTION_LAG_MS,
     MAX_MESSAGE_BYTES,
@@ -360,7 +369,11 @@ class LogConfig:
     @classmethod
     def of(cls, values: ConfigValues) -> Self:
         keys = {key.name.replace(".", "_"): key for key in TOPIC_KEYS}
-        return cls(**{field: values[keys[field]] for field in cls.__dataclass_fields__})
+        fields = {field: values[keys[field]] for field in cls.__dataclass_fields__}
+        segment_bytes = values[INTERNAL_SEGMENT_BYTES]
+        if segment_bytes is not None:
+            fields["segment_bytes"] = segment_bytes
+        return cls(**fields)
 
     @property
     def compact(self) -> bool:
