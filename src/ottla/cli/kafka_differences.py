@@ -87,12 +87,27 @@ records come from the leader of a partition. It differs in this:
 """
 
 
+_RECORDS = """
+## Records that are produced
+
+Checksum and header of a batch are checked always, and keys on compacted topics. Kafka also reads
+every record. Here a topic, or a broker for all topics, has to ask for that
+(`record.validation.enable`), for it costs more than all the rest of a produce request: the header
+of a batch with one record takes 0.8 us, its record another 4 us; with 16 records of 1,000 bytes 12
+and 210 us, with 150 of 100 bytes 8 us and 3 ms (CPython 3.11, uncompressed, on a busy machine).
+Consumers check what they read; a batch that cannot be read stops them at its offset. With it,
+records that cannot be read are INVALID_RECORD, as in Kafka, except that Kafka answers
+UNKNOWN_SERVER_ERROR to compressed bytes that are damaged, and takes some wrong offsets and lengths.
+"""
+
+
 def differences() -> str:
     """The part of docs/compatibility.md that lists them."""
     defaults = "".join(f"| `{name}` | {why} |\n" for name, why in sorted(DEFAULTS.items()))
     return (
         _APIS
         + _SHARE_GROUPS
+        + _RECORDS
         + f"""
 ## Configs
 

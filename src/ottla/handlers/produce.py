@@ -33,7 +33,12 @@ from ottla.protocol.hot_produce import (
 )
 from ottla.records.batch import TRANSACTIONAL_FLAG
 from ottla.records.errors import InvalidRecord, InvalidTimestamp, RecordError
-from ottla.records.validation import find_outside, validate_keys, validate_produced
+from ottla.records.validation import (
+    find_outside,
+    validate_keys,
+    validate_produced,
+    validate_records,
+)
 from ottla.replication.partition_leader import ACKS_ALL, PartitionLeader
 from ottla.replication.unsynced_writes import Unsynced, UnsyncedWrites
 from ottla.storage.appended import Appended
@@ -230,6 +235,8 @@ def _append(
         admission.validate(partition, header)
     if config.compact:
         validate_keys(records, limit=DECOMPRESSED_RATIO_MAX * config.max_message_bytes)
+    if config.record_validation_enable:
+        validate_records(records, limit=DECOMPRESSED_RATIO_MAX * config.max_message_bytes)
     try:
         if acks == ACKS_ALL:
             leader.validate_in_sync_replicas()

@@ -1,7 +1,8 @@
 """What a leader checks in the records that a client produced, before it touches its log.
 
 The cost is per batch: nothing here looks at a record, except `validate_keys`, which only compacted
-topics pay for, and `find_outside`, which names the records of a batch that is refused.
+topics pay for, `validate_records`, which topics have to ask for, and `find_outside`, which names
+the records of a batch that is refused.
 """
 
 from crc32c import crc32c
@@ -130,6 +131,21 @@ def _find_keyless(body: bytes, count: int) -> list[int]:
     if position != len(body):
         raise CorruptBatch(f"{len(body) - position} bytes after the last record")
     return keyless
+
+
+def validate_records(records: memoryview, *, limit: int = DECOMPRESSED_BYTES_MAX) -> None:
+    """Every record can be read, and has the offset that its place in the batch says.
+
+    The checksum was right, so the producer wrote it like that and need not send it again.
+    """
+    base_offset = read_header(records).base_offset
+    try:
+        for index, record in enumerate(iterate_records(records, limit=limit)):
+            if record.offset != base_offset + index:
+                delta = record.offset - base_offset
+                raise InvalidRecord(f"record {index} has offset delta {delta}")
+    except CorruptBatch as error:
+        raise InvalidRecord(str(error)) from None
 
 
 def find_outside(

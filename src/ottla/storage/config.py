@@ -102,6 +102,15 @@ COMPRESSION_TYPE = _topic_key(
     "The codec that is wished for; batches are kept as the producer compressed them.",
     one_of("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
 )
+RECORD_VALIDATION_ENABLE = _topic_key(
+    "record.validation.enable",
+    ConfigType.BOOLEAN,
+    False,
+    "record.validation.enable",
+    "Whether batches whose records cannot be read are refused, as Kafka does. Every record that is"
+    " produced is decompressed and decoded for that. Without it only checksum and header are"
+    " checked; on compacted topics keys as well.",
+)
 DELIVERY_DELAY_ENABLE = _topic_key(
     "delivery.delay.enable",
     ConfigType.BOOLEAN,
@@ -324,6 +333,7 @@ TOPIC_KEYS: tuple[ConfigKey[Any], ...] = (
     MIN_INSYNC_REPLICAS,
     PREALLOCATE,
     RECORD_IMPORT,
+    RECORD_VALIDATION_ENABLE,
     RETENTION_BYTES,
     RETENTION_MS,
     SEGMENT_BYTES,
@@ -358,6 +368,7 @@ class LogConfig:
     min_compaction_lag_ms: int = MIN_COMPACTION_LAG_MS.default
     min_insync_replicas: int = MIN_INSYNC_REPLICAS.default
     record_import: str = RECORD_IMPORT.default
+    record_validation_enable: bool = RECORD_VALIDATION_ENABLE.default
     retention_bytes: int = RETENTION_BYTES.default
     retention_ms: int = RETENTION_MS.default
     segment_bytes: int = SEGMENT_BYTES.default
