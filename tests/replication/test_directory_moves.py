@@ -10,6 +10,7 @@ from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.topics import TopicPartition
 from ottla.replication.directory_moves import DirectoryMoves
 from ottla.replication.partition import FlushPolicy
+from ottla.storage.faulty_filesystem import FaultyFilesystem
 
 ORDERS = TopicPartition("orders", 0)
 
@@ -31,6 +32,11 @@ async def retired(broker, path):
     await until(lambda: "orders-0" not in broker.disk.list(path))
 
 
+def hold_up_moves(broker):
+    broker.replicas.throttle.directory_moves.set_rate(1)
+    broker.replicas.throttle.directory_moves.spend(1000)
+
+
 @pytest.mark.parametrize("policy", [FlushPolicy.ACK, FlushPolicy.OS])
 @pytest.mark.parametrize("mover", [1, 2])
 def test_a_leader_and_a_follower_move_while_records_come(policy, mover):
@@ -42,7 +48,7 @@ def test_a_leader_and_a_follower_move_while_records_come(policy, mover):
         moves, moved = moves_of(broker), []
         moves.on_moved = moved.append
         for path in ("/b", "/a", "/b"):
-            moves.request(ORDERS, path)
+            await moves.request(ORDERS, path)
             while path_of(broker) != path:
                 values.append(f"{path} {len(values)}")
                 await leader.produce("orders", values[-1])
@@ -67,7 +73,7 @@ def test_a_leader_is_read_by_its_follower_right_through_a_move():
             await leader.produce("orders", f"{number}")
         first = partition.read(0, 1, committed_only=False)
         former = partition.log
-        moves_of(leader).request(ORDERS, "/b")
+        await moves_of(leader).request(ORDERS, "/b")
         await arrive(leader, "/b")
         await retired(leader, "/a")
         offset, found = first.next_offset, 1
@@ -86,32 +92,32 @@ def test_what_is_refused_and_what_is_called_off():
         broker = cluster.brokers[1]
         moves, futures = moves_of(broker), broker.logs.futures
 
-        def code_of(topic_partition, path):
+        async def code_of(topic_partition, path):
             with pytest.raises(ApiError) as caught:
-                moves.request(topic_partition, path)
+                await moves.request(topic_partition, path)
             return caught.value.code
 
-        assert code_of(ORDERS, "/nowhere") is ErrorCode.log_dir_not_found
+        assert await code_of(ORDERS, "/nowhere") is ErrorCode.log_dir_not_found
         absent = TopicPartition("absent", 0)
-        assert code_of(absent, "/b") is ErrorCode.unknown_topic_or_partition
+        assert await code_of(absent, "/b") is ErrorCode.unknown_topic_or_partition
         cluster.create("elsewhere", (2,))
         elsewhere = TopicPartition("elsewhere", 0)
-        assert code_of(elsewhere, "/c") is ErrorCode.replica_not_available
-        moves.request(ORDERS, path_of(broker))
+        assert await code_of(elsewhere, "/c") is ErrorCode.replica_not_available
+        hold_up_moves(broker)
+        await moves.request(ORDERS, path_of(broker))
         assert futures.all == {}
-        moves.request(ORDERS, "/b")
+        await moves.request(ORDERS, "/b")
         first = futures.all[ORDERS]
-        moves.request(ORDERS, "/b")
+        await moves.request(ORDERS, "/b")
         assert futures.all[ORDERS] is first
-        moves.request(ORDERS, "/c")
+        await moves.request(ORDERS, "/c")
         assert futures.all[ORDERS] is not first
-        moves.request(ORDERS, "/a")
+        await moves.request(ORDERS, "/a")
         assert futures.all == {}
         assert path_of(broker) == "/a"
-        await asyncio.sleep(0)
         broker.logs.log_dirs.online()[2].fail(OSError(5, "broken"))
-        assert code_of(ORDERS, "/c") is ErrorCode.kafka_storage_error
-        assert code_of(ORDERS, "/b") is ErrorCode.kafka_storage_error
+        assert await code_of(ORDERS, "/c") is ErrorCode.kafka_storage_error
+        assert await code_of(ORDERS, "/b") is ErrorCode.kafka_storage_error
 
     run(test, broker_ids=(1,), directories=("/a", "/b", "/c"))
 
@@ -121,9 +127,8 @@ def test_a_move_goes_on_after_a_crash():
         cluster.create("orders", (1,))
         broker = cluster.brokers[1]
         await broker.produce("orders", *map(str, range(100)))
-        broker.replicas.throttle.directory_moves.set_rate(1)
-        broker.replicas.throttle.directory_moves.spend(1000)
-        moves_of(broker).request(ORDERS, "/b")
+        hold_up_moves(broker)
+        await moves_of(broker).request(ORDERS, "/b")
         await asyncio.sleep(0.05)
         await broker.produce("orders", "last")
         await broker.stop()
@@ -135,3 +140,27 @@ def test_a_move_goes_on_after_a_crash():
         assert again.values("orders") == [*map(str, range(100)), "last"]
 
     run(test, broker_ids=(1,), directories=("/a", "/b"))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_was_answered_holds_though_the_power_fails(seed):
+    """A move that was begun goes on, and one that was called off does not come back."""
+
+    async def test(cluster):
+        cluster.create("orders", (1,))
+        cluster.create("payments", (1,))
+        broker = cluster.start(1, FaultyFilesystem(seed))
+        payments = TopicPartition("payments", 0)
+        await broker.produce("orders", "kept")
+        await broker.produce("payments", "kept")
+        moves = moves_of(broker)
+        hold_up_moves(broker)
+        home = broker.log("payments").log_directory.path
+        for topic_partition, path in ((ORDERS, "/c"), (payments, "/c"), (payments, home)):
+            await moves.request(topic_partition, path)
+        disk = await cluster.crash(1)
+        again = cluster.start(1, disk)
+        assert list(again.logs.futures.all) == [ORDERS]
+        assert again.values("orders") == again.values("payments") == ["kept"]
+
+    run(test, broker_ids=(), directories=("/a", "/b", "/c"))

@@ -1,12 +1,12 @@
 """AlterReplicaLogDirs (34): v1-v2.
 
 Moves replicas of this broker to other log directories of it (KIP-113). The answer comes when the
-move has begun; DescribeLogDirs shows its progress.
+move has begun, for good; DescribeLogDirs shows its progress.
 
 v2  flexible
 """
 
-from collections.abc import Callable
+import asyncio
 
 from kio.schema.alter_replica_log_dirs.v2.request import AlterReplicaLogDirsRequest
 from kio.schema.alter_replica_log_dirs.v2.response import (
@@ -25,43 +25,46 @@ from ottla.protocol.topics import TopicPartition
 from ottla.security.acls import Operation
 
 
-def handle(
+async def handle(
     broker: Broker, context: RequestContext, request: AlterReplicaLogDirsRequest
 ) -> AlterReplicaLogDirsResponse:
     require_cluster(context, Operation.ALTER)
 
-    def move(topic_partition: TopicPartition, path: str) -> ErrorCode:
+    async def move(topic_partition: TopicPartition, path: str) -> ErrorCode:
         try:
-            broker.directory_moves.request(topic_partition, path)
+            await broker.directory_moves.request(topic_partition, path)
         except ApiError as error:
             return error.code
         return ErrorCode.none
 
-    return _response(request, move)
+    paths = _paths(request)
+    outcomes = await asyncio.gather(*(move(*wanted) for wanted in paths.items()))
+    return _response(dict(zip(paths, outcomes, strict=True)))
 
 
 def error_response(
     request: AlterReplicaLogDirsRequest, error: ApiError
 ) -> AlterReplicaLogDirsResponse:
-    return _response(request, lambda *_: error.code)
+    return _response(dict.fromkeys(_paths(request), error.code))
 
 
-def _response(
-    request: AlterReplicaLogDirsRequest, outcome: Callable[[TopicPartition, str], ErrorCode]
-) -> AlterReplicaLogDirsResponse:
+def _paths(request: AlterReplicaLogDirsRequest) -> dict[TopicPartition, str]:
     """Of a partition that is named twice, the last directory counts."""
-    paths = {
+    return {
         TopicPartition(topic.name, index): directory.path
         for directory in request.dirs
         for topic in directory.topics
         for index in topic.partitions
     }
+
+
+def _response(outcomes: dict[TopicPartition, ErrorCode]) -> AlterReplicaLogDirsResponse:
     results: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
-    for topic_partition, path in paths.items():
+    for topic_partition, code in outcomes.items():
         results.setdefault(topic_partition.topic, []).append(
             AlterReplicaLogDirPartitionResult(
                 partition_index=i32(topic_partition.partition),
-                error_code=outcome(topic_partition, path),
+                error_code=code,
             )
         )
     return AlterReplicaLogDirsResponse(

@@ -3,6 +3,9 @@
 Threads copy; when next to nothing is left, one turn of the event loop copies that and puts the new
 log in the place of the old one. So no append is held up, and none is missed. What a move leaves on
 the disk at each moment, and what becomes of it after a crash: `storage.future_logs`.
+
+A request is done when a loss of power cannot undo it: a start goes on with what was begun and knows
+nothing of what was called off.
 """
 
 import asyncio
@@ -35,9 +38,21 @@ class DirectoryMoves:
         self._logs = logs
         self._replicas = replicas
         self._process = process
+        self._beginnings: dict[PartitionLog, asyncio.Future[int]] = {}  # Not synced yet.
 
-    def request(self, topic_partition: TopicPartition, path: str) -> None:
+    async def request(self, topic_partition: TopicPartition, path: str) -> None:
         """Begin to move a replica, unless it is there; a move to elsewhere is called off."""
+        self._request(topic_partition, path)
+        future = self._logs.futures.all.get(topic_partition)
+        beginning = None if future is None else self._beginnings.get(future)
+        try:
+            if beginning is not None:
+                await asyncio.shield(beginning)
+        except StorageError as error:
+            raise ApiError(ErrorCode.kafka_storage_error, str(error)) from error
+        await self._in_thread(self._logs.log_dirs.sync_partitions)
+
+    def _request(self, topic_partition: TopicPartition, path: str) -> None:
         futures = self._logs.futures
         futures.validate_name(topic_partition)
         log_directory = futures.find_directory(path)
@@ -73,14 +88,18 @@ class DirectoryMoves:
 
     def _start(self, partition: Partition, future: PartitionLog) -> None:
         move = LogMove(partition.log, future)
+        self._beginnings[future] = beginning = self._in_thread(future.flush)
+        beginning.add_done_callback(lambda _: self._beginnings.pop(future))
         name = f"move {future.topic_partition} to {future.log_directory.path}"
-        self._process.supervisor.start(name, self._run(partition, move))
+        self._process.supervisor.start(name, self._run(partition, move, beginning))
 
-    async def _run(self, partition: Partition, move: LogMove) -> None:
+    async def _run(
+        self, partition: Partition, move: LogMove, beginning: "asyncio.Future[int]"
+    ) -> None:
         future, topic_partition = move.future, move.future.topic_partition
         logger.info("%s moves to %s", move.source.directory, future.log_directory.path)
         try:
-            await asyncio.sleep(0)  # It may be called off in the same turn of the loop.
+            await asyncio.shield(beginning)
             if self._is_current(partition, move):
                 await self._in_thread(self._logs.settle, future.log_directory)
             while self._is_current(partition, move):

@@ -1,6 +1,7 @@
 """Replicas that move to another log directory of this broker (KIP-113).
 
-    copying   a directory `<topic>-<partition>.<id>-future` takes what the log has
+    begun     a directory `<topic>-<partition>.<id>-future` is there for good, and says whose it is
+    copying   it takes what the log has
     promoted  it has everything, gets the partition's name, and takes what is appended
     retired   it is synced, and the old directory is renamed for deletion
 

@@ -105,6 +105,11 @@ class LogDirectories:
         except StorageError as error:
             _logger.warning("work on a log failed: %s", error)
 
+    def sync_partitions(self) -> None:
+        """Which directories of partitions there are holds though the power fails."""
+        for log_directory in self._all:
+            self.attempt(log_directory, LogDirectory.sync_partitions)
+
     def online(self) -> list[LogDirectory]:
         return [log_directory for log_directory in self._all if log_directory.failure is None]
 
