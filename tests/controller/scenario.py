@@ -18,12 +18,10 @@
 
 The trace has a line per record (`+`) and per reply (`<-`). Heartbeats that only say that a broker
 is alive leave no trace.
-Set OTTLA_REWRITE_SCENARIOS=1 to write what happens into the files; then read the difference.
+`tests.kits.scenarios` runs them.
 """
 
-import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from kio.schema.alter_partition.v3 import request as alter_partition
@@ -34,6 +32,7 @@ from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
 from tests.controller.cluster import Cluster
 from tests.controller.test_configs import increments
 from tests.controller.test_topics import creation, topic
+from tests.kits.scenarios import TextScenario, duration_ms
 
 from ottla.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE
 from ottla.controller.records import (
@@ -47,28 +46,17 @@ from ottla.controller.records import (
 )
 from ottla.protocol.errors import ApiError, ErrorCode
 
-_UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000}
 _HEARTBEAT_MS = 300
 
 
-class Scenario:
+class Scenario(TextScenario):
     def __init__(self) -> None:
         self.cluster = Cluster(brokers=0)
         self.cluster.machine.on_loaded(0)
         self.silent: set[int] = set()
         self.lives: dict[int, int] = {}  # How often a broker was started.
 
-    def run(self, text: str) -> str:
-        """The same text with the traces that this run gave."""
-        written = []
-        for block in re.split(r"\n{2,}", text.strip()):
-            commands = re.split(r"^-+$", block, maxsplit=1, flags=re.MULTILINE)[0].splitlines()
-            active = [line for line in commands if not line.startswith("#")]
-            trace = [line for command in active for line in self._command(command)]
-            written.append("\n".join([*commands, *(["----", *trace] if active else [])]))
-        return "\n\n".join(written) + "\n"
-
-    def _command(self, command: str) -> Iterator[str]:
+    def command(self, command: str) -> Iterator[str]:
         name, *words = command.split()
         before = len(self.cluster.records)
         try:
@@ -129,7 +117,7 @@ class Scenario:
         yield from ()
 
     def _on_advance(self, duration: str) -> Iterator[str]:
-        end_ms = self.cluster.now_ms + _duration_ms(duration)
+        end_ms = self.cluster.now_ms + duration_ms(duration)
         while self.cluster.now_ms < end_ms:
             self.cluster.advance(min(_HEARTBEAT_MS, end_ms - self.cluster.now_ms))
             for broker_id in sorted(self.cluster.image.brokers):
@@ -138,7 +126,7 @@ class Scenario:
         yield from ()
 
     def _on_pause(self, duration: str) -> Iterator[str]:
-        self.cluster.pause(_duration_ms(duration))
+        self.cluster.pause(duration_ms(duration))
         yield from ()
 
     def _on_create(self, name: str, *words: str) -> Iterator[str]:
@@ -288,12 +276,3 @@ def _replicas(text: str) -> tuple[int, ...]:
 
 def _list(replicas: Any) -> str:
     return ",".join(map(str, replicas)) or "none"
-
-
-def _duration_ms(text: str) -> int:
-    number, unit = re.fullmatch(r"(\d+)(\w+)", text).groups()  # type: ignore[union-attr]
-    return int(number) * _UNITS_MS[unit]
-
-
-def scenario_files() -> list[Path]:
-    return sorted((Path(__file__).parent / "scenarios").glob("*.txt"))

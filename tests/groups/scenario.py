@@ -14,16 +14,15 @@
 
 The trace has a line per record of the log (`+`) and per reply (`<-`). Replies that wait are told
 when they come. A client is a name; the runner remembers its member id, generation and epoch.
-Set OTTLA_REWRITE_SCENARIOS=1 to write what happens into the files; then read the difference.
+`tests.kits.scenarios` runs them.
 """
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from tests.groups.kit import ALL_GROUPS, Coordinator, Reply, subscription
+from tests.kits.scenarios import TextScenario, duration_ms
 
 from ottla.groups.absences import AbsenceKey, AbsenceValue
 from ottla.groups.classic.records import GroupMetadataKey
@@ -36,8 +35,6 @@ from ottla.groups.partitions import by_topic
 from ottla.groups.record import Record
 from ottla.protocol.errors import ApiError, ErrorCode
 
-_UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "d": 86_400_000}
-
 
 @dataclass
 class Client:
@@ -48,28 +45,13 @@ class Client:
     instance: str | None = None
 
 
-class Scenario:
+class Scenario(TextScenario):
     def __init__(self) -> None:
         self.coordinator = Coordinator()
         self.clients: dict[str, Client] = {}
         self.parked: list[tuple[str, str, Reply]] = []
 
-    def run(self, text: str) -> str:
-        """The same text with the traces that this run gave."""
-        written = []
-        for block in re.split(r"\n{2,}", text.strip()):
-            lines = [line for line in block.splitlines() if line]
-            commands = []
-            for line in lines:
-                if set(line) == {"-"}:
-                    break
-                commands.append(line)
-            active = [line for line in commands if not line.startswith("#")]
-            trace = [line for command in active for line in self._command(command)]
-            written.append("\n".join([*commands, *(["----", *trace] if active else [])]))
-        return "\n\n".join(written) + "\n"
-
-    def _command(self, command: str) -> Iterator[str]:
+    def command(self, command: str) -> Iterator[str]:
         words = command.split()
         before = len(self.coordinator.log)
         try:
@@ -205,8 +187,7 @@ class Scenario:
             yield f"{group.group_id} {group.group_type} {group.group_state}"
 
     def _on_advance(self, duration: str) -> Iterator[str]:
-        number, unit = re.fullmatch(r"(\d+)(\w+)", duration).groups()  # type: ignore[union-attr]
-        self.coordinator.advance(int(number) * _UNITS_MS[unit])
+        self.coordinator.advance(duration_ms(duration))
         yield from ()
 
     def _on_partitions(self, topic: str, count: str) -> Iterator[str]:
@@ -302,7 +283,3 @@ def _current(value: consumer.ConsumerGroupCurrentMemberAssignmentValue) -> str:
         f" assigned={_topics(value.assigned_partitions)}"
         + (f" revoking={_topics(revoking)}" if revoking else "")
     )
-
-
-def scenario_files() -> list[Path]:
-    return sorted((Path(__file__).parent / "scenarios").glob("*.txt"))

@@ -1,17 +1,10 @@
-import os
 from pathlib import Path
 
 import pytest
-from tests.groups.scenario import Scenario, scenario_files
+from tests.groups.scenario import Scenario
+from tests.kits.scenarios import check_scenario, scenario_files
 
 
-@pytest.mark.parametrize("path", scenario_files(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", scenario_files(__file__), ids=lambda path: path.stem)
 def test_scenario(path: Path) -> None:
-    expected = path.read_text()
-
-    actual = Scenario().run(expected)
-
-    if os.environ.get("OTTLA_REWRITE_SCENARIOS"):
-        path.write_text(actual)
-    else:
-        assert actual == expected
+    check_scenario(Scenario(), path)

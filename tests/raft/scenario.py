@@ -21,13 +21,12 @@
 
 The trace has what a node does (`1 ...`) and what it sends (`1>2 ...`). A log place is written
 offset@epoch. Election timeouts are not random: node n waits 1000 + 10 n.
-Set OTTLA_REWRITE_SCENARIOS=1 to write what happens into the files; then read the difference.
+`tests.kits.scenarios` runs them.
 """
 
-import re
 from collections.abc import Iterator
-from pathlib import Path
 
+from tests.kits.scenarios import TextScenario
 from tests.raft.faults import key_of
 from tests.raft.scenario_node import ScenarioNode
 from tests.raft.scenario_trace import show_message
@@ -44,7 +43,7 @@ from ottla.raft.voters import Voter, VoterSet
 DELIVERIES_MAX = 500
 
 
-class Scenario:
+class Scenario(TextScenario):
     def __init__(self) -> None:
         self.nodes: dict[int, ScenarioNode] = {}
         self.on_the_way: list[Message] = []
@@ -52,21 +51,7 @@ class Scenario:
         self.asked: dict[tuple[int, int], int] = {}  # The last correlation id, by link.
         self.lines: list[str] = []
 
-    def run(self, text: str) -> str:
-        """The same text with the traces that this run gave."""
-        written = []
-        for block in re.split(r"\n{2,}", text.strip()):
-            commands = []
-            for line in block.splitlines():
-                if set(line) == {"-"}:
-                    break
-                commands.append(line)
-            active = [line for line in commands if not line.startswith("#")]
-            trace = [line for command in active for line in self._command(command)]
-            written.append("\n".join([*commands, *(["----", *trace] if active else [])]))
-        return "\n\n".join(written) + "\n"
-
-    def _command(self, command: str) -> Iterator[str]:
+    def command(self, command: str) -> Iterator[str]:
         name, *words = command.split()
         getattr(self, f"_on_{name.replace('-', '_')}")(*words)
         yield from self.lines
@@ -200,7 +185,3 @@ class Scenario:
 
 def _link(message: Message) -> str:
     return f"{message.source}>{message.destination}"
-
-
-def scenario_files() -> list[Path]:
-    return sorted((Path(__file__).parent / "scenarios").glob("*.txt"))

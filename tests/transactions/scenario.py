@@ -12,14 +12,13 @@
 The trace has a line per record of the log (`+`), per reply (`<-`) and per transaction whose end the
 driver is told of (`!`). A client is a name; the runner remembers its producer id and epoch. `again`
 sends those along (KIP-360). There is one transactional id, `x`.
-Set OTTLA_REWRITE_SCENARIOS=1 to write what happens into the files; then read the difference.
+`tests.kits.scenarios` runs them.
 """
 
-import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
+from tests.kits.scenarios import TextScenario, duration_ms
 from tests.transactions.kit import TIMEOUT_MS, Coordinator
 
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -28,26 +27,15 @@ from ottla.transactions.config import TransactionConfig
 from ottla.transactions.record import TransactionRecord
 from ottla.transactions.transaction import NO_ID, Producer
 
-_UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "d": 86_400_000}
 _NOBODY = Producer(-1, -1)
 
 
-class Scenario:
+class Scenario(TextScenario):
     def __init__(self) -> None:
         self.coordinator = Coordinator(TransactionConfig(two_phase_commit=True))
         self.clients: dict[str, Producer] = {}
 
-    def run(self, text: str) -> str:
-        """The same text with the traces that this run gave."""
-        written = []
-        for block in re.split(r"\n{2,}", text.strip()):
-            commands = re.split(r"^-+$", block, maxsplit=1, flags=re.MULTILINE)[0].splitlines()
-            active = [line for line in commands if not line.startswith("#")]
-            trace = [line for command in active for line in self._command(command)]
-            written.append("\n".join([*commands, *(["----", *trace] if active else [])]))
-        return "\n\n".join(written) + "\n"
-
-    def _command(self, command: str) -> Iterator[str]:
+    def command(self, command: str) -> Iterator[str]:
         name, *words = command.split()
         before = len(self.coordinator.log)
         self.coordinator.decided.clear()
@@ -66,7 +54,7 @@ class Scenario:
         options = dict(word.partition("=")[::2] for word in words)
         response = self.coordinator.init(
             expected=self.clients[name] if "again" in options else _NOBODY,
-            timeout_ms=_duration_ms(options["timeout"]) if "timeout" in options else TIMEOUT_MS,
+            timeout_ms=duration_ms(options["timeout"]) if "timeout" in options else TIMEOUT_MS,
             two_phase="two-phase" in options,
             keep="keep" in options,
         )
@@ -110,7 +98,7 @@ class Scenario:
         yield f"{kind} {written.producer_id}:{written.producer_epoch} to {topic_partitions}"
 
     def _on_advance(self, duration: str) -> Iterator[str]:
-        self.coordinator.advance(_duration_ms(duration))
+        self.coordinator.advance(duration_ms(duration))
         yield from ()
 
     def _on_reload(self) -> Iterator[str]:
@@ -131,11 +119,6 @@ def _ongoing(response: Any) -> str:
     return f" keeps {response.ongoing_txn_producer_id}:{response.ongoing_txn_producer_epoch}"
 
 
-def _duration_ms(text: str) -> int:
-    number, unit = re.fullmatch(r"(\d+)(\w+)", text).groups()  # type: ignore[union-attr]
-    return int(number) * _UNITS_MS[unit]
-
-
 def _topic_partition(text: str) -> TopicPartition:
     topic, _, partition = text.rpartition("-")
     return TopicPartition(topic, int(partition))
@@ -154,7 +137,3 @@ def _show(record: TransactionRecord) -> str:
     if transaction.partitions:
         shown += " " + ",".join(map(str, sorted(transaction.partitions)))
     return shown
-
-
-def scenario_files() -> list[Path]:
-    return sorted((Path(__file__).parent / "scenarios").glob("*.txt"))

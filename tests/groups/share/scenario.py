@@ -13,9 +13,9 @@ the last command: the start offset, then the runs of offsets.
 """
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from tests.groups.share.kit import Leader
+from tests.kits.scenarios import TextScenario, duration_ms
 
 from ottla.groups.record import Record
 from ottla.groups.share.delivery import AcknowledgeType, DeliveryState
@@ -24,11 +24,7 @@ from ottla.groups.share.state_records import ShareSnapshotValue, ShareUpdateValu
 from ottla.protocol.errors import ApiError
 
 
-def scenario_files() -> list[Path]:
-    return sorted((Path(__file__).parent / "scenarios").glob("*.txt"))
-
-
-class Scenario:
+class Scenario(TextScenario):
     def __init__(self) -> None:
         self.leader = Leader(
             lock_duration_ms=30_000,
@@ -38,19 +34,8 @@ class Scenario:
             dead_letters_of_rejected=True,
         )
 
-    def run(self, text: str) -> str:
-        """The same text with the traces that this run gave."""
-        return "\n\n".join(map(self._block, text.strip().split("\n\n"))) + "\n"
-
-    def _block(self, block: str) -> str:
-        commands = block.partition("\n----")[0].splitlines()
-        active = [line for line in commands if not line.startswith("#")]
-        trace = [line for command in active for line in self._command(*command.split())]
-        if active:
-            trace = ["----", *trace, self._state()]
-        return "\n".join([*commands, *trace])
-
-    def _command(self, name: str, *words: str) -> Iterator[str]:
+    def command(self, command: str) -> Iterator[str]:
+        name, *words = command.split()
         before = len(self.leader.coordinator.log)
         try:
             told = list(getattr(self, f"_on_{name}")(*words))
@@ -89,7 +74,7 @@ class Scenario:
         yield from self._letters()
 
     def _on_advance(self, duration: str) -> Iterator[str]:
-        self.leader.advance(int(duration.removesuffix("s")) * 1_000)
+        self.leader.advance(duration_ms(duration))
         yield from self._letters()
 
     def _on_leader(self) -> Iterator[str]:
@@ -106,10 +91,10 @@ class Scenario:
             offsets = _range(letter.first_offset, letter.last_offset)
             yield f"dead letter {offsets}#{letter.delivery_count}: {letter.reason.value}"
 
-    def _state(self) -> str:
+    def state(self) -> Iterator[str]:
         partition = self.leader.partition
         shown = " ".join(map(_show_run, partition.runs()))
-        return f"= {partition.start_offset} {shown}".rstrip()
+        yield f"= {partition.start_offset} {shown}".rstrip()
 
 
 def _range(first: int, last: int) -> str:
