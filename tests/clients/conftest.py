@@ -1,5 +1,5 @@
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import kafka.codec
 import pytest
@@ -35,6 +35,12 @@ def client(request: pytest.FixtureRequest, bootstrap: str) -> Client:
 @pytest.fixture
 def confluent(bootstrap: str) -> ConfluentClient:
     return ConfluentClient(bootstrap)
+
+
+@pytest.fixture
+def wire(bootstrap: str) -> Iterator[Wire]:
+    with Wire(bootstrap) as connection:
+        yield connection
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """Every version of the APIs that administer: the codec lifts each to one handler and back."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -25,12 +25,6 @@ TOPIC_RESOURCE = 2
 SET_OPERATION = 0
 
 Call = Callable[[int, int, dict[str, Any]], Any]
-
-
-@pytest.fixture
-def wire(bootstrap: str) -> Iterator[Wire]:
-    with Wire(bootstrap) as connection:
-        yield connection
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """ApiVersions whole, as Apache Kafka answers it."""
 
 import base64
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from kio.schema.api_versions.v4.request import ApiVersionsRequest
@@ -21,12 +21,6 @@ UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 STREAMS_GROUP_DESCRIBE = 89
 # Served here always, and by Kafka only with a receiver of metrics: KIP-714.
 TELEMETRY = {71, 72}
-
-
-@pytest.fixture
-def wire(bootstrap: str) -> Iterator[Wire]:
-    with Wire(bootstrap) as connection:
-        yield connection
 
 
 def test_every_api_is_told_as_kafka_tells_it(wire: Wire) -> None:

@@ -1,6 +1,5 @@
 """Levels of a broker's loggers, which hold until it ends (KIP-412)."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,12 +13,6 @@ BROKER_LOGGER = 8
 DYNAMIC_BROKER_LOGGER_SOURCE = 6
 SET, DELETE, APPEND = 0, 1, 2
 BROKER = "1"
-
-
-@pytest.fixture
-def wire(bootstrap: str) -> Iterator[Wire]:
-    with Wire(bootstrap) as connection:
-        yield connection
 
 
 def describe(wire: Wire, name: str = BROKER) -> Any:

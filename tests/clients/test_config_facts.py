@@ -1,6 +1,6 @@
 """DescribeConfigs whole, as Apache Kafka answers it, and what brokers take as configs."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -22,12 +22,6 @@ DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS = 32, 44
 TOPIC, BROKER, GROUP = 2, 4, 32
 SET, DELETE, APPEND = 0, 1, 2
 DYNAMIC_BROKER_SOURCE, DEFAULT_SOURCE = 2, 5
-
-
-@pytest.fixture
-def wire(bootstrap: str) -> Iterator[Wire]:
-    with Wire(bootstrap) as connection:
-        yield connection
 
 
 class Configs:

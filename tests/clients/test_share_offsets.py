@@ -26,12 +26,6 @@ NOTHING = Told(-1, 0, -1)
 
 
 @pytest.fixture
-def wire(bootstrap: str) -> Iterator[Wire]:
-    with Wire(bootstrap) as wire:
-        yield wire
-
-
-@pytest.fixture
 def member(
     bootstrap: str, wire: Wire, create_topic: CreateTopic, new_name: Callable[[], str]
 ) -> Member:

@@ -1,6 +1,6 @@
 """The APIs by which brokers keep the state of share-partitions at the share coordinator."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -149,12 +149,6 @@ class Coordinator:
             delete, "DeleteShareGroupState", topic_id, partition
         ).error_code
         return code
-
-
-@pytest.fixture
-def wire(bootstrap: str) -> Iterator[Wire]:
-    with Wire(bootstrap) as wire:
-        yield wire
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """The share APIs byte by byte: sessions, acquire modes, renewals, offsets (KIP-932)."""
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -141,12 +141,6 @@ class Member:
         )
         self.epoch += 1
         return self.wire.call(request)
-
-
-@pytest.fixture
-def wire(bootstrap: str) -> Iterator[Wire]:
-    with Wire(bootstrap) as wire:
-        yield wire
 
 
 @pytest.fixture

@@ -17,12 +17,6 @@ from ottla.transactions.transaction import Producer
 
 
 @pytest.fixture
-def wire(bootstrap: str) -> Iterator[Wire]:
-    with Wire(bootstrap) as wire:
-        yield wire
-
-
-@pytest.fixture
 def txn(wire: Wire, new_name: Callable[[], str]) -> TransactionWire:
     return TransactionWire(wire, new_name())
 

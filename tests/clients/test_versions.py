@@ -1,6 +1,5 @@
 """Every version of the APIs that move data, from the oldest that Kafka 4 serves to the newest."""
 
-from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
@@ -14,12 +13,6 @@ from ottla.protocol.errors import ErrorCode
 
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, API_VERSIONS = 0, 1, 2, 3, 18
 TOPIC_ID_PRODUCE_VERSION, TOPIC_ID_FETCH_VERSION, TOPIC_ID_METADATA_VERSION = 13, 13, 10
-
-
-@pytest.fixture
-def wire(bootstrap: str) -> Iterator[Wire]:
-    with Wire(bootstrap) as connection:
-        yield connection
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from kio.schema.api_versions.v0.response import ApiVersionsResponse as ApiVersionsResponseV0
@@ -36,12 +36,6 @@ LONG_WAIT_MS = 25_000
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 TWO_BILLION = b"\xff\xff\xff\xff\x07"  # As a variable length number.
-
-
-@pytest.fixture
-def wire(bootstrap: str) -> Iterator[Wire]:
-    with Wire(bootstrap) as connection:
-        yield connection
 
 
 class TestApiVersions:

@@ -1,13 +1,11 @@
 """Requests that no client sends, written and read by kio alone, independent of Ottla's codec."""
 
-import io
 import socket
 import struct
 from types import TracebackType
 from typing import Any, Self
 
-import kio.index
-from kio.serial import entity_reader, entity_writer
+from tests.kits.raw_requests import read_response, request_frame, with_size
 
 CLIENT_ID = "wire-test"
 TIMEOUT_S = 150
@@ -41,28 +39,13 @@ class Wire:
 
     def _frame(self, request: Any) -> bytes:
         self._correlation_id += 1
-        body = io.BytesIO()
-        header_type = request.__header_schema__
-        header = header_type(
-            request_api_key=request.__api_key__,
-            request_api_version=request.__version__,
-            correlation_id=self._correlation_id,
-            client_id=CLIENT_ID,
-        )
-        entity_writer(header_type)(body, header)
-        entity_writer(type(request))(body, request)
-        return _with_size(body.getvalue())
+        return request_frame(request, self._correlation_id, CLIENT_ID)
 
     def receive(self, request: Any) -> Any:
-        frame = self.receive_frame()
-        response_type = kio.index.load_response_schema(request.__api_key__, request.__version__)
-        header_type = response_type.__header_schema__
-        _, size = entity_reader(header_type)(frame, 0)
-        response, _ = entity_reader(response_type)(frame, size)
-        return response
+        return read_response(request, self.receive_frame())
 
     def send_frame(self, body: bytes) -> None:
-        self.send_bytes(_with_size(body))
+        self.send_bytes(with_size(body))
 
     def send_bytes(self, data: bytes) -> None:
         self._socket.sendall(data)
@@ -90,7 +73,3 @@ class Wire:
                 raise EOFError(f"the broker closed the connection after {len(data)} bytes")
             data += chunk
         return bytes(data)
-
-
-def _with_size(body: bytes) -> bytes:
-    return struct.pack(">i", len(body)) + body

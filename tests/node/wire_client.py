@@ -1,15 +1,13 @@
 """A client for tests that share the event loop with the node they talk to."""
 
 import asyncio
-import io
 import struct
 from typing import Any, Self
 
-import kio.index
 from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
 from kio.schema.fetch.v12.request import FetchPartition, FetchRequest, FetchTopic
 from kio.schema.produce.v9.request import PartitionProduceData, ProduceRequest, TopicProduceData
-from kio.serial import entity_reader, entity_writer
+from tests.kits.raw_requests import read_response, request_frame
 
 from ottla.protocol.times import milliseconds
 from ottla.records.batch import iterate_headers
@@ -32,22 +30,9 @@ class WireClient:
         return int(self._writer.get_extra_info("peername")[1])
 
     async def call(self, request: Any) -> Any:
-        body = io.BytesIO()
-        header_type = request.__header_schema__
-        header = header_type(
-            request_api_key=request.__api_key__,
-            request_api_version=request.__version__,
-            correlation_id=1,
-            client_id="test",
-        )
-        entity_writer(header_type)(body, header)
-        entity_writer(type(request))(body, request)
-        self._writer.write(struct.pack(">i", len(body.getvalue())) + body.getvalue())
+        self._writer.write(request_frame(request, 1, "test"))
         (size,) = struct.unpack(">i", await self._reader.readexactly(4))
-        frame = await self._reader.readexactly(size)
-        response_type = kio.index.load_response_schema(request.__api_key__, request.__version__)
-        _, position = entity_reader(response_type.__header_schema__)(frame, 0)
-        return entity_reader(response_type)(frame, position)[0]
+        return read_response(request, await self._reader.readexactly(size))
 
     async def create_topic(self, name: str, partitions: int = 1) -> None:
         topic = CreatableTopic(

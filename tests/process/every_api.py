@@ -1,16 +1,14 @@
 """A request of every API and version that the broker serves, with something in every field."""
 
-import io
-import struct
 from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from kio.serial import entity_writer
 from kio.serial._introspect import EntityField, EntityTupleField, classify_field
 from tests.clients.requests import batch, milliseconds
 from tests.clients.versions import request_type
+from tests.kits.raw_requests import request_frame, with_size
 
 from ottla.handlers.table import API_TABLE
 
@@ -41,7 +39,7 @@ class SampleFrame(NamedTuple):
 
     @property
     def frame(self) -> bytes:
-        return struct.pack(">i", len(self.body)) + self.body
+        return with_size(self.body)
 
 
 def sample_frames() -> Iterator[SampleFrame]:
@@ -51,17 +49,7 @@ def sample_frames() -> Iterator[SampleFrame]:
 
 
 def _body(entity_type: Any) -> bytes:
-    body = io.BytesIO()
-    header_type = entity_type.__header_schema__
-    header = header_type(
-        request_api_key=entity_type.__api_key__,
-        request_api_version=entity_type.__version__,
-        correlation_id=1,
-        client_id=NAME,
-    )
-    entity_writer(header_type)(body, header)
-    entity_writer(entity_type)(body, _sample(entity_type))
-    return body.getvalue()
+    return request_frame(_sample(entity_type), 1, NAME)[4:]
 
 
 def _sample(entity_type: Any) -> Any:

@@ -1,7 +1,6 @@
 """Clients that read or write slowly, vanish, or come in crowds: the others are served meanwhile."""
 
 import contextlib
-import io
 import socket
 import struct
 import threading
@@ -10,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kio.serial import entity_writer
 from tests.broker_process import BrokerProcess
 from tests.clients.confluent_client import ConfluentClient
 from tests.clients.requests import batch, fetch, metadata, produce, produced
 from tests.clients.wire import Wire
+from tests.kits.raw_requests import request_frame
 from tests.process.beside import ClientBeside, open_files, resident_bytes
 
 from ottla.protocol.errors import ErrorCode
@@ -28,17 +27,7 @@ PING = bytes.fromhex("0000000a 0012 0000 000000ff ffff")  # ApiVersions v0.
 
 
 def frame_of(request: Any, correlation_id: int = 1) -> bytes:
-    body = io.BytesIO()
-    header_type = request.__header_schema__
-    header = header_type(
-        request_api_key=request.__api_key__,
-        request_api_version=request.__version__,
-        correlation_id=correlation_id,
-        client_id="slow",
-    )
-    entity_writer(header_type)(body, header)
-    entity_writer(type(request))(body, request)
-    return struct.pack(">i", len(body.getvalue())) + body.getvalue()
+    return request_frame(request, correlation_id, "slow")
 
 
 @pytest.fixture(scope="module")
