@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from uuid import UUID
 
 import pytest
-from tests.replication.cluster_kit import until as wait_until
+from tests.kits.world import until as wait_until
 from tests.replication.manager_kit import ME, ManagerKit, topic_id
 from tests.replication.test_manager import append
 

@@ -1,22 +1,19 @@
 """Replicas move between log directories while they are written to, followed and read."""
 
-import asyncio
-
 import pytest
-from tests.replication.cluster_kit import run, until
+from tests.kits.brokers import run
+from tests.kits.world import until
 from tests.storage.batches import read_all
 
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.topics import TopicPartition
-from ottla.replication.directory_moves import DirectoryMoves
 from ottla.replication.partition import FlushPolicy
-from ottla.storage.faulty_filesystem import FaultyFilesystem
 
 ORDERS = TopicPartition("orders", 0)
 
 
-def moves_of(broker):
-    return DirectoryMoves(broker.logs, broker.replicas, broker.process)
+async def move(broker, path, topic_partition=ORDERS):
+    await broker.run(broker.served.directory_moves.request(topic_partition, path))
 
 
 def path_of(broker):
@@ -41,14 +38,14 @@ def hold_up_moves(broker):
 @pytest.mark.parametrize("mover", [1, 2])
 def test_a_leader_and_a_follower_move_while_records_come(policy, mover):
     async def test(cluster):
-        cluster.create("orders", (1, 2))
+        await cluster.create("orders", (1, 2))
         leader, broker = cluster.brokers[1], cluster.brokers[mover]
         values = [f"before {number}" for number in range(50)]
         await leader.produce("orders", *values)
-        moves, moved = moves_of(broker), []
-        moves.on_moved = moved.append
+        moved = []
+        broker.served.directory_moves.on_moved = moved.append
         for path in ("/b", "/a", "/b"):
-            await moves.request(ORDERS, path)
+            await move(broker, path)
             while path_of(broker) != path:
                 values.append(f"{path} {len(values)}")
                 await leader.produce("orders", values[-1])
@@ -66,14 +63,14 @@ def test_a_leader_and_a_follower_move_while_records_come(policy, mover):
 
 def test_a_leader_is_read_by_its_follower_right_through_a_move():
     async def test(cluster):
-        cluster.create("orders", (1, 2))
+        await cluster.create("orders", (1, 2))
         leader = cluster.brokers[1]
         partition = leader.partition("orders")
         for number in range(20):
             await leader.produce("orders", f"{number}")
         first = partition.read(0, 1, committed_only=False)
         former = partition.log
-        await moves_of(leader).request(ORDERS, "/b")
+        await move(leader, "/b")
         await arrive(leader, "/b")
         await retired(leader, "/a")
         offset, found = first.next_offset, 1
@@ -88,31 +85,31 @@ def test_a_leader_is_read_by_its_follower_right_through_a_move():
 
 def test_what_is_refused_and_what_is_called_off():
     async def test(cluster):
-        cluster.create("orders", (1,))
+        await cluster.create("orders", (1,))
         broker = cluster.brokers[1]
-        moves, futures = moves_of(broker), broker.logs.futures
+        futures = broker.logs.futures
 
         async def code_of(topic_partition, path):
             with pytest.raises(ApiError) as caught:
-                await moves.request(topic_partition, path)
+                await move(broker, path, topic_partition)
             return caught.value.code
 
         assert await code_of(ORDERS, "/nowhere") is ErrorCode.log_dir_not_found
         absent = TopicPartition("absent", 0)
         assert await code_of(absent, "/b") is ErrorCode.unknown_topic_or_partition
-        cluster.create("elsewhere", (2,))
+        await cluster.create("elsewhere", (2,))
         elsewhere = TopicPartition("elsewhere", 0)
         assert await code_of(elsewhere, "/c") is ErrorCode.replica_not_available
         hold_up_moves(broker)
-        await moves.request(ORDERS, path_of(broker))
+        await move(broker, path_of(broker))
         assert futures.all == {}
-        await moves.request(ORDERS, "/b")
+        await move(broker, "/b")
         first = futures.all[ORDERS]
-        await moves.request(ORDERS, "/b")
+        await move(broker, "/b")
         assert futures.all[ORDERS] is first
-        await moves.request(ORDERS, "/c")
+        await move(broker, "/c")
         assert futures.all[ORDERS] is not first
-        await moves.request(ORDERS, "/a")
+        await move(broker, "/a")
         assert futures.all == {}
         assert path_of(broker) == "/a"
         broker.logs.log_dirs.online()[2].fail(OSError(5, "broken"))
@@ -124,18 +121,15 @@ def test_what_is_refused_and_what_is_called_off():
 
 def test_a_move_goes_on_after_a_crash():
     async def test(cluster):
-        cluster.create("orders", (1,))
+        await cluster.create("orders", (1,))
         broker = cluster.brokers[1]
         await broker.produce("orders", *map(str, range(100)))
         hold_up_moves(broker)
-        await moves_of(broker).request(ORDERS, "/b")
-        await asyncio.sleep(0.05)
+        await move(broker, "/b")
         await broker.produce("orders", "last")
-        await broker.stop()
-        broker.disk.crash()
-        again = cluster.start(1, broker.disk)
-        assert path_of(again) == "/a"
-        moves_of(again).resume()
+        assert path_of(broker) == "/a"
+        await cluster.crash(1)
+        again = await cluster.restart(1)
         await arrive(again, "/b")
         assert again.values("orders") == [*map(str, range(100)), "last"]
 
@@ -147,20 +141,20 @@ def test_what_was_answered_holds_though_the_power_fails(seed):
     """A move that was begun goes on, and one that was called off does not come back."""
 
     async def test(cluster):
-        cluster.create("orders", (1,))
-        cluster.create("payments", (1,))
-        broker = cluster.start(1, FaultyFilesystem(seed))
-        payments = TopicPartition("payments", 0)
+        await cluster.create("orders", (1,))
+        await cluster.create("payments", (1,))
+        broker, payments = cluster.brokers[1], TopicPartition("payments", 0)
         await broker.produce("orders", "kept")
         await broker.produce("payments", "kept")
-        moves = moves_of(broker)
         hold_up_moves(broker)
         home = broker.log("payments").log_directory.path
-        for topic_partition, path in ((ORDERS, "/c"), (payments, "/c"), (payments, home)):
-            await moves.request(topic_partition, path)
-        disk = await cluster.crash(1)
-        again = cluster.start(1, disk)
-        assert list(again.logs.futures.all) == [ORDERS]
+        await move(broker, "/c")
+        await move(broker, "/c", payments)
+        await move(broker, home, payments)
+        await cluster.crash(1)
+        again = await cluster.restart(1)
+        await arrive(again, "/c")
+        assert again.log("payments").log_directory.path == home
         assert again.values("orders") == again.values("payments") == ["kept"]
 
-    run(test, broker_ids=(), directories=("/a", "/b", "/c"))
+    run(test, broker_ids=(1,), directories=("/a", "/b", "/c"), seed=seed)

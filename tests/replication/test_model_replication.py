@@ -7,7 +7,8 @@ import asyncio
 import random
 
 import pytest
-from tests.replication.cluster_kit import SHORT_LAG_MAX_MS, run, until
+from tests.kits.brokers import SHORT_LAG_MAX_MS, run
+from tests.kits.world import until
 from tests.storage.batches import read_all
 
 from ottla.controller.records import NO_LEADER
@@ -46,49 +47,41 @@ class Producer:
                 self.acked.append(value)
 
 
-def isr_without(cluster, broker_id):
-    isr = cluster.state(TOPIC).isr
-    return tuple(member for member in isr if member != broker_id) or isr
-
-
-def fence(cluster, broker_id):
+async def fence(cluster, broker_id):
     """As the controller does: out of the set while others are in it, and no leader any more."""
-    isr = isr_without(cluster, broker_id)
-    changes = {"isr": isr}
+    isr = cluster.state(TOPIC).isr
+    others = tuple(member for member in isr if member != broker_id)
+    changes = {"isr": others or isr}
     if cluster.state(TOPIC).leader == broker_id:
-        others = [member for member in isr if member != broker_id]
-        changes["leader"] = random.Random(len(cluster.records)).choice(others or [NO_LEADER])
-    cluster.change(TOPIC, **changes)
+        changes["leader"] = (others or [NO_LEADER])[0]
+    await cluster.change(TOPIC, **changes)
 
 
 async def crash(cluster, chance, broker_id):
-    disk = await cluster.crash(broker_id)
-    fence(cluster, broker_id)
+    await cluster.crash(broker_id)
     await asyncio.sleep(chance.random() * 0.05)
-    cluster.start(broker_id, disk)
-    if cluster.state(TOPIC).leader == NO_LEADER:
-        cluster.change(TOPIC, leader=broker_id)
+    await cluster.restart(broker_id)
 
 
 async def cut(cluster, chance, broker_id):
     """The controller hears nothing of it, and it nothing of the controller."""
     cluster.cut(broker_id)
     await asyncio.sleep(chance.random() * 0.05)
-    fence(cluster, broker_id)
+    await fence(cluster, broker_id)
     await asyncio.sleep(chance.random() * 0.05)
     cluster.heal()
 
 
 async def elect(cluster, chance, broker_id):
     if broker_id in cluster.state(TOPIC).isr:
-        cluster.change(TOPIC, leader=broker_id)
+        await cluster.change(TOPIC, leader=broker_id)
     await asyncio.sleep(chance.random() * 0.02)
 
 
 def scenario(seed):
     async def test(cluster):
         chance = random.Random(seed)
-        cluster.create(TOPIC)
+        await cluster.create(TOPIC)
         producers = [Producer(cluster, name, chance) for name in "abc"]
         tasks = [asyncio.ensure_future(producer.run()) for producer in producers]
         for _ in range(STEPS_COUNT):
@@ -113,4 +106,10 @@ def scenario(seed):
 @pytest.mark.parametrize("policy", [FlushPolicy.ACK, FlushPolicy.OS])
 @pytest.mark.parametrize("seed", range(3))
 def test_what_was_acknowledged_survives_each_failure(seed, policy):
-    run(scenario(seed), policy=policy, min_insync_replicas=2, lag_max_ms=SHORT_LAG_MAX_MS)
+    run(
+        scenario(seed),
+        policy=policy,
+        seed=seed,
+        min_insync_replicas=2,
+        replica_lag_time_max_ms=SHORT_LAG_MAX_MS,
+    )

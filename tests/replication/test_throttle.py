@@ -1,10 +1,10 @@
-"""Quotas by hand, and followers of a cluster in one loop that are held up by them."""
+"""Quotas by hand, and followers of a cluster that are held up by them."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
-from tests.replication.cluster_kit import run, until
+from tests.kits.brokers import run
+from tests.kits.world import until
 
 from ottla.replication.throttle import ReplicationQuota, is_listed
 from ottla.runtime.clock import ManualClock
@@ -64,9 +64,7 @@ def test_a_higher_rate_holds_at_once_and_none_ends_the_waiting():
     assert quota.wait_ms == 0
 
 
-def throttle(cluster, side, rate, replicas=("*",)):
-    field = f"{side}_replication_throttled_replicas"
-    cluster.log_config = replace(cluster.log_config, **{field: replicas})
+def throttle(cluster, side, rate):
     for broker in cluster.brokers.values():
         getattr(broker.replicas.throttle, side).set_rate(rate)
 
@@ -75,9 +73,10 @@ def size(cluster, broker_id):
     return cluster.brokers[broker_id].log("topic").size
 
 
-async def fill(cluster):
-    """All that broker 3 lacks, while it is cut off and not in sync."""
-    cluster.create("topic", isr=(1, 2))
+async def fill(cluster, **replicas):
+    """All that broker 3 lacks, while it is cut off and not in sync; it names what is throttled."""
+    configs = {f"{side}_replication_throttled_replicas": each for side, each in replicas.items()}
+    await cluster.create("topic", isr=(1, 2), **configs)
     cluster.cut(3)
     leader = cluster.leader("topic")
     for _ in range(RECORDS):
@@ -91,10 +90,9 @@ def test_a_follower_that_catches_up_is_held_up_until_the_throttle_goes(side):
         for broker in cluster.brokers.values():
             broker.replicas.throttle.leader.spend(1000)
             broker.replicas.throttle.follower.spend(1000)
-        await fill(cluster)
+        await fill(cluster, **{side: "*"})
         cluster.heal()
-        for _ in range(20):
-            await asyncio.sleep(0.01)
+        await asyncio.sleep(5)
         assert cluster.state("topic").isr == (1, 2)
         assert size(cluster, 3) < size(cluster, 1)
         await cluster.leader("topic").produce("topic", VALUE)  # Who is in sync is not held up.
@@ -112,7 +110,7 @@ def test_a_throttled_copy_goes_on_by_itself(side):
         throttle(cluster, side, 4_000_000)
         for broker in cluster.brokers.values():
             getattr(broker.replicas.throttle, side).spend(5_000_000)
-        await fill(cluster)
+        await fill(cluster, **{side: "*"})
         cluster.heal()
         await until(lambda: cluster.state("topic").isr == (1, 2, 3))
         assert size(cluster, 3) == size(cluster, 1)
@@ -122,12 +120,12 @@ def test_a_throttled_copy_goes_on_by_itself(side):
 
 def test_replicas_that_are_not_named_are_not_throttled():
     async def test(cluster):
-        throttle(cluster, "leader", 1, replicas=("0:3",))
-        throttle(cluster, "follower", 1, replicas=("0:1",))
+        throttle(cluster, "leader", 1)
+        throttle(cluster, "follower", 1)
         for broker in cluster.brokers.values():
             broker.replicas.throttle.leader.spend(1 << 30)
             broker.replicas.throttle.follower.spend(1 << 30)
-        await fill(cluster)
+        await fill(cluster, leader="0:3", follower="0:1")
         cluster.heal()
         await until(lambda: cluster.state("topic").isr == (1, 2, 3))
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.controller.config import BROKER_HEARTBEAT_INTERVAL_MS, BROKER_SESSION_TIMEOUT_MS
 from ottla.controller.image import MetadataImage
+from ottla.handlers.broker import Broker
 from ottla.handlers.dispatch import make_dispatch, make_early_dispatch
 from ottla.handlers.table import API_TABLE, EARLY_API_TABLE
 from ottla.network.endpoints import Endpoint, advertised_endpoints
@@ -37,7 +38,7 @@ from ottla.node.config import (
     CONTROLLED_SHUTDOWN_TIMEOUT_MS,
     has_metrics,
 )
-from ottla.node.coordination import Coordination, start_coordination
+from ottla.node.coordination import start_coordination
 from ottla.node.dynamic_configs import DynamicConfigs
 from ottla.node.environment import Environment
 from ottla.node.housekeeping import Housekeeping
@@ -121,7 +122,7 @@ class Node:
         self._server: Server | None = None
         self._quorum: MetadataQuorum | None = None
         self._registration: Registration | None = None
-        self.coordination: Coordination | None = None  # To look at; None before it is started.
+        self.broker: Broker | None = None  # What handlers work with, to look at; None before it is.
         self._readiness = Readiness(self._node_id, self._feed.image, self._loop)
         self._metrics: MetricsServer | None = None
         self._claims: set[Claim] = set()  # Those that were told of.
@@ -275,10 +276,9 @@ class Node:
         damaged = start_replication(
             self._parts, controller, lambda: registration.epoch, self._address_of
         )
-        self.coordination = start_coordination(self._parts, controller, self._address_of)
-        coordination = self.coordination
+        coordination = start_coordination(self._parts, controller, self._address_of)
         start_audit(self._parts, controller, self._address_of)
-        broker = make_broker(self._parts, quorum, registration, coordination)
+        self.broker = broker = make_broker(self._parts, quorum, registration, coordination)
         server.use(make_early_dispatch(broker, EARLY_API_TABLE))
         if not quorum.is_alone:
             server.start()

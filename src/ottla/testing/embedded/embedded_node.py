@@ -149,9 +149,9 @@ class EmbeddedNode:
                 return False
             return rest == f"{group}/{member_id}" if member_id else rest.startswith(f"{group}/")
 
-        coordination = self.node.coordination
-        assert coordination is not None
-        return sum(each.timers.expire_now(is_wanted) for each in coordination.groups.all())
+        broker = self.node.broker
+        assert broker is not None
+        return sum(each.timers.expire_now(is_wanted) for each in broker.groups.all())
 
     def _stand_between(self) -> None:
         server = self.node.server

@@ -34,6 +34,8 @@ class SimulatedNode:
         node_id: int,
         overrides: Mapping[str, str],
         others: Callable[["SimulatedNode"], Sequence[Address]],
+        *,
+        directories: Sequence[str] = (DATA,),
     ) -> None:
         """`others` are the nodes of its cluster."""
         self.node_id = node_id
@@ -47,6 +49,7 @@ class SimulatedNode:
         self.on_serving: list[Callable[[SimulatedNode], object]] = []
         self._overrides = overrides
         self._others = others
+        self._directories = tuple(map(Path, directories))
         self.begins_cluster = False  # With its next life.
         self._flips: list[Flip] = []
 
@@ -119,7 +122,7 @@ class SimulatedNode:
                 id=self.node_id,
                 host=self.host.name,
                 port=PORT,
-                data=(Path(DATA),),
+                data=self._directories,
                 overrides={**_PATIENT, **self._overrides},
                 join=join,
             ),

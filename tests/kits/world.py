@@ -1,0 +1,81 @@
+"""Machines of the simulator: real nodes over disks, a network and a time that are not real.
+
+Everything runs in the test's thread, and time goes on only while somebody waits for something.
+"""
+
+import asyncio
+
+from ottla.network.peers import Peers
+from ottla.testing.simulator.host import Host
+from ottla.testing.simulator.network import Network
+from ottla.testing.simulator.scheduler import Scheduler
+from ottla.testing.simulator.simulated_node import DATA, SimulatedNode
+
+PATIENCE_S = 600.0  # Of simulated time.
+
+
+class World:
+    """The test has a machine of its own, which nothing happens to."""
+
+    def __init__(self, seed=0):
+        self.scheduler = Scheduler(seed)
+        self.network = Network(self.scheduler)
+        self.host = Host("test", self.network)
+        self.process = self.host.start_process()
+        self.peers = Peers(self.process, "test", lambda: 0.5)
+        self.nodes = {}  # By id.
+
+    def add_node(self, node_id, overrides, *, join=None, directories=(DATA,)):
+        """Not started. It begins a cluster unless it is to join another node."""
+        node = SimulatedNode(
+            self.network,
+            node_id,
+            overrides,
+            lambda _: () if join is None else (join.address,),
+            directories=directories,
+        )
+        self.nodes[node_id] = node
+        return node
+
+    def run(self, coroutine, process=None):
+        """On the test's machine, or in another process."""
+        task = (process or self.process).create_task(coroutine)
+        self.scheduler.run_until(self.scheduler.now + PATIENCE_S, task.done)
+        assert task.done(), f"no end after {PATIENCE_S:.0f} s"
+        return task.result()
+
+    async def run_in(self, process, coroutine):
+        """From the test's machine, what belongs to another one's event loop."""
+        outcome = self.process.create_future()
+
+        def on_done(task):
+            if outcome.done():
+                return
+            if task.cancelled() or (error := task.exception()) is None:
+                outcome.set_result(None if task.cancelled() else task.result())
+            else:
+                outcome.set_exception(error)
+
+        process.create_task(coroutine).add_done_callback(on_done)
+        return await outcome
+
+    async def start(self, *nodes):
+        for node in nodes:
+            node.start()
+        await until(lambda: all(node.serving for node in nodes))
+
+    def close(self):
+        failed = [
+            str(node)
+            for node in self.nodes.values()
+            if node.node is not None and node.node.failed.is_set()
+        ]
+        for host in self.network.hosts.values():
+            host.dispose()
+        assert not failed, f"failed: {failed}"
+
+
+async def until(condition):
+    """The test's patience ends it if it never comes true."""
+    while not condition():  # noqa: ASYNC110
+        await asyncio.sleep(0.005)
