@@ -1,20 +1,18 @@
 """A broker in a process of its own, for tests that need a real socket and a real disk."""
 
 import os
-import resource
 import signal
 import socket
 import struct
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
+from tests.fork_server import REPOSITORY, ForkedProcess
 from tests.ports import HOST, ReservedPort
 
-REPOSITORY = Path(__file__).parents[1]
 START_TIMEOUT_S = 240  # A machine may have other work to do.
 STOP_TIMEOUT_S = 120
 LOG_CHARACTERS_SHOWN = 8_000
@@ -42,7 +40,8 @@ class BrokerProcess:
         open_files_max: int | None = None,
         program: Sequence[str] = ("ottla",),
     ) -> None:
-        """`program` is the module to run, and arguments for it before `serve`."""
+        """`program` is the module to run, and arguments for it before `serve`; `open_files_max` is
+        what `ulimit -n` sets."""
         self.data = directory / "data"
         self.reserved = port or ReservedPort()
         self.port = self.reserved.number
@@ -53,7 +52,7 @@ class BrokerProcess:
         if advertised_port:
             self.arguments += ("--advertised", self.bootstrap)
         self._open_files_max = open_files_max
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: ForkedProcess | None = None
 
     def __enter__(self) -> Self:
         self.start()
@@ -82,15 +81,20 @@ class BrokerProcess:
     def launch(self) -> None:
         """Start the process without waiting for it."""
         assert self._process is None
-        command = [sys.executable, "-m", *self._program, "serve", "--data", str(self.data)]
-        command += self.arguments
+        module, *words = self._program
+        arguments = [*words, "serve", "--data", str(self.data), *self.arguments]
         if not any(one.startswith("--listener") for one in self.arguments):
-            command += ["--port", str(self.port)]
+            arguments += ["--port", str(self.port)]
         environment = {**os.environ, "PYTHONPATH": f"{REPOSITORY / 'src'}:{REPOSITORY}"}
         environment |= KEEP_OLD_RECORDS | PATIENT
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                command, stdout=log, stderr=log, env=environment, preexec_fn=self._limit_open_files
+            self._process = ForkedProcess(
+                module,
+                arguments,
+                environment,
+                log.fileno(),
+                log.fileno(),
+                open_files_max=self._open_files_max,
             )
 
     def stop(self) -> int:
@@ -107,12 +111,6 @@ class BrokerProcess:
 
     def log_text(self) -> str:
         return self._log.read_text(errors="replace") if self._log.exists() else ""
-
-    def _limit_open_files(self) -> None:
-        """In the new process, as `ulimit -n` does."""
-        if self._open_files_max is not None:
-            limits = (self._open_files_max, self._open_files_max)
-            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
     def _end(self, number: signal.Signals) -> int:
         process, self._process = self._process, None

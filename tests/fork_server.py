@@ -1,9 +1,10 @@
-"""Python programs that start in milliseconds: a process that has imported the broker forks them.
+"""Python programs that start in milliseconds: a process that has imported them forks them.
 
-Most of what a broker takes to start is reading its modules, and the tests start hundreds. The
-server is one process for each process of tests. It has no threads, opens nothing and ends with the
-tests; a child is a process of its own, with the arguments, the environment and the standard streams
-it was asked for, and runs `python -m MODULE` as that would. `tests/cli` starts the command itself.
+Most of what a broker takes to start is reading its modules, and the tests start hundreds. There is
+a server for each process of tests and each set of modules. It has no threads, opens nothing and
+ends with the tests; a child is a process of its own, with the arguments, the environment and the
+standard streams it was asked for, and runs `python -m MODULE` as that would. `tests/cli` starts the
+command itself.
 """
 
 import atexit
@@ -29,9 +30,24 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 REPOSITORY = Path(__file__).parents[1]
-PRELOADED = ("ottla.cli.main", "ottla.cli.serve", "ottla.node.serve")
-# For commands, which brokers should not be seen to have.
-OF_COMMANDS = ("ottla.cli.cluster_reader", "ottla.cli.consume", "ottla.cli.produce", "rich.table")
+
+# What servers import. A broker is not to have what only commands or gateways need.
+BROKER = ("ottla.cli.main", "ottla.cli.serve", "ottla.node.serve")
+COMMANDS = (
+    *BROKER,
+    "ottla.cli.cluster_reader",
+    "ottla.cli.consume",
+    "ottla.cli.produce",
+    "rich.table",
+)
+GATEWAY = (
+    "ottla.cli.main",
+    "ottla.cli.gateway",
+    "ottla.cli.connection",
+    "ottla.console.pages",
+    "ottla.gateway.server",
+)
+
 _REQUEST_BYTES_MAX = 1 << 20
 _ANSWER = struct.Struct(">i")  # The process id, and later how it ended, as Popen tells it.
 
@@ -47,15 +63,16 @@ class ForkedProcess:
         stdout: int,
         stderr: int,
         *,
+        directory: Path | None = None,
         open_files_max: int | None = None,
-        preloaded: tuple[str, ...] = PRELOADED,
+        preloaded: tuple[str, ...] = BROKER,
     ) -> None:
         """The process is killed with the server, which ends with this process."""
         request = {
             "module": module,
             "arguments": list(arguments),
             "environment": dict(environment),
-            "directory": str(Path.cwd()),
+            "directory": str(directory or Path.cwd()),
             "open_files_max": open_files_max,
         }
         self._answers, theirs = socket.socketpair()
@@ -66,13 +83,13 @@ class ForkedProcess:
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
-        if self.returncode is None and select.select([self._answers], [], [], 0)[0]:
+        if self.returncode is None and self._has_ended(0):
             self._take_end()
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
         if self.returncode is None:
-            if not select.select([self._answers], [], [], timeout)[0]:
+            if not self._has_ended(timeout):
                 raise subprocess.TimeoutExpired("forked", timeout or 0)
             self._take_end()
         assert self.returncode is not None
@@ -85,6 +102,11 @@ class ForkedProcess:
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
 
+    def _has_ended(self, timeout: float | None) -> bool:
+        waiting = select.poll()  # Which unlike select() takes a descriptor above 1023.
+        waiting.register(self._answers, select.POLLIN)
+        return bool(waiting.poll(None if timeout is None else timeout * 1000))
+
     def _take_end(self) -> None:
         self.returncode = self._next_answer()
         self._answers.close()
@@ -96,7 +118,12 @@ class ForkedProcess:
 
 
 def run_forked(
-    module: str, arguments: Sequence[str], environment: Mapping[str, str], *, timeout: float
+    module: str,
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    timeout: float,
+    directory: Path | None = None,
 ) -> "subprocess.CompletedProcess[str]":
     """As `subprocess.run` with captured text."""
     with tempfile.TemporaryFile("w+") as stdout, tempfile.TemporaryFile("w+") as stderr:
@@ -106,7 +133,8 @@ def run_forked(
             environment,
             stdout.fileno(),
             stderr.fileno(),
-            preloaded=PRELOADED + OF_COMMANDS,
+            directory=directory,
+            preloaded=COMMANDS,
         )
         try:
             code = process.wait(timeout)
@@ -144,7 +172,7 @@ END
 def write_command(directory: Path) -> None:
     """`ottla`, for a shell whose path the directory is on."""
     directory.mkdir(exist_ok=True)
-    path = _server(PRELOADED + OF_COMMANDS).path
+    path = _server(COMMANDS).path
     command = directory / "ottla"
     command.write_text(_COMMAND.format(python=sys.executable, path=path))
     command.chmod(0o755)
@@ -207,8 +235,8 @@ class _Children:
     def serve(self) -> None:
         """Until the tests end."""
         while True:
-            sockets = [self._requests, self._listener]
-            ready, _, _ = select.select([*sockets, *self._running], [], [])
+            waiting: list[Any] = [self._requests, self._listener, *self._running]
+            ready, _, _ = select.select(waiting, [], [])
             for pidfd in self._running.keys() & set(ready):
                 self._bury(pidfd)
             if self._listener in ready:
@@ -224,6 +252,8 @@ class _Children:
     def kill(self) -> None:
         for pid, _ in self._running.values():
             os.kill(pid, signal.SIGKILL)
+        for pid, _ in self._running.values():
+            os.waitpid(pid, 0)
 
     def _fork(self, request: dict[str, Any], descriptors: Sequence[int]) -> None:
         *streams, answers = descriptors
@@ -266,7 +296,6 @@ def _become(request: dict[str, Any], streams: Sequence[int]) -> NoReturn:
     files_max = request["open_files_max"]
     if files_max is not None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (files_max, files_max))
-    gc.unfreeze()
     sys.argv = [request["module"], *request["arguments"]]
     runpy.run_module(request["module"], run_name="__main__", alter_sys=True)
     sys.exit()

@@ -3,14 +3,14 @@
 import os
 import ssl
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from tests.broker_process import REPOSITORY, START_TIMEOUT_S
+from tests.broker_process import START_TIMEOUT_S
 from tests.cluster.processes import wait_until
+from tests.fork_server import REPOSITORY, ForkedProcess, run_forked
 from tests.ports import ReservedPort, reserve_row
 
 HOSTS = ("127.0.0.1", "127.0.0.2", "127.0.0.3")  # All of this machine, and names of their own.
@@ -24,7 +24,7 @@ class LockedCluster:
         self._ports: list[ReservedPort] = reserve_row(2)
         self.port = self._ports[0].number
         self.secure = directory / "secure"
-        self._nodes: dict[str, subprocess.Popen[bytes]] = {}
+        self._nodes: dict[str, ForkedProcess] = {}
 
     @property
     def command_config(self) -> str:
@@ -33,14 +33,8 @@ class LockedCluster:
     def ottla(
         self, *arguments: str, timeout_s: float = START_TIMEOUT_S
     ) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
-            [sys.executable, "-m", "ottla", *arguments],
-            cwd=self.directory,
-            env=self._environment(),
-            capture_output=True,
-            text=True,
-            timeout=timeout_s,
-            check=False,
+        return run_forked(
+            "ottla", arguments, self._environment(), timeout=timeout_s, directory=self.directory
         )
 
     def admin(self, *arguments: str) -> str:
@@ -51,11 +45,10 @@ class LockedCluster:
     def start(self, host: str, *arguments: str, config: Path | None = None) -> None:
         node = config or self.secure / "nodes" / host / "broker.yaml"
         data = self.directory / f"data-{node.parent.name}"
-        command = [sys.executable, "-m", "ottla", "serve", "--config", str(node), "--data", data]
-        log = self.log(node.parent.name).open("ab")
-        with log:
-            self._nodes[node.parent.name] = subprocess.Popen(
-                [*command, *arguments], stdout=log, stderr=log, env=self._environment()
+        words = ["serve", "--config", str(node), "--data", str(data), *arguments]
+        with self.log(node.parent.name).open("ab") as log:
+            self._nodes[node.parent.name] = ForkedProcess(
+                "ottla", words, self._environment(), log.fileno(), log.fileno()
             )
 
     def log(self, name: str) -> Path:

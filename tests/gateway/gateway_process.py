@@ -1,15 +1,16 @@
 """A gateway in a process of its own, on a free port; stopped by its process id."""
 
+import os
 import signal
 import ssl
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Self
 
 import httpx
 from tests.broker_process import START_TIMEOUT_S, STOP_TIMEOUT_S
+from tests.fork_server import GATEWAY, ForkedProcess
 from tests.ports import HOST, ReservedPort
 
 PATIENT = httpx.Timeout(240)
@@ -26,9 +27,9 @@ class GatewayProcess:
         self.tls = ssl.create_default_context(cafile=authorities) if authorities else None
         self.url = f"{'http' if self.tls is None else 'https'}://{HOST}:{self.port}"
         self._log = directory / f"gateway-{self.port}.log"
-        self._command = [sys.executable, "-m", "ottla", "gateway", "--bootstrap-server", bootstrap]
-        self._command += ["--port", str(self.port), *arguments]
-        self._process: subprocess.Popen[bytes] | None = None
+        self._arguments = ["gateway", "--bootstrap-server", bootstrap]
+        self._arguments += ["--port", str(self.port), *arguments]
+        self._process: ForkedProcess | None = None
 
     def __enter__(self) -> Self:
         self.start()
@@ -44,7 +45,14 @@ class GatewayProcess:
 
     def start(self) -> None:
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen(self._command, stdout=log, stderr=log)
+            self._process = ForkedProcess(
+                "ottla",
+                self._arguments,
+                os.environ,
+                log.fileno(),
+                log.fileno(),
+                preloaded=GATEWAY,
+            )
         deadline = time.monotonic() + START_TIMEOUT_S
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > deadline:
