@@ -58,10 +58,22 @@ _FIXTURES_OF_PROCESSES = frozenset(
 )
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in the same hook.
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if not _FIXTURES_OF_PROCESSES.isdisjoint(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.process)
+        if _shares_a_fixture(item) and item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+    # pytest-xdist hands them out in this order, and one that begins last runs alone for long.
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
+def _shares_a_fixture(item: pytest.Item) -> bool:
+    """Whether one is made for its module: in each process that runs a part of the module anew."""
+    info = getattr(item, "_fixtureinfo", None)
+    definitions = info.name2fixturedefs.values() if info is not None else ()
+    return any(definition[-1].scope == "module" for definition in definitions)
 
 
 @pytest.fixture(scope="session")

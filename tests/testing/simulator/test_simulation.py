@@ -10,7 +10,7 @@ import pytest
 from ottla.testing.simulator.plants import PLANTS
 
 # Minutes of work on a machine that is busy.
-pytestmark = [pytest.mark.process, pytest.mark.timeout(3_600)]
+pytestmark = [pytest.mark.process, pytest.mark.long, pytest.mark.timeout(3_600)]
 
 FIXED_SEEDS_PER_TEST = 8
 FRESH_SEEDS_COUNT = 8
