@@ -8,8 +8,9 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 import pytest
-from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.types import StructType
 
+from pyspark_ottla.arrow_schemas import to_arrow_schema
 from pyspark_ottla.avro_types import parse_avro_type
 from pyspark_ottla.avro_values import AvroDecoder
 from pyspark_ottla.option_names import OptionError
@@ -62,7 +63,7 @@ def encode(schema: Any, datum: Any) -> bytes:
 
 def decode(schema: Any, *values: bytes | None) -> Any:
     text = json.dumps(schema)
-    kind = to_arrow_type(parse_avro_type(text), timezone="UTC")
+    kind = to_arrow_schema(StructType().add("value", parse_avro_type(text))).field("value").type
     return AvroDecoder(text, kind).decode(pa.array(values, pa.binary()))
 
 

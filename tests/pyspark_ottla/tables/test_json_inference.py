@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyspark.sql.pandas.types import to_arrow_schema
 
+from pyspark_ottla.arrow_schemas import to_arrow_schema
 from pyspark_ottla.json_values import JsonDecoder
 from pyspark_ottla.tables.json_inference import complete, infer_fields, merge_fields
 
@@ -67,6 +67,6 @@ def test_values_fit_into_the_types_that_they_have(values: list[Any]) -> None:
     import pyarrow as pa
 
     encoded = [json.dumps(value).encode() for value in values]
-    kind = pa.struct(list(to_arrow_schema(complete(infer_fields(encoded)), timezone="UTC")))
+    kind = pa.struct(list(to_arrow_schema(complete(infer_fields(encoded)))))
     if kind.num_fields:
         assert JsonDecoder(kind).decode(pa.array(encoded, pa.binary())).bad == {}

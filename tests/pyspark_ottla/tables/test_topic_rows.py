@@ -7,7 +7,6 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 import pytest
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     BooleanType,
     LongType,
@@ -16,6 +15,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from pyspark_ottla.arrow_schemas import to_arrow_schema
 from pyspark_ottla.source_options import ValueFormat
 from pyspark_ottla.tables.address import TableError
 from pyspark_ottla.tables.topic_rows import DELETED, BadRecord, BadRows, RowBuilder, TopicRows
@@ -47,7 +47,7 @@ def records(*values: bytes | None, key: bytes | None = b"k", has_headers: bool =
         }
         for index, value in enumerate(values)
     ]
-    schema = to_arrow_schema(rows.source_columns(), timezone="UTC")
+    schema = to_arrow_schema(rows.source_columns())
     return pa.RecordBatch.from_pylist(lines, schema)
 
 
@@ -57,7 +57,7 @@ def build(
     columns = rows.table_columns(fields or rows.fixed_fields() or FIELDS)
     if rows.is_changes:
         columns = StructType([*columns, StructField(DELETED, BooleanType())])
-    builder = RowBuilder(rows, to_arrow_schema(columns, timezone="UTC"))
+    builder = RowBuilder(rows, to_arrow_schema(columns))
     found = [line for part in builder.build(iter([batch])) for line in part.to_pylist()]
     return found, builder.bad_rows
 
@@ -136,6 +136,6 @@ def test_values_without_fields_are_one_column(rows: TopicRows, value: bytes, exp
 
 def test_columns_that_the_table_has_from_elsewhere_are_null() -> None:
     fields = StructType([*FIELDS, StructField("_headers", StringType())])
-    schema = to_arrow_schema(fields, timezone="UTC")
+    schema = to_arrow_schema(fields)
     (part,) = RowBuilder(JSON, schema).build(iter([records(b'{"item": "a"}')]))
     assert part.to_pylist() == [{"item": "a", "price": None, "_headers": None}]

@@ -5,9 +5,9 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
+from pyspark_ottla.arrow_schemas import to_arrow_schema
 from pyspark_ottla.tables.batch import Batch
 from pyspark_ottla.tables.data_files import DataFile, TaskFiles
 from pyspark_ottla.tables.table import Table
@@ -27,7 +27,7 @@ def write_files(
     schema = table.schema()
     assert schema is not None
     directory = f"{table.data_prefix}{batch.directory}"
-    arrow = to_arrow_schema(schema, timezone="UTC")
+    arrow = to_arrow_schema(schema)
     files = TaskFiles(table.location, directory, arrow, run)
     return files.write([pa.RecordBatch.from_pylist(list(rows), arrow)], 0, attempt)
 
