@@ -8,6 +8,7 @@ from ottla.client.wire.cluster import Cluster, TopicPartition
 from ottla.client.wire.errors import BrokerError
 from ottla.client.wire.producing import add_partitions, end_transaction, init_transactions, produce
 from ottla.client.wire.transactions import (
+    OpenIdsQuestion,
     OpenTransaction,
     abort_by_ids,
     abort_transactions,
@@ -43,6 +44,38 @@ def test_open_transactions_are_found_by_a_pattern_of_their_ids(
     prefix = re.escape(f"{topic_partition.topic}.a-")
     assert list_open_ids(cluster, prefix + ".*") == [first.transactional_id]
     assert list_open_ids(cluster, prefix) == []
+
+
+def test_open_transactions_are_asked_for_while_something_else_is_done(
+    cluster: Cluster, topic_partition: TopicPartition
+) -> None:
+    before = open_transaction(cluster, "before", topic_partition)
+    pattern = re.escape(f"{topic_partition.topic}.") + ".*"
+    for _ in range(2):  # The second one gets the connections of the first.
+        with OpenIdsQuestion(cluster, pattern) as question:
+            cluster.topics()
+            assert question.answer() == [before.transactional_id]
+
+
+def test_open_transactions_are_asked_for_again_when_connections_break(
+    cluster: Cluster, topic_partition: TopicPartition
+) -> None:
+    before = open_transaction(cluster, "before", topic_partition)
+    pattern = re.escape(f"{topic_partition.topic}.") + ".*"
+    with OpenIdsQuestion(cluster, pattern) as question:
+        for connection in question._connections:
+            connection.close()
+        assert question.answer() == [before.transactional_id]
+
+
+def test_a_broker_that_is_gone_is_not_asked_for_open_transactions(
+    cluster: Cluster, topic_partition: TopicPartition
+) -> None:
+    before = open_transaction(cluster, "before", topic_partition)
+    pattern = re.escape(f"{topic_partition.topic}.") + ".*"
+    cluster._addresses[99] = "127.0.0.1", 1
+    with OpenIdsQuestion(cluster, pattern) as question:
+        assert question.answer() == [before.transactional_id]
 
 
 def test_many_transactions_are_committed_at_once_and_again(

@@ -5,6 +5,7 @@ Connections are made when they are needed and shared by all calls; one thread us
 
 import time
 from collections.abc import Callable, Collection, Mapping
+from contextlib import ExitStack, closing
 from typing import Any, NamedTuple, Self, TypeVar
 from uuid import UUID
 
@@ -107,6 +108,12 @@ class Cluster:
         if self._known_since_s is not None and time.monotonic() - self._known_since_s > age_s_max:
             self.forget_metadata()
 
+    def learn_from(self, other: "Cluster") -> None:
+        """What another one of the same brokers knows of topics."""
+        self._note_time()
+        self._addresses |= other._addresses
+        self._topics |= other._topics
+
     def topics(self, names: Collection[str] | None = None) -> dict[str, Topic]:
         """Those of the names that exist, or all topics; as the cluster has them now."""
         return self.retry(lambda: self._ask_topics(names))
@@ -125,7 +132,21 @@ class Cluster:
 
     def own_connection_to_leader(self, topic_partition: TopicPartition) -> Connection:
         """One that the caller closes or gives back, for answers that are not received at once."""
-        host, port = self._leader_address(topic_partition)
+        return self._own_connection(*self._leader_address(topic_partition))
+
+    def own_connections_to_brokers(self) -> list[Connection]:
+        """The same to all brokers that the last answer about topics has named."""
+        if not self._addresses:
+            self._ask_metadata(())
+        with ExitStack() as made:
+            connections = [
+                made.enter_context(closing(self._own_connection(*address)))
+                for address in self._addresses.values()
+            ]
+            made.pop_all()
+        return connections
+
+    def _own_connection(self, host: str, port: int) -> Connection:
         return self._spare.pop(f"{host}:{port}", None) or self._connect(host, port)
 
     def give_back(self, connection: Connection) -> None:
@@ -151,6 +172,15 @@ class Cluster:
         """As they were when last asked."""
         self.learn_coordinators(kind, keys)
         return {key: self.connection(self._coordinators[kind, key]) for key in keys}
+
+    def coordinator_address(self, kind: i8, key: str) -> tuple[str, int] | None:
+        """As it was when last asked, to tell another process; None if it is not known."""
+        return self._coordinators.get((kind, key))
+
+    def note_coordinator(self, kind: i8, key: str, address: tuple[str, int]) -> None:
+        """What another process was told."""
+        self._note_time()
+        self._coordinators[kind, key] = address
 
     def learn_coordinators(self, kind: i8, keys: Collection[str]) -> None:
         """Ask about all that were not asked about yet, with one question."""

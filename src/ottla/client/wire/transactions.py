@@ -7,7 +7,7 @@ its transactional id only can be aborted, which fences its producer.
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 from kio.schema.end_txn.v5.request import EndTxnRequest
 from kio.schema.list_transactions.v2.request import ListTransactionsRequest
@@ -15,8 +15,8 @@ from kio.schema.types import ProducerId, TransactionalId
 from kio.static.primitive import i16
 
 from ottla.client.wire.cluster import Cluster, CoordinatorType
-from ottla.client.wire.connection import Connection
-from ottla.client.wire.errors import BrokerError, validate_answer
+from ottla.client.wire.connection import Connection, Sent
+from ottla.client.wire.errors import BrokerError, WireError, validate_answer
 from ottla.client.wire.producing import Producer, init_transactions
 from ottla.protocol.errors import ErrorCode
 
@@ -34,7 +34,52 @@ class OpenTransaction(NamedTuple):
 
 def list_open_ids(cluster: Cluster, pattern: str) -> list[str]:
     """Transactional ids that match the pattern as a whole and have an open transaction."""
-    return cluster.retry(lambda: _list_open_ids(cluster, re.compile(pattern)))
+    return cluster.retry(lambda: _list_open_ids(cluster, pattern))
+
+
+class OpenIdsQuestion:
+    """What `list_open_ids` asks, sent when the block is entered and answered when it is wanted.
+
+    Brokers work on it meanwhile. It goes to those that are known; if one of them fails, all that
+    there are now are asked.
+    """
+
+    def __init__(self, cluster: Cluster, pattern: str) -> None:
+        self._cluster = cluster
+        self._pattern = pattern
+        self._connections: list[Connection] = []
+        self._sent: list[Sent] = []
+
+    def __enter__(self) -> Self:
+        try:
+            self._connections = self._cluster.own_connections_to_brokers()
+            for connection in self._connections:
+                self._sent.append(connection.send(_list_request(connection, self._pattern)))
+        except WireError:
+            self._close()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
+
+    def answer(self) -> list[str]:
+        """Once."""
+        pairs = zip(self._connections, self._sent, strict=True)
+        try:
+            responses = [connection.receive(sent) for connection, sent in pairs]
+            found = _ids_in(responses, self._pattern)
+        except WireError:
+            self._close()
+        if not self._connections:
+            return list_open_ids(self._cluster, self._pattern)
+        while self._connections:
+            self._cluster.give_back(self._connections.pop())
+        return found
+
+    def _close(self) -> None:
+        while self._connections:
+            self._connections.pop().close()
+        self._sent.clear()
 
 
 def commit_transactions(cluster: Cluster, transactions: Collection[OpenTransaction]) -> None:
@@ -65,18 +110,27 @@ _ABORTED = _COMMITTED | {
 }
 
 
-def _list_open_ids(cluster: Cluster, pattern: re.Pattern[str]) -> list[str]:
+def _list_open_ids(cluster: Cluster, pattern: str) -> list[str]:
+    responses = [
+        connection.call(_list_request(connection, pattern)) for connection in cluster.every_broker()
+    ]
+    return _ids_in(responses, pattern)
+
+
+def _list_request(connection: Connection, pattern: str) -> ListTransactionsRequest:
+    newer = connection.version(ListTransactionsRequest.__api_key__) >= _PATTERN_VERSION
+    return ListTransactionsRequest(
+        state_filters=(ONGOING,), transactional_id_pattern=pattern if newer else None
+    )
+
+
+def _ids_in(responses: Iterable[Any], pattern: str) -> list[str]:
     found = []
-    for connection in cluster.every_broker():
-        newer = connection.version(ListTransactionsRequest.__api_key__) >= _PATTERN_VERSION
-        request = ListTransactionsRequest(
-            state_filters=(ONGOING,),
-            transactional_id_pattern=pattern.pattern if newer else None,
-        )
-        response = connection.call(request)
+    for response in responses:
         validate_answer(response.error_code, "the list of transactions")
         found += [state.transactional_id for state in response.transaction_states]
-    return [transactional_id for transactional_id in found if pattern.fullmatch(transactional_id)]
+    whole = re.compile(pattern)
+    return [transactional_id for transactional_id in found if whole.fullmatch(transactional_id)]
 
 
 def _end_all(
