@@ -16,23 +16,31 @@ steps 1 and 2: had there been another claim, the write would be refused.
 import hashlib
 import json
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from ottla.client.wire.cluster import Cluster, TopicPartition
-from ottla.client.wire.errors import BrokerError, OffsetOutOfRange
+from ottla.client.wire.cluster import Cluster, CoordinatorType, TopicPartition
+from ottla.client.wire.connection import Connection
+from ottla.client.wire.errors import BrokerError, OffsetOutOfRange, WireError, validate_answer
 from ottla.client.wire.fetching import Fetched, Fetcher
 from ottla.client.wire.offsets import EARLIEST, LATEST, Isolation, list_offsets
 from ottla.client.wire.producing import (
     Producer,
     add_partitions,
+    add_partitions_request,
+    end_request,
     end_transaction,
     init_transactions,
     produce,
+    produce_request,
+    validate_added,
+    written_offsets,
 )
 from ottla.client.wire.topics import ensure_topic
 from ottla.client.wire.transactions import OpenTransaction
 from ottla.protocol.errors import ErrorCode
+from ottla.protocol.messages.produce import ProduceRequest
 from ottla.records.builder import Record, build_batch
 from ottla.records.compression import Compression
 from ottla.records.decoder import iterate_records
@@ -45,6 +53,8 @@ _PARTITIONS = 16
 _CONFIG = {"cleanup.policy": "compact", "segment.bytes": str(16 * 1024 * 1024)}
 # Short: one who dies between two steps holds up those whose sinks share the partition.
 _TRANSACTION_TIMEOUT_MS = 10_000
+# What a broker has that looks whether a partition is in the transaction (KIP-890).
+_GUARDED_PRODUCE_VERSION = 12
 _FIRST_STRETCH = 64  # Offsets from the end of the log that are looked at first.
 
 
@@ -135,6 +145,10 @@ class Decisions:
             self._cluster, transactional_id, _TRANSACTION_TIMEOUT_MS
         ).producer
         return Claim(self._cluster, self._place, transactional_id, producer, self.last())
+
+    def look_up(self) -> None:
+        """Learn where the log is, for the next call of `last`."""
+        self._cluster.retry(self._topic_exists)
 
     def last(self) -> Decision | None:
         """The last one that was made when this was called; None if there is none."""
@@ -234,13 +248,10 @@ class Claim:
 
         Then nothing is decided.
         """
+        batch = _batch(decision, self.producer, self.sequence)
         try:
-            add_partitions(self.cluster, self.transactional_id, self.producer, [self.place])
-            batch = _batch(decision, self.producer, self.sequence)
-            produce(self.cluster, {self.place: batch}, self.transactional_id)
-            following = end_transaction(
-                self.cluster, self.transactional_id, self.producer, commit=True
-            )
+            if not self._write_at_once(batch):
+                self._write_in_steps(batch)
         except BrokerError as error:
             if error.code not in _FENCED:
                 raise
@@ -248,8 +259,60 @@ class Claim:
                 f"another query writes with sinkId {decision.batch.sink_id!r}, or an earlier run of"
                 " this one is not gone"
             ) from error
-        sequence = self.sequence + 1 if following == self.producer else 0
-        return replace(self, producer=following, last=decision, sequence=sequence)
+        return replace(self, last=decision, sequence=self.sequence + 1)
+
+    def _write_at_once(self, batch: bytearray) -> bool:
+        """With all requests on their way together, where one broker takes them one by one.
+
+        False if nothing is known to be decided. Then the steps are to be taken: they end what this
+        has begun, and a batch that was written is not written again. The broker refuses records
+        whose partition is not in the transaction, so none are left behind by a refused request.
+        """
+        connection = self._broker_of_all()
+        if connection is None:
+            return False
+        requests = (
+            add_partitions_request(self.transactional_id, self.producer, [self.place]),
+            produce_request({self.place: batch}, self.transactional_id),
+            end_request(self.transactional_id, self.producer, commit=True),
+        )
+        try:
+            added, produced, ended = _call_all(connection, requests)
+            validate_added(added, self.transactional_id)
+            refused = written_offsets(produced)[1]
+            if refused is not None:
+                raise refused
+            validate_answer(ended.error_code, f"the end of transaction {self.transactional_id}")
+        except BrokerError as error:
+            if error.code in _FENCED:
+                raise
+            return False
+        except WireError:
+            self.cluster.forget()  # With answers that are on their way.
+            return False
+        return True
+
+    def _broker_of_all(self) -> Connection | None:
+        """That of the broker which both coordinates and leads, if there is one."""
+        try:
+            coordinator = self.cluster.coordinator(
+                CoordinatorType.TRANSACTION, self.transactional_id
+            )
+            leader = self.cluster.leader(self.place)
+        except WireError:
+            return None
+        _, newest = leader.versions.get(ProduceRequest.__api_key__, (0, 0))
+        return leader if coordinator is leader and newest >= _GUARDED_PRODUCE_VERSION else None
+
+    def _write_in_steps(self, batch: bytearray) -> None:
+        add_partitions(self.cluster, self.transactional_id, self.producer, [self.place])
+        produce(self.cluster, {self.place: batch}, self.transactional_id)
+        end_transaction(self.cluster, self.transactional_id, self.producer, commit=True)
+
+
+def _call_all(connection: Connection, requests: Iterable[Any]) -> list[Any]:
+    sent = [connection.send(request) for request in requests]
+    return [connection.receive(request) for request in sent]
 
 
 def _place_of(sink_id: str) -> TopicPartition:

@@ -4,9 +4,10 @@ import contextlib
 import dataclasses
 import itertools
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from ottla.client.wire.cluster import Cluster
+from ottla.client.wire.cluster import Cluster, CoordinatorType
 from ottla.client.wire.errors import BrokerError, WireError
 from ottla.client.wire.producing import Producer, init_transactions
 from ottla.client.wire.transactions import OpenTransaction, abort_transactions
@@ -27,6 +28,7 @@ _ABORT_TIMEOUT_MS = 5_000
 class Outcome(NamedTuple):
     prepared: Prepared | None  # None: there is nothing to end.
     is_two_phase: bool = True
+    coordinator: tuple[str, int] | None = None  # Whom to tell how it ends, as far as is known.
 
 
 class _Opened(NamedTuple):
@@ -50,16 +52,23 @@ def prepare(
 
         if _may_be_decided(batch) and is_late():
             return _skip(portions)
-        first = next(portions, None)
-        if first is None:
-            return Outcome(None)
         transactional_id = batch.transactional_id(*task)
-        opened = _open(cluster, transactional_id, options)
+
+        def open_transaction() -> _Opened:
+            if options.topic is not None:
+                cluster.topic_to_write(options.topic)
+            decisions.look_up()
+            return _open(cluster, transactional_id, options)
+
+        first, opened = _first_rows(portions, open_transaction, batch)
+        if first is None or opened is None:
+            return Outcome(None)
         transaction = OpenTransaction(transactional_id, opened.producer)
         rows = itertools.chain([first], portions)
         try:
             if not _write(options, cluster, transaction, task[0], rows, is_late):
-                return Outcome(Prepared(*task, opened.producer), opened.is_two_phase)
+                prepared = Prepared(*task, opened.producer)
+                return Outcome(prepared, opened.is_two_phase, _coordinator(cluster, transaction))
         except BaseException:
             _abort_if_possible(options, transaction)
             raise
@@ -67,7 +76,8 @@ def prepare(
         return Outcome(None)
 
 
-_runs_seen: set[tuple[str, str]] = set()  # Sink and run, of tasks of this process.
+# By sink and run, of tasks of this process: whether the last one had rows.
+_runs_seen: dict[tuple[str, str], bool] = {}
 
 
 def _may_be_decided(batch: BatchName) -> bool:
@@ -75,10 +85,27 @@ def _may_be_decided(batch: BatchName) -> bool:
 
     A task that is late, of any batch, learns of it when it has written.
     """
+    return (batch.sink_id, batch.run_id) not in _runs_seen
+
+
+def _first_rows(
+    portions: Iterator[Portion], open_transaction: Callable[[], _Opened], batch: BatchName
+) -> tuple[Portion | None, _Opened | None]:
+    """The transaction is opened while Spark brings the first rows, if the task before had some.
+
+    One that is opened for nothing holds nothing up, but the coordinator remembers it for days.
+    """
     run = batch.sink_id, batch.run_id
-    is_first = run not in _runs_seen
-    _runs_seen.add(run)
-    return is_first
+    if _runs_seen.get(run):
+        with ThreadPoolExecutor(1) as thread:
+            opening = thread.submit(open_transaction)
+            first = next(portions, None)
+            opened: _Opened | None = opening.result()
+    else:
+        first = next(portions, None)
+        opened = None if first is None else open_transaction()
+    _runs_seen[run] = first is not None
+    return first, opened
 
 
 def _skip(portions: Iterator[Portion]) -> Outcome:
@@ -121,6 +148,11 @@ def _open(cluster: Cluster, transactional_id: str, options: SinkOptions) -> _Ope
         if error.code not in _NOT_TWO_PHASE:
             raise
     return _Opened(init_transactions(cluster, transactional_id, timeout_ms).producer, False)
+
+
+def _coordinator(cluster: Cluster, transaction: OpenTransaction) -> tuple[str, int] | None:
+    kind = CoordinatorType.TRANSACTION
+    return cluster.coordinator_address(kind, transaction.transactional_id)
 
 
 def _abort_if_possible(options: SinkOptions, transaction: OpenTransaction) -> None:

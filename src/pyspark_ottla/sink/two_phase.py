@@ -21,11 +21,13 @@ that was open before the decision, then step 4 has found it; or the task sees th
 decided without it, and aborts.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from ottla.client.wire.cluster import Cluster, CoordinatorType
 from ottla.client.wire.security import PLAINTEXT, Security
 from ottla.client.wire.transactions import (
+    OpenIdsQuestion,
     abort_by_ids,
     commit_transactions,
     list_open_ids,
@@ -121,19 +123,21 @@ def _commit_with(claim: Claim, decision: Decision, kept: KeptClaims) -> Decision
 
 def finish(cluster: Cluster, decision: Decision) -> None:
     """May be repeated, by anyone, at any time."""
-    commit_transactions(cluster, decision.transactions)
-    _abort_strays(cluster, decision)
+    with OpenIdsQuestion(cluster, pattern_of(decision.batch.sink_id)) as question:
+        commit_transactions(cluster, decision.transactions)
+        _abort_strays(cluster, decision, question.answer())
 
 
-def _abort_strays(cluster: Cluster, decision: Decision) -> None:
-    sink_id, batch_id = decision.batch.sink_id, decision.batch.batch_id
+def _abort_strays(cluster: Cluster, decision: Decision, open_ids: Iterable[str]) -> None:
+    """`open_ids` were asked for after the decision; those that it names may be among them."""
     members = {transaction.transactional_id for transaction in decision.transactions}
     abort_by_ids(
         cluster,
         [
             transactional_id
-            for transactional_id in list_open_ids(cluster, pattern_of(sink_id))
-            if batch_of(transactional_id) <= batch_id and transactional_id not in members
+            for transactional_id in open_ids
+            if batch_of(transactional_id) <= decision.batch.batch_id
+            and transactional_id not in members
         ],
     )
 

@@ -15,6 +15,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from ottla.client.wire.cluster import Cluster, CoordinatorType
 from ottla.client.wire.producing import init_producer
 from pyspark_ottla.cluster_pool import borrow
 from pyspark_ottla.sink.columns import validate_columns
@@ -46,6 +47,7 @@ class TaskMessage(WriterCommitMessage):
     query_id: str
     prepared: Prepared | None = None  # None: no rows, or the batch was decided before.
     is_two_phase: bool = True
+    coordinator: tuple[str, int] | None = None  # Of the transaction, as far as the task knows.
 
 
 class StreamWriter(StreamArrowWriter):
@@ -130,7 +132,7 @@ def _write_exactly_once(
     partition, attempt = context.partitionId(), context.taskAttemptId()
     outcome = prepare(options, batch, query_id, (partition, attempt), portions(iterator))
     settle()
-    return TaskMessage(batch.run_id, query_id, outcome.prepared, outcome.is_two_phase)
+    return TaskMessage(batch.run_id, query_id, *outcome)
 
 
 def _commit(options: SinkOptions, batch_id: int, messages: Sequence[TaskMessage]) -> None:
@@ -143,12 +145,24 @@ def _commit(options: SinkOptions, batch_id: int, messages: Sequence[TaskMessage]
         tuple(message.prepared for message in messages if message.prepared is not None),
     )
     with borrow(options) as cluster:
+        _note_coordinators(cluster, decision.batch, messages)
         before = commit_batch(cluster, decision, _kept_claims)
     is_first_of_run = before is None or before.batch.run_id != first.run_id
     if is_first_of_run and not all(message.is_two_phase for message in messages):
         # Not one of Python's warnings, which it shows once in a process, whatever the query.
         logger.warning("sink %s: %s", options.sink_id, ORDINARY_TRANSACTIONS)
     settle()
+
+
+def _note_coordinators(cluster: Cluster, batch: BatchName, messages: Sequence[TaskMessage]) -> None:
+    """So that nobody needs to be asked; one that has changed is asked for when it refuses."""
+    for message in messages:
+        if message.prepared is not None and message.coordinator is not None:
+            task = message.prepared.partition, message.prepared.attempt
+            transactional_id = batch.transactional_id(*task)
+            cluster.note_coordinator(
+                CoordinatorType.TRANSACTION, transactional_id, message.coordinator
+            )
 
 
 def _abort(options: SinkOptions, batch_id: int, run_id: str) -> None:

@@ -6,18 +6,29 @@ prepare the batch again, and commit.
 
 import itertools
 import multiprocessing
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from typing import Any
 
 import pytest
-from tests.pyspark_ottla.sink.written import portion, values
+from tests.pyspark_ottla.sink.written import portion, records, values
 
 from ottla.client.wire.cluster import Cluster
-from ottla.client.wire.errors import BrokerError
+from ottla.client.wire.connection import Connection
+from ottla.client.wire.errors import BrokerError, Unreachable
 from ottla.client.wire.producing import add_partitions
 from ottla.client.wire.transactions import abort_by_ids, commit_transactions, list_open_ids
+from ottla.protocol.errors import ErrorCode
 from pyspark_ottla.cluster_pool import borrow
+from pyspark_ottla.sink import decisions as decisions_module
 from pyspark_ottla.sink import prepare as prepare_module
-from pyspark_ottla.sink.decisions import Decision, Decisions, Prepared, SinkFenced
+from pyspark_ottla.sink.decisions import (
+    TOPIC,
+    Decision,
+    Decisions,
+    Prepared,
+    SinkFenced,
+)
 from pyspark_ottla.sink.identity import BatchName, pattern_of
 from pyspark_ottla.sink.options import SinkOptions, parse_sink_options
 from pyspark_ottla.sink.prepare import prepare
@@ -32,6 +43,8 @@ from pyspark_ottla.sink.two_phase import (
 
 TASKS = 3
 QUERY = "query"
+
+call_all = decisions_module._call_all
 
 _numbers = itertools.count()
 
@@ -296,6 +309,67 @@ def test_an_abort_in_another_process_does_not_end_the_query(first: Run) -> None:
     abort_batch(first.cluster, first.name(1))
     first.run(1, kept)
     assert_once(first, 0, 1)
+
+
+def cut_before(connection: Connection, requests: Sequence[Any]) -> list[Any]:
+    raise Unreachable("cut")
+
+
+def cut_after(connection: Connection, requests: Sequence[Any]) -> list[Any]:
+    call_all(connection, requests)
+    raise Unreachable("cut")
+
+
+def cut_in_between(connection: Connection, requests: Sequence[Any]) -> list[Any]:
+    call_all(connection, requests[:2])
+    raise Unreachable("cut")
+
+
+def refuse_records(connection: Connection, requests: Sequence[Any]) -> list[Any]:
+    added, _, ended = requests
+    call_all(connection, [added, ended])
+    raise BrokerError(ErrorCode.not_leader_or_follower, "a write")
+
+
+@pytest.mark.parametrize("fault", [cut_before, cut_in_between, cut_after, refuse_records])
+def test_a_decision_whose_answers_are_lost_is_made_once(
+    first: Run, second: Run, monkeypatch: pytest.MonkeyPatch, fault: Callable[..., list[Any]]
+) -> None:
+    kept = KeptClaims()
+    first.run(0, kept)
+    monkeypatch.setattr(decisions_module, "_call_all", fault)
+    first.run(1, kept)
+    monkeypatch.undo()
+    first.run(2, kept)
+    second.run(2)
+    assert_once(second, 0, 1, 2)
+    made = [record.key for record in records(first.cluster, TOPIC)[claim_place(first)]]
+    assert made.count(first.options.sink_id.encode()) == 3
+
+
+def claim_place(run: Run) -> int:
+    return Decisions(run.cluster, run.options.sink_id).claim().place.partition
+
+
+def test_a_task_after_one_with_rows_may_have_none(first: Run) -> None:
+    first.run(0)
+    outcome = prepare(first.options, first.name(1), QUERY, (0, 9), iter([]))
+    assert outcome.prepared is None
+    first.run(1)
+    assert_once(first, 0, 1)
+
+
+def test_a_transaction_that_cannot_be_opened_fails_the_task(
+    first: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first.run(0)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise BrokerError(ErrorCode.transactional_id_authorization_failed, "a producer id")
+
+    monkeypatch.setattr(prepare_module, "init_transactions", refuse)
+    with pytest.raises(BrokerError, match="a producer id"):
+        first.prepare_task(1, 0)
 
 
 def test_a_kept_claim_ends_with_another_run(first: Run, second: Run) -> None:

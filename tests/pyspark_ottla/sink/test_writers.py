@@ -1,6 +1,7 @@
 """What Spark calls, without Spark; `write` needs a task and is tested with a real one."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -35,7 +36,7 @@ def message(options: SinkOptions, batch_id: int, run_id: str) -> TaskMessage:
     """What a task sends that has written one row."""
     batch = BatchName(options.sink_id, batch_id, run_id)
     outcome = prepare(options, batch, "query", (0, 0), iter([portion(f"{batch_id}")]))
-    return TaskMessage(run_id, "query", outcome.prepared, outcome.is_two_phase)
+    return TaskMessage(run_id, "query", *outcome)
 
 
 def test_a_broker_without_two_phase_commit_is_a_warning_in_each_run(
@@ -58,6 +59,16 @@ def test_an_abort_drops_what_the_tasks_have_prepared(
     StreamWriter(options, SCHEMA).abort([message(options, 0, "run"), None], 0)
     assert list_open_ids(cluster, pattern_of(topic)) == []
     assert values(cluster, topic) == []
+
+
+def test_a_coordinator_that_is_somewhere_else_now_is_asked_for(
+    bootstrap: str, cluster: Cluster, topic: str
+) -> None:
+    options = parse(bootstrap, topic)
+    told = replace(message(options, 0, "run"), coordinator=("127.0.0.1", 1))
+    StreamWriter(options, SCHEMA).commit([told], 0)
+    assert list_open_ids(cluster, pattern_of(topic)) == []
+    assert values(cluster, topic) == ["0"]
 
 
 def test_a_batch_without_tasks_is_nothing_to_decide(bootstrap: str, topic: str) -> None:

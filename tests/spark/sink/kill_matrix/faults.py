@@ -117,7 +117,7 @@ _hook(prepare, "_open", before="task.before_opening", after="task.after_opening"
 _hook(prepare, "_write", after="task.after_writing")
 _hook(writers, "_write_exactly_once", after="task.after_preparing")
 _hook(decisions.Decisions, "claim", before="driver.before_claim", after="driver.before_decision")
-_hook(decisions, "end_transaction", before="driver.in_decision")
+_hook(decisions, "_call_all", before="driver.in_decision")
 _hook(decisions.Claim, "decide", after="driver.after_decision")
 two_phase.commit_transactions = _in_the_middle(two_phase.commit_transactions, "driver.in_commits")
 _hook(two_phase, "_abort_strays", before="driver.after_commits")
