@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 # A task, with the Python processes that it needs, takes longer than to read so few records.
-_OFFSETS_TOGETHER_MAX = 500
+_OFFSETS_TOGETHER_MAX = 2_000
 _NO_START = (NoRecordSoLate, OptionError, UnknownPartition)
 
 
