@@ -1,18 +1,29 @@
 """Spark's own Kafka source, `format("kafka")`: its jars, resolved by Maven into the cache.
 
-A new release of Spark may reach a mirror of Maven Central later than PyPI, so of each artifact the
-newest version that is there is taken. The jars run in the same Spark as the source that is
-measured.
+Those of the Spark that is installed. A new release may reach a mirror of Maven Central later than
+PyPI, so the newest version before it is taken where its own is not there. The jars run in the same
+Spark as the source that is measured.
 """
 
 from pathlib import Path
 
+from pyspark.version import __version__ as pyspark_version
+
 from benchmarks.maven import NotFound, maven
 from benchmarks.peers.peer import Unavailable
 
+
+def _spark_versions(installed: str) -> tuple[str, ...]:
+    """From the installed one down, then the first ones of the minor versions before."""
+    major, minor, patch = map(int, installed.split("."))
+    of_minor = [f"{major}.{minor}.{number}" for number in range(patch, -1, -1)]
+    return (*of_minor, *(f"{major}.{before}.0" for before in range(minor - 1, -1, -1)))
+
+
+_VERSIONS = _spark_versions(pyspark_version)
 ARTIFACTS = (
-    ("org.apache.spark", "spark-sql-kafka-0-10_2.13", ("4.3.0", "4.2.0", "4.1.0")),
-    ("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", ("4.3.0", "4.2.0", "4.0.0")),
+    ("org.apache.spark", "spark-sql-kafka-0-10_2.13", _VERSIONS),
+    ("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", _VERSIONS),
     ("org.apache.kafka", "kafka-clients", ("3.9.2",)),
     ("org.apache.commons", "commons-pool2", ("2.13.1",)),
 )
