@@ -1,6 +1,9 @@
 """Files with secrets that options name."""
 
+import contextlib
+import os
 import stat
+import tempfile
 from pathlib import Path
 
 from ottla.cli.errors import UsageError
@@ -16,3 +19,22 @@ def validate_private(option: str, path: Path) -> None:
         raise UsageError(
             f"{option} {path} has a secret and others can read it; run `chmod o-rwx {path}`"
         )
+
+
+def replace_private(path: Path, content: bytes) -> None:
+    """In one step, so that nobody finds half of it; whoever could read it before can do so."""
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            if path.exists():
+                before = path.stat()
+                os.fchmod(file.fileno(), stat.S_IMODE(before.st_mode))
+                with contextlib.suppress(PermissionError):
+                    os.fchown(file.fileno(), before.st_uid, before.st_gid)
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink()
+        raise

@@ -13,10 +13,17 @@ from confluent_kafka.admin import (
 from confluent_kafka.admin import ScramMechanism as ClientMechanism
 
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
-from ottla.cli.errors import UsageError
+from ottla.cli.errors import CommandError, UsageError
 from ottla.cli.output import print_line
-from ottla.cli.secret_files import validate_private
-from ottla.security.scram import ITERATIONS_MAX, ITERATIONS_MIN, SALT_BYTES
+from ottla.cli.secret_files import replace_private, validate_private
+from ottla.node.users_file import UsersFileError, format_users, read_users
+from ottla.security.scram import (
+    ITERATIONS_MAX,
+    ITERATIONS_MIN,
+    SALT_BYTES,
+    ScramMechanism,
+    new_credential,
+)
 
 MECHANISMS = (ClientMechanism.SCRAM_SHA_256, ClientMechanism.SCRAM_SHA_512)
 ITERATIONS = 8_192
@@ -28,6 +35,7 @@ def add(
     *,
     password_file: Path | None = None,
     iterations: int = ITERATIONS,
+    to_file: Path | None = None,
     connection: Connection = DEFAULT_CONNECTION,
 ) -> None:
     """Add a user, or change a user's password. Asks for the password.
@@ -36,12 +44,19 @@ def add(
         name: Name of the user.
         password_file: File with the password, instead of asking or reading standard input.
         iterations: Number of hash iterations; more make guessing slower.
+        to_file: The initial.users.file of a node to write to, instead of asking a cluster.
     """
     if not ITERATIONS_MIN <= iterations <= ITERATIONS_MAX:
         raise UsageError(
             f"--iterations {iterations} is not from {ITERATIONS_MIN} to {ITERATIONS_MAX}"
         )
     password = _password(name, password_file)
+    if to_file is not None:
+        _add_to_file(to_file, name, password, iterations)
+        print_line(
+            f"user {name} is in {to_file}; copy it to every node, which reads it at its start"
+        )
+        return
     admin = connection.admin()
     changes: list[UserScramCredentialAlteration] = [
         UserScramCredentialUpsertion(
@@ -55,6 +70,19 @@ def add(
     for future in admin.alter_user_scram_credentials(changes).values():
         connection.result(future, name)
     print_line(f"user {name} can log in with SCRAM-SHA-256, SCRAM-SHA-512, and PLAIN inside TLS")
+
+
+def _add_to_file(path: Path, name: str, password: str, iterations: int) -> None:
+    """In the place of what it has of the user; a file that is missing is made."""
+    try:
+        users = dict(read_users(str(path))) if path.exists() else {}
+        for mechanism in ScramMechanism:
+            users[name, int(mechanism)] = new_credential(
+                mechanism, password, secrets.token_bytes(SALT_BYTES), iterations
+            )
+        replace_private(path, format_users(users).encode())
+    except UsersFileError as error:
+        raise CommandError(str(error)) from None
 
 
 def _password(name: str, file: Path | None) -> str:
