@@ -31,7 +31,8 @@ def spark_session(
 
     `master` is that of `spark-submit`, or `local[*]`, unless given; `remote` is the address of a
     Spark Connect server, to which the settings do not apply. `settings` win over those of
-    `builder`, and both over the defaults. Raises JavaNotFound if Spark cannot run here.
+    `builder`, and both over the defaults, which a session that is there already does not get.
+    Raises JavaNotFound if Spark cannot run here.
     """
     from pyspark.sql import SparkSession
 
@@ -44,11 +45,18 @@ def spark_session(
     _prepare_processes(master)
     if master is not None:
         chosen = chosen.master(master)
-    own = session_settings() | {"spark.log.level": "ERROR"}
+    # A session that runs has been set up, by this or by its user, and stays as it is.
+    own = {} if _is_running() else session_settings() | {"spark.log.level": "ERROR"}
     for key, value in ({**own, **chosen._options, **(settings or {})}).items():
         chosen = chosen.config(key, str(value))
     session: SparkSession = chosen.getOrCreate()
     return session
+
+
+def _is_running() -> bool:
+    from pyspark import SparkContext
+
+    return SparkContext._active_spark_context is not None
 
 
 def _prepare_processes(master: str | None) -> None:

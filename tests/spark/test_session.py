@@ -43,6 +43,17 @@ def test_a_session_that_is_there_is_returned(spark: Any) -> None:
     assert spark_session() is spark
 
 
+def test_a_session_that_is_there_keeps_what_its_user_set(spark: Any) -> None:
+    name = "spark.sql.shuffle.partitions"
+    before = spark.conf.get(name)
+    spark.conf.set(name, "77")
+    try:
+        assert spark_session().conf.get(name) == "77"
+        assert spark_session(settings={name: 78}).conf.get(name) == "78"
+    finally:
+        spark.conf.set(name, before)
+
+
 def test_a_script_runs_outside_of_its_virtual_environment(
     bootstrap: str, cluster: Cluster, tmp_path: Path
 ) -> None:
