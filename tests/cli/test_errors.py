@@ -55,6 +55,7 @@ CLIENT_COMMANDS = [
     "topics delete-records orders --before latest",
     "topics elect-leaders",
     "topics unhealthy",
+    "topics verify",
     "topics disk",
     "consume orders --tail 3",
     "groups lag",

@@ -100,6 +100,11 @@ class ClusterProcesses:
         return sorted(self._nodes)
 
     @property
+    def data(self) -> dict[int, Path]:
+        """By node, where its logs are."""
+        return {node_id: self._nodes[node_id].data for node_id in self.ids}
+
+    @property
     def running(self) -> list[int]:
         return [node_id for node_id in self.ids if self._nodes[node_id].is_running]
 

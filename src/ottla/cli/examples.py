@@ -56,6 +56,7 @@ EXAMPLES: Final = {
     "topics list": "ottla topics list --internal",
     "topics describe": "ottla topics describe orders",
     "topics unhealthy": "ottla topics unhealthy",
+    "topics verify": "ottla topics verify orders",
     "topics disk": "ottla topics disk",
     "topics alter": "ottla topics alter orders --partitions 12",
     "topics delete-records": "ottla topics delete-records orders --before latest",

@@ -173,6 +173,7 @@ _command(
 _command(
     topics, "ottla.cli.topics.unhealthy:unhealthy", help="Show only partitions with a problem."
 )
+_command(topics, "ottla.cli.topics.verify:verify", help="Compare the replicas of partitions.")
 _command(topics, "ottla.cli.topics.disk:disk", help="Show the disk usage of each topic.")
 _command(
     topics,

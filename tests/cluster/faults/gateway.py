@@ -24,6 +24,7 @@ from typing import Any, Final, NamedTuple, Self
 
 import httpx
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.cluster.faults.replicas import different_replicas
 from tests.cluster.processes import ClusterProcesses, wait_until
 from tests.gateway.gateway_process import GatewayProcess
 
@@ -276,6 +277,9 @@ class GatewayTrial:
                 for _ in range(self._pace.gateways)
             ]
             self._run(cluster, gateways, seconds)
+            for gateway in gateways:
+                gateway.stop()
+            self.history.findings += different_replicas(cluster.data)
         return self.history.findings
 
     def _run(

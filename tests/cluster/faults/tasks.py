@@ -20,6 +20,7 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
+from tests.cluster.faults.replicas import different_replicas
 from tests.cluster.processes import ClusterProcesses, wait_until
 from tests.integrations.processes import WORKERS, Journal, Worker
 
@@ -123,7 +124,8 @@ class TaskTrial:
             self._settle()
             for load in self.loads:
                 load.stop()
-        return [finding for load in self.loads for finding in load.findings()]
+            different = different_replicas(cluster.data)
+        return different + [finding for load in self.loads for finding in load.findings()]
 
     def _disturb(self, cluster: ClusterProcesses) -> None:
         time.sleep(self._random.uniform(0.2, 4.0))

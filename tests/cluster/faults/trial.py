@@ -30,6 +30,7 @@ from tests.cluster.faults.history import History
 from tests.cluster.faults.intruder import Intruder
 from tests.cluster.faults.links import Links
 from tests.cluster.faults.locks import ADMIN, COPIER, READER, STRANGER, WRITER, Locks
+from tests.cluster.faults.replicas import different_replicas
 from tests.cluster.faults.workload import NO_LOGIN, Copier, Reader, Worker, Writer
 from tests.cluster.processes import ClusterProcesses, hasty
 
@@ -125,7 +126,7 @@ class Trial:
             )
             workers = self._start_workers(cluster.bootstrap)
             self._disturb(faults, kinds or list(faults.kinds), seconds)
-            self._end(cluster.bootstrap, admin, workers, links)
+            self._end(cluster, admin, workers, links)
         self._history.save(self._directory / "history.jsonl")
         return self._outcome
 
@@ -200,13 +201,15 @@ class Trial:
                     self._history.on_problem(f"node {node_id} ended by itself: {kind}")
                 time.sleep(self._chance.uniform(0.2, 2.0))
 
-    def _end(self, bootstrap: str, admin: AdminClient, workers: list[Worker], links: Links) -> None:
+    def _end(
+        self, cluster: ClusterProcesses, admin: AdminClient, workers: list[Worker], links: Links
+    ) -> None:
         self._say("no more faults")
         wait_for_in_sync(admin)
         history, outcome = self._history, self._outcome
         writers = [worker for worker in workers if isinstance(worker, Writer)]
         end_all(writers)
-        outcome.findings = self._check(bootstrap, links, lambda: end_all(workers))
+        outcome.findings = self._check(cluster, links, lambda: end_all(workers))
         intruders = [worker for worker in workers if isinstance(worker, Intruder)]
         outcome.refused_count = sum(one.refused_count for one in intruders)
         outcome.acked_count = history.acked_count
@@ -214,9 +217,11 @@ class Trial:
         outcome.assignments = history.assignments
         outcome.transactions = Counter(one.committed for one in history.transactions)
 
-    def _check(self, bootstrap: str, links: Links, end_all: Callable[[], None]) -> list[str]:
+    def _check(
+        self, cluster: ClusterProcesses, links: Links, end_all: Callable[[], None]
+    ) -> list[str]:
         """When clients have had the time to read and to copy everything."""
-        history = self._history
+        history, bootstrap = self._history, cluster.bootstrap
         try:
             records = read_topic(bootstrap, RECORDS, PARTITIONS, login=self._login(READER))
             self._wait_for_clients(links, lambda: check_group(history, records))
@@ -224,7 +229,8 @@ class Trial:
                 self._wait_for_clients(links, lambda: self._uncopied(bootstrap, records))
             end_all()
             findings = check(history, records) + check_group(history, records)
-            return findings + (self._uncopied(bootstrap, records) if self._copiers else [])
+            findings += self._uncopied(bootstrap, records) if self._copiers else []
+            return findings + different_replicas(cluster.data)
         except Unreadable as error:
             return [*history.problems, str(error)]
 
