@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import OFFSET_END, Producer, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -415,3 +415,16 @@ def test_records_can_be_delivered_more_often_than_kafka_allows(open_gateway: Ope
         assert gateway.receive() == [(0, 0, count + 1)]
     assert gateway.settle(0, 0, 12, RELEASE, delay_ms=i64(0)) is ErrorCode.none
     assert gateway.receive(wait_ms=0) == []
+
+
+@pytest.mark.parametrize("hold_ms", [0, HOUR_MS])
+def test_deleted_records_are_no_lag_though_somebody_has_them(
+    bootstrap: str, open_gateway: Open, hold_ms: int
+) -> None:
+    gateway = open_gateway()
+    receive_all(gateway, 5, hold_ms=hold_ms)
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    (deleted,) = admin.delete_records([TopicPartition(gateway.topic, 0, OFFSET_END)]).values()
+    assert deleted.result().low_watermark == 5
+    assert gateway.offsets() == (5, 0, 0)
+    assert gateway.settle(0, 0, 1, ACCEPT) is ErrorCode.invalid_record_state

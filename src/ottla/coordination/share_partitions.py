@@ -6,6 +6,7 @@ anew. Whoever has it then gets NOT_LEADER_OR_FOLLOWER, and the next fetch loads 
 """
 
 import asyncio
+import contextlib
 import logging
 from asyncio import AbstractEventLoop, Future, TimerHandle
 from collections.abc import Callable, Iterable, Sequence
@@ -94,7 +95,15 @@ class LedSharePartition:
         """Take up the group's configuration, and what retention has left of the log."""
         self._validate()
         self.state.rules = self._rules(config)
-        self._apply(self.state.on_log_start(self.partition.log.log_start_offset))
+        self._apply(self._drop_deleted())
+
+    def _drop_deleted(self) -> Change:
+        return self.state.on_log_start(self.partition.log.log_start_offset)
+
+    async def on_records_deleted(self) -> None:
+        """Returns when it is written down that the group is done with them."""
+        if not self._dropped:
+            await self._until_written(self._drop_deleted())
 
     async def know_keys(self, executor: Executor) -> None:
         """Where their order matters: of the records that were handed out before this leader began.
@@ -408,6 +417,12 @@ class SharePartitions:
             loading = self._loading[key] = asyncio.ensure_future(self._load(key, partition))
             loading.add_done_callback(lambda _: self._loading.pop(key, None))
         return await asyncio.shield(loading)
+
+    async def on_records_deleted(self, partition: Partition) -> None:
+        """Let the groups here forget them, locked or not; what is lost of that a fetch does."""
+        leds = [led for led in self._led.values() if led.partition is partition]
+        with contextlib.suppress(ApiError):
+            await asyncio.gather(*(led.on_records_deleted() for led in leds))
 
     def led(self) -> Iterable[LedSharePartition]:
         """To look at."""

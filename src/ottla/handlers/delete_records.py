@@ -109,6 +109,7 @@ async def _result(
         return _failed(asked, ErrorCode.request_timed_out)
     if error is not None:
         return _failed(asked, error.code)
+    await broker.share.partitions.on_records_deleted(leader.partition)
     return DeleteRecordsPartitionResult(
         partition_index=asked.partition_index,
         low_watermark=i64(leader.low_watermark),
