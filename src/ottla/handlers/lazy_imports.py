@@ -8,11 +8,15 @@ library shows them a module that is half done, before Python 3.13.)
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from threading import RLock
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader, MetaPathFinder
+else:  # They would bring the readers of resources with them, and Python asks for no type here.
+    Loader = MetaPathFinder = object
 
 _running = RLock()  # Held while a module runs, which may use others.
 

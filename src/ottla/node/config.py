@@ -4,7 +4,6 @@ The environment variable of a key is its name in capitals with `_` for `.`, behi
 `OTTLA_LOG_RETENTION_MS` sets `log.retention.ms`.
 """
 
-import difflib
 import logging
 from collections.abc import Mapping
 from typing import Any
@@ -336,6 +335,8 @@ def _read_environment(environment: Mapping[str, str]) -> dict[str, object]:
         elif variable.startswith(ENVIRONMENT_PREFIX) and not variable.startswith(
             ENVIRONMENT_RESERVED
         ):
+            import difflib  # For whoever mistypes a name.
+
             nearest = difflib.get_close_matches(variable, names, n=1)
             hint = f"; did you mean {nearest[0]}?" if nearest else ""
             raise ConfigError(f"unknown environment variable {variable}{hint}")

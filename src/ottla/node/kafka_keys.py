@@ -8,7 +8,7 @@ effect.
 
 from collections.abc import Iterable
 from dataclasses import replace
-from importlib import resources
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from ottla.protocol.config import ConfigKey, ConfigType
@@ -41,7 +41,7 @@ class KafkaKey(NamedTuple):
 
 
 def read_table() -> dict[str, KafkaKey]:
-    text = resources.files(__package__).joinpath("kafka_keys.tsv").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("kafka_keys.tsv").read_text(encoding="utf-8")
     rows = (line.split("\t") for line in text.splitlines())
     return {
         name: KafkaKey(name, ConfigType[kind.upper()], None if default == _NULL else default, scope)

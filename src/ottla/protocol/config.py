@@ -5,7 +5,6 @@ The node joins the declarations into one `ConfigSchema` per scope, from which co
 DescribeConfigs and the reference documentation are all made.
 """
 
-import difflib
 import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -197,6 +196,8 @@ class ConfigSchema:
     def __getitem__(self, name: str) -> ConfigKey[object]:
         key = self._keys.get(name) or self._of_listener(name)
         if key is None:
+            import difflib  # For whoever mistypes a name.
+
             nearest = difflib.get_close_matches(name, self._keys, n=1)
             hint = f"; did you mean {nearest[0]}?" if nearest else ""
             raise ApiError(ErrorCode.invalid_config, f"unknown config key {name!r}{hint}")

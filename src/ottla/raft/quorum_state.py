@@ -9,10 +9,9 @@ import json
 from typing import Any
 from uuid import UUID
 
-from crc32c import crc32c
-
 from ottla.protocol.lazy_dataclass import dataclass
 from ottla.raft.voters import ReplicaKey
+from ottla.records.crc import crc32c
 
 _VERSIONS_READ = (0, 1)
 _NOBODY = -1

@@ -24,8 +24,7 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from crc32c import crc32c
-
+from ottla.records.crc import crc32c
 from ottla.records.errors import CorruptBatch
 
 Buffer = bytes | bytearray | memoryview

@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from crc32c import crc32c
-
 from ottla.records.batch import (
     APPEND_TIME_FLAG,
     COMPRESSION_MASK,
@@ -28,6 +26,7 @@ from ottla.records.batch import (
     TRANSACTIONAL_FLAG,
 )
 from ottla.records.builder import Record, sized, varint
+from ottla.records.crc import crc32c
 
 _UNUSUAL = COMPRESSION_MASK | APPEND_TIME_FLAG | TRANSACTIONAL_FLAG | CONTROL_FLAG
 _LENGTH_MIN = HEADER_SIZE - LENGTH_END

@@ -5,8 +5,6 @@ topics pay for, `validate_records`, which topics have to ask for, and `find_outs
 the records of a batch that is refused.
 """
 
-from crc32c import crc32c
-
 from ottla.records.batch import (
     APPEND_TIME_FLAG,
     COMPRESSION_MASK,
@@ -22,6 +20,7 @@ from ottla.records.batch import (
     read_header,
 )
 from ottla.records.compression import DECOMPRESSED_BYTES_MAX, Compression
+from ottla.records.crc import crc32c
 from ottla.records.decoder import decode_body, iterate_records, read_varint
 from ottla.records.errors import (
     BatchTooLarge,

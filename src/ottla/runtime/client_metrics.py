@@ -13,14 +13,13 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from crc32c import crc32c
-
 from ottla.controller.client_metrics import ClientDescription, Request, Subscription, request_of
 from ottla.controller.image import CLIENT_METRICS_RESOURCE, MetadataImage
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.lazy_dataclass import dataclass
 from ottla.protocol.otlp import Sample
 from ottla.records.compression import Compression
+from ottla.records.crc import crc32c
 from ottla.runtime.clock import Clock
 
 if TYPE_CHECKING:

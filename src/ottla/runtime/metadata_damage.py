@@ -11,12 +11,11 @@ The new directory is made under another name first. A start that is cut short go
 from typing import Final
 from uuid import UUID
 
-from crc32c import crc32c
-
 from ottla.protocol.topics import CLUSTER_METADATA_TOPIC, TopicPartition
 from ottla.raft.control_records import voters_in
 from ottla.raft.quorum_state import QuorumState
 from ottla.raft.voters import VoterSet
+from ottla.records.crc import crc32c
 from ottla.runtime.quorum_state_file import QuorumStateFile
 from ottla.storage.damage import Examination, IntactBatch
 from ottla.storage.errors import DamagedMetadata

@@ -13,9 +13,8 @@ The methods wait for the disk. OSError is the caller's to handle.
 
 from typing import Final
 
-from crc32c import crc32c
-
 from ottla.raft.log import OffsetAndEpoch
+from ottla.records.crc import crc32c
 from ottla.storage.filesystem import File, Filesystem
 
 RECOVERY_POINT: Final = "recovery-point"

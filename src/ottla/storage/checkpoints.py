@@ -16,10 +16,9 @@ import json
 from collections.abc import Mapping
 from uuid import UUID
 
-from crc32c import crc32c
-
 from ottla.protocol.lazy_dataclass import dataclass
 from ottla.protocol.topics import TopicPartition
+from ottla.records.crc import crc32c
 from ottla.storage.filesystem import Filesystem
 from ottla.storage.text_checkpoint import CorruptCheckpoint, read_entries, write_entries
 

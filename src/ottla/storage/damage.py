@@ -12,9 +12,8 @@ import struct
 from collections.abc import Callable
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from ottla.records.batch import CRC_START, HEADER_SIZE, LENGTH_END, MAGIC
+from ottla.records.crc import crc32c
 from ottla.storage.filesystem import File
 
 # Base offset, length, leader epoch, magic, crc, last offset delta, max timestamp.

@@ -32,7 +32,7 @@ import struct
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from crc32c import crc32c
+from ottla.records.crc import crc32c
 
 VERSION = 1
 SNAPSHOT_SUFFIX = ".snapshot"

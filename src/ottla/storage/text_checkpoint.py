@@ -11,8 +11,7 @@ ones. Kafka takes any white space there for the end of the line; a file that Kaf
 
 from collections.abc import Iterable
 
-from crc32c import crc32c
-
+from ottla.records.crc import crc32c
 from ottla.storage.filesystem import Filesystem
 
 VERSION = 0
