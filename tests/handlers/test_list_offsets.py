@@ -111,7 +111,7 @@ def test_a_partition_that_is_named_twice_is_refused(orders):
 
 def test_a_disk_that_fails_is_told(orders, caplog):
     log = orders.replicas.find("orders", 0).log
-    log.log_directory.fail(OSError(5, "input/output error"))
+    log.log_directory.on_error(OSError(5, "input/output error"))
     orders.replicas.find("orders", 0).log = _Unreadable(log)
     assert ask(orders, asking(1000)).error_code is ErrorCode.kafka_storage_error
     assert "cannot look up offsets of orders-0" in caplog.text

@@ -112,7 +112,7 @@ def test_what_was_refused_is_told_again():
 
 def test_a_directory_that_failed_is_told_as_well():
     async def test(kit):
-        kit.logs.create(TopicPartition("orders", 0), TOPIC, LogConfig()).log_directory.fail(
+        kit.logs.create(TopicPartition("orders", 0), TOPIC, LogConfig()).log_directory.on_error(
             OSError(5, "x")
         )
         kit.record(PartitionRecord(partition_id=0, topic_id=TOPIC, replicas=(1, 2), isr=(1, 2)))

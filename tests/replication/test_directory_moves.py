@@ -112,7 +112,7 @@ def test_what_is_refused_and_what_is_called_off():
         await move(broker, "/a")
         assert futures.all == {}
         assert path_of(broker) == "/a"
-        broker.logs.log_dirs.online()[2].fail(OSError(5, "broken"))
+        broker.logs.log_dirs.online()[2].on_error(OSError(5, "broken"))
         assert await code_of(ORDERS, "/c") is ErrorCode.kafka_storage_error
         assert await code_of(ORDERS, "/b") is ErrorCode.kafka_storage_error
 

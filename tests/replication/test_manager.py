@@ -359,7 +359,7 @@ def test_a_directory_that_fails_takes_its_partitions_with_it_and_no_others():
         kit.create("orders", leader=1, index=index)
     log_directory = kit.partition("orders").log.log_directory
     kit.take_heard()
-    error = log_directory.fail(OSError(5, "Input/output error"))
+    error = log_directory.on_error(OSError(5, "Input/output error"))
     kit.replicas.on_directory_failure(error)
     assert kit.take_heard() == [("following ended", "orders-0"), ("resigning", "orders-0")]
     with pytest.raises(ApiError, match="Input/output error") as refused:
@@ -375,7 +375,7 @@ def test_a_replica_that_may_be_in_a_directory_that_is_offline_is_not_made_anew()
     kit = ManagerKit(directories=("/a", "/b"))
     kit.register(2, 3)
     first = kit.logs.log_dirs.ids["/a"]
-    next(iter(kit.logs.log_dirs)).fail(OSError(5, "Input/output error"))
+    next(iter(kit.logs.log_dirs)).on_error(OSError(5, "Input/output error"))
     kit.create("orders", leader=2)
     assert kit.partition("orders").log.log_directory.path == "/b"
     kit.record(TopicRecord(name="there", topic_id=topic_id("there")))

@@ -1,4 +1,4 @@
-"""Flipped bits in every field of a batch, at every place in a log."""
+"""Flipped bits in every field of a batch, at every position of a log."""
 
 import pytest
 from tests.storage.batches import NOW_MS, PARTITION, append, open_log, values_of
@@ -74,7 +74,7 @@ def test_no_wrong_byte_is_served(
     filesystem = FaultyFilesystem()
     config = LogConfig(segment_bytes=segment_bytes)
     log = filled(filesystem, config)
-    places = [
+    batches = [
         (segment.path, position)
         for segment in log.segments
         if segment.size
@@ -85,7 +85,7 @@ def test_no_wrong_byte_is_served(
     recovery_point = log.flushed_offset
     if clean:
         log.close()
-    path, position = places[batch_index]
+    path, position = batches[batch_index]
     byte, bit = FIELDS[field]
     filesystem.flip_bit(path, position + byte, bit)
     again = open_log(

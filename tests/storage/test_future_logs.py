@@ -237,7 +237,7 @@ def test_what_cannot_be_moved_is_refused():
         futures.validate_name(TopicPartition("x" * 249, 0))
     assert caught.value.code is ErrorCode.invalid_topic_exception
     second = futures.find_directory("/b")
-    second.fail(OSError(5, "broken"))
+    second.on_error(OSError(5, "broken"))
     for work in (lambda: futures.find_directory("/b"), lambda: futures.create(log, second)):
         with pytest.raises(ApiError) as caught:
             work()

@@ -120,7 +120,7 @@ def test_a_failed_directory_goes_offline_and_the_other_goes_on():
 @pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOSPC])
 def test_what_is_short_for_a_while_does_not_take_the_directory_offline(number):
     log_directory = LogDirectory("/data", FaultyFilesystem())
-    refusal = log_directory.fail(OSError(number, "short"))
+    refusal = log_directory.on_error(OSError(number, "short"))
     assert isinstance(refusal, ApiError)
     assert refusal.code is ErrorCode.kafka_storage_error
     assert log_directory.failure is None

@@ -192,7 +192,7 @@ class RaftLog:
                 try:
                     self._note_synced()
                 except OSError as error:
-                    raise self._log.log_directory.fail(error, while_syncing=True) from error
+                    raise self._log.log_directory.on_error(error, while_syncing=True) from error
         return flushed_offset
 
     def expect_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:

@@ -116,7 +116,7 @@ class BatchFilter:
         return header.is_control and header.producer_epoch == last.producer_epoch
 
     def _with_horizon(self, header: BatchHeader, records: list[Record]) -> bytearray:
-        """Takes the place of the base timestamp, so that every record is encoded anew."""
+        """Replaces the base timestamp, so that every record is encoded anew."""
         return build_batch(
             records,
             base_offset=header.base_offset,

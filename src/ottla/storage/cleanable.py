@@ -46,7 +46,7 @@ class CompactableLog(Protocol):
 
     @property
     def truncations_count(self) -> int:
-        """How often records were cut off its end."""
+        """How often its end was truncated."""
 
     def flush(self) -> int: ...
 
@@ -55,7 +55,7 @@ class CompactableLog(Protocol):
     def replace_segments(
         self, old: Sequence[Segment], cleaned: CleanedSegment, truncations_count: int
     ) -> bool:
-        """Put the compacted segment in the place of `old`, with `swap_segments`.
+        """Replace `old` with the compacted segment, with `swap_segments`.
 
         Under the log's lock, and only if nothing was truncated since the count was taken (a
         record that outdates another may be gone, and then the other must stay) and the old

@@ -99,7 +99,7 @@ class LogCleaner:
     def clean_filthiest(self, logs: Iterable[CompactableLog]) -> Cleaned | None:
         """Compact the log with the largest dirty ratio; None if none is due or it changed.
 
-        Raises what `LogDirectory.fail` makes of an error of the disk.
+        Raises what `LogDirectory.on_error` makes of an error of the disk.
         """
         candidates = [self._cleanable(log) for log in logs if self._may_clean(log)]
         due = [cleanable for cleanable in candidates if cleanable and cleanable.is_due]
@@ -130,7 +130,7 @@ class LogCleaner:
         return self._checkpoint_of(log).get(log.topic_partition)
 
     def on_truncated(self, log: CompactableLog, offset: int) -> None:
-        """What is appended from `offset` on is dirty again; from any thread, after it was cut."""
+        """What is appended from `offset` on is dirty again; from any thread, after a truncation."""
         with self._guard:
             self._uncleanable.discard(log.directory)
             cleaned_offset = self.cleaned_offset(log)
@@ -171,7 +171,7 @@ class LogCleaner:
                 log.log_directory.suspect(log.topic_partition, segment.base_offset, str(error))
         except OSError as error:
             if not any(segment.removed for segment in log.segments):
-                raise log.log_directory.fail(error) from error
+                raise log.log_directory.on_error(error) from error
             _logger.info("compaction of %s is given up: it was deleted", directory)
         return None
 

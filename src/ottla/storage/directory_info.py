@@ -41,5 +41,5 @@ def _space(log_directory: LogDirectory) -> tuple[int, int]:
         try:
             return log_directory.filesystem.space(log_directory.path)
         except OSError as error:
-            log_directory.fail(error)
+            log_directory.on_error(error)
     return -1, -1

@@ -35,7 +35,7 @@ class PowerLoss(BaseException):
 @dataclass(slots=True)
 class _Write:
     position: int
-    data: bytearray | None  # None: the file was cut at `position`.
+    data: bytearray | None  # None: the file was truncated at `position`.
     lost: bool = False  # Only the file's size follows from it.
 
     def apply(self, content: bytearray) -> None:

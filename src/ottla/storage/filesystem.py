@@ -27,7 +27,7 @@ class File(Protocol):
     def append(self, data: Buffer) -> int:
         """Write all of `data` at the end and return the position where it starts.
 
-        If not all could be written (disk full), the file is cut back to where it was.
+        If not all could be written (disk full), the file is truncated to its former size.
         """
 
     def append_all(self, buffers: Sequence[Buffer]) -> int:

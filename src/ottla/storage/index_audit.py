@@ -8,7 +8,7 @@ from ottla.storage.errors import CorruptLog
 from ottla.storage.found_batches import intact_batches, note_aborted, replay_producers
 from ottla.storage.index_file import CorruptIndex
 from ottla.storage.producer_state import ProducerStateManager
-from ottla.storage.reading import place_of
+from ottla.storage.reading import find_batch_at
 from ottla.storage.segment import Segment
 from ottla.storage.transaction_index import AbortedTransaction
 
@@ -51,8 +51,8 @@ def validate_transactions(segments: Sequence[Segment], segment: Segment) -> None
         marker = _header_at(segment, entry.last_offset)
         first = None
         if segments[0].base_offset <= entry.first_offset <= entry.last_offset:
-            place = place_of(segments, entry.first_offset)
-            first = None if place is None else _header_at(place.segment, entry.first_offset)
+            found = find_batch_at(segments, entry.first_offset)
+            first = None if found is None else _header_at(found.segment, entry.first_offset)
         is_sound = (
             ended.get(entry.producer_id, -1) < entry.first_offset <= entry.last_offset
             and entry.last_stable_offset <= entry.last_offset + 1

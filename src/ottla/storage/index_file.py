@@ -50,7 +50,7 @@ class IndexFile:
             file.close()
 
     def write(self, first_index: int, entries: Buffer, *, sync: bool = True) -> None:
-        """Put entries in their place, as the last of the file.
+        """Write entries in order, as the last of the file.
 
         Its name is for the owner of the directory to sync.
         """

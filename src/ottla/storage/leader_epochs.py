@@ -4,7 +4,7 @@ An entry says at which offset an epoch begins; epochs and start offsets both inc
 compare them to find where their logs part (KIP-101, KIP-320).
 
 A change is written by `flush`, which the log calls before it moves its recovery point: batches
-carry their epoch, so recovery finds again what a crash lost, and it cuts off what is stale. An
+carry their epoch, so recovery finds again what a crash lost, and it drops what is stale. An
 epoch without batches is not written: it says nothing, and each start of a leader begins one.
 """
 

@@ -39,7 +39,7 @@ class LoadedLog(NamedTuple):
     log_end_offset: int
     leader_epochs: LeaderEpochCache
     producers: ProducerStateManager
-    may_lack_synced: bool  # Batches were cut off that other replicas may count on.
+    may_lack_synced: bool  # Batches were truncated that other replicas may count on.
 
 
 def load_log(log_directory: LogDirectory, request: LoadRequest) -> LoadedLog:
@@ -137,7 +137,7 @@ def _has_indexes(request: LoadRequest, segments: Iterable[Segment], names: set[s
 def _load_cleanly(active: Segment, request: LoadRequest, epochs: LeaderEpochCache) -> int | None:
     """The log's end offset, or None if the last segment is not as a clean shutdown left it."""
     if not active.size:
-        active.begin_indexing()  # What was cut off them may be back after a power loss.
+        active.begin_indexing()  # What was truncated may be back after a power loss.
         return active.base_offset
     try:
         log_end_offset = active.load_tail()

@@ -45,7 +45,7 @@ class LocalFile:
             if written != size:
                 self._write_rest(data, position, written)
         except OSError:
-            self._cut_back(position)
+            self._truncate(position)
             raise
         self.size = position + size
         return position
@@ -58,7 +58,7 @@ class LocalFile:
             if written != size:
                 self._write_rest(b"".join(buffers), position, written)
         except OSError:
-            self._cut_back(position)
+            self._truncate(position)
             raise
         self.size = position + size
         return position
@@ -146,7 +146,7 @@ class LocalFile:
         while written < len(rest):
             written += os.pwrite(self._descriptor, rest[written:], position + written)
 
-    def _cut_back(self, size: int) -> None:
+    def _truncate(self, size: int) -> None:
         # The bytes past `size` are overwritten by the next append even if this fails too.
         with contextlib.suppress(OSError):
             os.ftruncate(self._descriptor, size)

@@ -20,12 +20,12 @@ from ottla.storage.config import LogConfig
 from ottla.storage.errors import CorruptLog, KnownDamage, NotCached
 from ottla.storage.log_directory import SHORT_OF_SPACE, LogDirectory
 from ottla.storage.reading import (
+    LogPosition,
     LogSlice,
-    Place,
     ReadHint,
     check_batches,
+    find_batch_at,
     index_of,
-    place_of,
     segment_after,
 )
 from ottla.storage.segment import ROLL_NOW, Segment
@@ -41,7 +41,7 @@ class FlushWork(NamedTuple):
 
     generation: int
     rolled: tuple[Segment, ...]
-    end: Place
+    end: LogPosition
     changes_count: int
 
 
@@ -54,7 +54,7 @@ def _is_past(segment: Segment, size: int, header: BatchHeader) -> bool:
     )
 
 
-def _up_to_damage(segment: Segment, position: int, end: Place) -> tuple[int, int]:
+def _up_to_damage(segment: Segment, position: int, end: LogPosition) -> tuple[int, int]:
     """Where a read from `position` has to end, and the offset there."""
     damage = segment.damage_from(position)
     if damage is None or damage.position >= end.position:
@@ -102,17 +102,17 @@ class LocalLog:
         self.segments = segments  # Oldest first, at least one.
         self._lock = lock
         self._activate(segments[-1])
-        self.end = Place(self.active, self.active.size, end_offset)
+        self.end = LogPosition(self.active, self.active.size, end_offset)
         self.generation = 0  # Counts the changes that move or remove batches.
-        self.truncations_count = 0  # Those of them that cut the end.
+        self.truncations_count = 0  # Those that truncated the end.
         self._config = config
         self._on_roll = on_roll  # Called with the base offset of the segment that begins.
         self._rolled: tuple[Segment, ...] = ()  # Not synced since they were rolled.
         self._sealed_bytes = 0  # Of the segments that were rolled since the log was opened.
-        self._changes_count = 0  # Files that were made, removed or cut.
+        self._changes_count = 0  # Files that were made, removed or truncated.
         self._changes_synced = 0  # So many of them are on the disk.
         self._flushed = self.end
-        self._limit = (end_offset, self.end)  # The last limit of reads, and its place.
+        self._limit = (end_offset, self.end)  # The last limit of reads, and its position.
         self.closed = False
         self._set_roll_bounds()
 
@@ -133,11 +133,11 @@ class LocalLog:
     def flushed_offset(self) -> int:
         return self._flushed.offset
 
-    def ends(self) -> list[Place]:
+    def ends(self) -> list[LogPosition]:
         """Of all segments: where each one ends, and the offset that comes after it."""
         end, segments = self.end, self.segments
         closed = [
-            Place(segment, segment.size, following.base_offset)
+            LogPosition(segment, segment.size, following.base_offset)
             for segment, following in pairwise(segments)
         ]
         return [*closed, end] if segments[-1] is end.segment else closed
@@ -164,7 +164,7 @@ class LocalLog:
         if not position:
             self._changes_count += 1
             self._set_roll_timestamp(segment, max_timestamp)
-        self.end = _new_tuple(Place, (segment, position + size, last_offset + 1))
+        self.end = _new_tuple(LogPosition, (segment, position + size, last_offset + 1))
 
     def write_run(self, records: memoryview, batches: Sequence[tuple[int, BatchHeader]]) -> int:
         """Append, with one write, as many batches as go into one segment; returns their count."""
@@ -193,7 +193,7 @@ class LocalLog:
         if not written_at:
             self._changes_count += 1
             self._set_roll_timestamp(segment, first.max_timestamp)
-        self.end = Place(segment, segment.size, last.next_offset)
+        self.end = LogPosition(segment, segment.size, last.next_offset)
         return count
 
     def read(
@@ -208,22 +208,22 @@ class LocalLog:
         generation = self.generation
         stop = self.end
         if offset_limit < stop.offset:
-            stop = self._place_of_limit(offset_limit, cached_only)
+            stop = self._position_of_limit(offset_limit, cached_only)
         if hint is not None and hint.offset == offset and hint.generation == generation:
             _, segment, position, first_offset = hint
             if position == segment.size and segment is not stop.segment:
                 segment, position = segment_after(self.segments, segment), 0
         else:
-            place = place_of(self.segments, offset, cached_only=cached_only)
-            if place is None:
+            found = find_batch_at(self.segments, offset, cached_only=cached_only)
+            if found is None:
                 return None
-            segment, position, first_offset = place
+            segment, position, first_offset = found
         if segment is stop.segment:
             _, end_position, next_offset = stop
         else:
             end_position = segment.size
             next_offset = segment_after(self.segments, segment).base_offset
-        trusted = Place(segment, end_position, next_offset)
+        trusted = LogPosition(segment, end_position, next_offset)
         if segment.damage:
             end_position, next_offset = _up_to_damage(segment, position, trusted)
         if end_position - position > size_max:
@@ -246,22 +246,22 @@ class LocalLog:
             ReadHint(generation, segment, end_position, next_offset),
         )
 
-    def _place_of_limit(self, limit: int, cached_only: bool) -> Place:
+    def _position_of_limit(self, limit: int, cached_only: bool) -> LogPosition:
         """Where the batches before `limit` end; limits move forward, mostly to what was flushed."""
-        known, place = self._limit
+        known, found = self._limit
         if known == limit:
-            return place
+            return found
         flushed = self._flushed
         if flushed.offset == limit:
-            place = flushed
-        elif known < limit and place.segment is self.active:
-            segment, start, _ = place
+            found = flushed
+        elif known < limit and found.segment is self.active:
+            segment, start, _ = found
             batch = segment.find_offset(limit, start=start, cached_only=cached_only)
-            place = Place(segment, batch.position, batch.base_offset) if batch else self.end
+            found = LogPosition(segment, batch.position, batch.base_offset) if batch else self.end
         else:
-            place = place_of(self.segments, limit, cached_only=cached_only) or self.end
-        self._limit = (limit, place)
-        return place
+            found = find_batch_at(self.segments, limit, cached_only=cached_only) or self.end
+        self._limit = (limit, found)
+        return found
 
     def roll(self) -> Segment:
         """Begin a new segment, unless the active one is empty."""
@@ -309,13 +309,15 @@ class LocalLog:
         if not self.closed:
             self._write_indexes(self.active, Segment.show_indexes)
 
-    def end_before(self, offset: int) -> Place:
+    def end_before(self, offset: int) -> LogPosition:
         """Where the log would end without the batches that reach to `offset` or past it."""
         kept = self.segments[index_of(self.segments, offset)]
         batch = self._find_batch(kept, offset) if kept.size else None
         if batch is None:
-            return Place(kept, kept.size, max(offset, kept.base_offset))
-        return Place(kept, batch.position, min(max(offset, kept.base_offset), batch.base_offset))
+            return LogPosition(kept, kept.size, max(offset, kept.base_offset))
+        return LogPosition(
+            kept, batch.position, min(max(offset, kept.base_offset), batch.base_offset)
+        )
 
     def _find_batch(self, segment: Segment, offset: int) -> Batch | None:
         """A wrong index must not keep a damaged log from being truncated, and so from repair."""
@@ -328,7 +330,7 @@ class LocalLog:
     def truncate_to(self, offset: int) -> int:
         """Remove the batches that reach to `offset` or past it; returns where the log ends now.
 
-        The last segment goes first, and all of them before the one that is cut, so that a crash
+        The last segment goes first, and all before the truncated one, so that a crash
         leaves a log without a hole.
         """
         kept, position, end_offset = self.end_before(offset)
@@ -363,7 +365,7 @@ class LocalLog:
     def replace(
         self, old: Sequence[Segment], cleaned: CleanedSegment, truncations_count: int
     ) -> bool:
-        """Put a compacted segment in the place of `old`; False if they are not as they were."""
+        """Replace `old` with a compacted segment; False if they are not as they were."""
         first = index_of(self.segments, old[0].base_offset)
         after = first + len(old)
         if (
@@ -387,7 +389,7 @@ class LocalLog:
         self.segments = (*self.segments[:first], compacted, *self.segments[after:])
         self.generation += 1
         if self._flushed.segment in old:
-            self._flushed = Place(self.segments[first + 1], 0, self._flushed.offset)
+            self._flushed = LogPosition(self.segments[first + 1], 0, self._flushed.offset)
         self._limit = (self.end.offset, self.end)
         self.log_directory.discard(deleted, self._config.file_delete_delay_ms)
         return True
@@ -445,7 +447,7 @@ class LocalLog:
         segment = Segment(self.log_directory, self.directory, offset)
         self.segments = (*before, segment)
         self._activate(segment)
-        self.end = Place(segment, 0, offset)
+        self.end = LogPosition(segment, 0, offset)
         self._set_roll_bounds()
 
     def _activate(self, segment: Segment) -> None:
@@ -453,12 +455,12 @@ class LocalLog:
         self.active = segment
 
     def _on_end_moved(self, offset: int) -> None:
-        """The log was cut; what was flushed beyond is gone, and what was cut may come back."""
+        """The log was truncated; a power loss may bring back what was removed."""
         self.generation += 1
         self.truncations_count += 1
         self._changes_count += 1
         self._rolled = tuple(segment for segment in self._rolled if segment is not self.active)
-        self.end = Place(self.active, self.active.size, offset)
+        self.end = LogPosition(self.active, self.active.size, offset)
         if self._flushed.offset > offset:
             self._flushed = self.end
         self._limit = (offset, self.end)

@@ -41,7 +41,7 @@ from ottla.storage.local_log import LocalLog
 from ottla.storage.log_directory import LogDirectory
 from ottla.storage.log_history import LogHistory
 from ottla.storage.log_lookups import LogLookups
-from ottla.storage.reading import FoundTimestamp, LogSlice, Place, ReadHint, index_of
+from ottla.storage.reading import FoundTimestamp, LogPosition, LogSlice, ReadHint, index_of
 from ottla.storage.retention import expired_count, passed_count
 from ottla.storage.segment import Segment
 from ottla.storage.transaction_index import AbortedTransaction
@@ -156,7 +156,7 @@ class PartitionLog:
         """What is not served, in the order of offsets."""
         return [damage for segment in self._local.segments for damage in segment.damage]
 
-    def ends(self) -> list[Place]:
+    def ends(self) -> list[LogPosition]:
         """Of all segments: where each one ends, and the offset that comes after it."""
         return self._local.ends()
 
@@ -450,7 +450,7 @@ class PartitionLog:
             self.directory = directory
 
     def rename(self, directory: str, *, instead_of: "PartitionLog | None" = None) -> None:
-        """Go on under another name, perhaps in the place of a log whose hints are void then."""
+        """Go on under another name, perhaps that of a log whose hints are void then."""
         with self._lock, self._disk_errors():
             self.log_directory.filesystem.rename(self.directory, directory)
             self.log_directory.on_partitions_changed()
@@ -490,7 +490,7 @@ class PartitionLog:
             return ApiError(
                 ErrorCode.unknown_topic_or_partition, f"{self.topic_partition} was deleted"
             )
-        return self.log_directory.fail(error, while_syncing=while_syncing)
+        return self.log_directory.on_error(error, while_syncing=while_syncing)
 
     def _out_of_range(self, offset: int) -> ApiError:
         return ApiError(

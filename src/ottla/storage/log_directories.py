@@ -90,7 +90,7 @@ class LogDirectories:
         try:
             work(log_directory)
         except OSError as error:
-            log_directory.fail(error)
+            log_directory.on_error(error)
             if log_directory.failure is None:
                 raise StorageError(log_directory.path, error) from error
 
@@ -101,7 +101,7 @@ class LogDirectories:
         try:
             work(log_directory)
         except OSError as error:
-            log_directory.fail(error)  # Which says so, too.
+            log_directory.on_error(error)  # Which logs it.
         except StorageError as error:
             _logger.warning("work on a log failed: %s", error)
 

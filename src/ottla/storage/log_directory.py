@@ -135,7 +135,7 @@ class LogDirectory:
     def discard(self, paths: Iterable[str], delay_ms: int) -> None:
         self.discarded.extend(Discarded(path, delay_ms) for path in paths)
 
-    def fail(self, cause: OSError, *, while_syncing: bool = False) -> Exception:
+    def on_error(self, cause: OSError, *, while_syncing: bool = False) -> Exception:
         """What to raise for an error of the disk; puts the directory offline unless it is full.
 
         A full disk has lost nothing, nor has a process without a free descriptor: the operation is
@@ -163,7 +163,7 @@ class LogDirectory:
         try:
             is_full = self._space.look(now_ms, is_full=self.is_full)
         except OSError as error:
-            self.fail(error)
+            self.on_error(error)
             return
         if is_full and not self.is_full:
             self._short(f"log directory {self.path} is full: hardly any space is left")

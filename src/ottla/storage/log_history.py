@@ -1,7 +1,7 @@
 """What is known of a log's batches: which leader epochs wrote them, and what producers did.
 
-It follows every append and every cut, so that it never tells of a batch that is not there. Changes
-come under the lock of the log.
+It follows every append and every truncation, so it never describes a batch that is not there.
+Changes come under the lock of the log.
 """
 
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ class LogHistory:
     def on_end_moved(
         self, segments: Sequence[Segment], log_start_offset: int, end_offset: int
     ) -> None:
-        """The log was cut there."""
+        """The log was truncated there."""
         self.leader_epochs.truncate_from_end(end_offset)
         # No producer is too old at time 0.
         start = self.producers.truncate_and_reload(log_start_offset, end_offset, now_ms=0)

@@ -42,4 +42,4 @@ class LogMaker:
                 log_directory=log_directory,
             )
         except OSError as error:
-            raise log_directory.fail(error) from error
+            raise log_directory.on_error(error) from error

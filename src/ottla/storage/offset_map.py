@@ -3,7 +3,7 @@
 from hashlib import blake2b
 
 DIGEST_SIZE = 16
-ENTRY_BYTES = 192  # What a key takes at most: its place in the table, its digest, its offset.
+ENTRY_BYTES = 192  # What a key takes at most: its slot in the table, its digest, its offset.
 NO_OFFSET = -1
 
 

@@ -44,7 +44,7 @@ class LogSlice(NamedTuple):
         return self.file.read(self.position, self.size)
 
 
-class Place(NamedTuple):
+class LogPosition(NamedTuple):
     """A boundary between batches: all before it have smaller offsets than `offset`."""
 
     segment: Segment
@@ -63,18 +63,18 @@ def index_of(segments: Sequence[Segment], offset: int) -> int:
     return max(bisect_right(segments, offset, key=_base_offset) - 1, 0)
 
 
-def place_of(
+def find_batch_at(
     segments: Sequence[Segment], offset: int, *, cached_only: bool = False
-) -> Place | None:
+) -> LogPosition | None:
     """The first batch whose last offset is not before `offset`; None if there is none."""
     for segment in segments[index_of(segments, offset) :]:
         batch = segment.find_offset(offset, cached_only=cached_only) if segment.size else None
         if batch is not None:
-            return Place(segment, batch.position, batch.base_offset)
+            return LogPosition(segment, batch.position, batch.base_offset)
     return None
 
 
-def check_batches(file: File, position: int, end: int, floor: int, limit: Place) -> None:
+def check_batches(file: File, position: int, end: int, floor: int, limit: LogPosition) -> None:
     """Raise CorruptLog if the batches from `position` to `end` are not intact.
 
     `limit` is where the batches end that are to be read, and what the first one behind does not
@@ -102,7 +102,7 @@ def segment_after(segments: Sequence[Segment], segment: Segment) -> Segment:
 
 
 def find_timestamp(
-    segments: Sequence[Segment], timestamp: int, start_offset: int, end: Place
+    segments: Sequence[Segment], timestamp: int, start_offset: int, end: LogPosition
 ) -> FoundTimestamp | None:
     """The first record from `start_offset` on whose timestamp is not smaller."""
     for segment in segments:

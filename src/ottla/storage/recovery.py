@@ -1,7 +1,7 @@
 """Brings a log into order after a crash.
 
 The batches from the segment of the recovery point on are read, checked and indexed anew. Past the
-recovery point a damaged batch is the torn end of what was being written: it is cut off with all
+recovery point a damaged batch is the torn end of what was being written: it is truncated with all
 that follows, unless the machine has not stopped and intact batches follow. Before it, the damage is
 to what had been synced: it is passed over and not served, or, if nobody can tell where it ends, the
 whole log is not.
@@ -72,13 +72,13 @@ class Recovery:
         self._producers = producers
         self._epochs = epochs
         self._next_offset = 0  # Of the log as far as it has been read.
-        self._cut_off = False
+        self._is_truncated = False
         self._epoch = -1  # Of the batches that were read.
         self._known_epoch = epochs.latest_epoch  # The latest that was synced.
         self.may_lack_synced = False
 
     def run(self, log_start_offset: int) -> int:
-        """Check what may not have been synced, cut off what is damaged; the log's end offset."""
+        """Check what may not have been synced, truncate at damage; the log's end offset."""
         while True:
             try:
                 return self._run(log_start_offset)
@@ -106,7 +106,7 @@ class Recovery:
             segment.on_verified(0, segment.size)
         # Indexing anew empties the files of indexes, and no flush writes those of closed segments.
         is_reindexed = first < len(self.segments) - 1
-        if self._cut_off or is_reindexed or self._next_offset > request.recovery_point:
+        if self._is_truncated or is_reindexed or self._next_offset > request.recovery_point:
             self._sync(self.segments[first:])
         return self._next_offset
 
@@ -132,13 +132,15 @@ class Recovery:
     def _check(self, segment: Segment) -> bool:
         """Index the intact batches of the segment; False if that is not all of it."""
         if segment.base_offset < self._next_offset:
-            self._cut(segment, 0, f"the segment before it reaches to offset {self._next_offset}")
+            self._truncate(
+                segment, 0, f"the segment before it reaches to offset {self._next_offset}"
+            )
             return False
         if segment.base_offset > self._next_offset and self._has_lost_end():
-            self._cut(segment, 0, f"the segment before it ends at offset {self._next_offset}")
+            self._truncate(segment, 0, f"the segment before it ends at offset {self._next_offset}")
             return False
         self._next_offset = segment.base_offset
-        segment.begin_indexing()  # Also of an empty one: the cut of its indexes was not synced.
+        segment.begin_indexing()  # Even if empty: truncating its indexes was not synced.
         if not segment.size:
             return True
         end, damage = 0, None
@@ -155,7 +157,7 @@ class Recovery:
             damage = str(error)
         rewriting.finish()
         if damage is not None:
-            self._cut(segment, end, damage)
+            self._truncate(segment, end, damage)
         elif segment.damage:
             self._next_offset = max(self._next_offset, segment.damage[-1].next_offset)
         return damage is None
@@ -232,7 +234,7 @@ class Recovery:
         note_aborted(segment, completed)
         self._next_offset = header.next_offset
 
-    def _cut(self, segment: Segment, position: int, reason: str) -> None:
+    def _truncate(self, segment: Segment, position: int, reason: str) -> None:
         request = self._request
         if self._next_offset < request.recovery_point:
             self._pass_over(segment, position, reason)
@@ -241,14 +243,14 @@ class Recovery:
             self._pass_over(segment, position, reason)
         self.may_lack_synced |= has_intact_after
         _logger.warning(
-            "%s: cut off %d bytes that were never synced, at position %d, offset %d: %s",
+            "%s: truncated %d bytes that were never synced, at position %d, offset %d: %s",
             segment.path,
             segment.size - position,
             position,
             self._next_offset,
             reason,
         )
-        self._cut_off = True
+        self._is_truncated = True
         segment.size = position
         segment.unsynced = True
         segment.file().truncate(position)
@@ -310,12 +312,14 @@ class Recovery:
 
     def _drop_after(self, index: int) -> None:
         for segment in reversed(self.segments[index + 1 :]):
-            _logger.warning("%s: dropped, for the segment before it was cut off", segment.path)
+            _logger.warning(
+                "%s: dropped, because the segment before it was truncated", segment.path
+            )
             remove_all(segment.log_directory.filesystem, segment.mark_deleted())
         del self.segments[index + 1 :]
-        cut = self.segments[index]
-        if not cut.size and index and cut.base_offset != self._next_offset:
-            remove_all(cut.log_directory.filesystem, cut.mark_deleted())
+        truncated = self.segments[index]
+        if not truncated.size and index and truncated.base_offset != self._next_offset:
+            remove_all(truncated.log_directory.filesystem, truncated.mark_deleted())
             del self.segments[index]
 
     def _sync(self, segments: Iterable[Segment]) -> None:

@@ -23,7 +23,7 @@ from ottla.storage.index_file import CorruptIndex
 from ottla.storage.log import PartitionLog
 from ottla.storage.log_directory import LogDirectory, Suspect
 from ottla.storage.producer_state import ProducerStateManager
-from ottla.storage.reading import Place
+from ottla.storage.reading import LogPosition
 from ottla.storage.segment import Segment
 
 _logger = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ _BEGINNING: Final = _Next("", -1, -1)
 class _Work:
     """One segment that is being examined."""
 
-    def __init__(self, log: PartitionLog, segment: Segment, end: Place) -> None:
+    def __init__(self, log: PartitionLog, segment: Segment, end: LogPosition) -> None:
         """`end` is where the segment ends, and the offset that comes after it."""
         self.log = log
         self.segment = segment
@@ -156,9 +156,9 @@ class DirectoryScrubber:
             log = logs.get(suspect.topic_partition)
             if log is None or log.log_directory is not self._log_directory:
                 continue
-            for place in log.ends():
-                if place.segment.base_offset == suspect.base_offset and place.segment.size:
-                    self._finish(_Work(log, place.segment, place))
+            for end in log.ends():
+                if end.segment.base_offset == suspect.base_offset and end.segment.size:
+                    self._finish(_Work(log, end.segment, end))
 
     def _begin(self, logs: Mapping[TopicPartition, PartitionLog]) -> _Work | None:
         """The next segment of this pass, or of a new one if it is time; None if there is none."""
@@ -173,11 +173,11 @@ class DirectoryScrubber:
             log = logs.get(topic_partition)
             if log is None or log.log_directory is not self._log_directory:
                 continue
-            for place in log.ends()[:-1]:
-                key = _Next(*topic_partition, place.segment.base_offset)
-                if key >= self._next and place.segment.size:
+            for end in log.ends()[:-1]:
+                key = _Next(*topic_partition, end.segment.base_offset)
+                if key >= self._next and end.segment.size:
                     self._next = key
-                    return _Work(log, place.segment, place)
+                    return _Work(log, end.segment, end)
         self._next = None
         return None
 

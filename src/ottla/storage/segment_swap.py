@@ -1,7 +1,7 @@
-"""Puts a compacted segment in the place of those that it was made from.
+"""Replaces segments with the compacted one that was made from them.
 
     <base offset>.log.cleaned   being written; worth nothing after a crash
-    <base offset>.log.swap      complete and synced; takes the place of every segment whose base
+    <base offset>.log.swap      complete and synced; replaces every segment whose base
                                 offset lies in its range
 
 The indexes have the same suffixes and go first, so that the log file speaks for all of them: while

@@ -41,7 +41,7 @@ class SparseIndex(ABC):
         self._file = IndexFile(path, self.ENTRY_SIZE, filesystem)
         self._loaded = False
         # Invariant: the second column is never the shorter one, so a lookup beside an append that
-        # finds a place in the first finds it in the second.
+        # finds an entry in the first finds it in the second.
         self._first, self._second = self._decode(b"")
         self._written = 0  # So many entries are in the file.
         self._is_synced = True  # What was written is.

@@ -37,7 +37,7 @@ class TimeIndex(SparseIndex):
     OFFSETS_COLUMN = 1
 
     def is_full(self, size_max: int) -> bool:
-        """One place is kept for the entry that is made when the segment is rolled."""
+        """One entry is kept free for the one that is made when the segment is rolled."""
         return (self.entries_count + 2) * ENTRY_SIZE > size_max
 
     @property
