@@ -23,7 +23,7 @@ def request(
     return FetchRequest(-1, -1, 0, 1, 1000, 0, session_id, epoch, topics, forgets, "", None)
 
 
-def places(wanted: object) -> list[tuple[object, int, int]]:
+def fetched_partitions(wanted: object) -> list[tuple[object, int, int]]:
     assert isinstance(wanted, list)
     return [(item.topic, item.partition, item.fetch_offset) for item in wanted]
 
@@ -36,7 +36,7 @@ def sessions() -> FetchSessions:
 def test_a_request_without_a_session_is_taken_as_it_is(sessions: FetchSessions) -> None:
     session, wanted = sessions.resolve(request(0, -1, ("a", 0, 5)), by_id=False)
     assert session is None
-    assert places(wanted) == [("a", 0, 5)]
+    assert fetched_partitions(wanted) == [("a", 0, 5)]
     assert len(sessions) == 0
 
 
@@ -44,9 +44,9 @@ def test_later_requests_of_a_session_say_only_what_changed(sessions: FetchSessio
     session, _ = sessions.resolve(request(0, 0, ("a", 0, 5), ("b", 1, 6)), by_id=False)
     assert session is not None
     _, wanted = sessions.resolve(request(session.id, 1, ("a", 0, 9), ("c", 2, 0)), by_id=False)
-    assert places(wanted) == [("a", 0, 9), ("b", 1, 6), ("c", 2, 0)]
+    assert fetched_partitions(wanted) == [("a", 0, 9), ("b", 1, 6), ("c", 2, 0)]
     _, wanted = sessions.resolve(request(session.id, 2, forgotten=(("b", 1),)), by_id=False)
-    assert places(wanted) == [("a", 0, 9), ("c", 2, 0)]
+    assert fetched_partitions(wanted) == [("a", 0, 9), ("c", 2, 0)]
 
 
 def test_an_epoch_out_of_turn_is_refused(sessions: FetchSessions) -> None:
@@ -76,7 +76,7 @@ def test_the_final_epoch_closes_the_session(sessions: FetchSessions) -> None:
     assert session is not None
     ended, wanted = sessions.resolve(request(session.id, -1, ("a", 0, 7)), by_id=False)
     assert ended is None
-    assert places(wanted) == [("a", 0, 7)]
+    assert fetched_partitions(wanted) == [("a", 0, 7)]
     assert len(sessions) == 0
 
 
@@ -97,11 +97,11 @@ def test_partitions_that_were_served_wait_for_the_others(sessions: FetchSessions
     assert session is not None
     session.served([wanted[0]])
     _, wanted = sessions.resolve(request(session.id, 1), by_id=False)
-    assert places(wanted) == [("b", 0, 0), ("a", 0, 0)]
+    assert fetched_partitions(wanted) == [("b", 0, 0), ("a", 0, 0)]
 
 
 def test_topics_are_told_apart_by_id_in_new_versions(sessions: FetchSessions) -> None:
     topic = FetchedTopic("", TOPIC_ID, [FetchedPartition(0, -1, 3, -1, -1, 1000)])
     opening = request(0, 0)._replace(topics=[topic])
     _, wanted = sessions.resolve(opening, by_id=True)
-    assert places(wanted) == [(TOPIC_ID, 0, 3)]
+    assert fetched_partitions(wanted) == [(TOPIC_ID, 0, 3)]

@@ -440,14 +440,14 @@ def test_an_offset_outside_the_log_is_refused(offset: int) -> None:
     asyncio.run(run())
 
 
-def test_readers_at_many_places_each_get_their_own_bytes() -> None:
+def test_readers_at_many_offsets_each_get_their_own_bytes() -> None:
     async def run() -> None:
         kit = LeaderKit(FlushPolicy.OS)
         for number in range(200):
             kit.append(b"%d" % number)
-        places = dict.fromkeys(range(0, 200, 2))
+        offsets = dict.fromkeys(range(0, 200, 2))
         for _ in range(3):
-            for offset in places:
+            for offset in offsets:
                 found = kit.partition.read(offset, 1, committed_only=False)
                 assert found is not None
                 assert found.next_offset == offset + 1

@@ -32,7 +32,7 @@ from ottla.protocol.hot_fetch import (
     TOPIC_ID_FROM,
     FetchRequest,
     PartitionData,
-    RecordsPlace,
+    RecordsSlice,
     encode_fetch_response,
     group_by_topic,
     parse_fetch,
@@ -212,6 +212,6 @@ def _is_news(wanted: WantedPartition, data: PartitionData) -> bool:
     )
 
 
-def _send(reply: Reply, parts: list[bytes | RecordsPlace]) -> None:
-    # The records places are the log slices that were read, which a session can send.
+def _send(reply: Reply, parts: list[bytes | RecordsSlice]) -> None:
+    # The records are the log slices that were read, which a session can send.
     reply.send(cast("list[Part]", parts))

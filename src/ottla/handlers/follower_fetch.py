@@ -55,7 +55,7 @@ def handle_follower_fetch(
             answer.session_id,
             group_by_topic(answer.partitions),
         )
-        # The records places are the log slices that were read, which a session can send.
+        # The records are the log slices that were read, which a session can send.
         reply.send(cast("list[Part]", parts))
 
     def end(_: Session) -> None:

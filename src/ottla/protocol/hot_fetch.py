@@ -11,7 +11,7 @@ v16  node endpoints in the response (KIP-951)
 v17  directory id of the follower (KIP-853)
 v18  high watermark of the follower
 
-A response is a list of parts in which records are only places: they are put between the bytes
+A response is a list of parts in which records are only slices: they are put between the bytes
 around them and can leave by sendfile. Only their sizes are looked at.
 """
 
@@ -290,7 +290,7 @@ def _read_topic_name(
     return topic, None, position
 
 
-class RecordsPlace(Protocol):
+class RecordsSlice(Protocol):
     """Records that are somewhere else; whoever sends the response knows where."""
 
     @property
@@ -320,7 +320,7 @@ class PartitionData(NamedTuple):
     log_start_offset: int = -1
     aborted_transactions: Sequence[AbortedTransaction] | None = None
     preferred_read_replica: int = -1
-    records: RecordsPlace | None = None  # None is sent as no bytes, which every client reads.
+    records: RecordsSlice | None = None  # None is sent as no bytes, which every client reads.
     diverging_epoch: EpochEndOffset | None = None
     current_leader: Leader | None = None
     snapshot_id: SnapshotId | None = None
@@ -365,7 +365,7 @@ def encode_fetch_response(
     topics: Sequence[TopicData],
     *,
     node_endpoints: Sequence[NodeEndpoint] = (),
-) -> list[bytes | RecordsPlace]:
+) -> list[bytes | RecordsSlice]:
     """The parts of the whole frame; the first begins with the frame's size."""
     writer = _Parts(version)
     data = writer.data
@@ -397,7 +397,7 @@ class _Parts:
     def __init__(self, version: int) -> None:
         self.version = version
         self.flexible = version >= FLEXIBLE_FROM
-        self.parts: list[bytes | RecordsPlace] = []
+        self.parts: list[bytes | RecordsSlice] = []
         self.data = bytearray()
         self.size = 0  # Bytes in all parts.
 
@@ -432,7 +432,7 @@ class _Parts:
         if self.flexible:
             self.data += _encode_partition_tags(partition)
 
-    def _append_records(self, records: RecordsPlace | None) -> None:
+    def _append_records(self, records: RecordsSlice | None) -> None:
         size = 0 if records is None else records.size
         self.data += _count(size, self.flexible)
         if records is not None and size:
@@ -445,7 +445,7 @@ class _Parts:
         self.size += len(self.data)
         self.data = bytearray()
 
-    def finish(self) -> list[bytes | RecordsPlace]:
+    def finish(self) -> list[bytes | RecordsSlice]:
         if self.data:
             self._cut()
         first = self.parts[0]

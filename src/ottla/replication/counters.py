@@ -25,7 +25,7 @@ class TopicTraffic:
     batches_in: int = 0  # One for each partition of a produce request.
     led_records: int = 0  # Of partitions that are led here no longer.
     led_bytes: int = 0
-    told_records: int = 0  # With those that are led, as they were last told; only grows.
+    reported_records: int = 0  # With those that are led, as last reported; only grows.
     told_bytes: int = 0
     fetches_out: int = 0  # One for each partition that consumers were sent records of.
     bytes_out: int = 0

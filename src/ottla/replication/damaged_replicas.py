@@ -1,4 +1,4 @@
-"""Repairs replicas whose logs are damaged, by copying from the leader what is from the damage on.
+"""Repairs replicas whose logs are damaged, by fetching from the leader from the damage on.
 
     damaged   the controller is told that the replica has lost its log directory: it leads no longer
               and is neither in sync nor eligible. Refused while nobody else has everything.
@@ -43,7 +43,7 @@ Assign = Callable[["AssignReplicasToDirsRequest"], Awaitable["AssignReplicasToDi
 
 class Truncate(Protocol):
     async def __call__(self, partition: Partition, offset: int) -> None:
-        """Cut the log of a partition that is followed, and copy what the leader has from there."""
+        """Truncate the log of a followed partition, and fetch from the leader from there on."""
 
 
 class RepairSettings(NamedTuple):
@@ -69,7 +69,7 @@ class DamagedReplicas:
         self._truncate = truncate
         self._supervisor = supervisor
         self._repairing: set[PartitionLog] = set()
-        self._is_told: set[PartitionLog] = set()  # That nobody else has what is damaged.
+        self._reported: set[PartitionLog] = set()  # That nobody else has what is damaged.
 
     def look(self) -> None:
         """From time to time: begin to repair what can be."""
@@ -82,7 +82,7 @@ class DamagedReplicas:
                 self._repairing.add(log)
                 self._supervisor.start(f"repair {log.topic_partition}", self._repair(partition))
             elif state is not None:
-                self._tell(log, "it has no other replica")
+                self._report(log, "it has no other replica")
 
     async def _repair(self, partition: Partition) -> None:
         log = partition.log
@@ -103,12 +103,14 @@ class DamagedReplicas:
         node_id, log = self._settings.node_id, partition.log
         if directory_of(state, node_id) != LOST:
             try:
-                await self._place(log, LOST)
+                await self._assign_directory(log, LOST)
             except ApiError as error:
                 if error.code is ErrorCode.eligible_leaders_not_available:
-                    self._tell(log, "no other replica is in sync")
+                    self._report(log, "no other replica is in sync")
                 return False
-            logger.warning("%s is taken out: its log is damaged", log.topic_partition)
+            logger.warning(
+                "%s leaves the in-sync replicas: its log is damaged", log.topic_partition
+            )
             return False
         if state.leader in (node_id, NO_LEADER):
             return False
@@ -116,7 +118,7 @@ class DamagedReplicas:
         if damage:
             offset = damage[0].first_offset
             logger.warning(
-                "%s is copied again from offset %d on, from broker %d",
+                "%s is fetched again from offset %d on, from broker %d",
                 log.topic_partition,
                 offset,
                 state.leader,
@@ -135,9 +137,11 @@ class DamagedReplicas:
                 logger.info("the log of %s is repaired", log.topic_partition)
                 return
             try:
-                await self._place(log, directory)
+                await self._assign_directory(log, directory)
             except ApiError as error:
-                logger.info("%s: its place could not be told: %s", log.topic_partition, error)
+                logger.info(
+                    "%s: its log directory could not be reported: %s", log.topic_partition, error
+                )
             await asyncio.sleep(next(waits))
 
     def _waits(self) -> Iterator[float]:
@@ -147,7 +151,7 @@ class DamagedReplicas:
             yield wait_s * self._settings.random.uniform(1 - _JITTER, 1 + _JITTER)
             wait_s = min(2 * wait_s, _RETRY_MAX_S)
 
-    async def _place(self, log: PartitionLog, directory: UUID | None) -> None:
+    async def _assign_directory(self, log: PartitionLog, directory: UUID | None) -> None:
         """Tell the controller in which directory the replica is."""
         from kio.schema.assign_replicas_to_dirs.v0.request import (
             AssignReplicasToDirsRequest,
@@ -166,17 +170,17 @@ class DamagedReplicas:
         response = await self._assign(request)
         codes = [response.error_code] + [
             one.error_code
-            for place in response.directories
-            for topic in place.topics
+            for directory_data in response.directories
+            for topic in directory_data.topics
             for one in topic.partitions
         ]
         for code in codes:
             if code is not ErrorCode.none:
                 raise ApiError(code)
 
-    def _tell(self, log: PartitionLog, reason: str) -> None:
-        if log not in self._is_told:
-            self._is_told.add(log)
+    def _report(self, log: PartitionLog, reason: str) -> None:
+        if log not in self._reported:
+            self._reported.add(log)
             for damage in log.damage:
                 logger.error(
                     "%s: offsets %d to %d are damaged and cannot be read, and %s",

@@ -1,8 +1,8 @@
 """Moves replicas from one log directory of this broker to another (KIP-113).
 
-Threads copy; when next to nothing is left, one turn of the event loop copies that and puts the new
-log in the place of the old one. So no append is held up, and none is missed. What a move leaves on
-the disk at each moment, and what becomes of it after a crash: `storage.future_logs`.
+Threads copy; when next to nothing is left, one turn of the event loop copies that and swaps in the
+new log. So no append is held up, and none is missed. What a move leaves on the disk at each moment,
+and what becomes of it after a crash: `storage.future_logs`.
 
 A request is done when a loss of power cannot undo it: a start goes on with what was begun and knows
 nothing of what was called off.

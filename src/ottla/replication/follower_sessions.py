@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.protocol.hot_fetch import FetchedPartition, FetchRequest, PartitionData, RecordsPlace
+from ottla.protocol.hot_fetch import FetchedPartition, FetchRequest, PartitionData, RecordsSlice
 from ottla.replication.fetch_sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
@@ -343,7 +343,7 @@ class FollowerSession:
             self.close()
         waiting.respond(FollowerAnswer(ErrorCode.none, self.id, answer))
 
-    def _spend(self, partition: Partition | None, records: RecordsPlace | None) -> None:
+    def _spend(self, partition: Partition | None, records: RecordsSlice | None) -> None:
         if records is None or partition is None:
             return
         throttle = self._led.throttle

@@ -33,7 +33,7 @@ class FollowerFetch(NamedTuple):
     """What a follower says of itself when it fetches."""
 
     replica_id: int
-    broker_epoch: int  # -1: not told.
+    broker_epoch: int  # -1: unknown.
     fetch_offset: int
     log_start_offset: int
 

@@ -412,7 +412,7 @@ class ReplicaManager:
         topic_partition = TopicPartition(topic.name, index)
         if topic_partition in self._logs.corrupt and state.leader not in (self._node_id, NO_LEADER):
             logger.warning(
-                "%s is damaged; it is copied anew from broker %d", topic_partition, state.leader
+                "%s is damaged; it is fetched again from broker %d", topic_partition, state.leader
             )
             self._logs.set_corrupt_aside(topic_partition)
         if self._logs.get(

@@ -271,8 +271,8 @@ class ReplicaFetcher:
             follower.advance_log_start(data.log_start_offset)
         except (ApiError, RecordError) as error:
             if isinstance(error, RecordError) and replica.backoff_ms == BACKOFF_FIRST_MS:
-                place, leader = partition.log.topic_partition, self.leader_id
-                logger.error("%s: broker %d sent damaged records: %s", place, leader, error)
+                name, leader = partition.log.topic_partition, self.leader_id
+                logger.error("%s: broker %d sent damaged records: %s", name, leader, error)
             self._leave_out(replica, str(error))
             return False
         follower.advance_high_watermark(data.high_watermark)

@@ -273,7 +273,7 @@ class Trial:
         self._lead(topic)
         files = sorted((self._data / f"{topic}-0").glob("*.log"))
         _flip_in(files[1], HEADER_SIZE + 9, 0)
-        wait_until(lambda: f"{topic}-0 is copied again" in self._log, "damage is found")
+        wait_until(lambda: f"{topic}-0 is fetched again" in self._log, "damage is found")
         wait_until(lambda: state(self._cluster, topic).is_whole, "the leader is repaired")
         wait_until(lambda: f"the log of {topic}-0 is repaired" in self._log, "repaired")
         self._lead(topic)

@@ -168,10 +168,10 @@ def _by_topic(replicas: ReplicaManager, partitions: Iterable[Partition]) -> Iter
     rows = [(labelled(("topic",), (topic,)), each) for topic, each in traffic.items()]
     for topic, each in traffic.items():
         # A partition that changes its leader just now may be missed; a counter must not fall.
-        each.told_records = max(each.told_records, each.led_records + grown[topic])
+        each.reported_records = max(each.reported_records, each.led_records + grown[topic])
         each.told_bytes = max(each.told_bytes, each.led_bytes + grown_bytes[topic])
     yield from _BYTES_IN.lines((labels, each.told_bytes) for labels, each in rows)
-    yield from _RECORDS_IN.lines((labels, each.told_records) for labels, each in rows)
+    yield from _RECORDS_IN.lines((labels, each.reported_records) for labels, each in rows)
     for family, attribute in _TOPIC_FAMILIES:
         yield from family.lines((labels, getattr(each, attribute)) for labels, each in rows)
     counts = ((topic, replicas.partition_count(topic)) for topic in first_led)
