@@ -1,7 +1,7 @@
 """A log in memory, and a disk under it that forgets what was not synced.
 
 Every batch carries a chain: a hash of all that is before it and of itself. Equal chains are equal
-histories, also where a snapshot has taken the place of the records.
+histories, also where a snapshot has replaced the records.
 """
 
 import struct

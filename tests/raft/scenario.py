@@ -19,7 +19,7 @@
     add 1 4, remove 1 2      node 1 is asked to change the voters
     status
 
-The trace has what a node does (`1 ...`) and what it sends (`1>2 ...`). A log place is written
+The trace has what a node does (`1 ...`) and what it sends (`1>2 ...`). A log end is written
 offset@epoch. Election timeouts are not random: node n waits 1000 + 10 n.
 `tests.kits.scenarios` runs them.
 """

@@ -24,9 +24,9 @@ def show_ready(ready: Ready) -> Iterator[str]:
         yield f"appends {kind} {header.base_offset}@{header.partition_leader_epoch}"
     if ready.snapshot_chunk is not None:
         chunk = ready.snapshot_chunk
-        yield f"writes snapshot {_place(chunk.snapshot_id)} from position {chunk.position}"
+        yield f"writes snapshot {_end(chunk.snapshot_id)} from position {chunk.position}"
     if ready.install_snapshot is not None:
-        yield f"installs snapshot {_place(ready.install_snapshot)}"
+        yield f"installs snapshot {_end(ready.install_snapshot)}"
     if ready.high_watermark is not None:
         yield f"commits to {ready.high_watermark}"
     if ready.role_change is not None:
@@ -53,12 +53,12 @@ def _show_request(body: messages.Request) -> str:
         case messages.VoteRequest():
             kind = "pre-vote " if body.pre_vote else ""
             log = OffsetAndEpoch(body.last_offset, body.last_offset_epoch)
-            return f"{kind}epoch={body.replica_epoch} log={_place(log)}"
+            return f"{kind}epoch={body.replica_epoch} log={_end(log)}"
         case messages.FetchRequest():
-            place = OffsetAndEpoch(body.fetch_offset, body.last_fetched_epoch)
-            return f"epoch={body.current_leader_epoch} from={_place(place)}"
+            end = OffsetAndEpoch(body.fetch_offset, body.last_fetched_epoch)
+            return f"epoch={body.current_leader_epoch} from={_end(end)}"
         case messages.FetchSnapshotRequest():
-            return f"{_place(body.snapshot_id)} position={body.position}"
+            return f"{_end(body.snapshot_id)} position={body.position}"
         case messages.EndQuorumEpochRequest():
             preferred = ",".join(str(key.id) for key in body.preferred_candidates) or "-"
             return f"epoch={body.leader_epoch} preferred={preferred}"
@@ -72,10 +72,10 @@ def _show_response(body: messages.Response) -> str:
     match body:
         case messages.VoteResponse():
             return "granted" if body.vote_granted else f"rejected{_leader(body)}"
-        case messages.FetchResponse(diverging_epoch=OffsetAndEpoch() as place):
-            return f"diverging {_place(place)}"
-        case messages.FetchResponse(snapshot_id=OffsetAndEpoch() as place):
-            return f"snapshot {_place(place)}"
+        case messages.FetchResponse(diverging_epoch=OffsetAndEpoch() as end):
+            return f"diverging {_end(end)}"
+        case messages.FetchResponse(snapshot_id=OffsetAndEpoch() as end):
+            return f"snapshot {_end(end)}"
         case messages.FetchResponse(records=bytes() as records):
             count = sum(1 for _ in iterate_headers(records))
             return f"{count} batches, committed {body.high_watermark}"
@@ -92,5 +92,5 @@ def _leader(body: messages.Response) -> str:
     return f" (leader {'-' if leader_id == messages.NOBODY else leader_id}, epoch {epoch})"
 
 
-def _place(place: OffsetAndEpoch) -> str:
-    return f"{place.offset}@{place.epoch}"
+def _end(end: OffsetAndEpoch) -> str:
+    return f"{end.offset}@{end.epoch}"

@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.raft.memory_log import MemoryLog
 
-from ottla.raft.divergence import Place, locate, truncation_offset
+from ottla.raft.divergence import LogComparison, compare_end, truncation_offset
 from ottla.raft.log import OffsetAndEpoch, PendingLog
 from ottla.raft.voters import VoterSet
 from ottla.records.batch import assign
@@ -11,7 +11,7 @@ from ottla.records.builder import Record, build_batch
 
 @st.composite
 def two_logs(draw: st.DrawFn) -> tuple[list[int], list[int]]:
-    """The epochs of two logs of one history: each epoch goes on from one place only."""
+    """The epochs of two logs of one history: each epoch goes on from one offset only."""
     logs: list[list[int]] = [[]]
     for epoch in range(1, draw(st.integers(1, 6)) + 1):
         log = draw(st.sampled_from(logs))
@@ -34,35 +34,35 @@ def log_of(*epochs: int) -> MemoryLog:
     return log
 
 
-def place(log: MemoryLog, offset: int, epoch: int) -> Place:
-    return locate(PendingLog(log), OffsetAndEpoch(offset, epoch))
+def compared(log: MemoryLog, offset: int, epoch: int) -> LogComparison:
+    return compare_end(PendingLog(log), OffsetAndEpoch(offset, epoch))
 
 
-def test_a_place_that_the_leader_has_is_valid() -> None:
+def test_an_end_that_the_leader_has_is_valid() -> None:
     log = log_of(1, 1, 3)
 
-    assert place(log, 0, 0) is Place.VALID
-    assert place(log, 2, 1) is Place.VALID
-    assert place(log, 3, 3) is Place.VALID
+    assert compared(log, 0, 0) is LogComparison.VALID
+    assert compared(log, 2, 1) is LogComparison.VALID
+    assert compared(log, 3, 3) is LogComparison.VALID
 
 
-def test_a_place_that_the_leader_does_not_have_diverges() -> None:
+def test_an_end_that_the_leader_does_not_have_diverges() -> None:
     log = log_of(1, 1, 3)
 
-    assert place(log, 3, 1) is Place.DIVERGING
-    assert place(log, 3, 2) is Place.DIVERGING
-    assert place(log, 4, 3) is Place.DIVERGING
+    assert compared(log, 3, 1) is LogComparison.DIVERGING
+    assert compared(log, 3, 2) is LogComparison.DIVERGING
+    assert compared(log, 4, 3) is LogComparison.DIVERGING
 
 
 def test_what_only_a_snapshot_has_is_before_it() -> None:
     log = log_of(1, 1, 3, 3)
     log.take_snapshot(3, VoterSet())
 
-    assert place(log, 0, 0) is Place.BEFORE_SNAPSHOT
-    assert place(log, 3, 1) is Place.BEFORE_SNAPSHOT
-    assert place(log, 4, 2) is Place.BEFORE_SNAPSHOT
-    assert place(log, 3, 3) is Place.VALID
-    assert place(log, 4, 3) is Place.VALID
+    assert compared(log, 0, 0) is LogComparison.BEFORE_SNAPSHOT
+    assert compared(log, 3, 1) is LogComparison.BEFORE_SNAPSHOT
+    assert compared(log, 4, 2) is LogComparison.BEFORE_SNAPSHOT
+    assert compared(log, 3, 3) is LogComparison.VALID
+    assert compared(log, 4, 3) is LogComparison.VALID
 
 
 @given(logs=two_logs())
@@ -72,7 +72,7 @@ def test_each_round_cuts_until_the_logs_agree(logs: tuple[list[int], list[int]])
 
     for _ in range(len(follower_epochs) + 1):
         end = PendingLog(follower).end
-        if place(leader, *end) is Place.VALID:
+        if compared(leader, *end) is LogComparison.VALID:
             break
         diverging = PendingLog(leader).end_offset_for_epoch(end.epoch)
         offset = truncation_offset(PendingLog(follower), diverging)

@@ -70,7 +70,7 @@ def test_committed_history_is_forgotten() -> None:
     assert history.possible(6) == [voters(2)]
 
 
-def test_a_snapshot_takes_the_place_of_all() -> None:
+def test_a_snapshot_replaces_all() -> None:
     history = VoterHistory(voters(1))
     history.add(2, voters(1, 2))
 

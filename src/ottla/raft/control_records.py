@@ -56,7 +56,7 @@ def voters_record(voters: VoterSet) -> tuple[int, bytes]:
 
 
 def control_batch(records: Iterable[tuple[int, bytes]], timestamp_ms: int) -> bytearray:
-    """One batch, without its place in a log."""
+    """One batch, without its offset in a log."""
     return build_batch(
         [
             Record(timestamp=timestamp_ms, key=_KEY.pack(0, number), value=value)

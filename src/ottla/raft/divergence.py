@@ -1,8 +1,8 @@
 """Where a follower's log leaves the leader's, seen from both sides (KIP-595, KIP-630).
 
-The leader compares the place that a fetch names with its own log. A follower that is told of a
-divergence cuts its log at the end of the largest epoch that both know, and asks again; each round
-goes back by at least an epoch.
+The leader compares the end that a fetch names with its own log. A follower that is told of a
+divergence truncates its log to the end of the largest epoch that both know, and asks again; each
+round goes back by at least an epoch.
 """
 
 import enum
@@ -10,36 +10,36 @@ import enum
 from ottla.raft.log import OffsetAndEpoch, PendingLog
 
 
-class Place(enum.Enum):
-    """How the place that a fetch names lies to the leader's log."""
+class LogComparison(enum.Enum):
+    """How the end of a follower's log relates to the leader's log."""
 
     VALID = enum.auto()
     DIVERGING = enum.auto()
     BEFORE_SNAPSHOT = enum.auto()
 
 
-def locate(log: PendingLog, place: OffsetAndEpoch) -> Place:
-    if place.offset == 0 and log.start_offset == 0:
-        return Place.VALID
-    if log.start_offset > 0 and _is_before_start(log, place):
-        return Place.BEFORE_SNAPSHOT
-    known = log.end_offset_for_epoch(place.epoch)
-    if known.epoch != place.epoch or known.offset < place.offset:
-        return Place.DIVERGING
-    return Place.VALID
+def compare_end(log: PendingLog, end: OffsetAndEpoch) -> LogComparison:
+    if end.offset == 0 and log.start_offset == 0:
+        return LogComparison.VALID
+    if log.start_offset > 0 and _is_before_start(log, end):
+        return LogComparison.BEFORE_SNAPSHOT
+    known = log.end_offset_for_epoch(end.epoch)
+    if known.epoch != end.epoch or known.offset < end.offset:
+        return LogComparison.DIVERGING
+    return LogComparison.VALID
 
 
-def _is_before_start(log: PendingLog, place: OffsetAndEpoch) -> bool:
+def _is_before_start(log: PendingLog, end: OffsetAndEpoch) -> bool:
     epoch = log.epoch_before_start()
     return (
-        place.offset < log.start_offset
-        or place.epoch < epoch
-        or (place.offset == log.start_offset and place.epoch != epoch)
+        end.offset < log.start_offset
+        or end.epoch < epoch
+        or (end.offset == log.start_offset and end.epoch != epoch)
     )
 
 
 def truncation_offset(log: PendingLog, diverging: OffsetAndEpoch) -> int:
-    """Where a follower cuts, when the leader's largest common epoch ends at `diverging`."""
+    """Where a follower truncates, when the leader's largest common epoch ends at `diverging`."""
     local = log.end_offset_for_epoch(diverging.epoch)
     if local.epoch == diverging.epoch:
         return min(local.offset, diverging.offset)

@@ -165,8 +165,8 @@ class Elections:
 
     def _grant(self, request: VoteRequest) -> bool:
         quorum = self._quorum
-        place = OffsetAndEpoch(request.last_offset, request.last_offset_epoch)
-        up_to_date = is_up_to_date(place, quorum.log.end)
+        end = OffsetAndEpoch(request.last_offset, request.last_offset_epoch)
+        up_to_date = is_up_to_date(end, quorum.log.end)
         if request.pre_vote:
             return grants_pre_vote(quorum.state, up_to_date=up_to_date)
         granted = grants_vote(quorum.state, request.replica, up_to_date=up_to_date)

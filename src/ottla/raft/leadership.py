@@ -13,7 +13,7 @@ from ottla.raft.control_records import (
     voters_in,
     voters_record,
 )
-from ottla.raft.divergence import Place, locate
+from ottla.raft.divergence import LogComparison, compare_end
 from ottla.raft.log import OffsetAndEpoch
 from ottla.raft.messages import (
     BeginQuorumEpochRequest,
@@ -45,7 +45,7 @@ class _Parked:
 class Leadership:
     def __init__(self, quorum: Quorum) -> None:
         self._quorum = quorum
-        self._parked: dict[ReplicaKey, _Parked] = {}  # A later fetch takes the earlier one's place.
+        self._parked: dict[ReplicaKey, _Parked] = {}  # A later fetch replaces the earlier one.
 
     @property
     def state(self) -> Leader | None:
@@ -64,7 +64,7 @@ class Leadership:
         self.append(control_batch(records, quorum.now_ms))
 
     def append(self, batch: bytearray) -> int:
-        """The offset after the batch, which gets its place and epoch here."""
+        """The offset after the batch, which gets its offset and epoch here."""
         quorum = self._quorum
         assert self.state is not None
         assign(batch, 0, quorum.log.end_offset, quorum.epoch)
@@ -193,10 +193,12 @@ class Leadership:
             return quorum.answer(request, refusal)
         assert state is not None
         self._hear(state, request.replica)
-        place = locate(quorum.log, OffsetAndEpoch(request.fetch_offset, request.last_fetched_epoch))
-        if place is Place.BEFORE_SNAPSHOT:
+        comparison = compare_end(
+            quorum.log, OffsetAndEpoch(request.fetch_offset, request.last_fetched_epoch)
+        )
+        if comparison is LogComparison.BEFORE_SNAPSHOT:
             return self._answer(snapshot_id=quorum.log.latest_snapshot_id)
-        if place is Place.DIVERGING:
+        if comparison is LogComparison.DIVERGING:
             common = quorum.log.end_offset_for_epoch(request.last_fetched_epoch)
             return self._answer(diverging_epoch=common)
         wait_ms = 0

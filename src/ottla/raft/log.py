@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 
 class OffsetAndEpoch(NamedTuple):
-    """A place between records: the offset, and the epoch of the record before it.
+    """An end of a log: the offset, and the epoch of the record before it.
 
     As a snapshot id: everything before the offset is in the snapshot.
     """
@@ -87,9 +87,9 @@ class PendingLog:
         self.end_offset = offset
         self.last_epoch = self._log.epoch_of(offset - 1)
 
-    def restart_at(self, place: OffsetAndEpoch) -> None:
-        """A snapshot has taken the place of everything."""
-        self.end_offset, self.last_epoch = place
+    def restart_at(self, end: OffsetAndEpoch) -> None:
+        """A snapshot has replaced everything."""
+        self.end_offset, self.last_epoch = end
 
     def settle(self) -> None:
         """The Ready was acted on: both views are the same again."""

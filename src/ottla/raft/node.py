@@ -181,7 +181,7 @@ class RaftNode:
         """A crash keeps everything before the offset.
 
         Only a sync that began after the last truncation counts: an older one may have saved what
-        was then cut.
+        was then truncated.
         """
         quorum = self._quorum
         quorum.log.settle()
@@ -190,7 +190,7 @@ class RaftNode:
         self._go_on()
 
     def on_snapshot_installed(self, snapshot_id: OffsetAndEpoch, voters: VoterSet) -> None:
-        """It stands in the place of the log; `voters` are those that it holds."""
+        """It replaces the log; `voters` are those that it holds."""
         self._following.on_snapshot_installed(snapshot_id, voters)
         self._quorum.log.settle()
         self._go_on()

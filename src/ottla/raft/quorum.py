@@ -104,7 +104,7 @@ class Quorum:
             log.start_offset, snapshot_id.offset if snapshot_id else 0, committed_offset
         )
         self.synced_offset = log.end_offset  # Invariant: <= log.end_offset.
-        # While a snapshot takes the log's place nothing is fetched and no election is begun.
+        # While a snapshot replaces the log nothing is fetched and no election is begun.
         self.installing: OffsetAndEpoch | None = None
         self.reason = ""  # Why this replica left the leader that it had, or stopped leading.
         # The epoch whose leader's process was last found to have ended, and how often.

@@ -46,7 +46,7 @@ class Ready:
     # Write into the unfinished file of the snapshot; position 0 begins a new one.
     snapshot_chunk: SnapshotChunk | None = None
 
-    # The file is whole. Sync and rename it, put it in the place of the entire log in one step that
+    # The file is whole. Sync and rename it, replace the entire log with it in one step that
     # a crash undoes or leaves done, load the state machine from it, then `on_snapshot_installed`.
     # The driver may take its time; the log changes just before that call, and not otherwise.
     install_snapshot: OffsetAndEpoch | None = None

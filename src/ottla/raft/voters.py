@@ -124,7 +124,7 @@ class VoterHistory:
         self._sets = [entry for entry in self._sets if entry[0] < end_offset]
 
     def start_from_snapshot(self, end_offset: int, voters: VoterSet) -> None:
-        """The log is gone; a snapshot of everything before `end_offset` stands in its place."""
+        """The log is gone; a snapshot of everything before `end_offset` replaced it."""
         self._sets = [(end_offset - 1, voters)]
 
     def forget_before(self, offset: int) -> None:

@@ -18,6 +18,6 @@ class LogMatching:
     def check(self, replica: "Replica", ready: Ready) -> None:
         for data in ready.appends:
             batch = replica.log.batch_with(read_header(data).base_offset)
-            place = (batch.end_offset, batch.epoch)
-            if self._chains.setdefault(place, batch.chain) != batch.chain:
-                raise Violation(f"the log of {replica} differs from another's before {place}")
+            end = (batch.end_offset, batch.epoch)
+            if self._chains.setdefault(end, batch.chain) != batch.chain:
+                raise Violation(f"the log of {replica} differs from another's before {end}")
