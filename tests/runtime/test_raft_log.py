@@ -220,7 +220,7 @@ def install(bench, snapshot_id):
     bench.log.restart_at(snapshot_id, size)
 
 
-def test_a_snapshot_of_another_node_takes_the_place_of_the_log(bench):
+def test_a_snapshot_of_another_node_replaces_the_log(bench):
     bench.append(1, "a")
     bench.append(3, "b")
     install(bench, OffsetAndEpoch(10, 2))

@@ -23,7 +23,7 @@ class Image(Protocol):
     def on_committed(self, record: object, offset: int) -> None: ...
 
     def replace(self, records: Iterable[object], offset: int) -> None:
-        """A snapshot takes the place of all before; `offset` is of the last record in it."""
+        """A snapshot replaces all before; `offset` is of the last record in it."""
 
     def snapshot(self) -> Iterable[object]:
         """Immutable records that make this image of an empty one."""

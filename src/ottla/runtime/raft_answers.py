@@ -54,7 +54,7 @@ class RaftAnswers:
 
             def fill(data: bytes) -> FetchResponse:
                 if truncations_count != log.truncations_count:
-                    raise ApiError(ErrorCode.not_leader_or_follower, "the log was cut")
+                    raise ApiError(ErrorCode.not_leader_or_follower, "the log was truncated")
                 return body._replace(records=data)
 
             _pass_on(reading, reply, fill)

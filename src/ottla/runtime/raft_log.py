@@ -4,7 +4,7 @@ Two snapshots are kept, and the log from the older one on, so that a follower th
 behind when a snapshot is taken need not fetch it. The log starts at offset 0 or where a snapshot
 ends, which then tells the epoch of what is gone.
 
-A snapshot that was fetched takes the log's place when its file has its name: the old log is removed
+A snapshot that was fetched replaces the log when its file has its name: the old log is removed
 after that, or by the next `open`.
 
 Every batch is checked when the log is opened. What had been synced and is damaged stops the start:
@@ -45,7 +45,7 @@ _LOG_CONFIG: Final = LogConfig(cleanup_policy=(), message_timestamp_after_max_ms
 _BEGINNING: Final = OffsetAndEpoch(0, 0)
 _UNKNOWN_OFFSET: Final = 2**63 - 1
 _DAMAGED: Final = (
-    "This had been synced, so it is not cut off, and nothing was changed. If other nodes of the "
+    "This had been synced, so it is not truncated, and nothing was changed. If other nodes of the "
     "cluster run, move the log directory away and start the node with --join HOST:PORT of one of "
     "them; otherwise restore the directory from a backup"
 )
@@ -151,11 +151,11 @@ class RaftLog:
 
     def truncate_to(self, offset: int) -> None:
         with self._recovery_point_guard:
-            self._take_back(self._place_before(self._log.end_before(offset)))
+            self._take_back(self._end_at(self._log.end_before(offset)))
             self._log.truncate_to(offset)
 
     def restart_at(self, snapshot_id: OffsetAndEpoch, size: int) -> None:
-        """The snapshot, whose file has its name, takes the place of everything."""
+        """The snapshot, whose file has its name, replaces everything."""
         with self._recovery_point_guard:
             self._sizes = {snapshot_id: size}
             self._start = snapshot_id
@@ -181,7 +181,7 @@ class RaftLog:
 
     @property
     def truncations_count(self) -> int:
-        """What was read or synced while this changed may be of a history that was cut."""
+        """What was read or synced while this changed may be of a history that was truncated."""
         return self._log.truncations_count
 
     def flush(self) -> int:
@@ -263,15 +263,15 @@ class RaftLog:
             self._note_synced()
             self._recovery_point.close()
 
-    def _take_back(self, place: OffsetAndEpoch) -> None:
+    def _take_back(self, end: OffsetAndEpoch) -> None:
         reached = self._recovery_point.reached
-        if reached is None or reached.offset > place.offset:
-            self._recovery_point.go_back(place)
+        if reached is None or reached.offset > end.offset:
+            self._recovery_point.go_back(end)
 
     def _note_synced(self) -> None:
-        self._recovery_point.note(self._place_before(self._log.flushed_offset))
+        self._recovery_point.note(self._end_at(self._log.flushed_offset))
 
-    def _place_before(self, offset: int) -> OffsetAndEpoch:
+    def _end_at(self, offset: int) -> OffsetAndEpoch:
         """With the epoch of the record before it, as far as the log has it."""
         if offset <= self._start.offset:
             return OffsetAndEpoch(offset, self._start.epoch)
@@ -285,7 +285,7 @@ class RaftLog:
                 f"the metadata log ends at offset {log.log_end_offset}, "
                 f"and it had reached {reached.offset}"
             )
-        elif self._start.offset < reached.offset and self._place_before(reached.offset) != reached:
+        elif self._start.offset < reached.offset and self._end_at(reached.offset) != reached:
             problem = f"the metadata log has another epoch than {reached} says"
         if problem is not None:
             raise DamagedMetadata(data_directory, f"{problem}. {_DAMAGED}")
@@ -392,5 +392,5 @@ def _continues(log: PartitionLog, snapshot_id: OffsetAndEpoch) -> bool:
 
 def _restart(log: PartitionLog, offset: int) -> None:
     if log.log_end_offset > log.log_start_offset:
-        logger.info("a snapshot of all before offset %d takes the place of the log", offset)
+        logger.info("a snapshot of all before offset %d replaces the log", offset)
     log.truncate_fully_and_start_at(offset)

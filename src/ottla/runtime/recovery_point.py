@@ -31,7 +31,7 @@ class RecoveryPoint:
         self._file: File | None = None
         self._next_line = 0  # Invariant: the other line is synced.
         self._unsynced_count = 0
-        # None when there is a file that says nothing: then no damage may be cut off.
+        # None when there is a file that says nothing: then no damage may be truncated.
         self.reached: OffsetAndEpoch | None = self._read()
 
     def note(self, reached: OffsetAndEpoch) -> None:
