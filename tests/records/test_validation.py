@@ -75,8 +75,8 @@ def test_bad_batch_is_refused(batch: bytes, error: type[RecordError]) -> None:
 @given(position=st.integers(0, 100), mask=st.integers(1, 255))
 def test_any_damage_past_the_leader_epoch_is_found(position: int, mask: int) -> None:
     batch = produced()
-    place = 16 + position % (len(batch) - 16)
-    batch[place] ^= mask
+    index = 16 + position % (len(batch) - 16)
+    batch[index] ^= mask
     with pytest.raises(RecordError):
         validate_produced(memoryview(batch), max_batch_bytes=LIMIT)
 

@@ -25,7 +25,7 @@ class InvalidRecord(RecordError):
 
     def __init__(self, message: str, record_indexes: Sequence[int] = ()) -> None:
         super().__init__(message)
-        self.record_indexes = list(record_indexes)  # Places in the batch of the offending records.
+        self.record_indexes = list(record_indexes)  # Of the offending records in the batch.
 
 
 class InvalidTimestamp(InvalidRecord):

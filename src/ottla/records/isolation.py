@@ -50,7 +50,7 @@ def scan_batches(
             next_offset = end_offset
             break
         next_offset = header.next_offset
-        if transactions.allow(buffer, position, header) and header.records_count:
+        if transactions.advance(buffer, position, header) and header.records_count:
             batches.append(FoundBatch(position, header))
     return Scan(batches, next_offset)
 
@@ -66,7 +66,8 @@ class _AbortedTransactions:
         self._waiting = list(reversed(ordered))
         self._open: set[int] = set()
 
-    def allow(self, buffer: Buffer, position: int, header: BatchHeader) -> bool:
+    def advance(self, buffer: Buffer, position: int, header: BatchHeader) -> bool:
+        """Go past the next batch of the log; whether its records are for readers."""
         while self._waiting and self._waiting[-1].first_offset <= header.last_offset:
             self._open.add(self._waiting.pop().producer_id)
         if header.is_control:

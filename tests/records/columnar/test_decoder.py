@@ -164,8 +164,8 @@ def test_numbers_too_long_for_a_word_are_read_all_the_same() -> None:
 
 def test_header_names_that_are_no_text_have_replacement_characters() -> None:
     batch = build_batch([Record(timestamp=1, headers=(("name", b"x"),))])
-    place = bytes(batch).index(b"name")
-    batch[place] = 0xFF
+    position = bytes(batch).index(b"name")
+    batch[position] = 0xFF
     write_checksum(batch, 0, len(batch))
     (row,) = decode(batch, {Column.HEADERS})
     assert row == {"headers": [{"key": "\ufffdame", "value": b"x"}]}

@@ -77,9 +77,9 @@ def _walk_headers(
     position: Integers,
     end: Integers,
 ) -> tuple[_Strings, _Strings]:
-    """The places of all names and all values; the first header of every record, then the second."""
+    """The bounds of all names and all values; the first header of every record, then the second."""
     total = int(offsets[-1])
-    places = np.empty((4, total), np.int64)
+    positions = np.empty((4, total), np.int64)
     is_null = np.zeros(total, np.bool_)
     rows = np.flatnonzero(counts)
     at = position[rows]
@@ -94,15 +94,15 @@ def _walk_headers(
         if (name_size < 0).any() or (value_size < -1).any() or (at > end[rows]).any():
             raise Unusual
         item = offsets[rows] + index
-        places[:, item] = name_start, name_end, value_start, at
+        positions[:, item] = name_start, name_end, value_start, at
         is_null[item] = value_size < 0
         index += 1
         more = counts[rows] > index
         if (at[~more] != end[rows[~more]]).any():
             raise Unusual
         rows, at = rows[more], at[more]
-    names = places[0], places[1], np.zeros(total, np.bool_)
-    return names, (places[2], places[3], is_null)
+    names = positions[0], positions[1], np.zeros(total, np.bool_)
+    return names, (positions[2], positions[3], is_null)
 
 
 def _text_array(names: Any) -> Any:

@@ -4,9 +4,9 @@ Batches are taken together until a chunk is full, because numpy's cost is per ca
 producer with defaults has some dozen records. What is unusual or damaged is left to the decoder of
 single records, which reads it or says what is wrong.
 
-    1. find where each record begins                      `record_places`
+    1. find where each record begins                      `record_bounds`
     2. read the numbers of all records side by side       `varints`
-    3. give Arrow the places of keys and values: it copies them together    `binary`
+    3. give Arrow the positions of keys and values: it copies them together    `binary`
 """
 
 from collections.abc import Iterator, Sequence, Set
@@ -19,7 +19,7 @@ from ottla.records.batch import APPEND_TIME_FLAG, COMPRESSION_MASK, HEADER_SIZE,
 from ottla.records.builder import Record
 from ottla.records.columnar.binary import binary_array, fixed_array, header_arrays
 from ottla.records.columnar.columns import TYPES, Chunk, Column
-from ottla.records.columnar.record_places import Bodies, Places, find_places, walk
+from ottla.records.columnar.record_bounds import Bodies, RecordBounds, find_record_bounds, walk
 from ottla.records.columnar.varints import Integers, Unusual, Words
 from ottla.records.compression import DECOMPRESSED_BYTES_MAX
 from ottla.records.decoder import decode_body, iterate_records
@@ -92,8 +92,8 @@ class _Decode:
         try:
             while left:
                 count = min(left, ROWS_MAX)
-                places, position = walk(body, position, count)
-                chunk = self._columns_of(body, words, [batch], np.array([count]), places)
+                bounds, position = walk(body, position, count)
+                chunk = self._columns_of(body, words, [batch], np.array([count]), bounds)
                 left -= count
                 if chunk.rows:
                     yield chunk
@@ -115,8 +115,8 @@ class _Decode:
         self, buffer: Buffer, batches: list[FoundBatch], data: Buffer, bodies: Bodies
     ) -> Iterator[Chunk]:
         try:
-            places = find_places(data, bodies)
-            chunk = self._columns_of(data, Words(data), batches, bodies.records, places)
+            bounds = find_record_bounds(data, bodies)
+            chunk = self._columns_of(data, Words(data), batches, bodies.records, bounds)
         except Unusual:
             yield from self._slowly(buffer, batches)
         else:
@@ -129,14 +129,14 @@ class _Decode:
         words: Words,
         batches: list[FoundBatch],
         counts: Integers,
-        places: Places,
+        bounds: RecordBounds,
     ) -> Chunk:
-        """`counts` are the records of each batch that `places` has, in its order."""
+        """`counts` are the records of each batch that `bounds` has, in its order."""
         fields = np.array([_batch_fields(batch) for batch in batches], np.int64)
         base_offset, base_timestamp, append_timestamp, append_time = np.repeat(
             fields, counts, axis=0
         ).T
-        timestamp_delta, position = words.varints(places.start + 1)
+        timestamp_delta, position = words.varints(bounds.start + 1)
         offset_delta, position = words.varints(position)
         offset = base_offset + offset_delta
         timestamp = np.where(append_time, append_timestamp, base_timestamp + timestamp_delta)
@@ -149,13 +149,13 @@ class _Decode:
         if kept is not None:
             found = {column: values[kept] for column, values in found.items()}
             position = position[kept]
-            places = Places(places.start[kept], places.end[kept])
+            bounds = RecordBounds(bounds.start[kept], bounds.end[kept])
         columns: dict[Column, Any] = {
             column: fixed_array(values, TYPES[column])
             for column, values in found.items()
             if column in self._columns
         }
-        columns |= self._bytes_columns(data, words, position, places.end)
+        columns |= self._bytes_columns(data, words, position, bounds.end)
         return Chunk(len(position), columns)
 
     def _rows_in_range(self, offset: Integers) -> slice | None:
@@ -218,11 +218,11 @@ class _Decode:
 
 
 def _bodies_in_place(batches: list[FoundBatch]) -> Bodies:
-    places = np.array(
+    bounds = np.array(
         [(batch.position, batch.header.size, batch.header.records_count) for batch in batches],
         np.int64,
     )
-    position, size, count = places.T
+    position, size, count = bounds.T
     return Bodies(position + HEADER_SIZE, position + size, np.ascontiguousarray(count))
 
 

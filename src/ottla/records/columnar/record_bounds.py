@@ -29,28 +29,28 @@ class Bodies(NamedTuple):
     records: Integers  # How many.
 
 
-class Places(NamedTuple):
+class RecordBounds(NamedTuple):
     """Of records, in the buffer's order."""
 
     start: Integers  # Behind the length.
     end: Integers
 
 
-def find_places(buffer: Buffer, bodies: Bodies) -> Places:
+def find_record_bounds(buffer: Buffer, bodies: Bodies) -> RecordBounds:
     """Every record of every body; Unusual unless each body ends where its last record does."""
     if len(bodies.records) >= LOCKSTEP_BATCHES_MIN:
         return _walk_side_by_side(buffer, bodies)
     view = memoryview(buffer)
     walks = []
     for start, end, count in zip(*(column.tolist() for column in bodies), strict=True):
-        places, size = walk(bytes(view[start:end]), 0, count)
+        bounds, size = walk(bytes(view[start:end]), 0, count)
         if size != end - start:
             raise Unusual
-        walks.append([column + start for column in places])
-    return Places(*(np.concatenate(columns) for columns in zip(*walks, strict=True)))
+        walks.append([column + start for column in bounds])
+    return RecordBounds(*(np.concatenate(columns) for columns in zip(*walks, strict=True)))
 
 
-def walk(body: bytes, position: int, count: int) -> tuple[Places, int]:
+def walk(body: bytes, position: int, count: int) -> tuple[RecordBounds, int]:
     """The next `count` records of one body, and the position after them."""
     starts = []
     ends = []
@@ -74,10 +74,10 @@ def walk(body: bytes, position: int, count: int) -> tuple[Places, int]:
         raise Unusual from None
     if position > len(body):
         raise Unusual
-    return Places(np.array(starts, np.int64), np.array(ends, np.int64)), position
+    return RecordBounds(np.array(starts, np.int64), np.array(ends, np.int64)), position
 
 
-def _walk_side_by_side(buffer: Buffer, bodies: Bodies) -> Places:
+def _walk_side_by_side(buffer: Buffer, bodies: Bodies) -> RecordBounds:
     words: npt.NDArray[np.uint32] = np.ndarray((len(buffer) - 3,), "<u4", buffer, strides=(1,))
     order = np.argsort(-bodies.records, kind="stable")  # So that those still walked come first.
     positions = bodies.start[order]
@@ -98,7 +98,7 @@ def _walk_side_by_side(buffer: Buffer, bodies: Bodies) -> Places:
         raise Unusual from None
     if (positions != bodies.end[order]).any():
         raise Unusual
-    return Places(starts, ends)
+    return RecordBounds(starts, ends)
 
 
 def _read_sizes(
