@@ -32,7 +32,7 @@ from ottla.protocol.frames import (
 from ottla.protocol.messages.fetch import FetchableTopicResponse, FetchResponse
 from ottla.protocol.schema import schema_of
 from ottla.protocol.times import NO_THROTTLE
-from ottla.protocol.wire import uvarint
+from ottla.protocol.wire_primitives import uvarint
 
 OWN_TAGS_FROM = 10_000
 

@@ -31,7 +31,7 @@ each_version = pytest.mark.parametrize("version", versions(FETCH))
 
 
 @dataclass
-class Place:
+class Slice:
     data: bytes
 
     @property
@@ -195,7 +195,7 @@ def _partition_data(partition: Any) -> PartitionData:
         aborted_transactions=aborted
         and [AbortedTransaction(item.producer_id, item.first_offset) for item in aborted],
         preferred_read_replica=getattr(partition, "preferred_read_replica", 5),
-        records=Place(partition.records) if partition.records else None,
+        records=Slice(partition.records) if partition.records else None,
         diverging_epoch=diverging and EpochEndOffset(diverging.epoch, diverging.end_offset),
         current_leader=leader and Leader(leader.leader_id, leader.leader_epoch),
         snapshot_id=snapshot and SnapshotId(snapshot.end_offset, snapshot.epoch),
@@ -204,9 +204,9 @@ def _partition_data(partition: Any) -> PartitionData:
 
 @each_version
 def test_records_are_passed_on_untouched(version: int) -> None:
-    place = Place(b"x" * 300)
-    partitions = [PartitionData(index, records=place) for index in range(2)]
+    records = Slice(b"x" * 300)
+    partitions = [PartitionData(index, records=records) for index in range(2)]
     partitions.insert(1, PartitionData(5))
     parts = encode_fetch_response(version, 1, 0, 0, 0, [TopicData("t", None, partitions)])
     flexible = version >= 12
-    assert [part is place for part in parts] == [False, True, False, True] + [False] * flexible
+    assert [part is records for part in parts] == [False, True, False, True] + [False] * flexible

@@ -16,7 +16,7 @@ from ottla.protocol.hot_offset_commit import (
     encode_offset_commit_response,
     parse_offset_commit,
 )
-from ottla.protocol.wire import ITEMS_MAX
+from ottla.protocol.wire_primitives import ITEMS_MAX
 
 OFFSET_COMMIT = 8
 each_version = pytest.mark.parametrize("version", range(2, 11))

@@ -22,7 +22,7 @@ from ottla.protocol.hot_produce import (
     parse_produce,
 )
 from ottla.protocol.leader_hints import Leader, NodeEndpoint
-from ottla.protocol.wire import ITEMS_MAX
+from ottla.protocol.wire_primitives import ITEMS_MAX
 
 PRODUCE = 0
 each_version = pytest.mark.parametrize("version", versions(PRODUCE))

@@ -12,7 +12,7 @@ from tests.protocol.entities import encode, entities, versions
 
 from ottla.protocol.errors import ProtocolError
 from ottla.protocol.reader import read_entity
-from ottla.protocol.wire import ITEMS_MAX
+from ottla.protocol.wire_primitives import ITEMS_MAX
 
 each_api = pytest.mark.parametrize("key", api_key_map)
 

@@ -10,7 +10,7 @@ __all__ = ["ApiError", "ErrorCode", "ProtocolError"]
 
 
 class ApiError(Exception):
-    """Raised before anything has changed; one place turns it into a response.
+    """Raised before anything has changed; `handlers` turns it into a response.
 
     Whoever keeps one, in a variable, a dict or a future, keeps it `with_traceback(None)`: else the
     frames of the traceback hold it in turn, and each refusal is a cycle for the collector. One that

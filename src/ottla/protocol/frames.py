@@ -9,7 +9,7 @@ import struct
 from typing import NamedTuple
 
 from ottla.protocol.errors import ProtocolError
-from ottla.protocol.wire import MALFORMED, read_text, skip_tags
+from ottla.protocol.wire_primitives import MALFORMED, read_text, skip_tags
 
 API_VERSIONS_KEY = 18
 

@@ -28,7 +28,7 @@ from ottla.protocol.leader_hints import (
     encode_leader,
     encode_node_endpoints,
 )
-from ottla.protocol.wire import (
+from ottla.protocol.wire_primitives import (
     MALFORMED,
     compact_names,
     legacy_names,
@@ -436,18 +436,18 @@ class _Parts:
         size = 0 if records is None else records.size
         self.data += _count(size, self.flexible)
         if records is not None and size:
-            self._cut()
+            self._end_part()
             self.parts.append(records)
             self.size += size
 
-    def _cut(self) -> None:
+    def _end_part(self) -> None:
         self.parts.append(bytes(self.data))
         self.size += len(self.data)
         self.data = bytearray()
 
     def finish(self) -> list[bytes | RecordsSlice]:
         if self.data:
-            self._cut()
+            self._end_part()
         first = self.parts[0]
         assert isinstance(first, bytes)
         self.parts[0] = _INT32.pack(self.size - 4) + first[4:]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from ottla.protocol.errors import ErrorCode, ProtocolError
-from ottla.protocol.wire import (
+from ottla.protocol.wire_primitives import (
     MALFORMED,
     compact_names,
     legacy_names,

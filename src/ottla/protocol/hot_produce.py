@@ -23,7 +23,7 @@ from ottla.protocol.leader_hints import (
     encode_leader,
     encode_node_endpoints,
 )
-from ottla.protocol.wire import (
+from ottla.protocol.wire_primitives import (
     MALFORMED,
     Cache,
     compact_names,
@@ -73,7 +73,7 @@ class ProduceRequest(NamedTuple):
 
 
 class RecordErrorResult(NamedTuple):
-    batch_index: int  # The record's place in the batch.
+    batch_index: int  # Of the record in the batch.
     message: str | None
 
 

@@ -12,7 +12,7 @@ from ottla.protocol.errors import ProtocolError
 from ottla.protocol.frames import request_prefix
 from ottla.protocol.hot_fetch import EpochEndOffset
 from ottla.protocol.leader_hints import NO_LEADER, Leader
-from ottla.protocol.wire import (
+from ottla.protocol.wire_primitives import (
     MALFORMED,
     read_count,
     read_tags,

@@ -4,7 +4,7 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ottla.protocol.wire import compact_string, uvarint
+from ottla.protocol.wire_primitives import compact_string, uvarint
 
 _INT32 = struct.Struct(">i")
 _LEADER = struct.Struct(">iiB")

@@ -108,10 +108,10 @@ def _fields(message: memoryview) -> Iterator[Field]:
 
 def _varint(message: memoryview, position: int) -> tuple[int, int]:
     value = 0
-    for place, byte in enumerate(message[position : position + _VARINT_BYTES_MAX]):
-        value |= (byte & 0x7F) << (7 * place)
+    for index, byte in enumerate(message[position : position + _VARINT_BYTES_MAX]):
+        value |= (byte & 0x7F) << (7 * index)
         if byte < 0x80:
-            return value, position + place + 1
+            return value, position + index + 1
     raise ProtocolError("the metrics have a number without an end")
 
 

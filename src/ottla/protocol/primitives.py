@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ottla.protocol.errors import ErrorCode, ProtocolError
-from ottla.protocol.wire import decoded_uuids, uuid_bytes
+from ottla.protocol.wire_primitives import decoded_uuids, uuid_bytes
 
 FIXED_SIZE = {
     "bool": "?",

@@ -16,10 +16,10 @@ from dataclasses import fields
 from typing import Any, TypeVar, cast
 
 from ottla.protocol.errors import ProtocolError
+from ottla.protocol.message_shapes import Values, shape_of
 from ottla.protocol.primitives import FIXED_SIZE, FROM_WIRE
 from ottla.protocol.schema import ENTITY, FieldSchema, schema_of
-from ottla.protocol.shapes import Values, shape_of
-from ottla.protocol.wire import (
+from ottla.protocol.wire_primitives import (
     ITEMS_MAX,
     MALFORMED,
     read_compact_string,

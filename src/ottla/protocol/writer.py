@@ -11,10 +11,10 @@ from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any
 
+from ottla.protocol.message_shapes import shape_of
 from ottla.protocol.primitives import FIXED_SIZE, TO_WIRE
 from ottla.protocol.schema import ENTITY, FieldSchema, schema_of
-from ottla.protocol.shapes import shape_of
-from ottla.protocol.wire import Cache, compact_string, legacy_string, uvarint
+from ottla.protocol.wire_primitives import Cache, compact_string, legacy_string, uvarint
 
 Append = Callable[[bytearray, Any], None]
 Step = Callable[[bytearray, Any], None]

@@ -20,7 +20,7 @@ from typing import Final
 from ottla.groups.offsets.records import OffsetCommitRecord, OffsetCommitValue
 from ottla.protocol.errors import ProtocolError
 from ottla.protocol.topics import TopicPartition
-from ottla.protocol.wire import (
+from ottla.protocol.wire_primitives import (
     MALFORMED,
     Cache,
     compact_string,

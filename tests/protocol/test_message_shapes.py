@@ -166,7 +166,7 @@ def test_offset_fetch_response_of_one_group(version: int) -> None:
     assert getattr(partition, "committed_leader_epoch", 6) == 6
 
 
-def test_offset_fetch_error_is_shown_where_the_version_has_a_place_for_it() -> None:
+def test_offset_fetch_error_is_shown_where_the_version_can_say_it() -> None:
     error = offset_fetch_response(ErrorCode.not_coordinator)
     assert project(9, 2, error).error_code is ErrorCode.not_coordinator
     (topic,) = project(9, 1, error).topics

@@ -26,12 +26,12 @@ class Shape(NamedTuple):
 
 def shape_of(wire: type) -> Shape | None:
     """None when fields by their names are all there is to it."""
-    api, kind = _place(wire)
+    api, kind = _name_parts(wire)
     shape = _SHAPES.get(f"{api}.{kind}.{wire.__name__}")
     return shape if shape and wire.__version__ <= shape.until else None  # type: ignore[attr-defined]
 
 
-def _place(wire: type) -> tuple[str, str]:
+def _name_parts(wire: type) -> tuple[str, str]:
     """The names of kio's modules are `kio.schema.<api>.v<version>.<kind>`."""
     names = wire.__module__.split(".")
     return (names[2], names[-1]) if names[0] == "kio" else ("", "")
@@ -140,7 +140,7 @@ def _project_offset_fetch_response(values: Values, version: int) -> None:
     group = _only(values["groups"], "group")
     values.update(topics=group.topics, error_code=group.error_code)
     if version < 2 and group.error_code:
-        # v1 has no place for the group's error but at each partition.
+        # v1 can report the group's error only at each partition.
         values["topics"] = tuple(
             replace(
                 topic,
