@@ -16,9 +16,9 @@ from ottla.coordination import dead_letter_office
 from ottla.coordination.coordinators import Coordinators
 from ottla.coordination.dead_letters import BATCH_BYTES, read_letters
 from ottla.groups.partitions import TopicIdPartition
+from ottla.groups.share.acquisition import LogBatch
 from ottla.groups.share.delivery import Acknowledgement, DeadLetter, DeadLetterReason
 from ottla.groups.share.state_coordinator import SharePartitionKey
-from ottla.groups.share.taking import LogBatch
 from ottla.handlers.create_topics import handle as handle_create_topics
 from ottla.handlers.dead_letter_notes import dead_letter_note
 from ottla.handlers.internal_topics import create_internal_topic

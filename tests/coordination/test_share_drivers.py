@@ -8,9 +8,9 @@ from tests.handlers.brokers import Node
 
 from ottla.coordination.delayed_share_fetch import DelayedShareFetch, ShareFetchTerms
 from ottla.groups.partitions import TopicIdPartition
+from ottla.groups.share.acquisition import AcquiredRange, LogBatch
 from ottla.groups.share.delivery import Acknowledgement
 from ottla.groups.share.state_coordinator import SharePartitionKey
-from ottla.groups.share.taking import AcquiredRange, LogBatch
 from ottla.handlers.create_topics import handle as handle_create_topics
 from ottla.handlers.internal_topics import create_internal_topic
 from ottla.protocol.errors import ApiError, ErrorCode

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ottla.groups.bounds import BoundedKey, Limit, bounded_key
+from ottla.groups.bounded_keys import BoundedKey, Limit, bounded_key
 from ottla.groups.consumer import config as consumer
 from ottla.groups.consumer.config import ConsumerConfig
 from ottla.groups.group_config import GROUP_KEYS, validate_broker, validate_group

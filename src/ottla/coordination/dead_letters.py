@@ -1,7 +1,7 @@
 """What a dead letter is: the record that a share group gave up, and why (KIP-1191).
 
-A dead letter has the key, value and headers of the record (unless the group wants only the place),
-and headers that say where it came from and why.
+A dead letter has the key, value and headers of the record, unless the group wants none of it, and
+headers that say where it came from and why.
 """
 
 from collections import deque

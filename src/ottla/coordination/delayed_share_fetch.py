@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from ottla.coordination.share_partitions import LedSharePartition
 from ottla.coordination.share_reading import Enough, batches_with, read_enough
 from ottla.groups.partitions import TopicIdPartition
-from ottla.groups.share.taking import AcquiredRange, LogBatch
+from ottla.groups.share.acquisition import AcquiredRange, LogBatch
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.lazy_dataclass import dataclass
 from ottla.records.batch import BatchHeader, iterate_headers

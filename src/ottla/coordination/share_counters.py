@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from ottla.groups.share.taking import AcquiredRange
+from ottla.groups.share.acquisition import AcquiredRange
 from ottla.protocol.lazy_dataclass import dataclass
 
 

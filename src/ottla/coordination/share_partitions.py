@@ -21,6 +21,7 @@ from ottla.coordination.share_counters import ShareCounters
 from ottla.coordination.share_persister import SharePersister
 from ottla.coordination.share_reading import key_numbers_at
 from ottla.groups.partitions import TopicIdPartition
+from ottla.groups.share.acquisition import AcquiredRange, DeliveryRules, LogBatch
 from ottla.groups.share.config import ShareConfig, reset_duration_ms
 from ottla.groups.share.delivery import Acknowledgement, DeadLetter
 from ottla.groups.share.parked import ParkedChange
@@ -32,7 +33,6 @@ from ottla.groups.share.state_coordinator import (
     ShareState,
     StateWrite,
 )
-from ottla.groups.share.taking import AcquiredRange, DeliveryRules, LogBatch
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.messages.delivery_acknowledge import Delivery, DeliveryAcknowledgeType
 from ottla.replication.manager import LeadershipListener, ReplicaManager

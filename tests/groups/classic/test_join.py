@@ -408,7 +408,7 @@ def test_a_fenced_sync_is_answered_and_the_group_rebalances() -> None:
     assert reply.waits
 
 
-def test_a_static_member_keeps_its_place_when_it_does_not_rejoin() -> None:
+def test_a_static_member_stays_when_it_does_not_rejoin() -> None:
     coordinator = Coordinator()
     replies = [coordinator.join(instance=name, session_ms=200_000) for name in ("i", "j")]
     coordinator.advance(9_000)

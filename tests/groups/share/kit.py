@@ -12,12 +12,12 @@ from tests.groups.kit import Catalog
 
 from ottla.groups.record import Record
 from ottla.groups.record_codec import FamilyCodec
+from ottla.groups.share.acquisition import AcquiredRange, DeliveryRules, LogBatch
 from ottla.groups.share.delivery import Acknowledgement, DeadLetter
 from ottla.groups.share.parked import ParkedChange
 from ottla.groups.share.partition import Change, SharePartition
 from ottla.groups.share.state_coordinator import SharePartitionKey, ShareStateMachine, StateWrite
 from ottla.groups.share.state_records import SHARE_STATE_FAMILIES
-from ottla.groups.share.taking import AcquiredRange, DeliveryRules, LogBatch
 from ottla.machine.result import Result
 from ottla.protocol.messages.delivery_acknowledge import Delivery
 
@@ -89,7 +89,7 @@ class Leader:
         delayed: Sequence[tuple[int, int]] = (),
         keys: Sequence[int | None] = (),
     ) -> LogBatch:
-        """`delayed` has places in the batch, and times."""
+        """`delayed` has indexes in the batch, and times."""
         first = self.end_offset + hole
         numbers = {first + index: key for index, key in enumerate(keys) if key is not None}
         times = tuple((first + index, due_ms) for index, due_ms in delayed)

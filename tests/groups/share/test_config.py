@@ -42,6 +42,6 @@ def test_a_group_can_begin_some_time_ago(text: str, duration_ms: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["by_duration:P", "by_duration:PT", "by_duration:1h", "none", ""])
-def test_no_place_to_begin(text: str) -> None:
+def test_no_offset_to_begin_at(text: str) -> None:
     with pytest.raises(ApiError):
         SHARE_AUTO_OFFSET_RESET.parse(text)

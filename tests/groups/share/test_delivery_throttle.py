@@ -2,7 +2,7 @@
 
 from tests.groups.share.kit import Leader
 
-from ottla.groups.share.taking import AcquiredRange
+from ottla.groups.share.acquisition import AcquiredRange
 
 
 def fail(leader: Leader, times: int) -> None:

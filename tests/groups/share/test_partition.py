@@ -6,6 +6,7 @@ import pytest
 from kio.static.primitive import i8, i16, i64
 from tests.groups.share.kit import Leader
 
+from ottla.groups.share.acquisition import AcquiredRange, DeliveryRules, LogBatch
 from ottla.groups.share.delivery import (
     Acknowledgement,
     AcknowledgeType,
@@ -15,7 +16,6 @@ from ottla.groups.share.delivery import (
     StateBatch,
 )
 from ottla.groups.share.partition import Change, SharePartition
-from ottla.groups.share.taking import AcquiredRange, DeliveryRules, LogBatch
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.messages.delivery_acknowledge import Delivery, DeliveryAcknowledgeType
 

@@ -207,7 +207,7 @@ class ClassicGroup:
         self.pending_syncs.discard(member_id)
 
     def replace_static(self, old_member_id: str, member: ClassicMember) -> None:
-        """The instance came back under a new member id and takes the place of the old one."""
+        """The instance came back under a new member id and replaces the old one."""
         self._take(old_member_id)
         self._put(member)
         self.pending_syncs.discard(old_member_id)

@@ -2,7 +2,7 @@
 
 A client that has no member id gets one: from v4 on it is told the id and has to come back with it
 (KIP-394), so that clients that gave up in between do not become members. A static member
-(KIP-345) has an instance id, is a member at once, and takes the place of the member that had the
+(KIP-345) has an instance id, is a member at once, and replaces the member that had the
 same instance id before.
 """
 
@@ -17,7 +17,7 @@ from ottla.groups.classic.responses import join_error, joined
 from ottla.groups.classic.state import ClassicState
 from ottla.groups.classic.static import StaticMembers
 from ottla.groups.duration import in_ms
-from ottla.groups.effects import Effects
+from ottla.groups.operation_effects import Effects
 from ottla.groups.state import CoordinatorState
 from ottla.machine.result import Result
 from ottla.protocol.errors import ApiError, ErrorCode

@@ -13,7 +13,7 @@ from ottla.groups.classic.rebalance import ClassicRebalance
 from ottla.groups.classic.responses import sync_error, synced
 from ottla.groups.classic.state import ClassicState
 from ottla.groups.duration import NO_THROTTLE
-from ottla.groups.effects import Effects
+from ottla.groups.operation_effects import Effects
 from ottla.groups.state import CoordinatorState
 from ottla.machine.result import Result
 from ottla.protocol.errors import ApiError, ErrorCode

@@ -15,7 +15,7 @@ from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.member import ClassicMember
 from ottla.groups.classic.responses import join_error, joined, sync_error
 from ottla.groups.classic.state import ClassicState, can_rebalance
-from ottla.groups.effects import Effects
+from ottla.groups.operation_effects import Effects
 from ottla.groups.state import CoordinatorState
 from ottla.machine.result import Deferred, Result
 from ottla.protocol.errors import ErrorCode
@@ -166,7 +166,7 @@ class ClassicRebalance:
     def complete_join(self, group: ClassicGroup, now_ms: int, effects: Effects) -> None:
         """Begin the next generation with the members that have rejoined.
 
-        A static member keeps its place until its session ends, even when it did not rejoin.
+        A static member stays in the group until its session ends, even when it did not rejoin.
         """
         self._state.timers.cancel(_join_key(group.group_id))
         for member in list(group.members.values()):

@@ -14,7 +14,7 @@ from ottla.groups.classic.member import ClassicMember
 from ottla.groups.classic.rebalance import ClassicRebalance
 from ottla.groups.classic.responses import join_error, joined, sync_error
 from ottla.groups.classic.state import ClassicState
-from ottla.groups.effects import Effects
+from ottla.groups.operation_effects import Effects
 from ottla.machine.result import Result
 from ottla.protocol.errors import ErrorCode
 

@@ -33,8 +33,8 @@ from ottla.groups.consumer.records import ClassicMemberMetadata, ClassicProtocol
 from ottla.groups.consumer.sessions import ConsumerSessions
 from ottla.groups.consumer_protocol import Subscription, parse_subscription, write_assignment
 from ottla.groups.duration import NO_THROTTLE, in_ms
-from ottla.groups.effects import Effects
 from ottla.groups.modern.target import write_member
+from ottla.groups.operation_effects import Effects
 from ottla.groups.state import CoordinatorState
 from ottla.machine.result import Result
 from ottla.protocol.errors import ApiError, ErrorCode

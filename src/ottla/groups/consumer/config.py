@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from ottla.groups.bounds import Limit, bounded_key, broker_keys_of
-from ottla.groups.modern.pace import Pace
+from ottla.groups.bounded_keys import Limit, bounded_key, broker_keys_of
+from ottla.groups.modern.assignment_pace import Pace
 from ottla.protocol.config import ConfigKey, ConfigType, ConfigValues, at_least
 from ottla.protocol.entities import entity
 

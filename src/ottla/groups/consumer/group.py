@@ -23,7 +23,7 @@ from ottla.groups.consumer.records import (
 )
 from ottla.groups.modern.group import Families, ModernGroup
 from ottla.groups.modern.member import Subscription
-from ottla.groups.modern.overlay import Overlay
+from ottla.groups.modern.overlay_mapping import Overlay
 from ottla.groups.partitions import TopicIdPartition
 from ottla.groups.record import Record
 from ottla.protocol.errors import ApiError, ErrorCode

@@ -39,8 +39,8 @@ from ottla.groups.consumer.validation import (
     validate_heartbeat,
 )
 from ottla.groups.duration import NO_THROTTLE, in_ms, of_ms
-from ottla.groups.effects import Effects
 from ottla.groups.modern.target import write_member
+from ottla.groups.operation_effects import Effects
 from ottla.groups.partitions import NOTHING, Assignment, assignment_of, by_topic
 from ottla.groups.state import CoordinatorState
 from ottla.machine.result import Result

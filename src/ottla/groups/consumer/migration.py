@@ -24,7 +24,7 @@ from ottla.groups.consumer_protocol import (
     parse_subscription,
     write_assignment,
 )
-from ottla.groups.effects import Effects
+from ottla.groups.operation_effects import Effects
 from ottla.groups.partitions import Assignment, assignment_of, by_topic
 from ottla.groups.record import Record
 from ottla.groups.state import CoordinatorState

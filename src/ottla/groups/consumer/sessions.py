@@ -15,8 +15,8 @@ from ottla.groups.consumer.draft import Draft
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.member import ConsumerMember, MemberState
 from ottla.groups.consumer.migration import Migration
-from ottla.groups.effects import Effects
 from ottla.groups.modern.subscription import subscribed_hash
+from ottla.groups.operation_effects import Effects
 from ottla.groups.state import CoordinatorState
 from ottla.machine.result import Result
 

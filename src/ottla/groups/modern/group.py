@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, MutableMapping
 from typing import ClassVar, Generic, NamedTuple, Self, TypeVar
 
 from ottla.groups.modern.member import ModernMember, Subscription
-from ottla.groups.modern.overlay import Overlay
+from ottla.groups.modern.overlay_mapping import Overlay
 from ottla.groups.modern.records import (
     EpochValue,
     TargetAssignmentMemberValue,

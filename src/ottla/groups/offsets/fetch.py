@@ -36,7 +36,7 @@ def fetch_offsets(
             group.validate_offset_fetch(request.member_id, request.member_epoch)
         except ApiError as error:
             return Result(_group_response(group_id, (), error.code))
-    unstable = state.offsets.pending_places(group_id) if require_stable else set()
+    unstable = state.offsets.pending_partitions(group_id) if require_stable else set()
     topics = tuple(_topic(state, group_id, topic, unstable) for topic in _wanted(state, request))
     return Result(_group_response(group_id, topics, ErrorCode.none))
 

@@ -135,7 +135,7 @@ def _farewell(state: CoordinatorState, group: Group) -> Iterable[Record]:
 
 
 def _expired(state: CoordinatorState, group: Group, now_ms: int) -> Iterable[TopicPartition]:
-    unstable = state.offsets.pending_places(group.group_id)
+    unstable = state.offsets.pending_partitions(group.group_id)
     offsets = state.offsets.of_group(group.group_id)
     topics = {topic_partition.topic for topic_partition in offsets}
     subscribed = {topic for topic in topics if group.is_subscribed_to(topic)}
@@ -158,7 +158,7 @@ def _is_expired(
 
 
 def _topic_partitions(state: CoordinatorState, group_id: str) -> set[TopicPartition]:
-    return {*state.offsets.of_group(group_id), *state.offsets.pending_places(group_id)}
+    return {*state.offsets.of_group(group_id), *state.offsets.pending_partitions(group_id)}
 
 
 def _existing_group(state: CoordinatorState, group_id: str) -> Group:

@@ -15,7 +15,7 @@ from ottla.protocol.topics import TopicPartition
 
 class Committed(NamedTuple):
     value: OffsetCommitValue
-    order: int  # The place among all commits, in the order of the log.
+    order: int  # Among all commits, in the order of the log.
 
 
 _new_tuple = tuple.__new__
@@ -55,7 +55,7 @@ class OffsetStore:
     def has_open_transaction(self, group_id: str) -> bool:
         return group_id in self._producers
 
-    def pending_places(self, group_id: str) -> set[TopicPartition]:
+    def pending_partitions(self, group_id: str) -> set[TopicPartition]:
         """The partitions for which a transaction that is not decided has committed an offset."""
         return {
             topic_partition

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from ottla.groups.share.delivery import Acknowledgement, AcknowledgeType, DeliveryState
-from ottla.groups.share.runs import Runs
+from ottla.groups.share.offset_runs import Runs
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.messages.delivery_acknowledge import (
     DELAY_MS_MAX,

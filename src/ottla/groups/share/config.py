@@ -7,8 +7,8 @@ same name with `group.` before it.
 import re
 from typing import Any, TypeVar
 
-from ottla.groups.bounds import INT_MAX, Limit, bounded_key, broker_keys_of
-from ottla.groups.modern.pace import Pace
+from ottla.groups.bounded_keys import INT_MAX, Limit, bounded_key, broker_keys_of
+from ottla.groups.modern.assignment_pace import Pace
 from ottla.protocol.config import ConfigKey, ConfigType, ConfigValues, Validator, between, one_of
 from ottla.protocol.entities import entity
 

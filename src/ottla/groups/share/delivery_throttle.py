@@ -8,10 +8,10 @@ and nothing else comes with it, as in Kafka.
 from typing import TYPE_CHECKING, Final
 
 from ottla.groups.share.delivery import DeliveryState
-from ottla.groups.share.runs import Origin, Run, Runs
+from ottla.groups.share.offset_runs import Origin, Run, Runs
 
 if TYPE_CHECKING:
-    from ottla.groups.share.taking import DeliveryRules
+    from ottla.groups.share.acquisition import DeliveryRules
 
 ALL: Final = 1 << 62
 _ATTEMPTS_MIN: Final = 2  # With so few, the last attempt is nothing special.

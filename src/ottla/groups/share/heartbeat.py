@@ -21,7 +21,7 @@ from kio.static.primitive import i32
 
 from ottla.groups.caller import Caller
 from ottla.groups.duration import NO_THROTTLE, of_ms
-from ottla.groups.modern.pace import Pace
+from ottla.groups.modern.assignment_pace import Pace
 from ottla.groups.modern.target import write_member
 from ottla.groups.partitions import Assignment, by_topic
 from ottla.groups.record import Record

@@ -20,6 +20,7 @@ from ottla.groups.share.acknowledgements import (
     validate_acquired,
     validated_type,
 )
+from ottla.groups.share.acquisition import AcquiredRange, Acquisition, DeliveryRules, LogBatch
 from ottla.groups.share.delivery import (
     Acknowledgement,
     AcknowledgeType,
@@ -29,13 +30,12 @@ from ottla.groups.share.delivery import (
     StateBatch,
 )
 from ottla.groups.share.key_order import KeyOrder
+from ottla.groups.share.offset_runs import Run, Runs
 from ottla.groups.share.parked import NO_CHANGE, ParkedChange
-from ottla.groups.share.parked_taking import ParkedTaking
+from ottla.groups.share.parked_acquisition import ParkedAcquisition
 from ottla.groups.share.parking_lot import ParkingLot
-from ottla.groups.share.runs import Run, Runs
 from ottla.groups.share.settling import InLot, InWindow, Settling
 from ottla.groups.share.state_batches import combined
-from ottla.groups.share.taking import AcquiredRange, DeliveryRules, LogBatch, Taking
 from ottla.protocol.errors import ApiError
 from ottla.protocol.messages.delivery_acknowledge import Delivery, DeliveryAcknowledgeType
 
@@ -211,32 +211,32 @@ class SharePartition:
         With `hold_ms` the member holds what it gets. In the order of keys it gets one record of a
         key, of batches whose keys were looked at.
         """
-        taking = Taking(self._runs, self._lot, self.rules, member_id, batch_size, now_ms)
+        acquisition = Acquisition(self._runs, self._lot, self.rules, member_id, batch_size, now_ms)
         offset = max(fetch_offset, self.start_offset)
         for batch in batches:
             if batch.last_offset < offset:
                 continue
-            if taking.count >= records_max or taking.stopped:
+            if acquisition.count >= records_max or acquisition.stopped:
                 break
-            taking.pass_over(offset, batch.first_offset - 1)
+            acquisition.pass_over(offset, batch.first_offset - 1)
             first = max(offset, batch.first_offset)
             if not batch.deliverable:
-                taking.pass_over(first, batch.last_offset)
+                acquisition.pass_over(first, batch.last_offset)
             elif not self._rules.key_order:
-                taking.take_batch(batch, first, None if batch_size else records_max)
+                acquisition.take_batch(batch, first, None if batch_size else records_max)
             elif self._lot.order is None or batch.keys is None:
                 break
             else:
-                taking.take_in_order(batch, first, records_max, self._lot.order)
+                acquisition.take_in_order(batch, first, records_max, self._lot.order)
             offset = batch.last_offset + 1
         settling = Settling(self.rules, now_ms)
-        for run in taking.finish():
+        for run in acquisition.finish():
             settling.give_up(self._in_window(run))
         if hold_ms:
-            self._hold(taking.acquired, settling, member_id, hold_ms)
-        touched = (taking.first_offset, taking.last_offset)
+            self._hold(acquisition.acquired, settling, member_id, hold_ms)
+        touched = (acquisition.first_offset, acquisition.last_offset)
         change = self._changed([touched] if touched[0] <= touched[1] else (), settling)
-        return tuple(taking.acquired), change
+        return tuple(acquisition.acquired), change
 
     def _hold(
         self,
@@ -246,7 +246,7 @@ class SharePartition:
         hold_ms: int,
     ) -> None:
         for first, last, _ in acquired:
-            for run in self._runs.cut(first, last):
+            for run in self._runs.split_out(first, last):
                 settling.hold(self._in_window(run), member_id, hold_ms)
 
     def acquire_parked(
@@ -260,11 +260,11 @@ class SharePartition:
     ) -> tuple[tuple[AcquiredRange, ...], Change]:
         """Give the member parked records: ascending offsets, and whether the log has them."""
         settling = Settling(self.rules, now_ms)
-        taking = ParkedTaking(self._lot, self.rules, settling, now_ms)
+        acquisition = ParkedAcquisition(self._lot, self.rules, settling, now_ms)
         if not self.needs_keys:
-            taking.take(found, member_id, records_max, hold_ms)
+            acquisition.take(found, member_id, records_max, hold_ms)
         change = self._changed((), settling)
-        return tuple(taking.acquired), change._replace(lost_count=taking.lost_count)
+        return tuple(acquisition.acquired), change._replace(lost_count=acquisition.lost_count)
 
     # What ends a delivery.
 
@@ -282,7 +282,7 @@ class SharePartition:
         for offset, kind in parked:
             self._acknowledge_parked(offset, kind, settling, now_ms)
         for first, last, kind in ranges:
-            for run in self._runs.cut(first, last):
+            for run in self._runs.split_out(first, last):
                 self._acknowledge(run, kind, settling, now_ms)
         if all(found.kind is AcknowledgeType.RENEW for found in ranges):
             if ranges:
@@ -375,7 +375,7 @@ class SharePartition:
         for offset in parked:
             settling.settle(InLot(offset, delivery.delivery_count, self._lot), kind, delivery)
         for first, last in ranges:
-            for run in self._runs.cut(first, last):
+            for run in self._runs.split_out(first, last):
                 settling.settle(self._in_window(run), kind, delivery)
         return ranges
 
@@ -444,7 +444,7 @@ class SharePartition:
         touched = [(letter.first_offset, letter.last_offset) for letter in letters]
         for first, last in touched:
             self._lot.finish_archiving(first, last)
-            for run in self._runs.cut(first, last):
+            for run in self._runs.split_out(first, last):
                 if run.state is DeliveryState.ARCHIVING:
                     run.leave_to(DeliveryState.ARCHIVED)
         return self._changed(touched)

@@ -2,8 +2,8 @@
 
 from typing import Final
 
+from ottla.groups.share.acquisition import DeliveryRules
 from ottla.groups.share.config import DEAD_LETTER_PREFIX, TOPIC_PLACEHOLDER, ShareConfig
-from ottla.groups.share.taking import DeliveryRules
 
 ORDERED_MAX: Final = 100_000  # Parked records whose keys are known, of some 200 bytes each.
 

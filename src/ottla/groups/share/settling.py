@@ -2,15 +2,15 @@
 
 from typing import Protocol
 
+from ottla.groups.share.acquisition import DeliveryRules
 from ottla.groups.share.delivery import (
     AcknowledgeType,
     DeadLetter,
     DeadLetterReason,
     DeliveryState,
 )
+from ottla.groups.share.offset_runs import Run, Runs
 from ottla.groups.share.parking_lot import ParkingLot, Taken
-from ottla.groups.share.runs import Run, Runs
-from ottla.groups.share.taking import DeliveryRules
 from ottla.protocol.messages.delivery_acknowledge import (
     POLICY_DELAY,
     Delivery,

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, MutableMapping
 from typing import Self
 
 from ottla.groups.modern.group import FIRST_EPOCH
-from ottla.groups.modern.overlay import Overlay
+from ottla.groups.modern.overlay_mapping import Overlay
 from ottla.groups.modern.records import TargetAssignmentMetadataValue
 from ottla.groups.record import Record
 from ottla.groups.streams.member import StreamsMember

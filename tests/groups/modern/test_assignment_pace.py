@@ -7,8 +7,8 @@ import pytest
 
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.member import ConsumerMember
+from ottla.groups.modern.assignment_pace import Pace
 from ottla.groups.modern.group import FIRST_EPOCH
-from ottla.groups.modern.pace import Pace
 from ottla.groups.partitions import NOTHING, all_partitions
 
 PACE = Pace(

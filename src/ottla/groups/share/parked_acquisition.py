@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable
 
+from ottla.groups.share.acquisition import AcquiredRange, DeliveryRules
 from ottla.groups.share.delivery import DELIVERY_COUNT_MAX
 from ottla.groups.share.parking_lot import ParkingLot, Taken
 from ottla.groups.share.settling import InLot, Settling
-from ottla.groups.share.taking import AcquiredRange, DeliveryRules
 
 
-class ParkedTaking:
+class ParkedAcquisition:
     def __init__(
         self, lot: ParkingLot, rules: DeliveryRules, settling: Settling, now_ms: int
     ) -> None:

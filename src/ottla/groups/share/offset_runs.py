@@ -140,7 +140,7 @@ class Runs:
         low, high = self._run_indexes(first_offset, last_offset)
         return self._runs[low:high]
 
-    def cut(self, first_offset: int, last_offset: int) -> list[Run]:
+    def split_out(self, first_offset: int, last_offset: int) -> list[Run]:
         """The runs of the range, split at its ends so that they have no other offsets."""
         first = max(first_offset, self.start_offset)
         last = min(last_offset, self.end_offset - 1)

@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from ottla.groups.modern.overlay import Overlay
+from ottla.groups.modern.overlay_mapping import Overlay
 
 KEYS = st.integers(0, 7)
 VALUES = st.none() | st.integers(0, 3)

@@ -6,8 +6,8 @@ from typing import Final, NamedTuple
 from ottla.groups.share.delivery import DeliveryState
 from ottla.groups.share.delivery_throttle import DeliveryThrottle
 from ottla.groups.share.key_order import KeyOrder
+from ottla.groups.share.offset_runs import Run, Runs
 from ottla.groups.share.parking_lot import ParkingLot
-from ottla.groups.share.runs import Run, Runs
 from ottla.protocol.entities import entity
 
 THROTTLED_MIN: Final = 2
@@ -81,7 +81,7 @@ class AcquiredRange(NamedTuple):
         return self.last_offset - self.first_offset + 1
 
 
-class Taking:
+class Acquisition:
     def __init__(
         self,
         runs: Runs,
@@ -144,7 +144,7 @@ class Taking:
                 continue
             due_ms = 0 if run.delivery_count else dues_ms.get(offset, 0)
             if due_ms > self._now_ms or not order.is_first(offset):
-                (run,) = runs.cut(offset, offset)
+                (run,) = runs.split_out(offset, offset)
                 runs.park(run)
                 self._touch(run)
                 lot.wait(offset, due_ms, run.delivery_count)
@@ -184,7 +184,7 @@ class Taking:
 
     def _take_available(self, first_offset: int, last_offset: int, left: int) -> int:
         last_offset = min(last_offset, first_offset + left - 1)
-        (run,) = self._runs.cut(first_offset, last_offset)
+        (run,) = self._runs.split_out(first_offset, last_offset)
         self._touch(run)
         if run.delivery_count >= self._rules.delivery_count_limit:
             self._spent.append(run)
@@ -230,7 +230,7 @@ class Taking:
         for run in runs.overlapping(offset, offset):
             if run.state is not DeliveryState.AVAILABLE or run.delivery_count:
                 return False
-        for run in runs.cut(offset, offset):
+        for run in runs.split_out(offset, offset):
             runs.park(run)
             self._touch(run)
             self._lot.wait(offset, due_ms, 0)
@@ -240,7 +240,7 @@ class Taking:
         """There are no records to deliver at these offsets."""
         runs = self._runs
         assert first_offset <= runs.end_offset, "nothing is left out"
-        for run in runs.cut(first_offset, last_offset):
+        for run in runs.split_out(first_offset, last_offset):
             if run.state is DeliveryState.AVAILABLE:
                 run.leave_to(DeliveryState.ARCHIVED)
                 self._lot.on_done(run.first_offset, run.last_offset)
