@@ -145,8 +145,8 @@ class Scenario(TextScenario):
         self.cluster.call(request)
         yield from ()
 
-    def _on_isr(self, place: str, isr: str) -> Iterator[str]:
-        name, index = _place(place)
+    def _on_isr(self, topic_partition: str, isr: str) -> Iterator[str]:
+        name, index = _parse_topic_partition(topic_partition)
         partition = self.cluster.image.partition(name, index)
         assert partition is not None
         brokers = self.cluster.image.brokers
@@ -172,24 +172,24 @@ class Scenario(TextScenario):
         )
         yield f"<- {response.topics[0].partitions[0].error_code.name}"
 
-    def _on_elect(self, kind: str, *places: str) -> Iterator[str]:
+    def _on_elect(self, kind: str, *topic_partitions: str) -> Iterator[str]:
         request = ElectLeadersRequest(
             election_type={"preferred": 0, "unclean": 1}[kind],
             topic_partitions=tuple(
                 TopicPartitions(topic=name, partitions=(index,))
-                for name, index in map(_place, places)
+                for name, index in map(_parse_topic_partition, topic_partitions)
             )
-            if places
+            if topic_partitions
             else None,
         )
         response = self.cluster.call(request)
         for result in response.replica_election_results:
             for partition in result.partition_result:
-                place = f"{result.topic}-{partition.partition_id}"
-                yield f"<- {place} {partition.error_code.name}"
+                topic_partition = f"{result.topic}-{partition.partition_id}"
+                yield f"<- {topic_partition} {partition.error_code.name}"
 
-    def _on_reassign(self, place: str, replicas: str) -> Iterator[str]:
-        name, index = _place(place)
+    def _on_reassign(self, topic_partition: str, replicas: str) -> Iterator[str]:
+        name, index = _parse_topic_partition(topic_partition)
         target = reassignment.ReassignablePartition(
             partition_index=index,
             replicas=None if replicas == "cancel" else _replicas(replicas),
@@ -265,7 +265,7 @@ def _options(words: tuple[str, ...], separator: str = "") -> dict[str, str]:
     return dict(word.partition("=")[::2] for word in words if separator in word)  # type: ignore[misc]
 
 
-def _place(text: str) -> tuple[str, int]:
+def _parse_topic_partition(text: str) -> tuple[str, int]:
     name, _, index = text.rpartition("-")
     return name, int(index)
 

@@ -28,8 +28,8 @@ def partition(cluster, index=0):
     return cluster.image.topics["orders"].partitions[index]
 
 
-def assigned(cluster, *places, broker_id=1, epoch=None):
-    """Places are pairs of directory and partition index; gives the error of each."""
+def assigned(cluster, *assignments, broker_id=1, epoch=None):
+    """Assignments are pairs of directory and partition index; gives the error of each."""
     broker = cluster.image.brokers[broker_id]
     request = assign.AssignReplicasToDirsRequest(
         broker_id=broker_id,
@@ -44,7 +44,7 @@ def assigned(cluster, *places, broker_id=1, epoch=None):
                     ),
                 ),
             )
-            for directory, index in places
+            for directory, index in assignments
         ),
     )
     response = cluster.call(request)

@@ -131,7 +131,7 @@ class AnyHistory(RuleBasedStateMachine):
 
         def same(found, is_among):
             expected = [partition for partition in partitions if is_among(partition)]
-            assert sorted(found, key=place) == sorted(expected, key=place)
+            assert sorted(found, key=partition_key) == sorted(expected, key=partition_key)
 
         for broker_id in range(1, 5):
             same(index.in_sync(broker_id), lambda one, broker_id=broker_id: broker_id in one.isr)
@@ -168,7 +168,7 @@ AnyHistory.TestCase.settings = settings(max_examples=30, stateful_step_count=20)
 TestAnyHistory = AnyHistory.TestCase
 
 
-def place(partition):
+def partition_key(partition):
     return partition.topic_id, partition.partition_id
 
 

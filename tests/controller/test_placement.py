@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ottla.controller.placement import Candidate, place, validate_manual
+from ottla.controller.placement import Candidate, place_replicas, validate_manual
 from ottla.protocol.errors import ApiError, ErrorCode
 
 
@@ -16,20 +16,27 @@ def brokers(count, racks=None, fenced=()):
 
 
 def test_one_broker_takes_everything():
-    assert place(brokers(1), 3, 1, start=0) == [(1,), (1,), (1,)]
+    assert place_replicas(brokers(1), 3, 1, start=0) == [(1,), (1,), (1,)]
 
 
 def test_leaders_and_followers_take_turns():
-    assert place(brokers(3), 6, 2, start=0) == [(1, 2), (2, 3), (3, 1), (1, 3), (2, 1), (3, 2)]
+    assert place_replicas(brokers(3), 6, 2, start=0) == [
+        (1, 2),
+        (2, 3),
+        (3, 1),
+        (1, 3),
+        (2, 1),
+        (3, 2),
+    ]
 
 
 def test_the_start_moves_the_first_leader():
-    assert [replicas[0] for replicas in place(brokers(3), 3, 1, start=2)] == [3, 1, 2]
+    assert [replicas[0] for replicas in place_replicas(brokers(3), 3, 1, start=2)] == [3, 1, 2]
 
 
 def test_replicas_are_on_different_racks():
     racks = {1: "b", 2: "a", 3: "b", 4: "a"}
-    placed = place(brokers(4, ["a", "b"]), 8, 2, start=1)
+    placed = place_replicas(brokers(4, ["a", "b"]), 8, 2, start=1)
     assert all(racks[leader] != racks[follower] for leader, follower in placed)
     assert Counter(replica for replicas in placed for replica in replicas) == dict.fromkeys(
         racks, 4
@@ -37,8 +44,8 @@ def test_replicas_are_on_different_racks():
 
 
 def test_a_fenced_broker_is_used_only_when_it_is_needed_and_never_leads():
-    assert place(brokers(3, fenced={2}), 2, 2, start=0) == [(1, 3), (3, 1)]
-    placed = place(brokers(3, fenced={2}), 3, 3, start=0)
+    assert place_replicas(brokers(3, fenced={2}), 2, 2, start=0) == [(1, 3), (3, 1)]
+    placed = place_replicas(brokers(3, fenced={2}), 3, 3, start=0)
     assert [replicas[0] for replicas in placed] == [1, 3, 1]
     assert all(set(replicas) == {1, 2, 3} for replicas in placed)
 
@@ -53,7 +60,7 @@ def test_a_fenced_broker_is_used_only_when_it_is_needed_and_never_leads():
 )
 def test_a_factor_that_cannot_be_reached_is_refused(known, factor, message):
     with pytest.raises(ApiError, match=message) as caught:
-        place(known, 1, factor, start=0)
+        place_replicas(known, 1, factor, start=0)
     assert caught.value.code is ErrorCode.invalid_replication_factor
 
 
@@ -64,7 +71,9 @@ def test_placement_is_even(data):
     racks = data.draw(st.sampled_from([None, ["a"], ["a", "b"], ["a", "b", "c"]]))
     factor = data.draw(st.integers(1, count))
     known = brokers(count, racks)
-    placed = place(known, data.draw(st.integers(1, 30)), factor, data.draw(st.integers(0, 9)))
+    placed = place_replicas(
+        known, data.draw(st.integers(1, 30)), factor, data.draw(st.integers(0, 9))
+    )
     leaders = Counter(replicas[0] for replicas in placed)
     tally = [leaders[broker.broker_id] for broker in known]
     assert max(tally) - min(tally) <= 1
@@ -100,9 +109,9 @@ def cordoned(known, *ids):
 
 
 def test_a_cordoned_broker_gets_nothing_new():
-    assert place(cordoned(brokers(3), 2), 2, 2, start=0) == [(1, 3), (3, 1)]
+    assert place_replicas(cordoned(brokers(3), 2), 2, 2, start=0) == [(1, 3), (3, 1)]
     with pytest.raises(ApiError, match="2 are registered and not drained"):
-        place(cordoned(brokers(3), 2), 1, 3, start=0)
+        place_replicas(cordoned(brokers(3), 2), 1, 3, start=0)
 
 
 def test_a_cordoned_broker_keeps_what_it_has():

@@ -14,7 +14,7 @@ A broker that wants to shut down loses its partitions first. It may stop, and is
 other brokers know that it leads nothing; only a new incarnation comes back from there.
 
 A heartbeat that names full log directories (as cordoned ones: what the operator has cordoned is in
-the metadata) costs the broker its place in the in-sync sets there, until one does not.
+the metadata) takes the broker out of the in-sync sets there, until one does not.
 
 Whoever loses thousands of partitions loses them in steps: an operation holds up every other one.
 """
@@ -255,7 +255,7 @@ class BrokerControl:
     def _replace(
         self, present: RegisterBrokerRecord | None, request: BrokerRegistrationRequest
     ) -> Iterable[PartitionChangeRecord]:
-        """A new incarnation takes the place of the present one, if that is not alive."""
+        """A new incarnation replaces the present one, if that is not alive."""
         if present is None:
             return ()
         if not present.fenced and self._sessions.is_alive(present.broker_id):

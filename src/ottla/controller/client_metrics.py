@@ -81,7 +81,7 @@ class Request(NamedTuple):
 class Subscription:
     metrics: tuple[str, ...]
     interval_ms: int
-    patterns: tuple[tuple[int, re.Pattern[str]], ...]  # By the place of the selector.
+    patterns: tuple[tuple[int, re.Pattern[str]], ...]  # By the index of the selector.
 
     @classmethod
     def of(cls, stored: Mapping[str, str]) -> "Subscription":
@@ -100,7 +100,7 @@ class Subscription:
         return cls(values[METRICS], values[INTERVAL_MS], patterns)
 
     def matches(self, client: ClientDescription) -> bool:
-        return all(pattern.fullmatch(client[place]) for place, pattern in self.patterns)
+        return all(pattern.fullmatch(client[index]) for index, pattern in self.patterns)
 
 
 def request_of(subscriptions: Iterable[Subscription], client: ClientDescription) -> Request:

@@ -113,7 +113,7 @@ CORDONED_LOG_DIRS: Final[ConfigKey[tuple[str, ...]]] = ConfigKey(
     ConfigType.LIST,
     (),
     "Log directories of a broker that get no new partitions, or * for all (KIP-1066). A broker all "
-    "of whose directories are cordoned is no place for new replicas. It is set in the metadata, as "
+    "of whose directories are cordoned gets no new replicas. It is set in the metadata, as "
     "`ottla node drain` does.",
     dynamic=True,
 )

@@ -23,7 +23,7 @@ from ottla.machine.result import Result
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 
-_Place = tuple[UUID | None, UUID | None, i32]  # Directory, topic and partition.
+_Assignment = tuple[UUID | None, UUID | None, i32]  # Directory, topic and partition.
 
 
 class DirectoryAssignments:
@@ -36,16 +36,16 @@ class DirectoryAssignments:
     ) -> Result[AssignReplicasToDirsResponse]:
         broker = validate_broker_epoch(self._image, request.broker_id, request.broker_epoch)
         records: dict[PartitionKey, PartitionChangeRecord] = {}
-        codes: dict[_Place, ErrorCode] = {}
+        codes: dict[_Assignment, ErrorCode] = {}
         for directory in request.directories:
             for topic in directory.topics:
                 for one in topic.partitions:
-                    place = (directory.id_, topic.topic_id, one.partition_index)
+                    assignment = (directory.id_, topic.topic_id, one.partition_index)
                     try:
-                        self._assign(broker, *place, records)
-                        codes[place] = ErrorCode.none
+                        self._assign(broker, *assignment, records)
+                        codes[assignment] = ErrorCode.none
                     except ApiError as error:
-                        codes[place] = error.code
+                        codes[assignment] = error.code
         cause = f"node {request.broker_id} says which log directories its replicas are in"
         return Result(_response(request, codes), tuple(records.values()), cause=cause)
 

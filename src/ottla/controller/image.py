@@ -77,7 +77,7 @@ class MetadataImage:
     configs: dict[ConfigResource, dict[str, str]] = field(default_factory=dict)
     features: dict[str, i16] = field(default_factory=dict)  # Those that were ever written.
     producer_ids: ProducerIdsRecord | None = None
-    # By user and mechanism, in the order of their coming; a new password keeps its place.
+    # By user and mechanism, in the order in which they were created.
     scram_credentials: dict[tuple[str, int], ScramCredential] = field(default_factory=dict)
     delegation_tokens: dict[str, DelegationToken] = field(default_factory=dict)  # By id.
     acls: AclIndex = field(default_factory=AclIndex)

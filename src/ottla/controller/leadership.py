@@ -125,9 +125,9 @@ class Leadership:
     def _stored(self, topic: str, key: ConfigKey[T], pending: Pending) -> T | None:
         configs = self._image.configs
         for resource in ((int(TOPIC_RESOURCE), topic), _ALL_BROKERS):
-            place = (resource, key.name)
-            if place in pending:
-                text = pending[place]
+            config_name = (resource, key.name)
+            if config_name in pending:
+                text = pending[config_name]
             else:
                 values = configs.get(resource)
                 text = None if values is None else values.get(key.name)

@@ -84,14 +84,14 @@ class PartitionIndex:
         return map(self.get, tuple(self._reassigned))
 
     def _add(self, key: PartitionKey, partition: PartitionRecord) -> None:
-        for keys in self._places(partition):
+        for keys in self._key_sets(partition):
             keys[key] = None
 
     def _remove(self, key: PartitionKey, partition: PartitionRecord) -> None:
-        for keys in self._places(partition):
+        for keys in self._key_sets(partition):
             del keys[key]
 
-    def _places(self, partition: PartitionRecord) -> Iterator[_Keys]:
+    def _key_sets(self, partition: PartitionRecord) -> Iterator[_Keys]:
         for replica in partition.isr:
             yield self._in_sync.setdefault(replica, {})
         for replica in partition.eligible_leader_replicas or ():

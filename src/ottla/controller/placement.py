@@ -22,7 +22,7 @@ class Candidate(NamedTuple):
     cordoned: bool = False  # It gets no new replicas.
 
 
-def place(
+def place_replicas(
     candidates: Sequence[Candidate], partition_count: int, replication_factor: int, start: int
 ) -> list[tuple[BrokerId, ...]]:
     """The replicas of each new partition; `start` says which broker comes first."""

@@ -2,7 +2,7 @@
 
 A reassignment first adds the new replicas to the old ones. When all that are wanted are in sync,
 the others are removed; `PartitionChange` does that with whatever change completes it. What is asked
-later takes the place of what was asked before, and what only that one would have added is dropped
+later replaces what was asked before, and what only that one would have added is dropped
 at once. A reassignment that is cancelled is one to the replicas that the partition had.
 """
 

@@ -36,7 +36,7 @@ from ottla.controller.partitions import (
     new_partitions,
     open_candidates,
 )
-from ottla.controller.placement import place, validate_manual
+from ottla.controller.placement import place_replicas, validate_manual
 from ottla.controller.records import (
     ConfigRecord,
     MetadataRecord,
@@ -161,7 +161,11 @@ class TopicControl:
     ) -> CreatableTopicResult:
         self._validate_new_name(topic.name, plan)
         configs = self._validated_configs(topic)
-        assignments = self._manual_assignments(topic) if topic.assignments else self._placed(topic)
+        assignments = (
+            self._manual_assignments(topic)
+            if topic.assignments
+            else self._automatic_assignments(topic)
+        )
         plan.take_partitions(len(assignments))
         plan.names[collision_key(topic.name)] = topic.name
         topic_id = self._new_topic_id()
@@ -201,7 +205,7 @@ class TopicControl:
             configs[config.name] = key.format(key.parse(config.value))
         return configs
 
-    def _placed(self, topic: CreatableTopic) -> Assignments:
+    def _automatic_assignments(self, topic: CreatableTopic) -> Assignments:
         defaults = self._configs.broker_values()
         count: int = topic.num_partitions
         if count == DEFAULT_COUNT:
@@ -219,16 +223,16 @@ class TopicControl:
                 ErrorCode.invalid_replication_factor,
                 f"replication factor {factor}: it must be one or more",
             )
-        return self._place(count, factor)
+        return self._place_replicas(count, factor)
 
-    def _place(self, count: int, factor: int) -> Assignments:
+    def _place_replicas(self, count: int, factor: int) -> Assignments:
         if count > PARTITIONS_PER_REQUEST_MAX:
             raise ApiError(
                 ErrorCode.policy_violation,
                 f"{count} partitions: one request creates at most {PARTITIONS_PER_REQUEST_MAX}",
             )
         brokers = candidates(self._image)
-        return place(brokers, count, factor, self._placement_start(max(len(brokers), 1)))
+        return place_replicas(brokers, count, factor, self._placement_start(max(len(brokers), 1)))
 
     def _manual_assignments(self, topic: CreatableTopic) -> Assignments:
         if topic.num_partitions != DEFAULT_COUNT or topic.replication_factor != DEFAULT_COUNT:
@@ -294,7 +298,7 @@ class TopicControl:
         plan.take_partitions(added)
         factor = len(topic.partitions[0].replicas)
         if request.assignments is None:
-            assignments = self._place(added, factor)
+            assignments = self._place_replicas(added, factor)
         elif len(request.assignments) == added:
             given = [assignment.broker_ids for assignment in request.assignments]
             assignments = self._validated_assignments(given, factor)
