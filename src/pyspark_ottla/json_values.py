@@ -82,8 +82,8 @@ def _are_in_braces(present: Any) -> bool:
 def _spread(objects: Any, values: Any) -> Any:
     """The objects in the rows of the values that are not null."""
     is_valid = values.is_valid().to_numpy(zero_copy_only=False)
-    places = np.cumsum(is_valid) - 1
-    return objects.take(pa.array(places, pa.int64(), mask=~is_valid))
+    indexes = np.cumsum(is_valid) - 1
+    return objects.take(pa.array(indexes, pa.int64(), mask=~is_valid))
 
 
 def _is_plain(kind: Any) -> bool:

@@ -21,7 +21,7 @@ class OffsetRange(InputPartition):
     topic_id: str | None  # Of the topic that was meant; one made again has another.
 
     @property
-    def place(self) -> TopicPartition:
+    def topic_partition(self) -> TopicPartition:
         return TopicPartition(self.topic, self.partition)
 
 

@@ -22,10 +22,10 @@ _WRAPPER = """\
 #!/bin/sh
 kept=
 IFS=:
-for place in $PYTHONPATH; do
-    case $place in
+for entry in $PYTHONPATH; do
+    case $entry in
         */pyspark.zip | */py4j-*-src.zip) ;;
-        *) kept=$kept:$place ;;
+        *) kept=$kept:$entry ;;
     esac
 done
 export PYTHONPATH=${{kept#:}}

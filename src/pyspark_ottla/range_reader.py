@@ -56,7 +56,7 @@ class ArrowBatches:
         has_value = Column.VALUE in self._schema.names
         if has_value and options.value_format is not ValueFormat.BINARY:
             kind = self._schema.field(Column.VALUE).type
-            self._values = ValueReader(options, kind, str(wanted.place))
+            self._values = ValueReader(options, kind, str(wanted.topic_partition))
             self.columns |= {Column.OFFSET}  # To say where a bad value is.
         rows_max = min(ROWS_MAX, wanted.end - wanted.start)
         self._constants = {
@@ -104,7 +104,7 @@ class _RangeReader:
             return
         with Fetcher(
             self._cluster,
-            self._wanted.place,
+            self._wanted.topic_partition,
             self._options.isolation,
             bytes_max=self._options.fetch_bytes,
         ) as fetcher:
@@ -134,19 +134,23 @@ class _RangeReader:
             self._skip_to(self._wanted.end, _MADE_AGAIN)
             return None
         except OffsetOutOfRange:
-            place = self._wanted.place
-            first = list_offsets(self._cluster, {place: EARLIEST})[place] or 0
+            topic_partition = self._wanted.topic_partition
+            first = list_offsets(self._cluster, {topic_partition: EARLIEST})[topic_partition] or 0
             if self._offset < first:
                 self._skip_to(min(first, self._wanted.end), f"the partition begins at {first} now")
             else:
-                last = list_offsets(self._cluster, {place: LATEST}, self._options.isolation)[place]
+                last = list_offsets(
+                    self._cluster, {topic_partition: LATEST}, self._options.isolation
+                )[topic_partition]
                 self._skip_to(self._wanted.end, f"the partition ends at {last} now")
             return None
 
     def _on_nothing(self, fetched: Fetched) -> None:
         """The broker has not answered with a batch, though there should be more."""
         if len(fetched.records):
-            raise CorruptBatch(f"{self._wanted.place}: no whole batch at offset {self._offset}")
+            raise CorruptBatch(
+                f"{self._wanted.topic_partition}: no whole batch at offset {self._offset}"
+            )
         if time.monotonic() < self._patient_until:
             return
         is_committed = self._options.isolation is Isolation.READ_COMMITTED
@@ -172,7 +176,9 @@ class _RangeReader:
         return self._wanted.topic_id in (None, str(topic.id))
 
     def _report(self, message: str) -> None:
-        report_loss(f"{self._wanted.place}: {message}", fail=self._options.fail_on_data_loss)
+        report_loss(
+            f"{self._wanted.topic_partition}: {message}", fail=self._options.fail_on_data_loss
+        )
 
     def _new_deadline(self) -> float:
         return time.monotonic() + self._options.retry_timeout_ms / 1000

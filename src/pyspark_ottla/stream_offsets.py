@@ -56,8 +56,8 @@ def parse_stream_offset(written: Mapping[str, Any]) -> StreamOffset:
 
 def _by_topic(offsets: Offsets) -> dict[str, Any]:
     written: dict[str, Any] = {}
-    for place in sorted(offsets):
-        written.setdefault(place.topic, {})[str(place.partition)] = offsets[place]
+    for partition in sorted(offsets):
+        written.setdefault(partition.topic, {})[str(partition.partition)] = offsets[partition]
     return written
 
 

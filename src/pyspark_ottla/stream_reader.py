@@ -117,9 +117,9 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         starts = self._starts(before, after)
         self._report_losses(before, after, starts)
         ranges = [
-            OffsetRange(*place, starts[place], stop, after.topic_ids.get(place.topic))
-            for place, stop in sorted(after.offsets.items())
-            if starts[place] < stop
+            OffsetRange(*partition, starts[partition], stop, after.topic_ids.get(partition.topic))
+            for partition, stop in sorted(after.offsets.items())
+            if starts[partition] < stop
         ]
         if self._options.min_partitions is None:
             return self._join(ranges)
@@ -159,15 +159,15 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         subscription = self._options.subscription
         topics = subscription.find_topics(self._cluster)
         subscription.validate_found(topics)
-        places = subscription.partitions_of(topics)
-        offsets = resolve(self._cluster, self._options.start, places, self._options.isolation)
+        partitions = subscription.partitions_of(topics)
+        offsets = resolve(self._cluster, self._options.start, partitions, self._options.isolation)
         ids = {name: str(topic.id) for name, topic in topics.items() if topic.id}
         return StreamOffset(offsets, ids, is_initial=True)
 
     def _ask_latest(self) -> StreamOffset:
         topics = self._options.subscription.find_topics(self._cluster)
-        places = self._options.subscription.partitions_of(topics)
-        latest = dict.fromkeys(places, LATEST)
+        partitions = self._options.subscription.partitions_of(topics)
+        latest = dict.fromkeys(partitions, LATEST)
         offsets = known_offsets(self._cluster, latest, self._options.isolation)
         ids = {name: str(topic.id) for name, topic in topics.items() if topic.id}
         self._latest = StreamOffset(offsets, ids)
@@ -176,30 +176,33 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _starts(self, before: StreamOffset, after: StreamOffset) -> dict[TopicPartition, int]:
         """Where to go on in each partition of `after`: at the first record of a new one."""
         new = [
-            place
-            for place in after.offsets
-            if place not in before.offsets or _is_made_again(place.topic, before, after)
+            partition
+            for partition in after.offsets
+            if partition not in before.offsets or _is_made_again(partition.topic, before, after)
         ]
         firsts = known_offsets(self._cluster, dict.fromkeys(new, EARLIEST), self._options.isolation)
-        return {place: firsts.get(place, before.offsets.get(place, 0)) for place in after.offsets}
+        return {
+            partition: firsts.get(partition, before.offsets.get(partition, 0))
+            for partition in after.offsets
+        }
 
     def _report_losses(
         self, before: StreamOffset, after: StreamOffset, starts: dict[TopicPartition, int]
     ) -> None:
-        for place, offset in before.offsets.items():
-            if place not in after.offsets:
-                self._report(f"{place} is not there any more; it was read up to {offset}")
-            elif _is_made_again(place.topic, before, after):
+        for partition, offset in before.offsets.items():
+            if partition not in after.offsets:
+                self._report(f"{partition} is not there any more; it was read up to {offset}")
+            elif _is_made_again(partition.topic, before, after):
                 self._report(
-                    f"{place} was deleted and made again; it was read up to {offset}"
+                    f"{partition} was deleted and made again; it was read up to {offset}"
                     " and is read from its first record now"
                 )
-            elif after.offsets[place] < offset:
-                end = after.offsets[place]
-                self._report(f"{place} was read up to {offset} and ends at {end} now")
-        for place in after.offsets.keys() - before.offsets.keys():
-            if starts[place] > 0:
-                self._report(f"{place} is new and begins at {starts[place]}, not at 0")
+            elif after.offsets[partition] < offset:
+                end = after.offsets[partition]
+                self._report(f"{partition} was read up to {offset} and ends at {end} now")
+        for partition in after.offsets.keys() - before.offsets.keys():
+            if starts[partition] > 0:
+                self._report(f"{partition} is new and begins at {starts[partition]}, not at 0")
 
     def _report(self, message: str) -> None:
         report_loss(message, fail=self._options.fail_on_data_loss)

@@ -12,12 +12,12 @@ class BadValue(ValueError):
 
 
 class ValueReader:
-    def __init__(self, options: SourceOptions, kind: Any, place: str) -> None:
+    def __init__(self, options: SourceOptions, kind: Any, topic_partition: str) -> None:
         """`kind` is the Arrow type of the column."""
         self._decode = _decoder(options, kind)
         self._format = options.value_format.value
         self._bad_values_are_null = options.bad_values_are_null
-        self._place = place
+        self._topic_partition = topic_partition
 
     def decode(self, chunk: Chunk) -> Decoded:
         """BadValue for the first value that is bad, unless those become null."""
@@ -26,8 +26,8 @@ class ValueReader:
             row, reason = next(iter(decoded.bad.items()))
             offset = chunk.columns[Column.OFFSET][row].as_py()
             raise BadValue(
-                f"{self._place}: the value at offset {offset} is not {self._format} of the schema:"
-                f" {reason} (valueMode=permissive makes it null)"
+                f"{self._topic_partition}: the value at offset {offset} is not {self._format} of"
+                f" the schema: {reason} (valueMode=permissive makes it null)"
             )
         return decoded
 

@@ -67,4 +67,4 @@ def read_all(reader: Any, partitions: Sequence[InputPartition]) -> list[dict[str
 def ranges(partitions: Iterable[Any]) -> list[tuple[str, int, int]]:
     """Of each its partition, start and end."""
     flat = [part for item in partitions for part in getattr(item, "ranges", (item,))]
-    return [(str(item.place), item.start, item.end) for item in flat]
+    return [(str(item.topic_partition), item.start, item.end) for item in flat]

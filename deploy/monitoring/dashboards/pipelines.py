@@ -53,7 +53,7 @@ PIPELINES: Final = Dashboard(
             "Refused rows",
             "Rows that are not as expected, a second.",
             {
-                "{{pipeline}} {{place}} {{expectation}}": (
+                "{{pipeline}} {{dataset}} {{expectation}}": (
                     "rate(ottla_pipeline_rows_refused_total[$interval])"
                 )
             },

@@ -2,7 +2,8 @@
 
 document, problems           YAML with lines, and what is wrong in them
 model                        what a file says
-file, places, sink_sections  a file as the model
+file, dataset_sections,      a file as the model
+  sink_sections
 schema_text                  schemas, checked without Spark
 frames, functions            sources and steps as frames of Spark
 expectations                 which rows are good, and where the others go
@@ -16,7 +17,7 @@ checkpoint, lag              how far a query has come
 source_offsets               positions in the topics of a source
 coverage, stretches          which offsets a query has written, and what is left of a range
 sink_batches                 what a sink itself knows of its batches
-reset                        begin anew, from any place of the topics
+reset                        restart from any offset of the topics
 backfill, backfill_file      a range into a sink beside the run, and no row twice
 evolution, published         fields that producers add; the schema of a sink, beside its topic
 samples, preview             every step on a few records

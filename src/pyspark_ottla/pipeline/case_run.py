@@ -91,8 +91,8 @@ class _Trial:
 
     def _feed(self, batch: CaseBatch) -> None:
         for name, source in self._pipeline.sources.items():
-            place = self._directory / "sources" / name
-            place.mkdir(parents=True, exist_ok=True)
+            path = self._directory / "sources" / name
+            path.mkdir(parents=True, exist_ok=True)
             rows = batch.given.get(name) or []
             if not rows:
                 continue
@@ -101,7 +101,7 @@ class _Trial:
             except (BadRow, BadValue) as error:
                 raise _Failed(f"source {name}: {error}") from error
             self._counts[name] += len(rows)
-            parquet.write_table(table, place / f"{self._batch:04}.parquet")
+            parquet.write_table(table, path / f"{self._batch:04}.parquet")
 
     def _run_queries(self, batch: CaseBatch) -> tuple[dict[str, list[Any]], dict[str, str]]:
         try:
@@ -119,9 +119,9 @@ class _Trial:
         }
 
     def _open(self, source: Source) -> DataFrame:
-        place = self._directory / "sources" / source.name
+        path = self._directory / "sources" / source.name
         schema = columns_of(self._pipeline, source)
-        return self._spark.readStream.schema(schema).parquet(str(place))
+        return self._spark.readStream.schema(schema).parquet(str(path))
 
     def _collectors(self, frames: Frames, batch: CaseBatch) -> "dict[str, _Collector]":
         """Sinks that the case says nothing of run as well: they may fail."""
@@ -165,8 +165,8 @@ class _Collector:
         self.rows += [self._shape(row) for row in frame.toArrow().to_pylist()]
 
 
-def _refused(place: str) -> str:
-    return f"refused by {place}"
+def _refused(dataset: str) -> str:
+    return f"refused by {dataset}"
 
 
 def _named(refused: Any) -> list[tuple[str, Any]]:

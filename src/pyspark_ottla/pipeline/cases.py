@@ -93,7 +93,7 @@ def _case(pipeline: Pipeline, path: Path, name: str, line: int, content: Any) ->
             raise wrong(f"there is no key {', '.join(sorted(unknown))}; there are {keys}")
         _validate_names(batch, "given", pipeline.sources, wrong)
         _validate_names(batch, "expect", pipeline.sinks, wrong)
-        quarantining = {place.name for place in pipeline.places if place.quarantines}
+        quarantining = {dataset.name for dataset in pipeline.datasets if dataset.quarantines}
         _validate_names(batch, "refused", quarantining, wrong)
     return Case(name, path, line, [CaseBatch(**batch) for batch in batches])
 

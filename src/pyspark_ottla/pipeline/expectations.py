@@ -17,10 +17,10 @@ RAW_VALUE: Final = "_raw_value"  # The bytes that a value was read from.
 BAD_VALUE: Final = "_bad_value"  # Whether they are none of the schema.
 VALUE_ERROR: Final = "_value_error"  # Why.
 BAD_VALUE_REASON: Final = "bad value"
-OBSERVED: Final = "expect."  # Before the name of the place, in a query's observed metrics.
+OBSERVED: Final = "expect."  # Before the name of the dataset, in a query's observed metrics.
 
 HEADER_PIPELINE: Final = "ottla.pipeline"
-HEADER_PLACE: Final = "ottla.place"
+HEADER_DATASET: Final = "ottla.dataset"
 HEADER_REASON: Final = "ottla.reason"
 HEADER_DETAIL: Final = "ottla.detail"
 HEADER_TOPIC: Final = "ottla.topic"
@@ -36,20 +36,20 @@ class Judged(NamedTuple):
     bad: DataFrame | None  # Records, if rows are quarantined.
 
 
-def judge_rows(frame: DataFrame, pipeline: str, place: Source | Step) -> Judged:
+def judge_rows(frame: DataFrame, pipeline: str, dataset: Source | Step) -> Judged:
     hidden = [name for name in _HIDDEN if name in frame.columns]
-    has_bad_values = BAD_VALUE in hidden and isinstance(place, Source)
-    if not place.expectations and not has_bad_values:
+    has_bad_values = BAD_VALUE in hidden and isinstance(dataset, Source)
+    if not dataset.expectations and not has_bad_values:
         return Judged(frame, None)
-    bad = _quarantined(frame, pipeline, place) if place.quarantines else None
+    bad = _quarantined(frame, pipeline, dataset) if dataset.quarantines else None
     is_read = ~F.col(BAD_VALUE) if has_bad_values else F.lit(True)
-    kept = [is_read, *(_is_good(each) for each in place.expectations if not _fails(each))]
+    kept = [is_read, *(_is_good(each) for each in dataset.expectations if not _fails(each))]
     is_kept = reduce(lambda one, other: one & other, kept)
-    for expectation in filter(_fails, place.expectations):
+    for expectation in filter(_fails, dataset.expectations):
         # A row that is dropped need not be good in every other way.
-        frame = frame.where(_guard(frame, place, expectation, is_kept))
+        frame = frame.where(_guard(frame, dataset, expectation, is_kept))
     # Nothing that comes later is pushed below what is observed, so that every row is looked at.
-    good = _observed(frame, place, is_read, has_bad_values).where(is_kept)
+    good = _observed(frame, dataset, is_read, has_bad_values).where(is_kept)
     return Judged(good.drop(*hidden), bad)
 
 
@@ -62,9 +62,9 @@ def _is_good(expectation: Expectation) -> Column:
 
 
 def _guard(
-    frame: DataFrame, place: Source | Step, expectation: Expectation, is_kept: Column
+    frame: DataFrame, dataset: Source | Step, expectation: Expectation, is_kept: Column
 ) -> Column:
-    reason = f"{place.name}: a row is not as {expectation.name} expects ({expectation.check}): "
+    reason = f"{dataset.name}: a row is not as {expectation.name} expects ({expectation.check}): "
     shown = [name for name in frame.columns if name not in _HIDDEN]
     row = F.to_json(F.struct(*(F.col(f"`{name}`") for name in shown)))
     failing = F.raise_error(F.concat(F.lit(reason), row)).cast("boolean")
@@ -72,31 +72,33 @@ def _guard(
 
 
 def _observed(
-    frame: DataFrame, place: Source | Step, is_read: Column, has_bad_values: bool
+    frame: DataFrame, dataset: Source | Step, is_read: Column, has_bad_values: bool
 ) -> DataFrame:
     # A value that cannot be read has no fields that a check could be about.
-    counts = [F.count_if(is_read & ~_is_good(each)).alias(each.name) for each in place.expectations]
+    counts = [
+        F.count_if(is_read & ~_is_good(each)).alias(each.name) for each in dataset.expectations
+    ]
     if has_bad_values:
         counts.append(F.count_if(~is_read).alias(BAD_VALUE))
-    return frame.observe(OBSERVED + place.name, *counts)
+    return frame.observe(OBSERVED + dataset.name, *counts)
 
 
-def _quarantined(frame: DataFrame, pipeline: str, place: Source | Step) -> DataFrame:
+def _quarantined(frame: DataFrame, pipeline: str, dataset: Source | Step) -> DataFrame:
     reasons = [
         F.when(~_is_good(each), F.lit(each.name))
-        for each in place.expectations
+        for each in dataset.expectations
         if each.otherwise is Otherwise.QUARANTINE
     ]
     if BAD_VALUE in frame.columns:
         is_bad = F.col(BAD_VALUE)
         reasons = [F.when(~is_bad, reason) for reason in reasons]
-        if isinstance(place, Source) and place.bad_values is Otherwise.QUARANTINE:
+        if isinstance(dataset, Source) and dataset.bad_values is Otherwise.QUARANTINE:
             reasons.append(F.when(is_bad, F.lit(BAD_VALUE_REASON)))
     reason = F.concat_ws(", ", *reasons)
     rows = frame.where(reduce(lambda one, other: one | other, _not_null(reasons)))
-    if isinstance(place, Source):
-        return _source_records(rows, pipeline, place, reason)
-    headers = _headers(pipeline, place, reason, {})
+    if isinstance(dataset, Source):
+        return _source_records(rows, pipeline, dataset, reason)
+    headers = _headers(pipeline, dataset, reason, {})
     value = F.to_json(F.struct("*"), {"ignoreNullFields": "false"})
     return rows.select(value.cast("binary").alias("value"), headers.alias("headers"))
 
@@ -128,10 +130,12 @@ def _source_records(rows: DataFrame, pipeline: str, source: Source, reason: Colu
     )
 
 
-def _headers(pipeline: str, place: Source | Step, reason: Column, origin: dict[str, str]) -> Column:
+def _headers(
+    pipeline: str, dataset: Source | Step, reason: Column, origin: dict[str, str]
+) -> Column:
     values: dict[str, Any] = {
         HEADER_PIPELINE: F.lit(pipeline),
-        HEADER_PLACE: F.lit(place.name),
+        HEADER_DATASET: F.lit(dataset.name),
         HEADER_REASON: reason,
     } | {name: F.col(column) for name, column in origin.items()}
     return F.array(*(_header(name, value) for name, value in values.items()))

@@ -4,10 +4,10 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from pyspark_ottla.pipeline.dataset_sections import read_sources, read_steps, validate_inputs
 from pyspark_ottla.pipeline.document import Document, Section, Text, read_document
 from pyspark_ottla.pipeline.model import Pipeline
 from pyspark_ottla.pipeline.paths import resolve_path
-from pyspark_ottla.pipeline.places import read_sources, read_steps, validate_inputs
 from pyspark_ottla.pipeline.problems import PipelineError, Problem
 from pyspark_ottla.pipeline.sink_sections import read_sinks
 from pyspark_ottla.security_options import default_servers

@@ -55,9 +55,9 @@ def build_frames(
     Sources are streams of their topics unless `open_source` gives other frames for them.
     """
     frames = Frames({}, {})
-    for place in pipeline.places:
+    for dataset in pipeline.datasets:
         try:
-            _add(spark, pipeline, place, frames, open_source)
+            _add(spark, pipeline, dataset, frames, open_source)
         except FrameError as error:
             if problems is None:
                 raise
@@ -69,22 +69,22 @@ def build_frames(
 def _add(
     spark: SparkSession,
     pipeline: Pipeline,
-    place: Source | Step,
+    dataset: Source | Step,
     frames: Frames,
     open_source: OpenSource | None,
 ) -> None:
-    if isinstance(place, Source):
-        frame = _source_frame(place, open_source or (lambda each: _stream(spark, pipeline, each)))
+    if isinstance(dataset, Source):
+        frame = _source_frame(dataset, open_source or (lambda each: _stream(spark, pipeline, each)))
     else:
-        frame = _step_frame(spark, pipeline, place, frames)
-    judged = _judged(frame, pipeline, place)
+        frame = _step_frame(spark, pipeline, dataset, frames)
+    judged = _judged(frame, pipeline, dataset)
     good = judged.good
-    if place.watermark is not None:
-        good = _with_watermark(good, place, place.watermark)
-    good.createOrReplaceTempView(place.name)
-    frames.good[place.name] = good
+    if dataset.watermark is not None:
+        good = _with_watermark(good, dataset, dataset.watermark)
+    good.createOrReplaceTempView(dataset.name)
+    frames.good[dataset.name] = good
     if judged.bad is not None:
-        frames.bad[place.name] = judged.bad
+        frames.bad[dataset.name] = judged.bad
 
 
 def source_options(pipeline: Pipeline, source: Source) -> dict[str, str]:
@@ -168,19 +168,19 @@ def _step_frame(spark: SparkSession, pipeline: Pipeline, step: Step, frames: Fra
     return frame  # type: ignore[no-any-return]
 
 
-def _judged(frame: DataFrame, pipeline: Pipeline, place: Source | Step) -> Judged:
-    for expectation in place.expectations:
+def _judged(frame: DataFrame, pipeline: Pipeline, dataset: Source | Step) -> Judged:
+    for expectation in dataset.expectations:
         check = expectation.check
-        title = f"expect {expectation.name} of {place.name}"
+        title = f"expect {expectation.name} of {dataset.name}"
         _checked(lambda check=check: frame.where(check), check.line, title)
-    return judge_rows(frame, pipeline.name, place)
+    return judge_rows(frame, pipeline.name, dataset)
 
 
-def _with_watermark(frame: DataFrame, place: Source | Step, watermark: Watermark) -> DataFrame:
+def _with_watermark(frame: DataFrame, dataset: Source | Step, watermark: Watermark) -> DataFrame:
     return _checked(  # type: ignore[no-any-return]
         lambda: frame.withWatermark(watermark.column, watermark.delay),
         watermark.line,
-        f"watermark of {place.name}",
+        f"watermark of {dataset.name}",
     )
 
 

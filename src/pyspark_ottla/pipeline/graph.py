@@ -36,10 +36,10 @@ def draw_boxes(pipeline: Pipeline) -> list[Box]:
     for step in pipeline.steps.values():
         about = "sql" if step.sql else str(step.function)
         boxes.append(Box(step.name, "step", about, _inputs(pipeline, step)))
-    for place in pipeline.places:
-        if place.quarantines:
-            name, topic = f"{DEAD_LETTER}{place.name}", f"topic {pipeline.dead_letter_topic}"
-            boxes.append(Box(name, "refused", topic, (place.name,)))
+    for dataset in pipeline.datasets:
+        if dataset.quarantines:
+            name, topic = f"{DEAD_LETTER}{dataset.name}", f"topic {pipeline.dead_letter_topic}"
+            boxes.append(Box(name, "refused", topic, (dataset.name,)))
     for sink in pipeline.sinks.values():
         about = f"{sink.kind} {sink.target}".strip()
         boxes.append(Box(sink.name, "sink", about, (str(sink.input),)))
@@ -85,15 +85,15 @@ def as_svg(pipeline: Pipeline) -> str:
     boxes = draw_boxes(pipeline)
     columns = _columns(boxes)
     rows: dict[int, int] = {}
-    places: dict[str, tuple[int, int]] = {}
+    corners: dict[str, tuple[int, int]] = {}
     for box in boxes:
         column = columns[box.id]
         row = rows.get(column, 0)
         rows[column] = row + 1
         x = _MARGIN + column * (_WIDTH + _GAP_X)
-        places[box.id] = (x, _MARGIN + row * (_HEIGHT + _GAP_Y))
-    width = max(x for x, _ in places.values()) + _WIDTH + _MARGIN
-    height = max(y for _, y in places.values()) + _HEIGHT + _MARGIN
+        corners[box.id] = (x, _MARGIN + row * (_HEIGHT + _GAP_Y))
+    width = max(x for x, _ in corners.values()) + _WIDTH + _MARGIN
+    height = max(y for _, y in corners.values()) + _HEIGHT + _MARGIN
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"'
         f' viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12">',
@@ -102,8 +102,8 @@ def as_svg(pipeline: Pipeline) -> str:
         ' orient="auto"><path d="M0,0 L8,4 L0,8 z" fill="#555"/></marker></defs>',
     ]
     for box in boxes:
-        parts += [_line(places[name], places[box.id]) for name in box.inputs]
-    parts += [_rectangle(box, *places[box.id]) for box in boxes]
+        parts += [_line(corners[name], corners[box.id]) for name in box.inputs]
+    parts += [_rectangle(box, *corners[box.id]) for box in boxes]
     return "\n".join([*parts, "</svg>", ""])
 
 

@@ -15,13 +15,13 @@ from pyspark_ottla.source_options import SourceOptions, Use, parse_source_option
 def count_lag(pipeline: Pipeline, reached: Reached) -> int | None:
     """None if no broker answers."""
     lag = 0
-    read = {place.topic for place in reached.next_offsets}
+    read = {partition.topic for partition in reached.next_offsets}
     try:
         for options in (_options(pipeline, each) for each in pipeline.sources.values()):
             with options.connect() as cluster:
                 topics = options.subscription.find_topics(cluster)
-                places = options.subscription.partitions_of(topics)
-                wanted = [place for place in places if place.topic in read]
+                partitions = options.subscription.partitions_of(topics)
+                wanted = [partition for partition in partitions if partition.topic in read]
                 lag += sum(_behind(cluster, options, reached, wanted))
     except WireError:
         return None
@@ -33,7 +33,7 @@ def _options(pipeline: Pipeline, source: Source) -> SourceOptions:
 
 
 def _behind(
-    cluster: Cluster, options: SourceOptions, reached: Reached, places: list[TopicPartition]
+    cluster: Cluster, options: SourceOptions, reached: Reached, partitions: list[TopicPartition]
 ) -> Iterable[int]:
-    ends = known_offsets(cluster, dict.fromkeys(places, LATEST), options.isolation)
-    return (max(0, end - reached.next_offsets.get(place, 0)) for place, end in ends.items())
+    ends = known_offsets(cluster, dict.fromkeys(partitions, LATEST), options.isolation)
+    return (max(0, end - reached.next_offsets.get(partition, 0)) for partition, end in ends.items())

@@ -52,8 +52,8 @@ def _lines(progress: Progress) -> Iterator[str]:
     yield from _head(_REFUSED)
     for query in queries:
         for name, count in query.refused.items():
-            place, _, expectation = name.partition(".")
-            labels = f',place="{place}",expectation="{expectation}"'
+            dataset, _, expectation = name.partition(".")
+            labels = f',dataset="{dataset}",expectation="{expectation}"'
             yield _sample(_REFUSED, progress, query, float(count), labels)
 
 

@@ -114,7 +114,7 @@ class Pipeline:
     lineage: str = ""  # Where events of OpenLineage go; empty: there are none.
 
     @property
-    def places(self) -> list[Source | Step]:
+    def datasets(self) -> list[Source | Step]:
         """What has rows, each after those that it can read."""
         return [*self.sources.values(), *self.steps.values()]
 

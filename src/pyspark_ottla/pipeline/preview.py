@@ -32,7 +32,7 @@ def preview_pipeline(
     spark: SparkSession, pipeline: Pipeline, *, step: str = "", rows: int = 20, sample: int = 1000
 ) -> Iterator[Preview]:
     """Of one source or step, or of all. PipelineError for what is wrong."""
-    known = [place.name for place in pipeline.places]
+    known = [dataset.name for dataset in pipeline.datasets]
     if step and step not in known:
         raise _error(pipeline, 0, f"there is no source or step {step}; there are {known}")
     validate_topics(pipeline)
@@ -51,14 +51,14 @@ def preview_pipeline(
     frames = build_frames(spark, pipeline, problems, open_source)
     if problems:
         raise PipelineError(str(pipeline.path), problems)
-    for place in pipeline.places:
-        if not step or place.name == step:
-            kind = "source" if isinstance(place, Source) else "step"
+    for dataset in pipeline.datasets:
+        if not step or dataset.name == step:
+            kind = "source" if isinstance(dataset, Source) else "step"
             try:
-                yield _preview(frames, place.name, kind, rows)
+                yield _preview(frames, dataset.name, kind, rows)
             except PySparkException as error:
-                message = f"{kind} {place.name}: {describe_error(error).message}"
-                raise _error(pipeline, place.line, message) from error
+                message = f"{kind} {dataset.name}: {describe_error(error).message}"
+                raise _error(pipeline, dataset.line, message) from error
 
 
 def _preview(frames: Frames, name: str, kind: str, rows: int) -> Preview:

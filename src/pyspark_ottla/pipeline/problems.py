@@ -18,5 +18,5 @@ class PipelineError(Exception):
 
 
 def _describe(path: str, problem: Problem) -> str:
-    place = f"{path}:{problem.line}" if problem.line else path
-    return f"{place}: {problem.message}"
+    location = f"{path}:{problem.line}" if problem.line else path
+    return f"{location}: {problem.message}"

@@ -22,7 +22,7 @@ class QueryProgress:
     batch_id: int = -1  # Of the last batch.
     rows_in: int = 0  # Since the run began, as are the next two.
     rows_out: int = 0
-    refused: dict[str, int] = field(default_factory=dict)  # Rows, by `place.expectation`.
+    refused: dict[str, int] = field(default_factory=dict)  # Rows, by `dataset.expectation`.
     rows_in_per_s: float = 0.0  # In the last batch.
     rows_out_per_s: float = 0.0
     batch_ms: int = 0
@@ -83,11 +83,11 @@ def _count(query: QueryProgress, report: Mapping[str, Any]) -> None:
     query.lag = sum(_lag(source) for source in report["sources"])
     query.state_rows = sum(each["numRowsTotal"] for each in report["stateOperators"])
     query.state_bytes = sum(each["memoryUsedBytes"] for each in report["stateOperators"])
-    for place, counts in observed.items():
-        if place.startswith(OBSERVED):
+    for dataset, counts in observed.items():
+        if dataset.startswith(OBSERVED):
             for name, count in counts.items():
                 reason = BAD_VALUE_REASON if name == BAD_VALUE else name
-                key = f"{place.removeprefix(OBSERVED)}.{reason}"
+                key = f"{dataset.removeprefix(OBSERVED)}.{reason}"
                 query.refused[key] = query.refused.get(key, 0) + (count or 0)
 
 
@@ -113,7 +113,7 @@ def _per_second(rows: int, duration_ms: int) -> float:
 def _lag(source: Mapping[str, Any]) -> int:
     latest, end = map(reported_offset, (source.get("latestOffset"), source.get("endOffset")))
     newest, read = parse_stream_offset(latest).offsets, parse_stream_offset(end).offsets
-    return sum(max(0, offset - read.get(place, 0)) for place, offset in newest.items())
+    return sum(max(0, offset - read.get(key, 0)) for key, offset in newest.items())
 
 
 def reported_offset(offset: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Begin a pipeline anew, from any place of its topics.
+"""Restart a pipeline from any offset of its topics.
 
 The checkpoints are set aside, sinks get new ids, and the next run begins where it is told. What was
 written before stays; what is read again is written again.

@@ -55,10 +55,10 @@ def read_newest(pipeline: Pipeline, source: Source, count: int) -> Any:
     options = parse_source_options(given, Use.BATCH)
     with options.connect() as cluster:
         topics = options.subscription.find_topics(cluster)
-        places = options.subscription.partitions_of(topics)
-        first = known_offsets(cluster, dict.fromkeys(places, EARLIEST), options.isolation)
-        last = known_offsets(cluster, dict.fromkeys(places, LATEST), options.isolation)
-    starts = {place: max(first[place], last[place] - count) for place in places}
+        partitions = options.subscription.partitions_of(topics)
+        first = known_offsets(cluster, dict.fromkeys(partitions, EARLIEST), options.isolation)
+        last = known_offsets(cluster, dict.fromkeys(partitions, LATEST), options.isolation)
+    starts = {partition: max(first[partition], last[partition] - count) for partition in partitions}
     options = parse_source_options(given | {"startingOffsets": offsets_as_json(starts)}, Use.BATCH)
     schema = source_schema(options)
     reader = OttlaReader(options, schema)

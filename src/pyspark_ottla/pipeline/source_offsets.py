@@ -70,7 +70,7 @@ def parse_position(text: str) -> Position:
         time = dt.datetime.fromisoformat(text)
     except ValueError:
         example = "earliest, latest, an offset, or a time as 2026-01-31T12:00:00Z"
-        raise ValueError(f"{text!r} is no place in a topic; give {example}") from None
+        raise ValueError(f"{text!r} is no offset or time; give {example}") from None
     time = time if time.tzinfo else time.replace(tzinfo=dt.UTC)
     return AtTimes(None, int(time.timestamp() * 1000), "--from", latest_if_none=True)
 

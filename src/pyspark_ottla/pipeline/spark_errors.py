@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-_PLACE = re.compile(r"[(;] ?line (\d+)[, ]+pos (\d+)\)?")
+_LINE = re.compile(r"[(;] ?line (\d+)[, ]+pos (\d+)\)?")
 _ERROR_CLASS = re.compile(r"^\[[A-Z0-9_.]+\] ")
 _SQL_STATE = re.compile(r" ?SQLSTATE: \w+")
 # What a Python process said last: `package.module.SomeError: what`.
@@ -46,11 +46,11 @@ def describe_error(error: BaseException) -> SparkProblem:
         said = [match[2] for match in _PYTHON_ERROR.finditer(after)]
         if said:
             return SparkProblem(_plain(said[0]), None)
-    place = _PLACE.search(text)
+    line = _LINE.search(text)
     message, reason = _plain(text), _plain(str(_root_of(error)))
     if reason not in " ".join(text.split()):
         message += f": {reason}"
-    return SparkProblem(message, int(place[1]) if place else None)
+    return SparkProblem(message, int(line[1]) if line else None)
 
 
 def _root_of(error: BaseException) -> BaseException:
@@ -63,5 +63,5 @@ def _root_of(error: BaseException) -> BaseException:
 def _plain(text: str) -> str:
     """The first paragraph, without codes."""
     head = re.split(r"\n\s*\n|\n\s*===? |\n'|\nJVM stacktrace", text.strip(), maxsplit=1)[0]
-    head = _ERROR_CLASS.sub("", _SQL_STATE.sub("", _PLACE.sub("", head)))
+    head = _ERROR_CLASS.sub("", _SQL_STATE.sub("", _LINE.sub("", head)))
     return " ".join(head.split())[:_CHARACTERS_MAX].rstrip(" ;.")

@@ -78,7 +78,7 @@ def make_topics(pipeline: Pipeline) -> list[str]:
             if sink.kind is SinkKind.TOPIC and sink.target:
                 with _connect_sink(pipeline, sink) as cluster:
                     made += _make_missing(cluster, sink.target, sink.partitions)
-        if any(place.quarantines for place in pipeline.places):
+        if any(dataset.quarantines for dataset in pipeline.datasets):
             with _connect(pipeline) as cluster:
                 made += _make_missing(cluster, pipeline.dead_letter_topic, None)
     except (WireError, OptionError) as error:

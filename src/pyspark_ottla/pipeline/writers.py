@@ -1,4 +1,4 @@
-"""One streaming query for each sink, and one for each place that quarantines rows.
+"""One streaming query for each sink, and one for each dataset that quarantines rows.
 
 Each has its own checkpoint under the pipeline's directory, and goes on from there. Those that write
 to topics and tables do so exactly once: the names of the pipeline and the sink are the id by which
@@ -16,7 +16,7 @@ from pyspark_ottla.pipeline.frames import Frames
 from pyspark_ottla.pipeline.model import Pipeline, Sink, SinkKind
 from pyspark_ottla.sink.options import SINK_ID_CHARACTERS_MAX
 
-DEAD_LETTER = "dead-letter-"  # Before the name of the place, in the name of a query.
+DEAD_LETTER = "dead-letter-"  # Before the name of the dataset, in the name of a query.
 ROWS_OUT = "rows.out"  # Observed: the rows that a sink was given.
 
 
@@ -37,19 +37,21 @@ def build_queries(
         frame = frames.good[sink.input].observe(ROWS_OUT, F.count(F.lit(1)).alias("rows"))
         writer = _writer(pipeline, sink, frame, show).outputMode(sink.mode)
         target = query_target(pipeline, sink.name)
-        yield Query(sink.name, sink.line, target, _placed(pipeline, writer, sink.name, once, sink))
+        yield Query(
+            sink.name, sink.line, target, _with_checkpoint(pipeline, writer, sink.name, once, sink)
+        )
     for name, frame in frames.bad.items():
         query = f"{DEAD_LETTER}{name}"
         observed = frame.observe(ROWS_OUT, F.count(F.lit(1)).alias("rows"))
         writer = observed.writeStream.format("ottla")
         writer = writer.options(**dead_letter_options(pipeline, query))
         target = query_target(pipeline, query)
-        yield Query(query, 0, target, _placed(pipeline, writer, query, once))
+        yield Query(query, 0, target, _with_checkpoint(pipeline, writer, query, once))
 
 
 def query_names(pipeline: Pipeline) -> list[str]:
     """Of the sinks, and of those that write what was refused."""
-    refusing = [place.name for place in pipeline.places if place.quarantines]
+    refusing = [dataset.name for dataset in pipeline.datasets if dataset.quarantines]
     return [*pipeline.sinks, *(f"{DEAD_LETTER}{name}" for name in refusing)]
 
 
@@ -70,7 +72,7 @@ def dead_letter_options(pipeline: Pipeline, query: str) -> dict[str, str]:
     }
 
 
-def _placed(
+def _with_checkpoint(
     pipeline: Pipeline, writer: Any, name: str, once: bool, sink: Sink | None = None
 ) -> Any:
     writer = writer.queryName(f"{pipeline.name}.{name}")

@@ -136,7 +136,7 @@ class Decisions:
     def __init__(self, cluster: Cluster, sink_id: str) -> None:
         self._cluster = cluster
         self._sink_id = sink_id
-        self._place = _place_of(sink_id)
+        self._partition = _partition_of(sink_id)
 
     def claim(self) -> "Claim":
         ensure_topic(self._cluster, TOPIC, partitions=_PARTITIONS, config=_CONFIG)
@@ -144,7 +144,7 @@ class Decisions:
         producer = init_transactions(
             self._cluster, transactional_id, _TRANSACTION_TIMEOUT_MS
         ).producer
-        return Claim(self._cluster, self._place, transactional_id, producer, self.last())
+        return Claim(self._cluster, self._partition, transactional_id, producer, self.last())
 
     def look_up(self) -> None:
         """Learn where the log is, for the next call of `last`."""
@@ -162,7 +162,7 @@ class Decisions:
 
     def _look_back(self) -> "_Seen":
         """From the end of the log, as far as it takes."""
-        end = list_offsets(self._cluster, {self._place: LATEST})[self._place] or 0
+        end = list_offsets(self._cluster, {self._partition: LATEST})[self._partition] or 0
         stretch = _FIRST_STRETCH
         while True:
             first = max(0, end - stretch)
@@ -175,7 +175,7 @@ class Decisions:
         """At what has come since this process looked before."""
         try:
             with Fetcher(
-                self._cluster, self._place, Isolation.READ_COMMITTED, wait_ms=0
+                self._cluster, self._partition, Isolation.READ_COMMITTED, wait_ms=0
             ) as fetcher:
                 fetched = fetcher.fetch(seen.end)
                 end = fetched.high_watermark
@@ -193,12 +193,15 @@ class Decisions:
         found = None
         if offset >= end:
             return None
-        with Fetcher(self._cluster, self._place, Isolation.READ_COMMITTED) as fetcher:
+        with Fetcher(self._cluster, self._partition, Isolation.READ_COMMITTED) as fetcher:
             while offset < end:
                 try:
                     fetched = fetcher.fetch(offset)
                 except OffsetOutOfRange:
-                    offset = list_offsets(self._cluster, {self._place: EARLIEST})[self._place] or 0
+                    offset = (
+                        list_offsets(self._cluster, {self._partition: EARLIEST})[self._partition]
+                        or 0
+                    )
                     continue
                 scan = self._scan(fetched, offset, end)
                 found = scan.found or found
@@ -237,7 +240,7 @@ class Claim:
     """The right to make decisions, until somebody else claims the sink."""
 
     cluster: Cluster
-    place: TopicPartition
+    topic_partition: TopicPartition
     transactional_id: str
     producer: Producer
     last: Decision | None
@@ -272,8 +275,8 @@ class Claim:
         if connection is None:
             return False
         requests = (
-            add_partitions_request(self.transactional_id, self.producer, [self.place]),
-            produce_request({self.place: batch}, self.transactional_id),
+            add_partitions_request(self.transactional_id, self.producer, [self.topic_partition]),
+            produce_request({self.topic_partition: batch}, self.transactional_id),
             end_request(self.transactional_id, self.producer, commit=True),
         )
         try:
@@ -298,15 +301,15 @@ class Claim:
             coordinator = self.cluster.coordinator(
                 CoordinatorType.TRANSACTION, self.transactional_id
             )
-            leader = self.cluster.leader(self.place)
+            leader = self.cluster.leader(self.topic_partition)
         except WireError:
             return None
         _, newest = leader.versions.get(ProduceRequest.__api_key__, (0, 0))
         return leader if coordinator is leader and newest >= _GUARDED_PRODUCE_VERSION else None
 
     def _write_in_steps(self, batch: bytearray) -> None:
-        add_partitions(self.cluster, self.transactional_id, self.producer, [self.place])
-        produce(self.cluster, {self.place: batch}, self.transactional_id)
+        add_partitions(self.cluster, self.transactional_id, self.producer, [self.topic_partition])
+        produce(self.cluster, {self.topic_partition: batch}, self.transactional_id)
         end_transaction(self.cluster, self.transactional_id, self.producer, commit=True)
 
 
@@ -315,7 +318,7 @@ def _call_all(connection: Connection, requests: Iterable[Any]) -> list[Any]:
     return [connection.receive(request) for request in sent]
 
 
-def _place_of(sink_id: str) -> TopicPartition:
+def _partition_of(sink_id: str) -> TopicPartition:
     digest = hashlib.sha256(sink_id.encode()).digest()
     return TopicPartition(TOPIC, int.from_bytes(digest[:4]) % _PARTITIONS)
 

@@ -96,5 +96,5 @@ def _buffers(
     edges = np.frombuffer(offsets, np.int32)[keys.offset : keys.offset + len(keys) + 1]
     first, last = int(edges[0]), int(edges[-1])
     content = b"" if data is None else bytes(memoryview(data)[first:last])
-    places = edges.astype(np.int64) - first
-    return places[:-1], np.diff(places), content + bytes(_BLOCK_BYTES)
+    positions = edges.astype(np.int64) - first
+    return positions[:-1], np.diff(positions), content + bytes(_BLOCK_BYTES)

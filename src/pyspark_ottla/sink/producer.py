@@ -128,11 +128,11 @@ class TaskProducer:
         edges = [0, *(np.flatnonzero(np.diff(partitions)) + 1).tolist(), portion.rows]
         encoded: Batches = {}
         for start, stop in itertools.pairwise(edges):
-            place = TopicPartition(topic, int(partitions[start]))
-            sequence = self._sequences.get(place, 0)
+            topic_partition = TopicPartition(topic, int(partitions[start]))
+            sequence = self._sequences.get(topic_partition, 0)
             rows = slice_rows(records, start, stop)
-            encoded[place] = list(encode_batches(rows, self._writing, sequence))
-            self._sequences[place] = (sequence + stop - start) & SEQUENCE_MAX
+            encoded[topic_partition] = list(encode_batches(rows, self._writing, sequence))
+            self._sequences[topic_partition] = (sequence + stop - start) & SEQUENCE_MAX
         return encoded
 
     def _count(self, topic: str) -> int:
@@ -144,11 +144,13 @@ class TaskProducer:
         """In the thread."""
         for index in range(max(map(len, batches.values()))):
             round_of_batches = {
-                place: queue[index].data for place, queue in batches.items() if index < len(queue)
+                topic_partition: queue[index].data
+                for topic_partition, queue in batches.items()
+                if index < len(queue)
             }
             produce(self._sending, round_of_batches, self._transactional_id)
 
-    def _add(self, places: set[TopicPartition]) -> None:
-        if self._transactional_id is not None and places:
-            add_partitions(self._asking, self._transactional_id, self._producer, places)
-            self._added |= places
+    def _add(self, topic_partitions: set[TopicPartition]) -> None:
+        if self._transactional_id is not None and topic_partitions:
+            add_partitions(self._asking, self._transactional_id, self._producer, topic_partitions)
+            self._added |= topic_partitions

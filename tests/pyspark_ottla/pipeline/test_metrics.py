@@ -44,7 +44,7 @@ def test_prometheus_reads_what_the_queries_do(server: MetricsServer, progress: P
         f"ottla_pipeline_state_rows{own} 7",
         f"ottla_pipeline_running{own} 1",
         f"ottla_pipeline_failed{own} 0",
-        'ottla_pipeline_rows_refused_total{pipeline="shop",sink="out",place="orders",'
+        'ottla_pipeline_rows_refused_total{pipeline="shop",sink="out",dataset="orders",'
         'expectation="positive"} 4',
         "# TYPE ottla_pipeline_rows_in_total counter",
     ):

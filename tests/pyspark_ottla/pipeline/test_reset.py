@@ -158,7 +158,7 @@ def test_one_sink_alone(pipeline: Pipeline) -> None:
 @pytest.mark.parametrize(
     ("start", "sinks", "message"),
     [
-        ("yesterday", [], "'yesterday' is no place in a topic; give earliest, latest, an offset"),
+        ("yesterday", [], "'yesterday' is no offset or time; give earliest, latest, an offset"),
         ("earliest", ["nine"], "there is no sink nine; there are out, other"),
     ],
 )

@@ -64,7 +64,7 @@ def test_rows_that_are_not_as_expected_go_where_they_should(orders: Workshop) ->
     )
     origin = {
         "ottla.pipeline": orders.name,
-        "ottla.place": "orders",
+        "ottla.dataset": "orders",
         "ottla.topic": f"{orders.name}-orders",
         "ottla.partition": "0",
     }
@@ -89,7 +89,7 @@ def test_rows_that_are_not_as_expected_go_where_they_should(orders: Workshop) ->
             None,
             {
                 "ottla.pipeline": orders.name,
-                "ottla.place": "priced",
+                "ottla.dataset": "priced",
                 "ottla.reason": "affordable",
             },
         ),

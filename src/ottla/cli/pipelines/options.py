@@ -74,8 +74,8 @@ class PipelineOptions:
         """What a user waits for while the session is opened."""
         if self.remote:
             return f"Spark is asked for at {self.remote}"
-        place = "" if self.master == LOCAL else f" with {self.master}"
-        return f"Spark starts{place}, which takes some seconds; what it logs is in {log}"
+        master = "" if self.master == LOCAL else f" with {self.master}"
+        return f"Spark starts{master}, which takes some seconds; what it logs is in {log}"
 
     def open_session(self, pipeline: "Pipeline", log: Path) -> "SparkSession":
         """`log` is a file for what Spark has to say."""

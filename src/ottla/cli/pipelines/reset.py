@@ -1,4 +1,4 @@
-"""`ottla pipeline reset`: begin a pipeline anew, from any place of its topics."""
+"""`ottla pipeline reset`: restart a pipeline from any offset of its topics."""
 
 from pathlib import Path
 from typing import Annotated
@@ -45,7 +45,7 @@ def reset(
         done = reset_pipeline(pipeline, from_, sink or ())
     if as_json:
         starts = {
-            name: {str(place): offset for place, offset in offsets.items()}
+            name: {str(topic_partition): offset for topic_partition, offset in offsets.items()}
             for name, offsets in done.starts.items()
         }
         document = {"pipeline": pipeline.name, "queries": done.queries, "starts": starts}
@@ -54,5 +54,5 @@ def reset(
     for path in done.set_aside:
         print_line(f"set aside {path}")
     for name, offsets in done.starts.items():
-        places = ", ".join(f"{place} at {offset}" for place, offset in offsets.items())
-        print_line(f"{name} begins with {places}")
+        listed = ", ".join(f"{key} at {offset}" for key, offset in offsets.items())
+        print_line(f"{name} begins with {listed}")
