@@ -27,7 +27,7 @@ from pathlib import Path
 
 from benchmarks.processes import resident_bytes, spawn, stop
 from ottla.node.metrics.page import Page
-from ottla.node.serve import settle_interpreter
+from ottla.node.node_process import settle_interpreter
 from ottla.testing import EmbeddedBroker
 
 ROUNDS, SECONDS = 6, 1.5

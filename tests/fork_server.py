@@ -32,7 +32,7 @@ from typing import Any, NoReturn
 REPOSITORY = Path(__file__).parents[1]
 
 # What servers import. A broker is not to have what only commands or gateways need.
-BROKER = ("ottla.cli.main", "ottla.cli.serve", "ottla.node.serve")
+BROKER = ("ottla.cli.main", "ottla.cli.serve", "ottla.node.node_process")
 COMMANDS = (
     *BROKER,
     "ottla.cli.cluster_reader",

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from ottla.cli.main import run
-from ottla.node.settings import LogFormat, ServeSettings
+from ottla.node.serve_settings import LogFormat, ServeSettings
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from ottla.node.config import load_config
-from ottla.node.settings import ServeSettings
+from ottla.node.serve_settings import ServeSettings
 
 REPOSITORY = Path(__file__).parents[2]
 CHART = REPOSITORY / "deploy" / "helm" / "ottla"

@@ -15,7 +15,7 @@ import yaml
 from ottla.network.config import ADVERTISED_LISTENERS, LISTENERS
 from ottla.network.endpoints import parse_listeners
 from ottla.node.config import METRICS_PORT, NODE_ID, load_config
-from ottla.node.settings import ServeSettings
+from ottla.node.serve_settings import ServeSettings
 from ottla.protocol.config import ConfigValues
 
 DEPLOY = Path(__file__).parents[2] / "deploy"

@@ -96,7 +96,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from ottla.node.config import load_config
 from ottla.node.node import Node
-from ottla.node.settings import ServeSettings
+from ottla.node.serve_settings import ServeSettings
 from pathlib import Path
 
 pushed = queue.Queue()
@@ -129,7 +129,7 @@ _SCRAPE = """
 import asyncio, logging, tempfile, urllib.request
 from ottla.node.config import load_config
 from ottla.node.node import Node
-from ottla.node.settings import ServeSettings
+from ottla.node.serve_settings import ServeSettings
 from pathlib import Path
 
 async def main():

@@ -12,9 +12,9 @@ from typing import Any
 from ottla.network.answers import Reply
 from ottla.network.config import NetworkConfig
 from ottla.network.endpoints import Endpoint
-from ottla.network.hub import Dispatch
 from ottla.network.server import Server
 from ottla.network.session import Session
+from ottla.network.session_hub import Dispatch
 
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
 

@@ -6,8 +6,8 @@ import pytest
 from tests.network.peer import Answers, Peer, Run, frame, peer_of, serving, session_of, until
 
 from ottla.network.answers import GATHERED_BYTES_MAX
-from ottla.network.hub import RECEIVE_BUFFER_BYTES
 from ottla.network.session import Session
+from ottla.network.session_hub import RECEIVE_BUFFER_BYTES
 
 ANSWER = frame(b"a" * 50_000)
 

@@ -20,8 +20,8 @@ from tests.network.peer import (
     until,
 )
 
-from ottla.network.hub import RECEIVE_BUFFER_BYTES
 from ottla.network.session import Session
+from ottla.network.session_hub import RECEIVE_BUFFER_BYTES
 from ottla.protocol.errors import ProtocolError
 
 

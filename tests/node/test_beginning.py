@@ -28,7 +28,7 @@ from ottla.node.beginning import (
 from ottla.node.config import load_config
 from ottla.node.environment import Environment
 from ottla.node.node import Node
-from ottla.node.settings import ServeSettings
+from ottla.node.serve_settings import ServeSettings
 from ottla.node.start_errors import StartError
 from ottla.protocol.addresses import Address
 from ottla.protocol.times import milliseconds

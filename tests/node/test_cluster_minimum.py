@@ -6,7 +6,7 @@ import pytest
 from ottla.node.config import load_config
 from ottla.node.environment import Environment
 from ottla.node.node import Node
-from ottla.node.settings import ServeSettings
+from ottla.node.serve_settings import ServeSettings
 from ottla.storage.faulty_filesystem import FaultyFilesystem
 
 MINIMUM = "min.insync.replicas"

@@ -7,7 +7,7 @@ from ottla.network.config import ADVERTISED_LISTENERS, LISTENERS
 from ottla.node.config import BROKER_SCHEMA, NODE_ID, environment_name, load_config
 from ottla.node.config_file import ConfigError
 from ottla.node.config_reference import config_reference
-from ottla.node.settings import ServeSettings
+from ottla.node.serve_settings import ServeSettings
 from ottla.protocol.config import ConfigValues
 from ottla.protocol.errors import ApiError
 from ottla.storage.broker_config import LOG_DIRS, LOG_RETENTION_MS

@@ -14,7 +14,7 @@ from tests.node.wire_client import WireClient
 from ottla.node.config import load_config
 from ottla.node.environment import Environment
 from ottla.node.node import Node
-from ottla.node.settings import ServeSettings
+from ottla.node.serve_settings import ServeSettings
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.times import milliseconds
 from ottla.storage.faulty_filesystem import FaultyFilesystem

@@ -20,7 +20,7 @@ from ottla.node.config import (
 from ottla.node.config_file import ConfigError, parse_properties
 from ottla.node.exposure import validate_locked
 from ottla.node.kafka_keys import read_table
-from ottla.node.settings import ServeSettings
+from ottla.node.serve_settings import ServeSettings
 from ottla.protocol.config import ConfigType, ConfigValues
 from ottla.storage.broker_config import LOG_DIRS
 

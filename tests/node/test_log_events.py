@@ -45,7 +45,7 @@ def test_a_line_that_is_put_together_is_named_by_its_template() -> None:
 
 def test_lines_that_were_left_out_do_not_change_the_event(caplog: pytest.LogCaptureFixture) -> None:
     now_ms = [0.0]
-    quiet = QuietLog(logging.getLogger("ottla.network.hub"), lambda: now_ms[0])
+    quiet = QuietLog(logging.getLogger("ottla.network.session_hub"), lambda: now_ms[0])
     for at in (0.0, 1.0, 2000.0):
         now_ms[0] = at
         quiet.warn_rarely("a", "refused a connection from %s", "b")

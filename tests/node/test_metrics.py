@@ -21,7 +21,7 @@ from tests.ports import ReservedPort
 from ottla.node.config import load_config
 from ottla.node.environment import Environment
 from ottla.node.node import Node, StartError
-from ottla.node.settings import ServeSettings
+from ottla.node.serve_settings import ServeSettings
 from ottla.storage.faulty_filesystem import FaultyFilesystem
 
 

@@ -41,8 +41,8 @@ def total(pages: list[Samples], *key: str) -> float:
 
 def commit(cluster: EmbeddedCluster, group: str, topic: str, *offsets: int) -> None:
     consumer = Consumer({**cluster.client_config, "group.id": group})
-    places = [TopicPartition(topic, index, offset) for index, offset in enumerate(offsets)]
-    consumer.commit(offsets=places, asynchronous=False)
+    committed = [TopicPartition(topic, index, offset) for index, offset in enumerate(offsets)]
+    consumer.commit(offsets=committed, asynchronous=False)
     consumer.close()
 
 

@@ -15,7 +15,7 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import HistogramDataPoint, Metri
 from tests.node.test_metrics import started
 
 from ottla.node.config import ConfigError, load_config
-from ottla.node.settings import ServeSettings
+from ottla.node.serve_settings import ServeSettings
 
 PATIENCE_S = 60
 

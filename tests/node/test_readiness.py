@@ -16,8 +16,8 @@ from ottla.node.config import load_config
 from ottla.node.environment import Environment
 from ottla.node.node import Node
 from ottla.node.readiness import Phase
+from ottla.node.serve_settings import ServeSettings
 from ottla.node.service_manager import notify, tell_when_ready
-from ottla.node.settings import ServeSettings
 from ottla.storage.faulty_filesystem import FaultyFilesystem
 
 T = TypeVar("T")

@@ -15,7 +15,7 @@ from ottla.cli.errors import CommandError, UsageError
 from ottla.cli.parameters import Flag
 from ottla.cli.profiles.stored import login_at
 from ottla.cli.secret_files import validate_private
-from ottla.node.settings import LogFormat
+from ottla.node.serve_settings import LogFormat
 
 logger = logging.getLogger(__name__)
 

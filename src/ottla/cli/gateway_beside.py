@@ -22,7 +22,7 @@ from ottla.cli.errors import CommandError, UsageError
 from ottla.cli.gateway import MISSING, is_loopback
 from ottla.client.command_config import CommandConfigError, read_command_config
 from ottla.gateway.listening import CannotListen, listen
-from ottla.node.settings import LogFormat
+from ottla.node.serve_settings import LogFormat
 from ottla.protocol.addresses import Address, split_address
 
 logger = logging.getLogger(__name__)

@@ -162,7 +162,7 @@ def reassign(broker: BrokerCall, wanted: Mapping[TopicPartition, tuple[int, ...]
 def ongoing(
     broker: BrokerCall, topic_partitions: Set[TopicPartition] | None
 ) -> set[TopicPartition]:
-    """Those of the places that are being reassigned; None for all."""
+    """Which of these are being reassigned; None for all."""
     return {move.topic_partition for move in ongoing_moves(broker, topic_partitions)}
 
 

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from ottla.cli.assignments import parse_assignments
 from ottla.cli.errors import UsageError
 from ottla.cli.parameters import Flag
-from ottla.node.settings import LogFormat, ServeSettings
+from ottla.node.serve_settings import LogFormat, ServeSettings
 
 
 def serve(
@@ -93,6 +93,6 @@ def serve(
 
         return serve_shards(settings, shards)
     gc.disable()  # Until the node runs: modules stay, so there is nothing to collect.
-    from ottla.node.serve import serve as serve_node
+    from ottla.node.node_process import serve as serve_node
 
     return serve_node(settings, beside, beside_logs_in=http_config is not None)

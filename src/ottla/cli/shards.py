@@ -22,7 +22,7 @@ from ottla.node.config import (
 )
 from ottla.node.config_file import ConfigError
 from ottla.node.exposure import validate_locked
-from ottla.node.settings import ServeSettings
+from ottla.node.serve_settings import ServeSettings
 from ottla.protocol.config import ConfigValues
 from ottla.storage.broker_config import LOG_DIRS
 

@@ -1,8 +1,8 @@
 """ListOffsets (2): v1-v11.
 
-The offset at a timestamp, or at one of the places that negative timestamps stand for. Nothing past
-the high watermark is found, or past the last stable offset for `read_committed`. A debugging
-consumer (replica id -2) is answered by followers as well, and to the end of the log.
+The offset at a timestamp, or at one that a negative timestamp stands for. Nothing past the high
+watermark is found, or past the last stable offset for `read_committed`. A debugging consumer
+(replica id -2) is answered by followers as well, and to the end of the log.
 
 v2   isolation level; throttle time
 v4   leader epochs are checked and told (KIP-320)

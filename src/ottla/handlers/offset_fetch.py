@@ -118,7 +118,7 @@ def error_response(request: OffsetFetchRequest, error: ApiError) -> OffsetFetchR
 def _failed(
     group: OffsetFetchRequestGroup, code: ErrorCode, version: int = _OLDEST
 ) -> OffsetFetchResponseGroup:
-    """v1 has no place for an error of the group: there the partitions tell it."""
+    """v1 cannot report an error of the group: there the partitions do."""
     topics = group.topics or () if version < _GROUP_ERROR_SINCE else ()
     return OffsetFetchResponseGroup(
         group_id=group.group_id,

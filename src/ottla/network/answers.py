@@ -16,8 +16,8 @@ from typing import Final
 
 from ottla.network.durations import ApiCounters
 from ottla.network.file_part import FILE_PART_MEMORY_BYTES, Part, memory_size
-from ottla.network.hub import Hub
 from ottla.network.outbox import Outbox
+from ottla.network.session_hub import Hub
 
 GATHERED_BYTES_MAX = 262_144
 JOINED_BYTES_MAX = 65_536  # Above, several buffers are cheaper to write than to join.

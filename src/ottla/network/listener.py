@@ -11,10 +11,10 @@ from collections.abc import Callable
 from functools import partial
 
 from ottla.network.endpoints import Endpoint
-from ottla.network.hub import Hub, logger
 from ottla.network.listener_security import ListenerSecurity
 from ottla.network.receiver import Receiver
 from ottla.network.session import Session
+from ottla.network.session_hub import Hub, logger
 from ottla.security.quotas import CONNECTION_CREATION_RATE
 
 KEEPALIVE_IDLE_S = 60

@@ -5,10 +5,10 @@ import secrets
 import ssl
 from collections.abc import Callable
 
-from ottla.network.hub import Hub
 from ottla.network.sasl_gate import LoginPolicy, SaslGate
 from ottla.network.security_config import ListenerConfig, SecurityConfig
 from ottla.network.session import Session
+from ottla.network.session_hub import Hub
 from ottla.network.tls import TlsContexts
 from ottla.security.audit import Audit, Kind
 from ottla.security.errors import AuthenticationFailed

@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from ottla.network.file_part import FilePart, Part, ReadableFile, memory_size
-from ottla.network.hub import Hub
+from ottla.network.session_hub import Hub
 
 SENDFILE_BYTES_MIN = 65_536
 SENDFILE_BYTES_MAX = 1_048_576

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, cast
 from ottla.network.answers import Answers
 from ottla.network.budget import SMALL_BYTES
 from ottla.network.gate import Gate
-from ottla.network.hub import Hub, logger
 from ottla.network.large_frame import LargeFrame
 from ottla.network.partial import (
     KEY_BYTES,
@@ -32,6 +31,7 @@ from ottla.network.partial import (
     unpack_key,
     unpack_size,
 )
+from ottla.network.session_hub import Hub, logger
 from ottla.network.stalls import Patience, Transfer
 from ottla.network.turns import FRAMES_BETWEEN_LOOKS, LITTLE_FRAMES
 from ottla.protocol.errors import ProtocolError

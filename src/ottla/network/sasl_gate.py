@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kio.static.primitive import i64Timedelta
 
 from ottla.network.answers import Reply
-from ottla.network.hub import Hub
+from ottla.network.session_hub import Hub
 from ottla.protocol.codec import newest_response_type, read_request, write_response
 from ottla.protocol.errors import ErrorCode, ProtocolError
 from ottla.protocol.frames import API_VERSIONS_KEY, RequestHeader, parse_request_header

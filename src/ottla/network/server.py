@@ -9,11 +9,11 @@ from ottla.network.config import NetworkConfig
 from ottla.network.connection_rates import ConnectionRates
 from ottla.network.counters import NetworkCounters
 from ottla.network.endpoints import Endpoint
-from ottla.network.hub import Dispatch, Hub
 from ottla.network.limits import ConnectionLimits
 from ottla.network.listener import Listener, NewSocket
 from ottla.network.listener_security import ListenerSecurity
 from ottla.network.session import Session
+from ottla.network.session_hub import Dispatch, Hub
 
 SWEEPS_PER_IDLE_TIME = 4
 SWEEP_INTERVAL_S_MAX = 30.0

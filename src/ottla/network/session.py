@@ -19,8 +19,8 @@ from collections.abc import Callable
 
 from ottla.network.answers import NOBODY, Answers, Overtakers, Reply
 from ottla.network.gate import SessionSecurity
-from ottla.network.hub import Hub, logger
 from ottla.network.receiver import Receiver
+from ottla.network.session_hub import Hub, logger
 from ottla.security.authorizer import Access
 from ottla.security.client_quotas import SessionQuotas
 from ottla.security.principal import ANONYMOUS

@@ -21,7 +21,7 @@ from kio.static.primitive import i16, i32
 from ottla.coordination.record_routes import RecordRoutes
 from ottla.network.audit_config import AUDIT_TOPIC_ENABLE, AUDIT_TOPIC_RETENTION_BYTES
 from ottla.node.audit import AuditLog
-from ottla.node.parts import Parts
+from ottla.node.node_parts import Parts
 from ottla.node.replication import ask_broker
 from ottla.protocol.addresses import Address
 from ottla.protocol.errors import ApiError, ErrorCode

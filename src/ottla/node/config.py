@@ -29,7 +29,7 @@ from ottla.node.config_file import ConfigError, read_config_file
 from ottla.node.joining import addresses_problem
 from ottla.node.kafka_files import KAFKA_FILE_KEYS, as_kafka_means
 from ottla.node.kafka_keys import with_kafka_keys
-from ottla.node.settings import ServeSettings
+from ottla.node.serve_settings import ServeSettings
 from ottla.protocol.config import (
     ConfigKey,
     ConfigSchema,
@@ -317,11 +317,11 @@ def _validate_listeners(given: Mapping[str, object]) -> None:
     SecurityConfig.of(values, listeners)
 
 
-def _parse(values: Mapping[str, object], place: str) -> dict[str, object]:
+def _parse(values: Mapping[str, object], origin: str) -> dict[str, object]:
     try:
         return BROKER_SCHEMA.parse(values)
     except ApiError as error:
-        raise ConfigError(f"{error.message} ({place})") from None
+        raise ConfigError(f"{error.message} ({origin})") from None
 
 
 def _read_environment(environment: Mapping[str, str]) -> dict[str, object]:

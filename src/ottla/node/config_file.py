@@ -105,7 +105,7 @@ def _located(path: Path, name: str, value: object, file_keys: tuple[str, ...]) -
 
 
 def _first_problem(error: Exception) -> str:
-    """PyYAML explains itself over several lines; an operator needs the place and the reason."""
+    """PyYAML explains itself over several lines; an operator needs the line and the reason."""
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or str(error).splitlines()[0]
     return problem if mark is None else f"line {mark.line + 1}: {problem}"

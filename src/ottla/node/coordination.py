@@ -13,7 +13,7 @@ from ottla.coordination.serving_coordinators import ServingCoordinators
 from ottla.coordination.share_groups import ShareGroups
 from ottla.groups.config import GroupConfig
 from ottla.node.group_coordinators import group_coordinators
-from ottla.node.parts import Parts
+from ottla.node.node_parts import Parts
 from ottla.node.replication import ask_broker
 from ottla.node.share_groups import make_share_groups, share_coordinator_on
 from ottla.node.transaction_drivers import TransactionDrivers, transaction_drivers

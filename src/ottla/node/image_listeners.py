@@ -9,7 +9,7 @@ from ottla.node.deleted_topics import DeletedTopics
 from ottla.node.dynamic_configs import DynamicConfigs
 from ottla.node.group_coordinators import remove_offsets_of_topics
 from ottla.node.metadata_feed import Listener
-from ottla.node.parts import Parts
+from ottla.node.node_parts import Parts
 from ottla.node.quorum import MetadataQuorum
 from ottla.node.quota_updates import QuotaUpdates
 from ottla.node.registration import Registration

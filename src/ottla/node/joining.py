@@ -89,7 +89,7 @@ class Joining:
                 await self._validate_same(cluster_id)
             return cluster_id
         if self._addresses:
-            cluster_id = await self._find_place()
+            cluster_id = await self._find_cluster()
             await run(self._executor, self.mark, QuorumState())
         return cluster_id
 
@@ -117,7 +117,7 @@ class Joining:
             raise CannotJoin(f"{text}; give it a new directory to join them")
         logger.error("%s; it goes on with the nodes that it knows", text)
 
-    async def _find_place(self) -> str:
+    async def _find_cluster(self) -> str:
         """The id of a cluster in which no living node has this number."""
         deadline: float | None = None
         while True:

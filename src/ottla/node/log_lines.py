@@ -6,7 +6,7 @@ import sys
 from datetime import UTC, datetime
 
 from ottla.node.log_events import event_of_record
-from ottla.node.settings import LogFormat
+from ottla.node.serve_settings import LogFormat
 
 
 class TextLines(logging.Formatter):

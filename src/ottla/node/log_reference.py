@@ -72,14 +72,18 @@ def _events(path: Path) -> Iterator[Event]:
 
 def _event(component: str, call: ast.Call, function: ast.Attribute) -> Event | None:
     if function.attr == "warn_rarely":
-        level, place, component = "warning", 1, "network.hub"  # Which logs for its sessions.
+        level, index, component = (
+            "warning",
+            1,
+            "network.session_hub",
+        )  # Which logs for its sessions.
     elif function.attr in _METHODS and _is_logger(function.value):
-        level, place = function.attr.replace(_EXCEPTION, "error"), 0
+        level, index = function.attr.replace(_EXCEPTION, "error"), 0
     elif function.attr == "log" and _is_logger(function.value):
-        level, place = "varies", 1
+        level, index = "varies", 1
     else:
         return None
-    text = _constant(call.args[place]) if len(call.args) > place else None
+    text = _constant(call.args[index]) if len(call.args) > index else None
     named = next((_template(one.value) for one in call.keywords if one.arg == "extra"), None)
     template = named or text
     if template is None:

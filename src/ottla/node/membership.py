@@ -11,7 +11,7 @@ from ottla.network.endpoints import Endpoint
 from ottla.node.config import QUORUM_BOOTSTRAP_SERVERS, QUORUM_JOIN_TIMEOUT_MS
 from ottla.node.joining import CannotJoin, Joining
 from ottla.node.metadata_repair import MetadataRepair
-from ottla.node.parts import Parts
+from ottla.node.node_parts import Parts
 from ottla.node.quorum import MetadataQuorum, QuorumSettings, StoredReplica, open_replica
 from ottla.protocol.addresses import Address, parse_address
 from ottla.raft.quorum import Identity

@@ -31,6 +31,7 @@ from ottla.node.beginning import (
     listening_s,
     save_claim,
 )
+from ottla.node.broker_factory import make_broker
 from ottla.node.cluster_minimum import warn_of_other_minimum
 from ottla.node.config import (
     BROKER_RACK,
@@ -46,12 +47,11 @@ from ottla.node.image_listeners import report_directories, take_up_image
 from ottla.node.joining import CannotJoin
 from ottla.node.leaving import Remaining, leave_in_order
 from ottla.node.membership import Membership
-from ottla.node.parts import make_parts
+from ottla.node.node_parts import make_parts
 from ottla.node.quorum import MetadataQuorum
 from ottla.node.readiness import Phase, Readiness
 from ottla.node.registration import SESSIONS_WAITED, BrokerIdentity, Registration, alone_interval
-from ottla.node.replication import ask_broker, broker_address, start_replication
-from ottla.node.serving import make_broker
+from ottla.node.replication import ask_broker, broker_address, connect_replication
 from ottla.node.start_errors import StartError, start_error
 from ottla.node.stopping import Stopping
 from ottla.node.users_file import UsersFileError
@@ -273,7 +273,7 @@ class Node:
         )
         controller = quorum.controller
         self._registration = registration = self._make_registration(controller)
-        damaged = start_replication(
+        damaged = connect_replication(
             self._parts, controller, lambda: registration.epoch, self._address_of
         )
         coordination = start_coordination(self._parts, controller, self._address_of)

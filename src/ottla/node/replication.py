@@ -11,7 +11,7 @@ from ottla.controller.records import (
     RegisterBrokerRecord,
 )
 from ottla.network.peers import Peers, PeerUnreachable
-from ottla.node.parts import Parts
+from ottla.node.node_parts import Parts
 from ottla.node.role_reports import role_reports
 from ottla.protocol.addresses import Address
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -33,13 +33,13 @@ from ottla.runtime.controller import Controller
 ASK_TIMEOUT_MS: Final = 4_000  # Longer than a broker waits for markers to be committed.
 
 
-def start_replication(
+def connect_replication(
     parts: Parts,
     controller: Controller,
     broker_epoch: Callable[[], int],
     address_of: Callable[[int], Address | None],
 ) -> DamagedReplicas:
-    """Before the partitions are taken up."""
+    """Have the replica manager call fetchers and in-sync changes, before it takes up partitions."""
     values, replicas, supervisor = parts.values, parts.replicas, parts.process.supervisor
     fetchers = ReplicaFetchers(
         parts.peers,

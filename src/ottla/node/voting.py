@@ -2,8 +2,8 @@
 
 The first nodes of a cluster become voters by themselves, until there are `quorum.size` of them; so
 do later ones when voters were removed or are being drained, and those that spread the voters over
-more racks. A voter whose address changed tells the leader. A node whose disk was replaced takes the
-place of the voter that it was.
+more racks. A voter whose address changed tells the leader. A node whose disk was replaced
+replaces the voter that it was.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from ottla.controller.image import MetadataImage
 from ottla.controller.partitions import is_cordoned
 from ottla.network.peers import Peers, PeerUnreachable
 from ottla.node.quorum import MetadataQuorum
-from ottla.node.voter_places import Place, should_vote, surplus_voter
+from ottla.node.voter_choice import VoterCandidate, should_vote, surplus_voter
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.raft.messages import (
     AddRaftVoterRequest,
@@ -104,41 +104,43 @@ class Voting:
 
     def _should_vote(self, voters: VoterSet) -> bool:
         candidates = [
-            Place(one.broker_id, one.rack)
+            VoterCandidate(one.broker_id, one.rack)
             for one in self._image.active_brokers()
             if not is_cordoned(self._image, one)
         ]
         me = next((one for one in candidates if one.node_id == self._identity.key.id), None)
         return me is not None and should_vote(
-            me, self._places(voters), candidates, self._quorum_size
+            me, self._as_candidates(voters), candidates, self._quorum_size
         )
 
     async def _remove_surplus(self, voters: VoterSet) -> bool:
         """The leader's task, so that no two nodes do it at once."""
         if not self._quorum.leadership.is_here:
             return False
-        place = surplus_voter(self._places(voters), self._identity.key.id, self._quorum_size)
-        voter = None if place is None else voters.voter(place.node_id)
-        if place is None or voter is None:
+        surplus = surplus_voter(
+            self._as_candidates(voters), self._identity.key.id, self._quorum_size
+        )
+        voter = None if surplus is None else voters.voter(surplus.node_id)
+        if surplus is None or voter is None:
             return False
-        reason = "it is drained" if place.drained else "its rack has other voters"
-        logger.info("node %d votes no longer: %s", place.node_id, reason)
+        reason = "it is drained" if surplus.drained else "its rack has other voters"
+        logger.info("node %d votes no longer: %s", surplus.node_id, reason)
         await self._call(
             RemoveRaftVoterRequest(cluster_id=self._identity.cluster_id, voter=voter.key)
         )
         return True
 
-    def _places(self, voters: VoterSet) -> list[Place]:
-        return [self._place(voter.key.id) for voter in voters]
+    def _as_candidates(self, voters: VoterSet) -> list[VoterCandidate]:
+        return [self._as_candidate(voter.key.id) for voter in voters]
 
-    def _place(self, node_id: int) -> Place:
+    def _as_candidate(self, node_id: int) -> VoterCandidate:
         broker = self._image.brokers.get(BrokerId(node_id))
         if broker is None:
-            return Place(node_id, None)
-        return Place(node_id, broker.rack, is_cordoned(self._image, broker))
+            return VoterCandidate(node_id, None)
+        return VoterCandidate(node_id, broker.rack, is_cordoned(self._image, broker))
 
     async def _add(self, *, is_extra: bool) -> None:
-        """One more than there should be takes the place of another, which the leader removes."""
+        """The leader removes another voter, if this one is one too many."""
         request = AddRaftVoterRequest(
             cluster_id=self._identity.cluster_id,
             timeout_ms=_CALL_TIMEOUT_MS,
@@ -153,7 +155,7 @@ class Voting:
     async def _replace(self, voter: Voter) -> None:
         """The controller has let this node register, so the one that it was is gone."""
         logger.warning(
-            "node %d votes with another log directory; this one takes its place", voter.key.id
+            "node %d votes with another log directory; this one replaces it", voter.key.id
         )
         await self._call(
             RemoveRaftVoterRequest(cluster_id=self._identity.cluster_id, voter=voter.key)

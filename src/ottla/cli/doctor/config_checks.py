@@ -13,7 +13,7 @@ from ottla.network.endpoints import parse_endpoint
 from ottla.node.config import load_config
 from ottla.node.config_file import ConfigError
 from ottla.node.exposure import validate_locked
-from ottla.node.settings import ServeSettings
+from ottla.node.serve_settings import ServeSettings
 from ottla.protocol.config import ConfigValues
 
 DAYS_WARNING: Final = 30

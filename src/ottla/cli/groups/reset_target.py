@@ -28,7 +28,7 @@ class Target(Protocol):
         topic_partitions: Sequence[PartitionName],
         committed: Offsets,
     ) -> Offsets:
-        """The wished offset of each place; it may lie outside of what the partition holds."""
+        """The wanted offset of each partition; it may lie outside of what the partition holds."""
         ...
 
 

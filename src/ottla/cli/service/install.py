@@ -12,7 +12,7 @@ from ottla.cli.output import print_line
 from ottla.cli.parameters import Flag
 from ottla.node.config import CONTROLLED_SHUTDOWN_TIMEOUT_MS, load_config
 from ottla.node.config_file import ConfigError
-from ottla.node.settings import ServeSettings
+from ottla.node.serve_settings import ServeSettings
 from ottla.protocol.config import ConfigValues
 from ottla.storage.broker_config import LOG_DIRS
 

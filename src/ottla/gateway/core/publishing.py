@@ -188,7 +188,7 @@ class Publisher:
         return writer
 
     def _forget_idle_writers(self) -> None:
-        """They knew their sequence numbers, so whoever takes their place is another producer."""
+        """They knew their sequence numbers, so whoever replaces them is another producer."""
         self._writers = {key: each for key, each in self._writers.items() if not each.is_idle}
         self._identity = ProducerIdentity(self._cluster)
 

@@ -138,7 +138,7 @@ class Deliveries:
             answer = await self._call(delivery, record)
         except AddressRefused as error:
             _log.warning("webhook %s ends here: %s", self.subscription.id, error)
-            self.is_over = True  # What is begun in its place waits until it may call.
+            self.is_over = True  # What replaces it waits until it may call.
             return
         self._on_answered()
         await self._conclude(delivery, answer)

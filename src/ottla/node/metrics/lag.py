@@ -17,7 +17,7 @@ from kio.static.primitive import i32, i64
 
 from ottla.controller.image import MetadataImage
 from ottla.coordination.coordinators import Coordinators
-from ottla.node.parts import Parts
+from ottla.node.node_parts import Parts
 from ottla.protocol.errors import ApiError
 from ottla.protocol.lazy_dataclass import dataclass
 from ottla.protocol.messages.describe_offset_times import (

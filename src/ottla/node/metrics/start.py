@@ -24,7 +24,7 @@ from ottla.node.metrics.shares import ShareSources
 from ottla.node.metrics.storage import StorageSources
 from ottla.node.metrics.topics import TopicSources
 from ottla.node.metrics.transactions import TransactionSources
-from ottla.node.parts import Parts
+from ottla.node.node_parts import Parts
 from ottla.node.probe import Probe, ProbeCounters
 from ottla.node.quorum import MetadataQuorum
 from ottla.transactions.config import TRANSACTION_MAX_TIMEOUT_MS

@@ -12,8 +12,8 @@ from ottla.handlers.api import ColdApi
 from ottla.handlers.table import API_TABLE
 from ottla.network.answers import Overtakers, Reply
 from ottla.network.file_part import Part
-from ottla.network.hub import Dispatch
 from ottla.network.session import Session
+from ottla.network.session_hub import Dispatch
 from ottla.protocol import hot_offset_commit, hot_produce
 from ottla.protocol.codec import read_request, write_response
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -136,7 +136,7 @@ def _refused(
 
 
 class _LateReply:
-    """In the place of a `Reply`; what follows on the connection waits for it."""
+    """Instead of a `Reply`; what follows on the connection waits for it."""
 
     is_newest = False
 

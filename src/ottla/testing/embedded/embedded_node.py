@@ -8,7 +8,7 @@ from typing import Final
 from ottla.node.config import load_config
 from ottla.node.environment import Environment
 from ottla.node.node import Node
-from ottla.node.settings import ServeSettings
+from ottla.node.serve_settings import ServeSettings
 from ottla.storage.faulty_filesystem import FaultyFilesystem
 from ottla.testing.embedded.answers import AnswerFaults
 from ottla.testing.embedded.clock import MovableClock

@@ -1,6 +1,6 @@
 """Bugs that are put in on purpose, to see that they are found.
 
-Each takes the place of one decision of the product for as long as a run lasts, and has a profile
+Each replaces one decision of the product for as long as a run lasts, and has a profile
 with the faults that it shows under. They are bugs that systems like this one have had.
 """
 

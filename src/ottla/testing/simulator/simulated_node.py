@@ -9,7 +9,7 @@ from uuid import UUID
 from ottla.node.config import load_config
 from ottla.node.environment import Environment
 from ottla.node.node import Node
-from ottla.node.settings import ServeSettings
+from ottla.node.serve_settings import ServeSettings
 from ottla.node.start_errors import StartError
 from ottla.protocol.addresses import Address
 from ottla.protocol.topics import TopicPartition

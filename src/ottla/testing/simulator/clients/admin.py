@@ -202,7 +202,7 @@ def _check_replication(code: ErrorCode, *done: ErrorCode) -> None:
 
 
 def without(replicas: Sequence[int], leaving: int, others: Iterable[int], count: int) -> list[int]:
-    """So many replicas, with another broker in the place of one that leaves if there are too few.
+    """So many replicas, with another broker instead of one that leaves if there are too few.
 
     Replicas of which some are on their way may be more.
     """

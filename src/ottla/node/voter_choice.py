@@ -1,8 +1,8 @@
-"""In which racks the voters of the metadata quorum are: in as many as there are.
+"""Which nodes vote in the metadata quorum: the voters are spread over as many racks as there are.
 
 Shards of one machine are in one rack. The first machine of a cluster has all the voters; a node of
 a rack that has two fewer joins them, and then the crowded rack gives one up. In the same way
-another takes the place of a voter that is being drained, before that one is stopped.
+another replaces a voter that is being drained, before that one is stopped.
 """
 
 from collections import Counter
@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 
-class Place(NamedTuple):
+class VoterCandidate(NamedTuple):
     node_id: int
     rack: str | None
     drained: bool = False
@@ -22,7 +22,10 @@ class Place(NamedTuple):
 
 
 def should_vote(
-    me: Place, voters: Collection[Place], candidates: Collection[Place], quorum_size: int
+    me: VoterCandidate,
+    voters: Collection[VoterCandidate],
+    candidates: Collection[VoterCandidate],
+    quorum_size: int,
 ) -> bool:
     """Whether a node that does not vote should; `candidates` are all that could."""
     if len(voters) != quorum_size:
@@ -37,7 +40,9 @@ def should_vote(
     return me.node_id == min((one.node_id for one in rivals), default=me.node_id)
 
 
-def surplus_voter(voters: Sequence[Place], leader_id: int, quorum_size: int) -> Place | None:
+def surplus_voter(
+    voters: Sequence[VoterCandidate], leader_id: int, quorum_size: int
+) -> VoterCandidate | None:
     """One that is too many: it is drained, or it shares its rack with others and does not lead."""
     if len(voters) <= quorum_size:
         return None

@@ -10,7 +10,7 @@ from ottla.handlers.table import API_TABLE, TELEMETRY_KEYS
 from ottla.network.security_config import CONTROLLER_LISTENER_NAMES
 from ottla.node.config import METRICS_CLIENTS_MAX, TELEMETRY_MAX_BYTES, has_metrics
 from ottla.node.coordination import Coordination
-from ottla.node.parts import Parts
+from ottla.node.node_parts import Parts
 from ottla.node.quorum import MetadataQuorum
 from ottla.node.registration import Registration
 from ottla.replication.config import FETCH_MAX_BYTES, RACK_AWARE_SELECTOR, REPLICA_SELECTOR_CLASS
@@ -33,7 +33,7 @@ def make_broker(
     session_s = values[BROKER_SESSION_TIMEOUT_MS] / 1000
     controllers: tuple[str, ...] = values[CONTROLLER_LISTENER_NAMES]
     protocols: tuple[str, ...] = values[GROUP_COORDINATOR_REBALANCE_PROTOCOLS]
-    told = claimed_versions(
+    claimed = claimed_versions(
         API_TABLE.values(), two_phase=values[TRANSACTION_TWO_PHASE_COMMIT_ENABLE]
     )
     return Broker(
@@ -79,7 +79,7 @@ def make_broker(
         new_uuid=parts.environment.new_uuid,
         api_versions={
             key: versions
-            for key, versions in told.items()
+            for key, versions in claimed.items()
             if serves_metrics or key not in TELEMETRY_KEYS
         },
     )

@@ -1,9 +1,11 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ottla.node.voter_places import Place, should_vote, surplus_voter
+from ottla.node.voter_choice import VoterCandidate, should_vote, surplus_voter
 
-A1, A2, A3, B4, B5, C6 = (Place(number, rack) for number, rack in enumerate("aaabbc", start=1))
+A1, A2, A3, B4, B5, C6 = (
+    VoterCandidate(number, rack) for number, rack in enumerate("aaabbc", start=1)
+)
 
 
 def test_any_node_votes_while_there_are_too_few():
@@ -24,19 +26,19 @@ def test_voters_in_different_racks_stay():
     assert surplus_voter([A1, B4, C6], 1, 2) is None
 
 
-def test_another_takes_the_place_of_a_voter_that_is_drained():
+def test_another_replaces_a_voter_that_is_drained():
     leaving = A1._replace(drained=True)
     voters = [leaving, B4, C6]
     candidates = [A2, A3, B4, B5, C6]
     assert [one for one in candidates if should_vote(one, voters, candidates, 3)] == [A2]
-    assert not should_vote(A3, [*voters, A2], candidates, 3)  # The place is taken.
+    assert not should_vote(A3, [*voters, A2], candidates, 3)  # Another has joined already.
     assert surplus_voter([*voters, A2], 4, 3) == leaving
     assert surplus_voter([*voters, A2], 1, 3) == leaving  # Also if it leads.
     assert surplus_voter(voters, 4, 3) is None  # Nobody else is there yet.
 
 
 def test_nodes_without_racks_are_racks_of_their_own():
-    nodes = [Place(number, None) for number in range(1, 6)]
+    nodes = [VoterCandidate(number, None) for number in range(1, 6)]
     assert not any(should_vote(node, nodes[:3], nodes, 3) for node in nodes[3:])
     assert surplus_voter(nodes, 1, 3) is None
 
@@ -44,7 +46,7 @@ def test_nodes_without_racks_are_racks_of_their_own():
 @settings(max_examples=60)
 @given(st.lists(st.sampled_from("abcd"), min_size=1, max_size=9), st.sampled_from([1, 3, 5]))
 def test_the_voters_come_to_rest_spread_over_the_racks(racks, quorum_size):
-    nodes = [Place(number, rack) for number, rack in enumerate(racks)]
+    nodes = [VoterCandidate(number, rack) for number, rack in enumerate(racks)]
     voters = nodes[:1]
     for _ in range(100):
         joining = next(

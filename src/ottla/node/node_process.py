@@ -17,8 +17,8 @@ from ottla.node.descriptors import raise_descriptor_limit
 from ottla.node.exposure import validate_locked, validate_open_first
 from ottla.node.log_lines import configure_logging
 from ottla.node.node import Node
+from ottla.node.serve_settings import LogFormat, ServeSettings
 from ottla.node.service_manager import notify, tell_when_ready
-from ottla.node.settings import LogFormat, ServeSettings
 from ottla.node.start_errors import StartError, UnusableDirectory
 
 logger = logging.getLogger("ottla.node")
