@@ -1,7 +1,7 @@
 """Filters of a query that make a read smaller.
 
 topic, partition  decide which partitions are read, whatever the filter
-offset            cuts the range of each partition
+offset            narrows the range of each partition
 timestamp         a lower bound becomes an offset, by the broker's time index. Spark still looks at
                   every row, and there is no upper bound: times that producers set need not rise,
                   and a record of an earlier time may come later
@@ -67,14 +67,14 @@ class Narrowing:
         elif isinstance(item, spark.LessThanOrEqual):
             bounds = self.start, item.value + 1
         elif isinstance(item, spark.In) and None not in item.value:
-            self._cut(min(item.value), max(item.value) + 1)
+            self._narrow(min(item.value), max(item.value) + 1)
             return False
         else:
             return False
-        self._cut(*bounds)
+        self._narrow(*bounds)
         return True
 
-    def _cut(self, start: int, end: int) -> None:
+    def _narrow(self, start: int, end: int) -> None:
         self.start, self.end = max(self.start, start), min(self.end, end)
 
     def _take_timestamp(self, item: "Filter") -> None:

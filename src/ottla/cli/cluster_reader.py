@@ -80,8 +80,8 @@ class ClusterReader:
         response = self._broker.call(request, DESCRIBE_CLUSTER_VERSION)
         check(response.error_code, "the cluster", response.error_message)
         found = (
-            ClusterNode(one.broker_id, one.host, one.port, one.rack, one.is_fenced)
-            for one in response.brokers
+            ClusterNode(broker.broker_id, broker.host, broker.port, broker.rack, broker.is_fenced)
+            for broker in response.brokers
         )
         return sorted(found)
 
@@ -161,10 +161,10 @@ class ClusterReader:
         return Quorum(
             partition.leader_id,
             {
-                one.replica_id: Voter(one.replica_id, one.replica_directory_id)
-                for one in partition.current_voters
+                voter.replica_id: Voter(voter.replica_id, voter.replica_directory_id)
+                for voter in partition.current_voters
             },
-            {one.replica_id for one in partition.observers},
+            {observer.replica_id for observer in partition.observers},
         )
 
     def newest_version(self, request: "type[_Request]") -> int:
@@ -173,5 +173,5 @@ class ClusterReader:
             client_software_name="ottla-cli", client_software_version=__version__
         )
         response = self._broker.call(versions, API_VERSIONS_VERSION)
-        served = {one.api_key: int(one.max_version) for one in response.api_keys}
+        served = {key.api_key: int(key.max_version) for key in response.api_keys}
         return served.get(request.__api_key__, -1)

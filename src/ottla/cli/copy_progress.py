@@ -39,7 +39,7 @@ def read_sizes(broker: BrokerCall, moves: Sequence[Move]) -> Sizes:
         topics=tuple(
             DescribableLogDirTopic(
                 topic=TopicName(topic),
-                partitions=tuple(i32(one.partition) for one in topic_partitions),
+                partitions=tuple(i32(partition.partition) for partition in topic_partitions),
             )
             for topic, topic_partitions in by_topic(move.topic_partition for move in moves)
         )

@@ -65,7 +65,7 @@ class SegmentDump:
             if header.size > left:
                 self._note(
                     f"torn tail: the batch of offset {header.base_offset} at position {position} "
-                    f"has {left} of {header.size} bytes; recovery cuts it off"
+                    f"has {left} of {header.size} bytes; recovery truncates it"
                 )
                 return
             yield position, header
@@ -107,7 +107,7 @@ class SegmentDump:
         if len(rest) < HEADER_SIZE:
             return (
                 f"torn tail: {len(rest)} bytes at position {position} are too few for a batch; "
-                "recovery cuts them off"
+                "recovery truncates them"
             )
         return f"no batch at position {position}; the {len(rest)} bytes from there are unreadable"
 

@@ -98,23 +98,23 @@ def wait_for(
 ) -> None:
     """Until these are not being reassigned any more; `later` has those that are not begun yet."""
     delay_s = POLL_FIRST_S
-    told: set[int] = set()
+    reported: set[int] = set()
     while pending:
         moves = ongoing_moves(broker, pending)
         pending = pending & {move.topic_partition for move in moves}
         progress.update(pending | later)
-        told |= _tell_of_nodes_down(broker, moves, told)
+        reported |= _report_nodes_down(broker, moves, reported)
         if pending:
             time.sleep(delay_s)
             delay_s = min(delay_s * 2, POLL_S)
 
 
-def _tell_of_nodes_down(broker: BrokerCall, moves: Sequence[Move], told: Set[int]) -> set[int]:
+def _report_nodes_down(broker: BrokerCall, moves: Sequence[Move], reported: Set[int]) -> set[int]:
     """A reassignment ends when all its replicas have caught up. Returns the nodes told of."""
     wanted = Counter(node for move in moves for node in move.after)
     nodes = ClusterReader(broker).nodes() if moves else []
     down = {node.node_id for node in nodes if node.fenced and wanted[node.node_id]}
-    for node in sorted(down - told):
+    for node in sorted(down - reported):
         print_line(
             f"{wanted[node]} partitions wait for node {node}, which is down: start it, or take the "
             "moves back with `ottla reassignments cancel`",
@@ -154,9 +154,9 @@ def reassign(broker: BrokerCall, wanted: Mapping[TopicPartition, tuple[int, ...]
     response = broker.call(request, ALTER_VERSION)
     check(response.error_code, "reassignment", response.error_message)
     for topic in response.responses:
-        for one in topic.partitions:
-            topic_partition = TopicPartition(topic.name, one.partition_index)
-            check(one.error_code, str(topic_partition), one.error_message)
+        for partition in topic.partitions:
+            topic_partition = TopicPartition(topic.name, partition.partition_index)
+            check(partition.error_code, str(topic_partition), partition.error_message)
 
 
 def ongoing(
@@ -182,12 +182,12 @@ def ongoing_moves(
     check(response.error_code, "reassignment", response.error_message)
     return sorted(
         Move(
-            TopicPartition(topic.name, one.partition_index),
-            tuple(node for node in one.replicas if node not in one.adding_replicas),
-            tuple(node for node in one.replicas if node not in one.removing_replicas),
+            TopicPartition(topic.name, partition.partition_index),
+            tuple(node for node in partition.replicas if node not in partition.adding_replicas),
+            tuple(node for node in partition.replicas if node not in partition.removing_replicas),
         )
         for topic in response.topics
-        for one in topic.partitions
+        for partition in topic.partitions
     )
 
 

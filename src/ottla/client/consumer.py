@@ -270,7 +270,9 @@ class Consumer:
     def _without_errors(self, found: list[Any]) -> list[Any]:
         """An error behind messages is raised when these are handed out."""
         errors = [message.error() for message in found if message.error() is not None]
-        problem = next((one for one in errors if one.code() != KafkaError._PARTITION_EOF), None)
+        problem = next(
+            (error for error in errors if error.code() != KafkaError._PARTITION_EOF), None
+        )
         good = [message for message in found if message.error() is None]
         if problem is not None and not good:
             raise KafkaException(problem)

@@ -32,8 +32,10 @@ def _topics(results: str) -> Callable[[Any, Any], list[str]]:
 
 def _configs(request: Any, response: Any) -> list[str]:
     keys = {
-        (one.resource_type, one.resource_name): "+".join(config.name for config in one.configs)
-        for one in request.resources
+        (resource.resource_type, resource.resource_name): "+".join(
+            config.name for config in resource.configs
+        )
+        for resource in request.resources
     }
     return [
         _with_outcome(
@@ -46,11 +48,11 @@ def _configs(request: Any, response: Any) -> list[str]:
 
 
 def _users(request: Any, response: Any) -> list[str]:
-    codes = {one.user: one.error_code for one in response.results}
+    codes = {result.user: result.error_code for result in response.results}
     return [
-        _with_outcome(f"{verb} {one.name} {_mechanism(one.mechanism)}", codes[one.name])
+        _with_outcome(f"{verb} {change.name} {_mechanism(change.mechanism)}", codes[change.name])
         for verb, changes in (("set", request.upsertions), ("delete", request.deletions))
-        for one in changes
+        for change in changes
     ]
 
 
@@ -75,9 +77,9 @@ def _created_acls(request: Any, response: Any) -> list[str]:
 
 def _deleted_acls(_: Any, response: Any) -> list[str]:
     return [
-        _acl(one, one.pattern_type)
+        _acl(acl, acl.pattern_type)
         for result in response.filter_results
-        for one in result.matching_acls
+        for acl in result.matching_acls
     ]
 
 

@@ -82,7 +82,9 @@ class BrokerSessions:
     def is_shutdown_known(self, broker_id: int, others: Iterable[int]) -> bool:
         """Whether the others know that the broker leads nothing any more."""
         wanted = self._sessions[broker_id].shutdown_offset
-        return all(self._sessions.get(one, _Session()).metadata_offset >= wanted for one in others)
+        return all(
+            self._sessions.get(other, _Session()).metadata_offset >= wanted for other in others
+        )
 
     def _schedule(self, broker_id: int, deadline_ms: int, cause: str) -> None:
         self._timers.schedule(

@@ -104,7 +104,7 @@ class Subscription:
 
 
 def request_of(subscriptions: Iterable[Subscription], client: ClientDescription) -> Request:
-    matching = [one for one in subscriptions if one.matches(client)]
+    matching = [subscription for subscription in subscriptions if subscription.matches(client)]
     metrics = {name for one in matching for name in one.metrics}
     if ALL_METRICS in metrics:
         metrics = {ALL_METRICS}

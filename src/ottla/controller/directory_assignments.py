@@ -39,8 +39,8 @@ class DirectoryAssignments:
         codes: dict[_Assignment, ErrorCode] = {}
         for directory in request.directories:
             for topic in directory.topics:
-                for one in topic.partitions:
-                    assignment = (directory.id_, topic.topic_id, one.partition_index)
+                for partition in topic.partitions:
+                    assignment = (directory.id_, topic.topic_id, partition.partition_index)
                     try:
                         self._assign(broker, *assignment, records)
                         codes[assignment] = ErrorCode.none
@@ -133,12 +133,12 @@ def _response(
                         topic_id=topic.topic_id,
                         partitions=tuple(
                             response.PartitionData(
-                                partition_index=one.partition_index,
+                                partition_index=partition.partition_index,
                                 error_code=codes[
-                                    directory.id_, topic.topic_id, one.partition_index
+                                    directory.id_, topic.topic_id, partition.partition_index
                                 ],
                             )
-                            for one in topic.partitions
+                            for partition in topic.partitions
                         ),
                     )
                     for topic in directory.topics

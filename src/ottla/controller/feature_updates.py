@@ -81,8 +81,8 @@ def feature_results(
 ) -> tuple[UpdatableFeatureResult, ...]:
     """For clients before v2, who look for each feature that they named."""
     return tuple(
-        UpdatableFeatureResult(feature=one.feature, error_code=code, error_message=message)
-        for one in request.feature_updates
+        UpdatableFeatureResult(feature=update.feature, error_code=code, error_message=message)
+        for update in request.feature_updates
     )
 
 

@@ -65,7 +65,10 @@ def supported_features() -> tuple[SupportedFeature, ...]:
 
 
 def validate_broker_features(image: MetadataImage, features: Iterable[SupportedFeature]) -> None:
-    ranges = {one.name: (one.min_supported_version, one.max_supported_version) for one in features}
+    ranges = {
+        feature.name: (feature.min_supported_version, feature.max_supported_version)
+        for feature in features
+    }
     for name, level in image.features.items():
         low, high = ranges.get(name, (0, 0))
         if not low <= level <= high:

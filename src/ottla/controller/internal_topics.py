@@ -116,12 +116,12 @@ class _Spread:
             replicas.append(best)
             self._all[best] += 1
         self._first[replicas[0]] -= 1
-        able = [one for one in replicas if one in self._racks]
+        able = [replica for replica in replicas if replica in self._racks]
         first = min(able, key=lambda one: self._first[one], default=replicas[0])
         self._first[first] += 1
-        return (first, *(one for one in replicas if one != first))
+        return (first, *(replica for replica in replicas if replica != first))
 
     def _conflicts(self, replicas: Sequence[BrokerId], broker_id: BrokerId) -> int:
         """A broker without a rack is a rack of its own."""
         rack = self._racks[broker_id]
-        return 0 if rack is None else sum(self._racks.get(one) == rack for one in replicas)
+        return 0 if rack is None else sum(self._racks.get(replica) == rack for replica in replicas)

@@ -103,9 +103,9 @@ class Leadership:
         everything. Where unclean elections become allowed there may be a leader at last.
         """
         pending = {
-            ((int(one.resource_type), one.resource_name), one.name): one.value
-            for one in configs
-            if one.name in (MIN_INSYNC_REPLICAS.name, UNCLEAN_LEADER_ELECTION_ENABLE.name)
+            ((int(config.resource_type), config.resource_name), config.name): config.value
+            for config in configs
+            if config.name in (MIN_INSYNC_REPLICAS.name, UNCLEAN_LEADER_ELECTION_ENABLE.name)
         }
         resources = {resource for resource, _ in pending}
         if not resources:

@@ -28,7 +28,9 @@ def candidates(image: MetadataImage) -> list[Candidate]:
 
 def open_candidates(image: MetadataImage) -> list[Candidate]:
     """Those that new replicas can go to now."""
-    return [one for one in candidates(image) if one.active and not one.cordoned]
+    return [
+        candidate for candidate in candidates(image) if candidate.active and not candidate.cordoned
+    ]
 
 
 def is_cordoned(image: MetadataImage, broker: RegisterBrokerRecord) -> bool:

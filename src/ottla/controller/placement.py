@@ -105,7 +105,7 @@ def validate_manual(
     known_ids = {candidate.broker_id for candidate in known}
     strays = [broker_id for broker_id in replicas if broker_id not in known_ids]
     cordoned = {one.broker_id for one in known if one.cordoned}
-    refused = [one for one in replicas if one in cordoned and one not in present]
+    refused = [replica for replica in replicas if replica in cordoned and replica not in present]
     if not replicas:
         problem = "a manual assignment has a partition without replicas"
     elif len(set(replicas)) != len(replicas):

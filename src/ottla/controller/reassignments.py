@@ -165,7 +165,9 @@ class ReassignmentControl:
 
 def _original(partition: PartitionRecord) -> Replicas:
     """The replicas as they were before the reassignment, if there is one."""
-    return tuple(one for one in partition.replicas if one not in partition.adding_replicas)
+    return tuple(
+        replica for replica in partition.replicas if replica not in partition.adding_replicas
+    )
 
 
 def _is_reassigned(partition: PartitionRecord) -> bool:

@@ -240,7 +240,9 @@ class TopicControl:
                 ErrorCode.invalid_request,
                 "with a manual assignment, partition count and replication factor must be -1",
             )
-        by_index = {one.partition_index: one.broker_ids for one in topic.assignments}
+        by_index = {
+            assignment.partition_index: assignment.broker_ids for assignment in topic.assignments
+        }
         if sorted(by_index) != list(range(len(topic.assignments))):
             raise ApiError(
                 ErrorCode.invalid_replica_assignment,

@@ -38,7 +38,7 @@ class ServingCoordinators:
 
     async def learn(self, leaderships: Iterable[PartitionLeadership]) -> None:
         """Ask about those that are not known; without an answer they stay that."""
-        unknown = {one: None for one in leaderships if not self.is_known(one)}
+        unknown = {leadership: None for leadership in leaderships if not self.is_known(leadership)}
         if unknown:
             await asyncio.wait([self._asked(one) for one in unknown])
 

@@ -90,7 +90,7 @@ class TransactionCompletion:
 
     async def _complete(self, transactional_id: str) -> None:
         delay_s = RETRY_FIRST_S
-        told = False
+        reported = False
         written: Written = set()
         while True:
             try:
@@ -99,8 +99,8 @@ class TransactionCompletion:
             except ApiError as error:
                 if error.code is ErrorCode.not_coordinator:
                     return  # Whoever is it now finds the transaction undone.
-                if delay_s >= RETRY_MAX_S and not told:
-                    told = True
+                if delay_s >= RETRY_MAX_S and not reported:
+                    reported = True
                     logger.warning(
                         "the transaction of %s is not completed yet, and is tried on: %s",
                         transactional_id,

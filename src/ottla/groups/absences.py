@@ -59,7 +59,7 @@ class Absences:
         left_ms = timeout_ms
         written = self._written.get(group_id)
         if written is not None:
-            known = (one.left_ms for one in written.members if one.member_id == member_id)
+            known = (member.left_ms for member in written.members if member.member_id == member_id)
             left_ms = min(timeout_ms, max(next(known, timeout_ms), INTERVAL_MS))
         deadline_ms = now_ms + left_ms
         self._unheard.setdefault(group_id, {})[member_id] = deadline_ms
@@ -96,7 +96,9 @@ class Absences:
 
 def _is_news(absent: tuple[AbsentMember, ...], written: AbsenceValue | None) -> bool:
     """Whoever has a long session is not written about every few seconds."""
-    before = {} if written is None else {one.member_id: one.left_ms for one in written.members}
+    before = (
+        {} if written is None else {member.member_id: member.left_ms for member in written.members}
+    )
     return before.keys() != {one.member_id for one in absent} or any(
         one.left_ms * 4 <= before[one.member_id] * 3 for one in absent
     )

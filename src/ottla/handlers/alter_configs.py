@@ -22,7 +22,7 @@ async def handle(
     broker: Broker, context: RequestContext, request: AlterConfigsRequest
 ) -> AlterConfigsResponse:
     refusals = config_refusals(context, Operation.ALTER_CONFIGS, request.resources)
-    resources = [(one.resource_type, one.resource_name) for one in request.resources]
+    resources = [(resource.resource_type, resource.resource_name) for resource in request.resources]
     pairs = list(zip(request.resources, map(refusals.get, resources), strict=True))
     allowed = tuple(one for one, refusal in pairs if refusal is None)
     response: AlterConfigsResponse = await broker.controller.call(

@@ -27,7 +27,9 @@ def handle(
 def error_response(
     request: AlterUserScramCredentialsRequest, error: ApiError
 ) -> AlterUserScramCredentialsResponse:
-    users = [one.name for one in request.deletions] + [one.name for one in request.upsertions]
+    users = [deletion.name for deletion in request.deletions] + [
+        upsertion.name for upsertion in request.upsertions
+    ]
     return AlterUserScramCredentialsResponse(
         throttle_time=NO_THROTTLE,
         results=tuple(result(user, error) for user in dict.fromkeys(users)),

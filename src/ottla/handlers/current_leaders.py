@@ -31,7 +31,7 @@ def leader_endpoints(
 ) -> list[NodeEndpoint]:
     """Where the client reaches them."""
     return [
-        NodeEndpoint(one.broker.broker_id, one.host, one.port, one.broker.rack)
-        for one in addresses(image, listener_name)
-        if one.broker.broker_id in leader_ids
+        NodeEndpoint(address.broker.broker_id, address.host, address.port, address.broker.rack)
+        for address in addresses(image, listener_name)
+        if address.broker.broker_id in leader_ids
     ]

@@ -124,7 +124,11 @@ def _shared_only(entry: ConfigEntry) -> ConfigEntry:
     """As it is for a broker that has nothing of its own."""
     return ConfigEntry(
         entry.key,
-        tuple(one for one in entry.synonyms if one.source is ConfigSource.DYNAMIC_DEFAULT_BROKER),
+        tuple(
+            synonym
+            for synonym in entry.synonyms
+            if synonym.source is ConfigSource.DYNAMIC_DEFAULT_BROKER
+        ),
     )
 
 

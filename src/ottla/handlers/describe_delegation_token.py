@@ -36,7 +36,7 @@ def handle(
         raise ApiError(ErrorCode.delegation_token_auth_disabled, "Delegation tokens are off.")
     owners = None
     if request.owners is not None:
-        owners = [Principal(one.principal_type, one.principal_name) for one in request.owners]
+        owners = [Principal(owner.principal_type, owner.principal_name) for owner in request.owners]
     shown = [
         token
         for token in broker.image.delegation_tokens.values()
@@ -73,9 +73,9 @@ def _response(
                 hmac=b"" if secret is None else secret.hmac(token.token_id),
                 renewers=tuple(
                     DescribedDelegationTokenRenewer(
-                        principal_type=one.type, principal_name=one.name
+                        principal_type=renewer.type, principal_name=renewer.name
                     )
-                    for one in token.renewers
+                    for renewer in token.renewers
                 ),
             )
             for token in tokens

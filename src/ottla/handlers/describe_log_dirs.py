@@ -49,7 +49,7 @@ def handle(
     return DescribeLogDirsResponse(
         throttle_time=NO_THROTTLE,
         error_code=ErrorCode.none,
-        results=tuple(_directory(one, wanted) for one in broker.logs.directories()),
+        results=tuple(_directory(directory, wanted) for directory in broker.logs.directories()),
         damage=tuple(
             one
             for one in _damage(broker.logs)
@@ -81,7 +81,7 @@ def _directory(
         (move.future.topic_partition, _partition(move.future, move.source))
         for move in directory.moves
     ]
-    chosen = [one for one in replicas if wanted is None or one[0] in wanted]
+    chosen = [replica for replica in replicas if wanted is None or replica[0] in wanted]
     return DescribeLogDirsResult(
         error_code=ErrorCode.none,
         log_dir=directory.path,

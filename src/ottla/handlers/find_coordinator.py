@@ -102,7 +102,9 @@ async def _settle_and_answer(
         if key not in denied
     ]
     await broker.coordinators_elsewhere.learn(
-        one for one in leaderships if one is not None and one.leader != broker.node_id
+        leadership
+        for leadership in leaderships
+        if leadership is not None and leadership.leader != broker.node_id
     )
     return _answer(broker, context, coordinators, request, denied)
 

@@ -29,9 +29,9 @@ from ottla.replication.follower_sessions import FollowerAnswer
 def _denied(request: FetchRequest) -> list[tuple[str | UUID, PartitionData]]:
     """As Kafka says it to one who is no broker."""
     return [
-        (topic.topic_id or topic.topic, PartitionData(one.partition, DENIED.code))
+        (topic.topic_id or topic.topic, PartitionData(partition.partition, DENIED.code))
         for topic in request.topics
-        for one in topic.partitions
+        for partition in topic.partitions
     ]
 
 

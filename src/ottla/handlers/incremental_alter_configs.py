@@ -30,7 +30,7 @@ async def handle(
     broker: Broker, context: RequestContext, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
     refusals = config_refusals(context, Operation.ALTER_CONFIGS, request.resources)
-    resources = [(one.resource_type, one.resource_name) for one in request.resources]
+    resources = [(resource.resource_type, resource.resource_name) for resource in request.resources]
     pairs = list(zip(request.resources, map(refusals.get, resources), strict=True))
     own = [one for one, refusal in pairs if refusal is None and _is_logger(one)]
     allowed = tuple(one for one, refusal in pairs if refusal is None and not _is_logger(one))

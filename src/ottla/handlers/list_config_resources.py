@@ -39,7 +39,7 @@ def handle(
     broker: Broker, context: RequestContext, request: ListConfigResourcesRequest
 ) -> ListConfigResourcesResponse:
     require_cluster(context, Operation.DESCRIBE_CONFIGS)
-    strays = [one for one in request.resource_types if one not in _TYPES]
+    strays = [type_ for type_ in request.resource_types if type_ not in _TYPES]
     if strays:
         raise ApiError(ErrorCode.unsupported_version, f"unknown resource type {strays[0]}")
     wanted = request.resource_types or _TYPES

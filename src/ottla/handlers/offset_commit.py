@@ -129,7 +129,9 @@ def _authorize(
 
 
 def _denied(topic: CommittedTopic, code: ErrorCode) -> TopicResult:
-    return TopicResult(topic.topic, topic.topic_id, [(one[0], code) for one in topic.partitions])
+    return TopicResult(
+        topic.topic, topic.topic_id, [(partition[0], code) for partition in topic.partitions]
+    )
 
 
 def _results(

@@ -82,9 +82,9 @@ async def handle(
     elif not request.is_renew_ack:
         fetched, errors = await _fetch(broker, context, session, request, batch_size)
         session.served(fetched)
-    told = [*fetched, *errors, *(each for each in acknowledgements if acknowledgements[each])]
+    answered = [*fetched, *errors, *(each for each in acknowledgements if acknowledgements[each])]
     if request.share_session_epoch == INITIAL_EPOCH:
-        told.extend(session.partitions)
+        answered.extend(session.partitions)
     topic_partitions = {
         topic_partition: _partition(
             topic_partition,
@@ -92,7 +92,7 @@ async def handle(
             errors.get(topic_partition),
             refused.get(topic_partition),
         )
-        for topic_partition in told
+        for topic_partition in answered
     }
     throttle_ms = 0
     if broker.quotas.enabled:

@@ -209,8 +209,8 @@ class TaskQueue:
         while left:
             codes = await self._settler.settle([each.claim(verdict) for each in left])
             may_retry = self._loop.time() <= deadline_s
-            told, left = list(zip(left, codes, strict=True)), []
-            for delivery, code in told:
+            answered, left = list(zip(left, codes, strict=True)), []
+            for delivery, code in answered:
                 if code.retriable and may_retry:
                     left.append(delivery)
                     continue

@@ -64,14 +64,14 @@ _Key = tuple[Address, str]  # With the purpose.
 class _Absence:
     """Of a peer, since the first attempt that it did not answer."""
 
-    __slots__ = ("attempts", "attempts_count", "is_refused", "since_s", "told")
+    __slots__ = ("attempts", "attempts_count", "is_refused", "reported", "since_s")
 
     def __init__(self, since_s: float) -> None:
         self.since_s = since_s
         self.attempts: dict[str, tuple[int, float]] = {}  # By purpose: how many, when to retry.
         self.attempts_count = 0
         self.is_refused = False  # By the last attempt.
-        self.told = False
+        self.reported = False
 
 
 class Peers:
@@ -193,7 +193,7 @@ class Peers:
         if absence is None:
             return
         self._open_waiting(key[0])
-        if absence.told:
+        if absence.reported:
             logger.info(
                 "%s answers again after %.0f s and %d attempts",
                 key[0],
@@ -219,8 +219,8 @@ class Peers:
         absence.attempts[purpose] = (count + 1, now_s + longest_s * (1 + self._random()) / 2)
         absence.attempts_count += 1
         absence.is_refused = error is PeerRefused
-        if not absence.told and now_s - absence.since_s >= TOLD_AFTER_S:
-            absence.told = True
+        if not absence.reported and now_s - absence.since_s >= TOLD_AFTER_S:
+            absence.reported = True
             logger.warning(
                 "%s %s; it has not answered for %.0f s and is tried again until it does",
                 address,

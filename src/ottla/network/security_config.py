@@ -414,7 +414,9 @@ def _node_login(values: ConfigValues, listener: ListenerConfig) -> PeerLogin | N
 
 def validate_listener_keys(names: Sequence[str], endpoints: Sequence[Endpoint]) -> None:
     """ValueError for a key of a listener that is not there."""
-    prefixes = tuple(f"{LISTENER_PREFIX}{one.listener_name.lower()}." for one in endpoints)
+    prefixes = tuple(
+        f"{LISTENER_PREFIX}{endpoint.listener_name.lower()}." for endpoint in endpoints
+    )
     for name in names:
         if name.startswith(LISTENER_PREFIX) and not name.startswith(prefixes):
             raise ValueError(f"{name} is for a listener that is not in listeners")

@@ -56,10 +56,10 @@ def start_audit(
         image, process = parts.feed.image, parts.process
         routes = RecordRoutes(parts.node_id, parts.replicas, image, ask, process)
         writer = _TopicWriter(audit, routes, parts, controller)
-    parts.process.supervisor.start("audit", _keep_told(audit, writer))
+    parts.process.supervisor.start("audit", _keep_reporting(audit, writer))
 
 
-async def _keep_told(audit: AuditLog, writer: "_TopicWriter | None") -> None:
+async def _keep_reporting(audit: AuditLog, writer: "_TopicWriter | None") -> None:
     interval_s = _WRITE_INTERVAL_S if writer else REPEATS_MS / 1000
     slept_s = 0.0
     while True:

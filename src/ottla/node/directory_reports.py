@@ -94,10 +94,10 @@ class DirectoryReports:
         if log is None or log.damage:
             return None  # A damaged one is nowhere until it is repaired.
         directory = self._logs.log_dirs.ids.get(log.log_directory.path)
-        told = directory_of(partition, self._node_id)
-        if told is None and len(self._logs.log_dirs.ids) == 1:
+        reported = directory_of(partition, self._node_id)
+        if reported is None and len(self._logs.log_dirs.ids) == 1:
             return None
-        return None if directory == told else directory
+        return None if directory == reported else directory
 
     async def _tell_all(self) -> None:
         try:

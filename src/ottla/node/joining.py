@@ -195,7 +195,9 @@ class Joining:
             purpose="joining",
             at_once=True,
         )
-        brokers = {one.broker_id: Address(one.host, one.port) for one in response.brokers}
+        brokers = {
+            broker.broker_id: Address(broker.host, broker.port) for broker in response.brokers
+        }
         return FoundCluster(response.cluster_id, brokers)
 
     # In threads.

@@ -51,7 +51,7 @@ def as_kafka_means(given: Mapping[str, object], *, joins: bool, is_open: bool) -
         values.setdefault(_NODE_ID, values[BROKER_ID.name])
     voters = cast("tuple[str, ...]", values.get(QUORUM_VOTERS.name, ()))
     if voters:
-        values.setdefault(_BOOTSTRAP_SERVERS, tuple(one.partition("@")[2] for one in voters))
+        values.setdefault(_BOOTSTRAP_SERVERS, tuple(voter.partition("@")[2] for voter in voters))
     if not is_open:
         _narrow(values)
     if not joins and _BOOTSTRAP_SERVERS in values:
@@ -65,11 +65,12 @@ def _narrow(values: dict[str, object]) -> None:
     listeners, advertised = _endpoints(values)
     if not advertised or not is_loopback(advertised):
         return
-    wide = [one for one in listeners if not one.host]
+    wide = [listener for listener in listeners if not listener.host]
     if not wide:
         return
     values[LISTENERS.name] = tuple(
-        str(one if one.host else one._replace(host="localhost")) for one in listeners
+        str(listener if listener.host else listener._replace(host="localhost"))
+        for listener in listeners
     )
     logger.info(
         "%s: only this machine can connect, since advertised.listeners sends clients to it; "
@@ -100,11 +101,11 @@ def _is_own(address: Address, endpoints: Sequence[Endpoint]) -> bool:
     is_near = is_loopback([Endpoint("", address.host, address.port)])
     is_localhost = address.host in _LOCALHOST
     return any(
-        address.port == one.port
+        address.port == endpoint.port
         and (
-            address.host == one.host
-            or (is_near and one.any_interface)
-            or (is_localhost and one.host in _LOCALHOST)
+            address.host == endpoint.host
+            or (is_near and endpoint.any_interface)
+            or (is_localhost and endpoint.host in _LOCALHOST)
         )
-        for one in endpoints
+        for endpoint in endpoints
     )

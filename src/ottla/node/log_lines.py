@@ -31,7 +31,7 @@ class JsonLines(logging.Formatter):
         if audit is not None:
             event["audit"] = audit
         if isinstance(record.args, tuple) and record.args:
-            event["arguments"] = [_plain(one) for one in record.args]
+            event["arguments"] = [_plain(arg) for arg in record.args]
         if record.exc_info:
             event["exception"] = self.formatException(record.exc_info)
         return json.dumps(event, ensure_ascii=False)

@@ -84,7 +84,9 @@ def _event(component: str, call: ast.Call, function: ast.Attribute) -> Event | N
     else:
         return None
     text = _constant(call.args[index]) if len(call.args) > index else None
-    named = next((_template(one.value) for one in call.keywords if one.arg == "extra"), None)
+    named = next(
+        (_template(keyword.value) for keyword in call.keywords if keyword.arg == "extra"), None
+    )
     template = named or text
     if template is None:
         return None  # It passes on what others say.

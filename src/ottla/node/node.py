@@ -490,7 +490,9 @@ class Node:
         self._replicas.on_directory_failure(error)
         self._hurry()
         others = [
-            one for one in self._feed.image.active_brokers() if one.broker_id != self._node_id
+            broker
+            for broker in self._feed.image.active_brokers()
+            if broker.broker_id != self._node_id
         ]
         has_metadata = error.directory == self.directories[0]
         if (self._logs.log_dirs.is_offline or has_metadata) and others:

@@ -80,9 +80,9 @@ async def _run(values: Mapping[str, object], settings: ServeSettings, beside: Be
             settle_interpreter()
             if settings.log_format is LogFormat.TEXT and sys.stdout.isatty():
                 _greet(node)
-            told = asyncio.ensure_future(tell_when_ready(node.readiness))
+            notifying = asyncio.ensure_future(tell_when_ready(node.readiness))
             await _accompanied(node, ended, beside)
-            told.cancel()
+            notifying.cancel()
             notify("STOPPING=1")
             await node.stop()
         else:

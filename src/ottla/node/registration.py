@@ -82,7 +82,7 @@ class Registration:
         self._full_log_dirs = full_log_dirs
         self._hurry = asyncio.Event()
         self._in_touch_at_s = -math.inf
-        self._told: str | None = None  # Why the last heartbeat had no effect; None if it had.
+        self._reported: str | None = None  # Why the last heartbeat had no effect; None if it had.
         self.epoch = i64(-1)  # Before it is registered.
 
     async def register(
@@ -161,16 +161,16 @@ class Registration:
         except ApiError as error:
             self._tell(error)
             return True
-        if self._told is not None:
-            self._told = None
+        if self._reported is not None:
+            self._reported = None
             logger.info("the controller answers heartbeats again")
         return is_fenced
 
     def _tell(self, error: ApiError) -> None:
         """Once for each kind of failure, however often it is met in a row."""
         kind = "had no answer" if error.code in _NO_CONTROLLER else "was refused by the controller"
-        if kind != self._told:
-            self._told = kind
+        if kind != self._reported:
+            self._reported = kind
             reason = error.message or error.code.name
             logger.warning("a heartbeat of this broker %s: %s", kind, reason)
 

@@ -89,7 +89,7 @@ def broker_address(image: MetadataImage, broker_id: int, listener_name: str) -> 
     broker = image.brokers.get(broker_id)
     if broker is None or not broker.end_points:
         return None
-    named = [one for one in broker.end_points if one.name == listener_name]
+    named = [point for point in broker.end_points if point.name == listener_name]
     end_point = (named or broker.end_points)[0]
     return Address(end_point.host, int(end_point.port))
 

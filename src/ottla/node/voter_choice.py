@@ -31,13 +31,13 @@ def should_vote(
     if len(voters) != quorum_size:
         return len(voters) < quorum_size
     ids = {voter.node_id for voter in voters}
-    rivals = [one for one in candidates if one.node_id not in ids]
+    rivals = [candidate for candidate in candidates if candidate.node_id not in ids]
     if not any(voter.drained for voter in voters):
         counts = Counter(voter.key for voter in voters)
         if max(counts.values()) < counts[me.key] + 2:
             return False
-        rivals = [one for one in rivals if one.key == me.key]
-    return me.node_id == min((one.node_id for one in rivals), default=me.node_id)
+        rivals = [rival for rival in rivals if rival.key == me.key]
+    return me.node_id == min((rival.node_id for rival in rivals), default=me.node_id)
 
 
 def surplus_voter(

@@ -100,15 +100,20 @@ class Voting:
 
     @property
     def _is_active(self) -> bool:
-        return any(one.broker_id == self._identity.key.id for one in self._image.active_brokers())
+        return any(
+            broker.broker_id == self._identity.key.id for broker in self._image.active_brokers()
+        )
 
     def _should_vote(self, voters: VoterSet) -> bool:
         candidates = [
-            VoterCandidate(one.broker_id, one.rack)
-            for one in self._image.active_brokers()
-            if not is_cordoned(self._image, one)
+            VoterCandidate(broker.broker_id, broker.rack)
+            for broker in self._image.active_brokers()
+            if not is_cordoned(self._image, broker)
         ]
-        me = next((one for one in candidates if one.node_id == self._identity.key.id), None)
+        me = next(
+            (candidate for candidate in candidates if candidate.node_id == self._identity.key.id),
+            None,
+        )
         return me is not None and should_vote(
             me, self._as_candidates(voters), candidates, self._quorum_size
         )

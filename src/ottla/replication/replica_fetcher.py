@@ -86,7 +86,7 @@ class _Replica:
         "backoff_ms",
         "follower",
         "is_behind",
-        "is_told",
+        "is_reported",
         "key",
         "leader_epoch",
         "partition",
@@ -102,7 +102,7 @@ class _Replica:
         # Answers to earlier ones are not for it: of another epoch, or of an end truncated since.
         self.since_request = since_request
         self.backoff_ms = BACKOFF_FIRST_MS
-        self.is_told = False  # Operators know that it has not been fetched for a while.
+        self.is_reported = False  # Operators know that it has not been fetched for a while.
         self.is_behind = False  # It lacks what is committed, as the leader has said.
 
     @property
@@ -280,7 +280,7 @@ class ReplicaFetcher:
         if records and self._tools.throttle.counts_as_follower(partition):
             self._tools.throttle.follower.spend(len(records))
         replica.backoff_ms = BACKOFF_FIRST_MS
-        replica.is_told = False
+        replica.is_reported = False
         return bool(records) or partition.log.log_start_offset != start
 
     async def _sync(self, fetched: Iterable[_Replica]) -> None:
@@ -415,8 +415,8 @@ class ReplicaFetcher:
     def _leave_out(self, replica: _Replica, reason: str) -> None:
         if self._replicas.get(replica.key) is not replica:
             return
-        if replica.backoff_ms >= self._settings.backoff_max_ms and not replica.is_told:
-            replica.is_told = True
+        if replica.backoff_ms >= self._settings.backoff_max_ms and not replica.is_reported:
+            replica.is_reported = True
             self._summaries.note_partition(
                 f"broker {self.leader_id} does not serve fetches now",
                 "fetch",

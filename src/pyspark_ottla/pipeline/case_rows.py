@@ -33,11 +33,11 @@ def find_differences(found: Sequence[Row], expected: Sequence[Row]) -> list[str]
             lines.append(f"- missing     {_text(row)}")
             continue
         left.remove(nearest)
-        told = ", ".join(
+        shown = ", ".join(
             f"{name} is {_text(nearest.get(name))} and not {_text(row.get(name))}"
             for name in _differing(nearest, row)
         )
-        lines.append(f"~ differs     {_text(row)}: {told}")
+        lines.append(f"~ differs     {_text(row)}: {shown}")
     return lines + [f"+ unexpected  {_text(_visible(row))}" for row in left]
 
 

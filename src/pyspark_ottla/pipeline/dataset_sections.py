@@ -41,7 +41,7 @@ def read_sources(root: Section, directory: Path) -> dict[str, Source]:
 
 
 def _source(name: Text, section: Section, directory: Path) -> Source:
-    section.allow(_SOURCE_KEYS)
+    section.note_unknown(_SOURCE_KEYS)
     _validate_view(name, section)
     topics, pattern = section.texts("topic"), section.text("pattern")
     if bool(topics) == bool(pattern):
@@ -82,7 +82,7 @@ def _takes_added(section: Section, kind: str, schema: Text) -> bool:
     given = section.section("evolution", f"evolution of {section.title}", "{added: take}")
     if given is None:
         return False
-    given.allow(("added",))
+    given.note_unknown(("added",))
     takes = given.choice("added", ("take", "ignore"), "take") == "take"
     if kind != "json" or not field_names(schema):
         section.note("evolution", "evolution is for format json with a schema of fields")
@@ -120,7 +120,7 @@ def read_steps(root: Section) -> dict[str, Step]:
 
 
 def _step(name: Text, section: Section) -> Step:
-    section.allow(_STEP_KEYS)
+    section.note_unknown(_STEP_KEYS)
     _validate_view(name, section)
     sql, function = section.text("sql"), section.text("python")
     if bool(sql) == bool(function):
@@ -149,7 +149,7 @@ def _watermark(section: Section) -> Watermark | None:
     given = section.section("watermark", f"watermark of {section.title}", example)
     if given is None:
         return None
-    given.allow(("column", "delay"))
+    given.note_unknown(("column", "delay"))
     column = given.text("column", is_needed=True)
     return Watermark(str(column), str(given.text("delay", is_needed=True)), column.line)
 
@@ -163,7 +163,7 @@ def _expectations(section: Section) -> tuple[Expectation, ...]:
 
 
 def _expectation(name: Text, section: Section) -> Expectation:
-    section.allow(("check", "otherwise"))
+    section.note_unknown(("check", "otherwise"))
     if not _VIEW.fullmatch(name):
         section.note("check", f"{name!r} is not a name: letters, digits and '_'")
     if "otherwise" not in section:

@@ -79,7 +79,7 @@ class Section:
     def __contains__(self, key: str) -> bool:
         return key in self._nodes
 
-    def allow(self, keys: Iterable[str]) -> None:
+    def note_unknown(self, keys: Iterable[str]) -> None:
         """Note those that are not among the keys."""
         known = list(keys)
         for key in self._nodes:

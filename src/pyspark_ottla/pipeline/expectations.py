@@ -118,8 +118,8 @@ def _source_records(rows: DataFrame, pipeline: str, source: Source, reason: Colu
     headers = _headers(pipeline, source, reason, origin)
     if VALUE_ERROR in rows.columns:
         detail = F.array(_header(HEADER_DETAIL, F.col(VALUE_ERROR)))
-        is_told = F.col(VALUE_ERROR).isNotNull()
-        headers = F.concat(headers, F.when(is_told, detail).otherwise(F.expr(_NO_HEADERS)))
+        is_reported = F.col(VALUE_ERROR).isNotNull()
+        headers = F.concat(headers, F.when(is_reported, detail).otherwise(F.expr(_NO_HEADERS)))
     if source.has_headers:
         own = F.coalesce(F.col(f"{prefix}headers"), F.expr(_NO_HEADERS))
         headers = F.concat(own, headers)

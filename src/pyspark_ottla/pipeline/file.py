@@ -70,7 +70,7 @@ def _variables(root: Section, given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _pipeline(root: Section, path: Path, bootstrap_servers: str, checkpoints: str) -> Pipeline:
-    root.allow(_KEYS)
+    root.note_unknown(_KEYS)
     name = root.text("name", is_needed=True)
     if name and not _NAME.fullmatch(name):
         root.note("name", f"name is {name!r}; it has 1 to 50 letters, digits, '_' and '-'")

@@ -54,7 +54,7 @@ def read_sinks(root: Section, directory: Path) -> dict[str, Sink]:
 
 
 def _sink(name: Text, section: Section, directory: Path) -> Sink:
-    section.allow(_KEYS)
+    section.note_unknown(_KEYS)
     if not _NAME.fullmatch(name):
         section.document.note(
             name.line, f"{name!r} is not a name of a sink: 1 to 45 letters, digits, '_' and '-'"

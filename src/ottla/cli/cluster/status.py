@@ -30,9 +30,9 @@ def status(*, connection: Connection = DEFAULT_CONNECTION, as_json: AsJson = Fal
     if behind:
         problems.append(f"partitions with replicas out of sync: {behind}")
     problems += [
-        f"{topic_partition.topic}-{topic_partition.partition} is {one}"
+        f"{topic_partition.topic}-{topic_partition.partition} is {replica}"
         for topic_partition, replicas in sorted(damage.items())
-        for one in replicas
+        for replica in replicas
     ]
     if as_json:
         print_json({"healthy": not problems, "nodes": len(nodes), "problems": problems})

@@ -94,15 +94,15 @@ def _describe(
         (result,) = broker.call(request, _DESCRIBE_VERSION).results
     check(result.error_code, what, result.error_message)
     return {
-        one.name: ConfigEntry(
-            one.name,
-            one.value,
-            source=_source(one.config_source),
-            is_read_only=one.read_only,
-            is_default=one.config_source == ConfigSource.DEFAULT_CONFIG.value,
-            is_sensitive=one.is_sensitive,
+        config.name: ConfigEntry(
+            config.name,
+            config.value,
+            source=_source(config.config_source),
+            is_read_only=config.read_only,
+            is_default=config.config_source == ConfigSource.DEFAULT_CONFIG.value,
+            is_sensitive=config.is_sensitive,
         )
-        for one in result.configs
+        for config in result.configs
     }
 
 

@@ -106,7 +106,7 @@ def _check_segments(partition: Path) -> Iterator[Finding]:
             yield (warning if is_torn else critical)(
                 "data",
                 f"{file} is damaged: {segment.problems[0]}",
-                "start the broker: it cuts a torn end off and repairs the rest from other replicas",
+                "start the broker: it truncates a torn end and repairs the rest from replicas",
             )
 
 

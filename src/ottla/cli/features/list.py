@@ -28,13 +28,15 @@ def feature_rows(broker: BrokerCall) -> list[dict[str, Any]]:
     request = ApiVersionsRequest(client_software_name="ottla-cli", client_software_version="1")
     response = broker.call(request, _VERSION)
     check(response.error_code, "features")
-    levels = {one.name: int(one.max_version_level) for one in response.finalized_features}
+    levels = {
+        feature.name: int(feature.max_version_level) for feature in response.finalized_features
+    }
     return [
         {
-            "feature": one.name,
-            "level": levels.get(one.name, 0),
-            "lowest": int(one.min_version),
-            "highest": int(one.max_version),
+            "feature": feature.name,
+            "level": levels.get(feature.name, 0),
+            "lowest": int(feature.min_version),
+            "highest": int(feature.max_version),
         }
-        for one in sorted(response.supported_features, key=lambda one: one.name)
+        for feature in sorted(response.supported_features, key=lambda feature: feature.name)
     ]

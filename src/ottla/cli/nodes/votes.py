@@ -36,4 +36,4 @@ def remove_voter(broker: BrokerCall, voter: Voter) -> None:
 
 
 def _can_be_replaced(reader: ClusterReader, quorum: Quorum) -> bool:
-    return any(one.active and one.node_id not in quorum.voters for one in reader.plan_nodes())
+    return any(node.active and node.node_id not in quorum.voters for node in reader.plan_nodes())

@@ -34,15 +34,20 @@ def list_quotas(
     quotas = find_quotas(connection, entity)
     if as_json:
         rows = [
-            {"entity": dict(one.entity), "quota": one.key, "value": one.value} for one in quotas
+            {"entity": dict(quota.entity), "quota": quota.key, "value": quota.value}
+            for quota in quotas
         ]
         print_json(rows)
         return
     print_rows(
         ("entity", "quota", "value"),
         [
-            {"entity": entity_text(one.entity), "quota": one.key, "value": f"{one.value:.15g}"}
-            for one in quotas
+            {
+                "entity": entity_text(quota.entity),
+                "quota": quota.key,
+                "value": f"{quota.value:.15g}",
+            }
+            for quota in quotas
         ],
     )
 

@@ -25,7 +25,7 @@ def remove(
         quotas: Keys, such as producer_byte_rate; without any, all that are set.
     """
     entity = whom.entity()
-    present = [one.key for one in find_quotas(connection, entity, strict=True)]
+    present = [quota.key for quota in find_quotas(connection, entity, strict=True)]
     missing = [key for key in quotas or () if key not in present]
     if missing or not present:
         raise CommandError(f"{entity_text(entity)} has no quota {', '.join(missing)}".rstrip())

@@ -20,7 +20,7 @@ def list_tokens(*, connection: Connection = DEFAULT_CONNECTION, as_json: AsJson 
             "token": token.token_id,
             "owner": token.principal_name,
             "requester": token.token_requester_principal_name,
-            "renewers": ",".join(one.principal_name for one in token.renewers),
+            "renewers": ",".join(renewer.principal_name for renewer in token.renewers),
             "expires": time_text(token.expiry_timestamp),
             "max": time_text(token.max_timestamp),
         }

@@ -21,7 +21,7 @@ def disk(*, connection: Connection = DEFAULT_CONNECTION, as_json: AsJson = False
         for directory in response.results:
             for topic in directory.topics:
                 replicas[topic.name] += len(topic.partitions)
-                sizes[topic.name] += sum(one.partition_size for one in topic.partitions)
+                sizes[topic.name] += sum(partition.partition_size for partition in topic.partitions)
     rows = [
         {"topic": name, "replicas": replicas[name], "bytes": size, "size": format_size(size)}
         for name, size in sorted(sizes.items(), key=lambda item: (-item[1], item[0]))

@@ -94,12 +94,13 @@ class _Assignment:
         return first + sorted(self._had_standby.get(task, ()), key=self._rank)
 
     def _first_below(self, members: Iterable[str], load_max: int) -> str | None:
-        return next((one for one in members if self._load[one] < load_max), None)
+        return next((member for member in members if self._load[member] < load_max), None)
 
     def _least_loaded(self, task: Task) -> str:
         taken = self._processes_of.get(task, set())
         return min(
-            (one for one in self._members if self._process(one) not in taken), key=self._rank
+            (member for member in self._members if self._process(member) not in taken),
+            key=self._rank,
         )
 
     def _rank(self, member_id: str) -> tuple[float, int, str]:

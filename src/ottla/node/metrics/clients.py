@@ -37,9 +37,11 @@ def collect(known: ClientMetrics) -> Iterator[str]:
     clients = known.shown()
     yield from _CLIENTS.line(len(clients))
     yield from _LEFT_OUT.line(known.left_out_count)
-    yield from _GAUGES.lines(row for one in clients for row in _rows(one, list(one.gauges.items())))
+    yield from _GAUGES.lines(
+        row for client in clients for row in _rows(client, list(client.gauges.items()))
+    )
     yield from _COUNTERS.lines(
-        row for one in clients for row in _rows(one, list(one.counters.items()))
+        row for client in clients for row in _rows(client, list(client.counters.items()))
     )
 
 

@@ -105,8 +105,8 @@ def _run_one(seed: int, variant: Variant, *, show: bool) -> int:
 def _run_many(options: argparse.Namespace) -> int:
     """Until all are run or the time is over; then the seeds that have begun come to their end."""
     summary = Summary(_variant(options))
-    told = time.monotonic()
-    deadline = told + options.seconds
+    reported = time.monotonic()
+    deadline = reported + options.seconds
     seeds = range(options.first, options.first + options.count)
     in_time = takewhile(
         lambda _: time.monotonic() < deadline and not (options.until_failure and summary.failed),
@@ -115,8 +115,8 @@ def _run_many(options: argparse.Namespace) -> int:
     try:
         for outcome in run_seeds(in_time, options.jobs, summary.variant):
             summary.add(outcome)
-            if time.monotonic() > told + PROGRESS_S:
-                told = time.monotonic()
+            if time.monotonic() > reported + PROGRESS_S:
+                reported = time.monotonic()
                 sys.stderr.write(f"{summary.progress}\n")
             if outcome.failure:
                 sys.stdout.write(
