@@ -205,7 +205,7 @@ def test_an_absence_is_logged_when_it_lasts_and_when_it_ends(
     run(main())
     lines = [record.getMessage() for record in caplog.records if "answer" in record.getMessage()]
     assert len(lines) == 2
-    assert "is tried again until it does" in lines[0]
+    assert "retrying until it does" in lines[0]
     assert lines[1].endswith("and 5 attempts")
 
 

@@ -224,7 +224,7 @@ def test_a_shortage_is_logged_once_and_its_end(run: Run, caplog: pytest.LogCaptu
         run(main())
     lines = [record.getMessage() for record in caplog.records]
     assert len([line for line in lines if "memory for requests is short" in line]) == 1
-    assert lines[-1].startswith("memory for requests suffices again")
+    assert lines[-1].startswith("memory for requests is sufficient again")
 
 
 def test_brokers_are_read_on_when_clients_have_taken_everything(run: Run) -> None:

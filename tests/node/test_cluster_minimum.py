@@ -32,7 +32,7 @@ def test_the_minimum_of_the_first_nodes_file_is_the_clusters(
         assert await minimum_of_cluster(disk, "2") == "2"
         assert MINIMUM not in caplog.text
         assert await minimum_of_cluster(disk, "3") == "2"
-        assert "min.insync.replicas=3 of this node's configuration does not count" in caplog.text
+        assert "min.insync.replicas=3 of this node's configuration is ignored" in caplog.text
         assert "ottla configs alter --all-brokers --set min.insync.replicas=3" in caplog.text
 
     asyncio.run(run())

@@ -70,7 +70,7 @@ def test_a_controller_that_does_not_come_is_not_waited_for(patient, caplog):
     leave = Leave()
     run(leave, has_controller=lambda: False)
     assert leave.state == "given up"
-    assert "stopping without leave" in caplog.text
+    assert "stopping without handing over" in caplog.text
 
 
 @pytest.mark.usefixtures("patient")
@@ -78,7 +78,7 @@ def test_a_controller_that_does_not_answer_is_not_waited_for(caplog):
     leave = Leave()
     run(leave, timeout_s=0.0)
     assert leave.state == "given up"
-    assert "stopping without leave" in caplog.text
+    assert "stopping without handing over" in caplog.text
 
 
 @pytest.mark.usefixtures("patient")

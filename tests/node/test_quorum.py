@@ -153,7 +153,7 @@ def test_a_full_disk_refuses_changes_and_the_node_goes_on_when_there_is_room(mon
         node.disk.disk_full(None)
         await node.set(3)
         assert node.partitions == "3"
-        assert caplog.text.count("the quorum is tried again") == 1
+        assert caplog.text.count("retrying the quorum") == 1
 
     run(test)
 

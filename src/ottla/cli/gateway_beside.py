@@ -101,7 +101,7 @@ def gateway_beside(
             pause_s = _pause_s(ends_count)
             if ends_count & (ends_count - 1) == 0:  # 1, 2, 4, 8 and so on: ever more rarely.
                 logger.warning(
-                    "the gateway has ended %s, %d in a row; it starts again in %.0f s",
+                    "the gateway has ended %s, %d in a row; restarting in %.0f s",
                     f"with exit code {code}" if code >= 0 else f"by signal {-code}",
                     ends_count,
                     pause_s,
@@ -120,7 +120,7 @@ async def _wait_for_port(address: Address) -> None:
         except CannotListen as error:
             tries_count += 1
             if tries_count == 1:
-                logger.error("the gateway cannot listen on %s; it starts when it can", error)
+                logger.error("the gateway cannot listen on %s; retrying until it can", error)
         await asyncio.sleep(_pause_s(tries_count))
 
 

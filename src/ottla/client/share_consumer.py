@@ -205,7 +205,7 @@ class ShareConsumer:
             self._own_deliveries().renew(messages, RENEWED_LOCK_S)
         except (WireError, LookupError) as error:
             self._renews = False
-            logger.warning("locks are not renewed while handlers run: %s", error)
+            logger.warning("cannot renew locks while handlers run: %s", error)
 
     def _own_deliveries(self) -> "ShareDeliveries":
         if self._deliveries is None:
@@ -217,7 +217,9 @@ class ShareConsumer:
     def on_handled(self, message: ShareMessage, error: BaseException | None) -> None:
         """Acknowledge it, or release it if the handler has failed."""
         if error is not None:
-            logger.error("the handler failed with %r; it is released", message, exc_info=error)
+            logger.error(
+                "the handler failed with %r; the record is released", message, exc_info=error
+            )
         elif _record_id(message) in self._held:
             self.ack(message)
         try:

@@ -139,7 +139,7 @@ class Coordinators(Generic[M]):
             coordinator.loading = None
         took_ms = self._process.clock.monotonic_ms() - started_ms
         if took_ms >= _SLOW_LOAD_MS:
-            logger.info("%s-%d was loaded in %d ms", self.topic, index, took_ms)
+            logger.info("loaded %s-%d in %d ms", self.topic, index, took_ms)
 
     def _on_unreadable(
         self, index: int, coordinator: _Coordinator[M], error: BaseException

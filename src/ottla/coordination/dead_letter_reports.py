@@ -48,7 +48,7 @@ class DeadLetterReports:
         if trouble is None:
             trouble = self._troubles[group_and_topic] = _Trouble(now_ms, now_ms + FIRST_INTERVAL_MS)
             logger.warning(
-                "share group %s cannot write dead letters to %s, and tries again: %s",
+                "share group %s cannot write dead letters to %s, retrying: %s",
                 *(*group_and_topic, error),
             )
         before = trouble.waiting.get(key)
@@ -89,7 +89,7 @@ class DeadLetterReports:
 def _warn_of_block(waiting: Waiting, error: ApiError) -> None:
     logger.warning(
         "share group %s gets no more records of %s: %d dead letters for %s cannot be written: %s."
-        " It goes on when they are, when errors.deadletterqueue.pending.max.records of the group"
+        " It resumes when they are, when errors.deadletterqueue.pending.max.records of the group"
         " is larger, or when its errors.deadletterqueue.topic.name is empty, which drops them.",
         *(waiting.group_id, waiting.source, waiting.letters_count, waiting.topic, error),
     )

@@ -102,7 +102,7 @@ class TransactionCompletion:
                 if delay_s >= RETRY_MAX_S and not reported:
                     reported = True
                     logger.warning(
-                        "the transaction of %s is not completed yet, and is tried on: %s",
+                        "the transaction of %s is not completed yet, retrying: %s",
                         transactional_id,
                         error,
                     )

@@ -121,7 +121,9 @@ class _App:
             await self._answer(scope, self._bounded(scope, receive), send_with_id)
         except Exception as error:
             if started:
-                logger.exception("request %s failed while it was answered", request_id.decode())
+                logger.exception(
+                    "request %s failed while sending its response", request_id.decode()
+                )
                 raise
             problem = problem_of(error)
             await problem.response()(scope, receive, send_with_id)

@@ -65,7 +65,7 @@ class Collector:
         )
         durations = HistogramMetricFamily(
             "ottla_gateway_request_duration_seconds",
-            "From the head of a request to the end of its answer; a stream is one request.",
+            "From the head of a request to the end of its response; a stream is one request.",
             labels=labels,
         )
         rejected = 0
@@ -78,12 +78,12 @@ class Collector:
         yield total
         yield in_flight
         yield durations
-        yield _counter("rejected", "Requests that met a bound and were answered 429.", rejected)
+        yield _counter("rejected", "Requests that hit a limit and got 429.", rejected)
 
     def _records(self) -> "Iterator[Metric]":
         counts = self._counts
-        yield _counter("published_records", "Records that brokers took.", counts.published)
-        yield _counter("failed_records", "Records that brokers did not take.", counts.unpublished)
+        yield _counter("published_records", "Records that brokers accepted.", counts.published)
+        yield _counter("failed_records", "Records that brokers did not accept.", counts.unpublished)
         yield _counter("received_records", "Records handed out from queues.", counts.received)
         yield _labelled(
             "settled_records", "Deliveries settled, by what was said.", "verdict", counts.settled

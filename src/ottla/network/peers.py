@@ -222,7 +222,7 @@ class Peers:
         if not absence.reported and now_s - absence.since_s >= TOLD_AFTER_S:
             absence.reported = True
             logger.warning(
-                "%s %s; it has not answered for %.0f s and is tried again until it does",
+                "%s %s; it has not answered for %.0f s, retrying until it does",
                 address,
                 reason,
                 now_s - absence.since_s,

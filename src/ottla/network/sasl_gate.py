@@ -237,7 +237,7 @@ class SaslGate:
         self._policy.on_refused(session, self._mechanism, reason)
         hub.quiet_log.warn_rarely(
             "authentication",
-            "%s did not log in by %s: %s",
+            "%s failed to log in with %s: %s",
             session,
             self._mechanism,
             reason[:_LOGGED_CHARACTERS_MAX],

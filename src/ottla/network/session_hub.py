@@ -114,7 +114,7 @@ class Hub:
             return
         largest = max(self.sessions, key=lambda session: session.receiver.held_bytes)
         logger.warning(
-            "memory for requests is short: %d of %d bytes are taken (queued.max.request.bytes), "
+            "memory for requests is short: %d of %d bytes are in use (queued.max.request.bytes), "
             "most by %s with %d; connections that want more wait",
             self.budget.used,
             self.budget.limit,
@@ -158,7 +158,7 @@ class Hub:
                 session.abort(problem)
         if self._short_since_ms is not None and not self.budget.short:
             logger.info(
-                "memory for requests suffices again, after %.0f s",
+                "memory for requests is sufficient again, after %.0f s",
                 (now - self._short_since_ms) / 1000,
             )
             self._short_since_ms = None

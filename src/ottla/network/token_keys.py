@@ -103,13 +103,13 @@ class TokenKeys:
                 await loop.run_in_executor(executor, self.load)
             except KeysUnavailable as error:
                 if not failures:
-                    logger.error("cannot get the keys of tokens, trying again: %s", error)
+                    logger.error("cannot fetch the keys for tokens, retrying: %s", error)
                 failures += 1
                 wait_ms = min(config.backoff_ms * 2 ** min(failures, 20), config.backoff_ms_max)
                 await asyncio.sleep(wait_ms / 1000 * random.uniform(0.8, 1.2))
                 continue
             if failures:
-                logger.info("the keys of tokens are here, after %d attempts", failures + 1)
+                logger.info("fetched the keys for tokens after %d attempts", failures + 1)
             failures = 0
             self._is_wanted.clear()
             await asyncio.sleep(config.backoff_ms_max / 1000)

@@ -18,7 +18,7 @@ def warn_of_other_minimum(configured: Mapping[str, object], image: MetadataImage
     cluster = image.default_broker_configs().get(key.name, str(key.default))
     if own != cluster:
         logger.warning(
-            "%s=%s of this node's configuration does not count, the cluster goes by %s; "
+            "%s=%s of this node's configuration is ignored, the cluster uses %s; "
             "`ottla configs alter --all-brokers --set %s=%s` changes it for all nodes",
             key.name,
             own,

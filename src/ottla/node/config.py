@@ -300,9 +300,7 @@ def log_without_effect(values: Mapping[str, object]) -> None:
     """One line that names the keys which Kafka obeys and Ottla does not."""
     names = sorted(name for name in values if not BROKER_SCHEMA[name].has_effect)
     if names:
-        logger.warning(
-            "these keys are Apache Kafka's and have no effect here: %s", ", ".join(names)
-        )
+        logger.warning("these Apache Kafka keys have no effect here: %s", ", ".join(names))
 
 
 def _is_secret(name: str) -> bool:

@@ -115,7 +115,7 @@ class Joining:
         )
         if set(voter_ids) <= {self._node_id}:
             raise CannotJoin(f"{text}; give it a new directory to join them")
-        logger.error("%s; it goes on with the nodes that it knows", text)
+        logger.error("%s; continuing with the nodes that it knows", text)
 
     async def _find_cluster(self) -> str:
         """The id of a cluster in which no living node has this number."""
@@ -133,7 +133,7 @@ class Joining:
                 )
             if deadline is None:
                 deadline = self._loop.time() + self._patience_s
-                logger.info("waiting for the session of the last node %d to end", self._node_id)
+                logger.info("waiting for the session of the previous node %d to end", self._node_id)
             await asyncio.sleep(_SESSION_LOOK_S)
 
     async def _is_alive(self, address: Address, cluster_id: str) -> bool:

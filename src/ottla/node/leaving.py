@@ -74,11 +74,11 @@ async def leave_in_order(
         if has_controller():
             controller_seen = now
         if now - controller_seen > NO_CONTROLLER_TIMEOUT_S:
-            logger.warning("stopping without leave: the cluster has no controller now")
+            logger.warning("stopping without handing over: the cluster has no controller now")
             break
         if now > end:
             logger.warning(
-                "stopping without leave: no other node took over within %.1f s", timeout_s
+                "stopping without handing over: no other node took over within %.1f s", timeout_s
             )
             break
     if leaving.done():

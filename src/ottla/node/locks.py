@@ -156,8 +156,8 @@ class Locks:
             except TlsError as error:
                 _report_unusable(name, error)
             else:
-                logger.info("listener %s has taken up its new certificates", name)
+                logger.info("listener %s has loaded its new certificates", name)
 
 
 def _report_unusable(listener: str, error: Exception) -> None:
-    logger.error("listener %s keeps the certificate that it has: %s", listener, error)
+    logger.error("listener %s keeps its current certificate: %s", listener, error)

@@ -76,7 +76,7 @@ class MetadataRepair:
         aside = await run(executor, self._set_aside, is_locked)
         logger.error(
             "%s. The quorum has a leader without this node: its damaged metadata is set aside as "
-            "%s, and it copies what the others have before it votes",
+            "%s, and it fetches what the others have before it votes",
             str(damage.cause).partition(". ")[0],
             aside,
         )

@@ -418,7 +418,7 @@ class Node:
             try:
                 self._quorum.close()
             except (ApiError, StorageError, OSError) as error:
-                logger.warning("the metadata log was not closed in order: %s", error)
+                logger.warning("the metadata log was not closed cleanly: %s", error)
         self._logs.stop()
 
     def _make_server(self) -> Server:
@@ -461,7 +461,7 @@ class Node:
         if not quorum.is_alone or set(self._feed.image.brokers) - {self._node_id}:
             if claim not in self._claims:
                 self._claims.add(claim)
-                logger.error("this node's cluster has other nodes, so it goes on, but %s", text)
+                logger.error("this node's cluster has other nodes, so it continues, but %s", text)
             return
         self._on_failure(CannotJoin(text))
         self._bound.use(_refuse_early)

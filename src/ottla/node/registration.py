@@ -185,7 +185,7 @@ class Registration:
                 await asyncio.sleep(self._heartbeat_interval_s / _LEAVING_HASTE)
                 heartbeat = await self._heartbeat()
         except ApiError as error:
-            logger.warning("stopping without leave: %s", error.message or error.code.name)
+            logger.warning("stopping without handing over: %s", error.message or error.code.name)
 
     def allocate_producer_ids(self) -> "Awaitable[AllocateProducerIdsResponse]":
         from kio.schema.allocate_producer_ids.v0.request import AllocateProducerIdsRequest

@@ -73,7 +73,7 @@ class Voting:
             except (PeerUnreachable, ApiError) as error:
                 delay_s = self._backoff.next_s()
                 if isinstance(error, ApiError) and error.code not in _PASSING:
-                    logger.warning("the node's part in the quorum stays as it is: %s", error)
+                    logger.warning("cannot change this node's part in the quorum: %s", error)
             await asyncio.sleep(delay_s)
 
     async def _change_if_due(self) -> bool:
@@ -129,7 +129,7 @@ class Voting:
         if surplus is None or voter is None:
             return False
         reason = "it is drained" if surplus.drained else "its rack has other voters"
-        logger.info("node %d votes no longer: %s", surplus.node_id, reason)
+        logger.info("node %d no longer votes: %s", surplus.node_id, reason)
         await self._call(
             RemoveRaftVoterRequest(cluster_id=self._identity.cluster_id, voter=voter.key)
         )

@@ -121,7 +121,7 @@ class IsrChanges:
                 raise ApiError(response.error_code)
         except ApiError as error:
             if self._retry_s == RETRY_S:
-                logger.info("in-sync changes are proposed until they are taken: %s", error)
+                logger.info("in-sync changes are proposed until they are accepted: %s", error)
             self._retry_s = min(self._retry_s * 2, RETRY_MAX_S)
             self._waiting |= {proposal.partition: None for proposal in proposals.values()}
             return False
@@ -165,7 +165,7 @@ class IsrChanges:
         is_known = code in _OUTDATED or self._refused_retry_s > REFUSED_RETRY_FIRST_S
         logger.log(
             logging.DEBUG if is_known else logging.INFO,
-            "in-sync replicas %s of %d partitions, first %s, were not taken: %s",
+            "in-sync replicas %s of %d partitions, first %s, were not accepted: %s",
             isr,
             len(partitions),
             partitions[0].log.topic_partition,

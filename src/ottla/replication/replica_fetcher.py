@@ -356,7 +356,7 @@ class ReplicaFetcher:
             )
         if usual_count > _TRUNCATIONS_TOLD_MAX:
             logger.info(
-                "%d more logs go on from where broker %d has others, with all that is committed",
+                "%d more logs resume where they agree with broker %d, with all that is committed",
                 usual_count - _TRUNCATIONS_TOLD_MAX,
                 self.leader_id,
             )

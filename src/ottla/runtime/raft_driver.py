@@ -331,7 +331,7 @@ class RaftDriver:
         own_id, led = self.identity.key.id, self._leads
         self._leads = change.role is Role.LEADER
         if led and not self._leads:
-            logger.warning("this node leads the quorum no longer: %s", change.reason)
+            logger.warning("this node no longer leads the quorum: %s", change.reason)
         if change.role is Role.LEADER:
             reason = f": {change.reason}" if change.reason else ""
             logger.info("node %d leads the quorum in epoch %d%s", own_id, change.epoch, reason)
@@ -458,7 +458,7 @@ class RaftDriver:
         """It is told of once, however often it happens in a row."""
         now_ms = self.now_ms()
         if now_ms - self._restarted_at_ms > RESTARTS_IN_A_ROW_MS:
-            logger.error("the quorum is tried again every %.0f s: %s", RESTART_DELAY_S, error)
+            logger.error("retrying the quorum every %.0f s: %s", RESTART_DELAY_S, error)
         self._restarted_at_ms = now_ms
         self._drop_core(str(error))
         self._supervisor.start("quorum restart", self._start_later())

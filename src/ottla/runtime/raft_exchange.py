@@ -152,7 +152,7 @@ class RaftExchange:
         wrong = response.error_code is ErrorCode.inconsistent_cluster_id
         if wrong and address not in self._strangers:
             self._strangers.add(address)
-            logger.error("%s is a node of another cluster; it is asked in vain", address)
+            logger.error("%s is a node of another cluster; ignoring it", address)
 
     def _learn(self, response: Response, address: Address) -> None:
         """Only the leader answers a fetch without an error."""

@@ -369,7 +369,7 @@ def _do_without_damaged_snapshot(
             start == 0 or any(start <= base for base in bases)
         ):
             raise DamagedMetadata(data_directory, f"{error.cause}. {_DAMAGED}") from error
-        logger.error("%s; the node goes on without it", error.cause)
+        logger.error("%s; continuing without it", error.cause)
         snapshots.set_aside(newest)
 
 

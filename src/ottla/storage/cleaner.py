@@ -163,16 +163,16 @@ class LogCleaner:
         try:
             return action()
         except CleaningAborted as error:
-            _logger.info("compaction of %s is given up: %s", directory, error)
+            _logger.info("gave up compacting %s: %s", directory, error)
         except (RecordError, CorruptLog) as error:
             self._uncleanable.add(directory)
-            _logger.error("%s is not compacted any more: %s", directory, error)
+            _logger.error("%s is no longer compacted: %s", directory, error)
             for segment in log.segments[:-1]:
                 log.log_directory.suspect(log.topic_partition, segment.base_offset, str(error))
         except OSError as error:
             if not any(segment.removed for segment in log.segments):
                 raise log.log_directory.on_error(error) from error
-            _logger.info("compaction of %s is given up: it was deleted", directory)
+            _logger.info("gave up compacting %s: it was deleted", directory)
         return None
 
     def _on_piece(self, work_bytes: int) -> None:
@@ -191,7 +191,7 @@ class LogCleaner:
         try:
             return read_offsets(self._filesystem, f"{directory}/{CLEANER_CHECKPOINT}")
         except CorruptCheckpoint as error:
-            _logger.warning("all logs in %s are compacted anew: %s", directory, error)
+            _logger.warning("all logs in %s will be compacted from the start: %s", directory, error)
             return {}
 
     def _move_checkpoint(self, log: CompactableLog, offset: int) -> None:

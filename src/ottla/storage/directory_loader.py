@@ -80,13 +80,13 @@ class DirectoryLoader:
                 corrupt[topic_partition] = error
         if not self._clean_shutdown and logs:
             _logger.info(
-                "%s was not closed in order; %d partitions were checked and recovered",
+                "%s was not closed cleanly; %d partitions were checked and recovered",
                 log_directory.path,
                 len(logs),
             )
         if self._nameless:
             _logger.warning(
-                "the topic ids of %d partitions cannot be read, first: %s",
+                "cannot read the topic ids of %d partitions, first: %s",
                 len(self._nameless),
                 self._nameless[0],
             )
@@ -116,7 +116,7 @@ class DirectoryLoader:
             try:
                 log = self._open(name, topic_partition)
             except CorruptLog as error:
-                _logger.warning("%s is copied anew: %s", topic_partition, error)
+                _logger.warning("%s is copied again from the start: %s", topic_partition, error)
                 deleted = name.removesuffix("-future") + "-delete"
                 path = f"{self._log_directory.path}/{deleted}"
                 self._log_directory.filesystem.rename(error.directory, path)
@@ -183,7 +183,7 @@ class DirectoryLoader:
                 self._log_directory.filesystem, f"{self._log_directory.path}/{name}"
             )
         except CorruptCheckpoint as error:
-            _logger.warning("going on without a checkpoint: %s", error)
+            _logger.warning("continuing without a checkpoint: %s", error)
             self._clean_shutdown = False
             return {}
 

@@ -66,7 +66,7 @@ class DiskSpace:
             if self._has_reserve and self._filesystem.exists(self._reserve_path):
                 self._filesystem.remove(self._reserve_path)
         except OSError as error:
-            _logger.warning("%s cannot be removed: %s", self._reserve_path, error)
+            _logger.warning("cannot remove %s: %s", self._reserve_path, error)
         return self._has_reserve
 
     def _keep_reserve(self) -> None:

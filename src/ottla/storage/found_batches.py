@@ -81,7 +81,7 @@ def replay_producers(
                 if start <= batch.header.base_offset < end:
                     producers.replay(batch.buffer, batch.buffer_position, batch.header)
         except RecordError as error:
-            _logger.error("%s: producers of what follows are not known: %s", segment.path, error)
+            _logger.error("%s: the producers of what follows are unknown: %s", segment.path, error)
 
 
 def note_aborted(segment: Segment, completed: CompletedTransaction | None) -> None:

@@ -118,7 +118,7 @@ def _load_epochs(filesystem: Filesystem, path: str) -> LeaderEpochCache | None:
     try:
         return LeaderEpochCache.load(path, filesystem)
     except CorruptCheckpoint as error:
-        _logger.warning("leader epochs are made anew: %s", error)
+        _logger.warning("rebuilding leader epochs: %s", error)
         return None
 
 
@@ -129,7 +129,7 @@ def _has_indexes(request: LoadRequest, segments: Iterable[Segment], names: set[s
         if segment.size > unindexed_bytes_max(request.config):
             required.add(stem + OFFSET_INDEX_SUFFIX)
         if not required <= names:
-            _logger.warning("%s has no indexes; they are made anew", segment.path)
+            _logger.warning("%s has no indexes; rebuilding them", segment.path)
             return False
     return True
 
@@ -144,14 +144,14 @@ def _load_cleanly(active: Segment, request: LoadRequest, epochs: LeaderEpochCach
         active.first_batch()  # The age of the segment counts from it.
         last = active.find_offset(log_end_offset - 1)
     except CorruptLog as error:
-        _logger.warning("checking the log in spite of a clean shutdown: %s", error)
+        _logger.warning("checking the log despite a clean shutdown: %s", error)
         return None
     epoch = -1 if last is None else active.header_at(last.position).partition_leader_epoch
     if request.recovery_point in (0, log_end_offset) and epoch == epochs.latest_epoch:
         return log_end_offset
     _logger.warning(
-        "checking %s in spite of a clean shutdown: it ends at offset %d with leader epoch %d, "
-        "where %d and %d were written down",
+        "checking %s despite a clean shutdown: it ends at offset %d with leader epoch %d, "
+        "but %d and %d were recorded",
         active.path,
         log_end_offset,
         epoch,
@@ -166,7 +166,7 @@ def _log_start(request: LoadRequest, segments: Sequence[Segment]) -> int:
     written = request.log_start_offset
     if request.clean_shutdown and len(segments) > 1 and written > segments[1].base_offset:
         _logger.error(
-            "%s does not start at offset %d, as was written down; all of it is kept",
+            "%s does not start at offset %d, as recorded; all of it is kept",
             request.directory,
             written,
         )

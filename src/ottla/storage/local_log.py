@@ -433,7 +433,7 @@ class LocalLog:
         except OSError as error:
             if error.errno not in SHORT_OF_SPACE:
                 raise
-            _logger.warning("indexes of %s are not written: %s", segment.path, error)
+            _logger.warning("cannot write the indexes of %s: %s", segment.path, error)
 
     def _forget(self, segments: Sequence[Segment]) -> None:
         """Take segments out of the log, in this order."""

@@ -130,7 +130,7 @@ class LogDirectory:
         suspect = Suspect(topic_partition, base_offset)
         if suspect not in self.suspects:
             self.suspects.append(suspect)
-            _logger.error("%s is examined, for it looks damaged: %s", topic_partition, reason)
+            _logger.error("checking %s, which looks damaged: %s", topic_partition, reason)
 
     def discard(self, paths: Iterable[str], delay_ms: int) -> None:
         self.discarded.extend(Discarded(path, delay_ms) for path in paths)

@@ -476,7 +476,7 @@ class LogManager:
         try:
             log.close()
         except (StorageError, ApiError) as error:
-            _logger.error("%s was not closed in order: %s", log.topic_partition, error)
+            _logger.error("%s was not closed cleanly: %s", log.topic_partition, error)
             return log.log_directory
         return None
 

@@ -360,7 +360,7 @@ class ProducerStateManager:
         try:
             saved = decode_snapshot(self._filesystem.read_bytes(path))
         except (CorruptSnapshot, FileNotFoundError) as error:
-            _logger.warning("producer snapshot %s is left out: %s", path, error)
+            _logger.warning("skipping producer snapshot %s: %s", path, error)
             return False
         entries = [ProducerEntry.of_snapshot(entry) for entry in saved]
         entries.sort(key=lambda entry: entry.transaction_first_offset)

@@ -119,7 +119,7 @@ class Recovery:
             try:
                 self._validate_indexes(self.segments[index])
             except CorruptIndex as error:
-                _logger.warning("indexes are made anew: %s", error)
+                _logger.warning("rebuilding indexes: %s", error)
                 return index
         return first
 

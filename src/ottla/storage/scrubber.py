@@ -107,7 +107,7 @@ class DirectoryScrubber:
         except FileNotFoundError:
             return
         except (ValueError, TypeError, KeyError, IndexError) as error:
-            _logger.warning("%s is not understood; all segments are checked: %s", path, error)
+            _logger.warning("cannot read %s; checking all segments: %s", path, error)
             self._next = _BEGINNING
             return
         self._log_directory.suspects.extend(suspects)
@@ -236,7 +236,7 @@ class DirectoryScrubber:
         if reason is None:
             segment.are_transactions_verified = True
             return
-        _logger.error("%s: indexes are wrong and made anew: %s", segment.path, reason)
+        _logger.error("%s: rebuilding wrong indexes: %s", segment.path, reason)
         producers = ProducerStateManager(
             log.topic_partition, log.directory, self._log_directory.filesystem, names=()
         )

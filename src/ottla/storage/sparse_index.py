@@ -153,7 +153,7 @@ class SparseIndex(ABC):
         first, second = self._decode(self._file.read())
         if not self._is_sound(first, second):
             # Nothing is wrong without an index, only slower; a wrong one would hide batches.
-            _logger.warning("%s is not sound and not used", self.path)
+            _logger.warning("%s is not valid and is ignored", self.path)
             first, second = self._decode(b"")
         self._second = second
         self._first = first

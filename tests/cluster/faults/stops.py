@@ -27,7 +27,7 @@ TOPIC = "records"
 PARTITIONS = 6
 WRITERS = 3
 ACKED_PER_ROUND = 300
-GIVEN_UP = "stopping without leave"
+GIVEN_UP = "stopping without handing over"
 
 
 @dataclass

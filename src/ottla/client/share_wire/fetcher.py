@@ -101,7 +101,7 @@ class Fetcher:
         """A mistake of ours must not leave consumers waiting for ever."""
         if self._closed or task.cancelled() or task.exception() is None:
             return
-        logger.error("a fetcher failed; it starts again", exc_info=task.exception())
+        logger.error("a fetcher failed; restarting it", exc_info=task.exception())
         self._session.abandon()
         self.is_cold = False
         self._loop.call_later(_PAUSE_S_MAX, self._restart)

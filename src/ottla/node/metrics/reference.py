@@ -21,7 +21,7 @@ Beside these are those of the process (`process_resident_memory_bytes`, `process
 `process_cpu_seconds_total` and the like) and of Python's garbage collector.
 
 Gateways and pipelines serve their own: [those of a gateway](http.md#metrics), [those of a
-pipeline](pipelines.md#what-it-does).
+pipeline](pipelines.md#monitoring).
 
 Durations are histograms with bounds from 0.26 ms to 17 s, each four times the one before.
 """

@@ -171,7 +171,7 @@ class Moving:
         try:
             await self._write(task)
         except WireError as error:
-            logger.warning("the end of a move from %s is not written: %s", source.name, error)
+            logger.warning("the end of a move from %s was not recorded: %s", source.name, error)
         finally:
             del self._running[task.id]
 
