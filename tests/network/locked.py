@@ -13,11 +13,11 @@ from tests.network.peer import LOOPBACK, echo, frame
 
 from ottla.cli.secure.authority import CLIENTS_UNIT, NODES_UNIT, Identity, issue, new_authority
 from ottla.network.config import NetworkConfig
-from ottla.network.hub import Dispatch
 from ottla.network.listener_security import ListenerSecurity
 from ottla.network.security_config import ListenerConfig, SecurityConfig, SecurityProtocol
 from ottla.network.server import Server
 from ottla.network.session import Session
+from ottla.network.session_hub import Dispatch
 from ottla.network.tls import TlsConfig, TlsContexts
 from ottla.security.principal import Principal
 

@@ -251,8 +251,8 @@ INTERNAL_SEGMENT_BYTES: ConfigKey[int | None] = ConfigKey(
     "internal.segment.bytes",
     ConfigType.INT,
     None,
-    "Takes the place of segment.bytes, for tests that want small segments.",
-    at_least(1),
+    "Takes precedence over segment.bytes, for tests that want small segments.",
+    lambda size: "must be at least 1" if size is not None and size < 1 else None,
     internal=True,
 )
 SEGMENT_INDEX_BYTES = _topic_key(
