@@ -13,7 +13,7 @@ from ottla.records.errors import (
     RecordError,
     UnsupportedFormat,
 )
-from ottla.records.validation import validate_keys, validate_produced
+from ottla.records.validation import validate_keys, validate_produced, validate_records
 
 LIMIT = 1 << 20
 
@@ -103,3 +103,16 @@ def test_keyless_records_are_named_by_index(codec: int) -> None:
         validate_keys(memoryview(batch))
     assert raised.value.record_indexes == [1, 3]
     validate_keys(memoryview(build_batch([Record(key=b"")], compression=codec)))
+
+
+@given(records=record_lists, codec=codecs)
+def test_what_can_be_read_is_taken(records: list[Record], codec: int) -> None:
+    validate_records(memoryview(build_batch(records, compression=codec)))
+
+
+@pytest.mark.parametrize("position", [61, 64, 65])  # Size, offset delta and key of a record.
+def test_what_cannot_be_read_is_refused_for_good(position: int) -> None:
+    batch = rewritten(position, b"\x7e")
+    validate_produced(memoryview(batch), max_batch_bytes=LIMIT)
+    with pytest.raises(InvalidRecord):
+        validate_records(memoryview(batch))

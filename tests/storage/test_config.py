@@ -50,6 +50,11 @@ def test_roll_hours_set_the_age_of_segments():
     assert log_config({}, {"log.roll.hours": 1}).segment_ms == 3_600_000
 
 
+def test_an_internal_size_of_segments_takes_the_place_of_the_other():
+    both = {"internal.segment.bytes": "100", "segment.bytes": "1000"}
+    assert log_config(both, {}).segment_bytes == 100
+
+
 def test_cleanup_policy_is_a_list():
     config = log_config({"cleanup.policy": "compact,delete"}, {})
     assert config.compact
