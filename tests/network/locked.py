@@ -81,10 +81,14 @@ class Locked:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        for writer in self._writers:
+        await self.hang_up()
+        await self.server.stop(grace_s=0.0)
+
+    async def hang_up(self) -> None:
+        while self._writers:
+            writer = self._writers.pop()
             writer.close()
             await asyncio.gather(writer.wait_closed(), return_exceptions=True)
-        await self.server.stop(grace_s=0.0)
 
     async def connect(
         self,

@@ -150,10 +150,13 @@ class Listener:
         except OSError as error:
             hub.counters.refuse("handshake failed")
             hub.quiet_log.warn_rarely("handshake", "lost a connection of %s: %s", session, error)
+            error.__traceback__ = None  # Its frames hold the error, and asyncio's the connection.
         finally:
             if not session.connected:
                 accepted.close()
                 hub.limits.release(address)
+                if tls is not None:
+                    hub.trimmer.on_closed()
             elif self._stopping:
                 session.abort("the broker stops")
 

@@ -179,6 +179,10 @@ class Receiver(asyncio.BufferedProtocol):
         session = self._session
         del self._session  # A cycle would keep both until the collector looks, which is rarely.
         session.on_connection_lost()
+        # So would the transport of TLS, which holds this for good and a buffer of 256 KB.
+        del self._transport, self._answers
+        if self._tls:
+            self._hub.trimmer.on_closed()
 
     def get_buffer(self, _sizehint: int) -> memoryview:
         partial = self._partial

@@ -145,5 +145,6 @@ class Server:
 
     def _on_stall_sweep(self) -> None:
         self._hub.close_stalled_sessions()
+        self._hub.trimmer.maybe_trim()
         interval_s = self._hub.sweep_clock.interval_s
         self._stall_sweep = self._loop.call_later(interval_s, self._on_stall_sweep)

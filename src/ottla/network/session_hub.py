@@ -20,6 +20,7 @@ from ottla.network.limits import ConnectionLimits
 from ottla.network.partial import KEY_BYTES
 from ottla.network.quiet_log import QuietLog
 from ottla.network.stalls import SweepClock
+from ottla.network.trim import Trimmer
 from ottla.network.turns import Turns
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class Hub:
             config.queued_bytes_max, config.request_bytes_max, self._on_scarce, self._on_wait
         )
         self.sweep_clock = SweepClock(config)
+        self.trimmer = Trimmer(loop, executor, monotonic_ms)
         self.turns = Turns(loop, monotonic_ms, self._on_crowd)
         self._short_since_ms: float | None = None  # Invariant: set while a shortage was logged.
         # A frame that ends with the view may be too short for a key, which is looked for anyway.

@@ -1,0 +1,51 @@
+"""The memory of closed connections, back to the operating system.
+
+A connection over TLS has a buffer of 256 KB from its first byte on, so many handshakes at once
+make the heap large. glibc keeps what is freed in its middle; `malloc_trim` gives it back.
+Other C libraries have no such function, and need none.
+"""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import Final
+
+CLOSED_MIN: Final = 64  # Connections, whose buffers are 16 MB.
+INTERVAL_MS: Final = 10_000.0
+
+
+def malloc_trim() -> None:
+    """Takes milliseconds, without Python's lock."""
+    import ctypes
+
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
+
+class Trimmer:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        executor: Executor | None,
+        monotonic_ms: Callable[[], float],
+        trim: Callable[[], None] = malloc_trim,
+    ) -> None:
+        self._loop = loop
+        self._executor = executor
+        self._monotonic_ms = monotonic_ms
+        self._trim = trim
+        self._closed = 0  # Connections over TLS since the last time.
+        self._next_ms = 0.0
+
+    def on_closed(self) -> None:
+        """A connection over TLS has ended, or its handshake has failed."""
+        self._closed += 1
+
+    def maybe_trim(self) -> None:
+        now_ms = self._monotonic_ms()
+        if self._closed < CLOSED_MIN or now_ms < self._next_ms:
+            return
+        self._closed = 0
+        self._next_ms = now_ms + INTERVAL_MS
+        self._loop.run_in_executor(self._executor, self._trim)

@@ -1,0 +1,87 @@
+"""Many handshakes that fail at once, and what is left of them in a broker's memory.
+
+python -m tests.network.bad_handshakes --connections 7500 --at-once 250
+"""
+
+import argparse
+import asyncio
+import contextlib
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.broker_process import BrokerProcess
+from tests.network.locked import stored
+from tests.ports import HOST, ReservedPort
+
+GROWTH_KB_MAX = 16_384  # The buffers of 250 connections at once are 64,000.
+SETTLE_S = 60.0  # For a broker to give memory back, which it does every ten seconds.
+BEGINNING = bytes.fromhex("16030100c8010000c40303")  # Of a ClientHello.
+
+
+async def _assault(port: int, at_once: int) -> None:
+    """All hold half a handshake at the same time, and then garbage follows."""
+    opened = await asyncio.gather(
+        *(asyncio.open_connection(HOST, port) for _ in range(at_once)), return_exceptions=True
+    )
+    connections = [one for one in opened if not isinstance(one, BaseException)]
+    assert connections, opened[0]
+    for garbage in (BEGINNING, bytes(1_000)):
+        for _, writer in connections:
+            writer.write(garbage)
+            with contextlib.suppress(ConnectionError):
+                await writer.drain()
+    for reader, writer in connections:
+        with contextlib.suppress(ConnectionError):
+            await reader.read()
+        writer.close()
+
+
+async def _assaults(port: int, connections: int, at_once: int) -> None:
+    for _ in range(0, connections, at_once):
+        await _assault(port, at_once)
+
+
+def resident_kb(pid: int) -> int:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS"):
+            return int(line.split()[1])
+    raise AssertionError(f"process {pid} is gone")
+
+
+def trial(directory: Path, connections: int, at_once: int) -> int:
+    """By how many KB the broker has grown, at the latest after it has had time to settle."""
+    tls = stored(directory)
+    open_port, tls_port = ReservedPort(), ReservedPort()
+    arguments = (
+        *("--listener", f"PLAINTEXT://{HOST}:{open_port}"),
+        *("--listener", f"SSL://{HOST}:{tls_port}"),
+        *("--set", f"ssl.keystore.location={tls.keystore_location}"),
+        *("--set", f"ssl.truststore.location={tls.truststore_location}"),
+    )
+    with BrokerProcess(directory, *arguments, port=open_port) as broker:
+        asyncio.run(_assaults(tls_port.number, 10, 10))  # What is loaded once is not counted.
+        before = resident_kb(broker.pid)
+        asyncio.run(_assaults(tls_port.number, connections, at_once))
+        deadline = time.monotonic() + SETTLE_S
+        while True:
+            grown = resident_kb(broker.pid) - before
+            if grown <= GROWTH_KB_MAX or time.monotonic() > deadline:
+                return grown
+            time.sleep(0.1)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--connections", type=int, default=7_500)
+    parser.add_argument("--at-once", type=int, default=250)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as directory:
+        grown = trial(Path(directory), arguments.connections, arguments.at_once)
+    sys.stdout.write(f"memory grew by {grown} KB\n")
+    sys.exit(grown > GROWTH_KB_MAX)
+
+
+if __name__ == "__main__":
+    main()
