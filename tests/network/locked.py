@@ -19,6 +19,7 @@ from ottla.network.server import Server
 from ottla.network.session import Session
 from ottla.network.session_hub import Dispatch
 from ottla.network.tls import TlsConfig, TlsContexts
+from ottla.security.audit import Audit, Event
 from ottla.security.principal import Principal
 
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -55,7 +56,9 @@ class Locked:
         config = ListenerConfig("SSL", SecurityProtocol.SSL, tls, **more)
         users = frozenset({Principal("User", "node")})
         security = SecurityConfig({"SSL": config}, "SSL", users, timeout_ms=timeout_ms)
-        lock = ListenerSecurity(config, security, self.contexts, lambda: None)
+        self.audited: list[Event] = []
+        audit = Audit(self.audited.append, lambda: 0.0)
+        lock = ListenerSecurity(config, security, self.contexts, lambda: None, audit=audit)
         listeners = (LOOPBACK._replace(listener_name="SSL"),)
         self.came: list[Session] = []
         self.bodies: set[bytes] = set()  # Of their requests.

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives import serialization
 from tests.network.locked import AUTHORITY, CLIENT, NODE, NOW, Connection, Locked, stored
-from tests.network.peer import Run, frame
+from tests.network.peer import Run, frame, until
 
 from ottla.cli.secure.authority import CLIENTS_UNIT, NODES_UNIT, issue, new_authority
 from ottla.network.tls import ClientAuth, TlsConfig, TlsContexts, TlsError
@@ -128,6 +128,7 @@ def test_a_client_without_a_certificate_of_the_authority_is_refused(
     run: Run, tmp_path: Path
 ) -> None:
     stranger = issue(new_authority("strangers", NOW), "alice", CLIENTS_UNIT, [], NOW)
+    reasons: list[str] = []
 
     async def main() -> None:
         tls = replace(stored(tmp_path), client_auth=ClientAuth.REQUIRED)
@@ -136,8 +137,19 @@ def test_a_client_without_a_certificate_of_the_authority_is_refused(
                 with pytest.raises((ConnectionError, ssl.SSLError, asyncio.IncompleteReadError)):
                     await locked.exchange(await locked.connect(tmp_path, identity), b"hello")
             assert locked.came == []
+            await until(lambda: len(locked.audited) == 2)
+            for event in locked.audited:
+                reason = event.pop("reason")
+                assert event == {
+                    "event": "login_refused",
+                    "host": "127.0.0.1",
+                    "listener": "SSL",
+                    "mechanism": "certificate",
+                }
+                reasons.append(reason)
 
     run(main())
+    assert reasons == ["no certificate", "unable to get local issuer certificate"]
 
 
 def test_a_certificate_that_no_rule_fits_is_refused(run: Run, tmp_path: Path) -> None:
@@ -182,6 +194,7 @@ def test_garbage_and_silence_end_no_more_than_their_own_connection(
         async with Locked(stored(tmp_path)) as locked:
             port = locked.server.endpoints[0].port
             silent = await asyncio.open_connection("127.0.0.1", port)
+            refused = locked.server.counters.connections_refused
             for garbage in (b"GET / HTTP/1.1\r\n\r\n", frame(b"\0\3\0\1"), bytes(1_000)):
                 reader, writer = await asyncio.open_connection("127.0.0.1", port)
                 writer.write(garbage)
@@ -192,6 +205,8 @@ def test_garbage_and_silence_end_no_more_than_their_own_connection(
                 writer.close()
             connection = await locked.connect()
             assert await locked.exchange(connection, b"hello") == b"hello"
+            await until(lambda: refused["handshake failed"] == 3)
+            assert not [event for event in locked.audited if event["event"] == "login_refused"]
             silent[1].close()
 
     run(main())

@@ -150,6 +150,8 @@ class Listener:
         except OSError as error:
             hub.counters.refuse("handshake failed")
             hub.quiet_log.warn_rarely("handshake", "lost a connection of %s: %s", session, error)
+            if security is not None:
+                security.on_handshake_failed(session, error)
             error.__traceback__ = None  # Its frames hold the error, and asyncio's the connection.
         finally:
             if not session.connected:

@@ -19,6 +19,11 @@ from ottla.security.principal_mapping import PrincipalMapper, distinguished_name
 
 _NONCE_BYTES = 24
 _CERTIFICATE = "certificate"
+# What OpenSSL says of a client without a certificate, and of one without its key.
+_REFUSED_HANDSHAKES = {
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": "no certificate",
+    "BAD_SIGNATURE": "the key is not that of the certificate",
+}
 
 
 class ListenerSecurity:
@@ -78,6 +83,16 @@ class ListenerSecurity:
             return
         self._know(session, principal)
         self._on_known(session, _CERTIFICATE)
+
+    def on_handshake_failed(self, session: Session, error: OSError) -> None:
+        """A client whose certificate is not trusted is refused as one with a wrong password is."""
+        reason: str | None = None
+        if isinstance(error, ssl.SSLCertVerificationError):
+            reason = error.verify_message
+        elif isinstance(error, ssl.SSLError):
+            reason = _REFUSED_HANDSHAKES.get(error.reason)
+        if reason is not None:
+            self._on_refused(session, _CERTIFICATE, reason)
 
     def _certified(self, transport: asyncio.Transport) -> Principal:
         certificate = transport.get_extra_info("peercert")
