@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from tests.broker_process import START_TIMEOUT_S
 from tests.clients.authorization.brokers import LIBRARIES
-from tests.cluster.test_locks import HOSTS, LockedCluster
+from tests.cluster.locked_cluster import HOSTS, LockedCluster
 
 HOST = HOSTS[0]
 ACLS, CONFIGS = "org.apache.kafka.tools.AclCommand", "kafka.admin.ConfigCommand"

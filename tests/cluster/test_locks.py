@@ -1,95 +1,24 @@
 """A cluster that `ottla secure init` has locked: nodes show certificates, clients log in."""
 
-import os
 import ssl
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
 from tests.broker_process import START_TIMEOUT_S
+from tests.cluster.locked_cluster import HOSTS, LockedCluster
 from tests.cluster.processes import wait_until
-from tests.fork_server import REPOSITORY, ForkedProcess, run_forked
-from tests.ports import ReservedPort, reserve_row
-
-HOSTS = ("127.0.0.1", "127.0.0.2", "127.0.0.3")  # All of this machine, and names of their own.
 
 pytestmark = pytest.mark.process
-
-
-class LockedCluster:
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self._ports: list[ReservedPort] = reserve_row(2)
-        self.port = self._ports[0].number
-        self.secure = directory / "secure"
-        self._nodes: dict[str, ForkedProcess] = {}
-
-    @property
-    def command_config(self) -> str:
-        return str(self.secure / "clients" / "admin.properties")
-
-    def ottla(
-        self, *arguments: str, timeout_s: float = START_TIMEOUT_S
-    ) -> "subprocess.CompletedProcess[str]":
-        return run_forked(
-            "ottla", arguments, self._environment(), timeout=timeout_s, directory=self.directory
-        )
-
-    def admin(self, *arguments: str) -> str:
-        done = self.ottla(*arguments, "--command-config", self.command_config)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    def start(self, host: str, *arguments: str, config: Path | None = None) -> None:
-        node = config or self.secure / "nodes" / host / "broker.yaml"
-        data = self.directory / f"data-{node.parent.name}"
-        words = ["serve", "--config", str(node), "--data", str(data), *arguments]
-        with self.log(node.parent.name).open("ab") as log:
-            self._nodes[node.parent.name] = ForkedProcess(
-                "ottla", words, self._environment(), log.fileno(), log.fileno()
-            )
-
-    def log(self, name: str) -> Path:
-        return self.directory / f"{name}.log"
-
-    def wait(self, name: str) -> int:
-        """Until it ends by itself."""
-        return self._nodes.pop(name).wait(START_TIMEOUT_S)
-
-    def kill(self, name: str) -> None:
-        process = self._nodes.pop(name)
-        process.kill()
-        process.wait()
-
-    def stop(self) -> None:
-        for process in self._nodes.values():
-            process.kill()
-        for process in self._nodes.values():
-            process.wait()
-
-    def _environment(self) -> dict[str, str]:
-        own = {"PYTHONPATH": f"{REPOSITORY / 'src'}:{REPOSITORY}"}
-        own["XDG_CONFIG_HOME"] = str(self.directory)
-        own["OTTLA_CONNECT_TIMEOUT"] = "60"
-        own["OTTLA_QUORUM_JOIN_TIMEOUT_MS"] = "240000"
-        return {**os.environ, **own}
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LockedCluster]:
     cluster = LockedCluster(tmp_path_factory.mktemp("locked"))
-    done = cluster.ottla("secure", "init", "--hosts", ",".join(HOSTS), "--port", str(cluster.port))
-    assert done.returncode == 0, done.stderr
+    cluster.init()
     try:
-        cluster.start(HOSTS[0], "--new-cluster")
-        for host in HOSTS[1:]:
-            cluster.start(host)
-        for node_id in ("1", "2", "3"):
-            wait = ("node", "wait", node_id, "--timeout", str(START_TIMEOUT_S))
-            done = cluster.ottla(*wait, "--command-config", cluster.command_config)
-            assert done.returncode == 0, done.stderr + cluster.log(HOSTS[0]).read_text()
+        cluster.begin()
         yield cluster
     finally:
         cluster.stop()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.broker_process import START_TIMEOUT_S
-from tests.cluster.test_locks import HOSTS, LockedCluster
+from tests.cluster.locked_cluster import HOSTS, LockedCluster
 
 from ottla.node.users_file import format_users, read_users
 from ottla.security.scram import SCRAM_MECHANISMS, new_credential
@@ -34,8 +34,7 @@ def use_passwords(node: Path, password: str) -> None:
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[LockedCluster]:
     cluster = LockedCluster(tmp_path)
-    done = cluster.ottla("secure", "init", "--hosts", ",".join(HOSTS), "--port", str(cluster.port))
-    assert done.returncode == 0, done.stderr
+    cluster.init()
     try:
         yield cluster
     finally:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.broker_process import START_TIMEOUT_S
-from tests.cluster.test_locks import HOSTS, LockedCluster
+from tests.cluster.locked_cluster import HOSTS, LockedCluster
 
 HOST = HOSTS[0]
 SPARK_TIMEOUT_S = 800  # A machine may have other work to do.
