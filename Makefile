@@ -34,6 +34,7 @@ kill-matrix: $(READY)  ## Kill whoever takes part in a write from Spark, at ever
 	$(BIN)/python -m pytest -m kill_matrix tests/spark
 
 faults: $(READY)  ## Disturb a cluster of real processes for MINUTES, and check what clients were promised.
+	PYTHONPATH=. $(BIN)/python -m tests.network.bad_handshakes
 	PYTHONPATH=. $(BIN)/python -m tests.cluster.faults.absence --minutes 2 --gone 1
 	PYTHONPATH=. $(BIN)/python -m tests.cluster.faults.absence --minutes 2 --gone 2
 	PYTHONPATH=. $(BIN)/python -m tests.cluster.faults.stops --rounds 3
@@ -46,7 +47,8 @@ faults: $(READY)  ## Disturb a cluster of real processes for MINUTES, and check 
 	PYTHONPATH=. $(BIN)/python -m tests.cluster.faults.gateway --minutes 10
 	PYTHONPATH=. $(BIN)/python -m tests.cluster.faults.tasks --minutes 5
 	PYTHONPATH=. $(BIN)/python -m tests.cluster.faults.streams --minutes 3
-	PYTHONPATH=. $(BIN)/python -m tests.cluster.faults.trial --minutes 5 --locked
+	PYTHONPATH=. $(BIN)/python -m tests.cluster.faults.trial --minutes 5 --locked passwords
+	PYTHONPATH=. $(BIN)/python -m tests.cluster.faults.trial --minutes 5 --locked certificates
 	PYTHONPATH=. $(BIN)/python -m tests.cluster.faults.trial --minutes $(MINUTES)
 
 check: $(READY)  ## Style, types, import rules.

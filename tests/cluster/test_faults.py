@@ -4,6 +4,7 @@ import random
 from pathlib import Path
 
 import pytest
+from tests.cluster.faults.locks import ClientsBy
 from tests.cluster.faults.trial import Trial
 
 pytestmark = pytest.mark.process
@@ -20,10 +21,13 @@ def test_what_was_acknowledged_is_kept_whatever_happens(
     assert not outcome.findings, str(outcome)
 
 
-def test_what_was_acknowledged_is_kept_with_certificates_logins_and_acls(tmp_path: Path) -> None:
+@pytest.mark.parametrize("by", ClientsBy)
+def test_what_was_acknowledged_is_kept_with_certificates_logins_and_acls(
+    tmp_path: Path, by: ClientsBy
+) -> None:
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
-    outcome = Trial(tmp_path, seed, copiers=1, locked=True, say=print).run(8)
+    outcome = Trial(tmp_path, seed, copiers=1, locked=by, say=print).run(8)
     assert outcome.acked_count > 0
     assert outcome.refused_count > 0
     assert not outcome.findings, str(outcome)

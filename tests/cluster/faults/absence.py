@@ -21,6 +21,7 @@ from typing import Final
 
 from confluent_kafka import Consumer, Producer
 from tests.cluster.clients import create_topic
+from tests.cluster.faults.workload import RECOVERY
 from tests.cluster.processes import ClusterProcesses
 
 NODES: Final = 3
@@ -94,7 +95,8 @@ class _LightClient(threading.Thread):
         self.acked_count = 0
         self.read_count = 0
         self._ended = threading.Event()
-        common = {"bootstrap.servers": bootstrap, "log_level": 0}
+        recovery = {"metadata.recovery.strategy": RECOVERY}
+        common = {"bootstrap.servers": bootstrap, "log_level": 0, **recovery}
         self._producer = Producer({**common, "acks": "all", "message.timeout.ms": 10_000})
         self._consumer = Consumer({**common, "group.id": TOPIC, "auto.offset.reset": "earliest"})
 

@@ -7,6 +7,7 @@ records may not survive is never done: a disk is lost only while two others have
 import random
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from tests.cluster.faults.disks import Disk
@@ -28,7 +29,9 @@ class Faults:
         disks: dict[int, Disk] | None = None,
         *,
         loses_power: bool = False,
+        renew: Callable[[int], None] | None = None,
     ) -> None:
+        """`renew` gives a node a new key and certificate."""
         self._cluster = cluster
         self._chance = chance
         self._in_sync = in_sync
@@ -51,6 +54,8 @@ class Faults:
             self.kinds["full disk"] = self.fill_disk
         if loses_power:
             self.kinds["loss of power"] = self.lose_power
+        if renew is not None:
+            self.kinds["renewed certificate"] = partial(self.renew_certificate, renew)
 
     def bring_back(self) -> list[int]:
         """Nodes that do not run, though a fault has left them running; they do now."""
@@ -126,6 +131,11 @@ class Faults:
         self._in_sync()
         self._cluster.lose_power()
         self._start_all()
+
+    def renew_certificate(self, renew: Callable[[int], None]) -> None:
+        """As a rule it is taken up by the time that the next fault makes connections anew."""
+        renew(self._any())
+        self._last(LONG_S)
 
     def _all_of(self, node_id: int) -> list[tuple[int, int]]:
         """The links of one node to and from the others."""

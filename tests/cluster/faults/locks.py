@@ -1,11 +1,12 @@
 """Locks for a cluster that is disturbed: certificates among nodes, logins and ACLs for clients.
 
-Each node has three listeners. Nodes talk to each other by TLS with certificates, clients log in by
-SCRAM over TLS, and both come by proxies. The third has no lock: the test asks there whether a node
-is ready and who leads the quorum, and whoever comes by it may do no more than that.
+Each node has three listeners. Nodes talk to each other by TLS with certificates, clients show
+passwords (SCRAM) or certificates over TLS, and both come by proxies. The third has no lock: there
+the trial asks whether a node is ready and who leads the quorum, and nobody may do more than that.
 """
 
 import datetime as dt
+import enum
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -21,7 +22,7 @@ from confluent_kafka.admin import (
 from tests.cluster.faults.links import Links
 from tests.ports import HOST, ReservedPort
 
-from ottla.cli.secure.authority import NODES_UNIT, Identity, issue, new_authority
+from ottla.cli.secure.authority import CLIENTS_UNIT, NODES_UNIT, Identity, issue, new_authority
 from ottla.cli.secure.settings import NODES_USER
 from ottla.node.users_file import format_users
 from ottla.security.scram import SCRAM_MECHANISMS, new_credential
@@ -30,7 +31,6 @@ ADMIN, WRITER, READER, COPIER, STRANGER = "admin", "writer", "reader", "copier",
 PASSWORD: Final = "of every user"
 MECHANISM: Final = "SCRAM-SHA-512"
 _CONFIG: Final = f"""\
-listener.security.protocol.map: PLAINTEXT:PLAINTEXT,NODES:SSL,CLIENTS:SASL_SSL
 inter.broker.listener.name: NODES
 ssl.keystore.location: node.pem
 ssl.truststore.location: ca.pem
@@ -40,14 +40,31 @@ sasl.enabled.mechanisms: {MECHANISM}
 authorizer.class.name: org.apache.kafka.metadata.authorizer.StandardAuthorizer
 super.users: User:{ADMIN};User:{NODES_USER}
 initial.users.file: users.json
-"""
+listener.security.protocol.map: PLAINTEXT:PLAINTEXT,NODES:SSL,CLIENTS:"""
+
+
+class ClientsBy(enum.Enum):
+    """What clients show."""
+
+    PASSWORDS = "passwords"
+    CERTIFICATES = "certificates"
+
+
+_CLIENTS: Final = {
+    ClientsBy.PASSWORDS: "SASL_SSL\n",
+    ClientsBy.CERTIFICATES: f"""SSL
+listener.name.clients.ssl.client.auth: required
+listener.name.clients.ssl.principal.mapping.rules: "RULE:^CN=([^,]*),OU={CLIENTS_UNIT}$/$1/"
+""",
+}
 
 
 class Locks:
-    def __init__(self, directory: Path, links: Links) -> None:
+    def __init__(self, directory: Path, links: Links, by: ClientsBy) -> None:
         self._directory = directory / "locks"
         self._directory.mkdir()
         self._links = links
+        self._by = by
         now = dt.datetime.now(dt.UTC)
         self._authority: Identity = new_authority("trial", now)
         (self._directory / "ca.pem").write_bytes(self._authority.certificate)
@@ -81,28 +98,48 @@ class Locks:
     def _write(self, node_id: int) -> Path:
         directory = self._directory / f"node-{node_id}"
         directory.mkdir()
-        names, now = [HOST, "localhost"], dt.datetime.now(dt.UTC)
-        identity = issue(self._authority, f"node-{node_id}", NODES_UNIT, names, now)
         contents = {
-            "node.pem": identity.keystore,
             "ca.pem": self._authority.certificate,
             "users.json": self._users,
-            "broker.yaml": _CONFIG.encode(),
+            "broker.yaml": (_CONFIG + _CLIENTS[self._by]).encode(),
         }
         for name, content in contents.items():
-            path = directory / name
-            path.touch(0o600)
-            path.write_bytes(content)
+            _write_private(directory / name, content)
+        self.renew(node_id)
         return directory / "broker.yaml"
 
-    def login(self, user: str, password: str = PASSWORD) -> Mapping[str, object]:
+    def renew(self, node_id: int) -> None:
+        """A new key and certificate of a node, which takes it up by itself if it runs."""
+        names, now = [HOST, "localhost"], dt.datetime.now(dt.UTC)
+        identity = issue(self._authority, f"node-{node_id}", NODES_UNIT, names, now)
+        directory = self._directory / f"node-{node_id}"
+        _write_private(directory / "node.new", identity.keystore)
+        (directory / "node.new").replace(directory / "node.pem")
+
+    def login(self, user: str) -> Mapping[str, object]:
         """Settings of a client."""
+        return self._login(user, PASSWORD, self._authority)
+
+    def forged_login(self, user: str) -> Mapping[str, object]:
+        """With the name of another, and without what proves it."""
+        return self._login(user, "a guess", new_authority("trial", dt.datetime.now(dt.UTC)))
+
+    def _login(self, user: str, password: str, authority: Identity) -> Mapping[str, object]:
+        trusted = {"ssl.ca.location": str(self._directory / "ca.pem")}
+        if self._by is ClientsBy.CERTIFICATES:
+            identity = issue(authority, user, CLIENTS_UNIT, [], dt.datetime.now(dt.UTC))
+            return {
+                **trusted,
+                "security.protocol": "SSL",
+                "ssl.certificate.pem": identity.certificate.decode(),
+                "ssl.key.pem": identity.key.decode(),
+            }
         return {
+            **trusted,
             "security.protocol": "SASL_SSL",
             "sasl.mechanism": MECHANISM,
             "sasl.username": user,
             "sasl.password": password,
-            "ssl.ca.location": str(self._directory / "ca.pem"),
         }
 
     def grant(self, admin: AdminClient, records: str, copies: str) -> None:
@@ -122,6 +159,11 @@ class Locks:
         ]
         for created in admin.create_acls(bindings, request_timeout=120).values():
             created.result()
+
+
+def _write_private(path: Path, content: bytes) -> None:
+    path.touch(0o600)
+    path.write_bytes(content)
 
 
 def _entry(

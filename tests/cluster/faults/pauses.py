@@ -31,6 +31,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.cluster.faults.workload import RECOVERY
 from tests.cluster.processes import ClusterProcesses, wait_until
 
 STAGES: Final = ("idle", "begun", "queued", "flushed", "offsets")
@@ -46,7 +47,11 @@ class Worker:
 
     def __init__(self, bootstrap: str, stage: str) -> None:
         name = f"pauses-{stage}-{os.getpid()}"
-        common = {"bootstrap.servers": bootstrap, "log_level": 0}
+        common: dict[str, str | int] = {
+            "bootstrap.servers": bootstrap,
+            "metadata.recovery.strategy": RECOVERY,
+            "log_level": 0,
+        }
         self._stage = stage
         self._is_done = False
         self._count = 0

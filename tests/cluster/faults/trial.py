@@ -1,10 +1,10 @@
 """A cluster, clients at work, and faults from a seed; then everything is checked.
 
-    python -m tests.cluster.faults.trial --minutes 20 [--seed N] [--nodes 3] [--locked]
+    python -m tests.cluster.faults.trial --minutes 20 [--seed N] [--nodes 3] [--locked passwords]
 
 prints the seed first and ends with a count of the faults and of what was promised and kept.
-With `--locked` nodes show certificates, clients log in over TLS and have what ACLs allow them, and
-others, who may not write, try to.
+With `--locked` nodes show certificates, which are renewed now and then, clients show passwords or
+certificates over TLS and have what ACLs allow them, and others, who may not write, try to.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from tests.cluster.faults.faults import Faults
 from tests.cluster.faults.history import History
 from tests.cluster.faults.intruder import Intruder
 from tests.cluster.faults.links import Links
-from tests.cluster.faults.locks import ADMIN, COPIER, READER, STRANGER, WRITER, Locks
+from tests.cluster.faults.locks import ADMIN, COPIER, READER, STRANGER, WRITER, ClientsBy, Locks
 from tests.cluster.faults.replicas import different_replicas
 from tests.cluster.faults.workload import NO_LOGIN, Copier, Reader, Worker, Writer
 from tests.cluster.processes import ClusterProcesses, hasty
@@ -85,7 +85,7 @@ class Trial:
         *arguments: str,
         nodes: int = 3,
         copiers: int = 0,
-        locked: bool = False,
+        locked: ClientsBy | None = None,
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._directory = directory
@@ -104,7 +104,7 @@ class Trial:
         with ExitStack() as stack:
             disks = self._mount_disks(stack)
             links = Links()
-            self._locks = Locks(self._directory, links) if self._locked else None
+            self._locks = Locks(self._directory, links, self._locked) if self._locked else None
             cluster = stack.enter_context(
                 ClusterProcesses(
                     self._directory,
@@ -122,7 +122,12 @@ class Trial:
             if self._locks:
                 self._locks.grant(admin, RECORDS, COPIES)
             faults = Faults(
-                cluster, self._chance, lambda: wait_for_in_sync(admin), disks, loses_power=True
+                cluster,
+                self._chance,
+                lambda: wait_for_in_sync(admin),
+                disks,
+                loses_power=True,
+                renew=self._locks.renew if self._locks else None,
             )
             workers = self._start_workers(cluster.bootstrap)
             self._disturb(faults, kinds or list(faults.kinds), seconds)
@@ -175,12 +180,12 @@ class Trial:
         return workers
 
     def _intruders(self, bootstrap: str) -> list[Intruder]:
-        """One with a login that has no rights, one with a wrong password."""
+        """One with a login that has no rights, one with a wrong password or certificate."""
         if self._locks is None:
             return []
         logins = {
             "stranger": self._locks.login(STRANGER),
-            "liar": self._locks.login(WRITER, "a guess"),
+            "liar": self._locks.forged_login(WRITER),
         }
         return [
             Intruder(name, self._history, bootstrap, RECORDS, login)
@@ -318,7 +323,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
     parser.add_argument("--nodes", type=int, default=3)
     parser.add_argument("--copiers", type=int, default=2)
-    parser.add_argument("--locked", action="store_true")
+    parser.add_argument("--locked", choices=[by.value for by in ClientsBy])
     parser.add_argument("--kinds", nargs="*")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     arguments = parser.parse_args()
@@ -335,7 +340,7 @@ def main() -> int:
         *(word for setting in arguments.set for word in ("--set", setting)),
         nodes=arguments.nodes,
         copiers=arguments.copiers,
-        locked=arguments.locked,
+        locked=ClientsBy(arguments.locked) if arguments.locked else None,
         say=say,
     )
     outcome = trial.run(arguments.minutes * 60, arguments.kinds)

@@ -24,6 +24,8 @@ _BATCH = 500
 _TRANSACTION_MAX = 100
 
 NO_LOGIN: Mapping[str, object] = {}
+# With the other strategy, a client that lost all brokers may wait for a coordinator for good.
+RECOVERY = "none"
 
 
 class Worker(threading.Thread, ABC):
@@ -196,8 +198,7 @@ class Copier(Worker):
                 "client.id": self.name,
                 "transactional.id": self.name,
                 "transaction.timeout.ms": 30_000,
-                # With the other one, who lost all brokers waits for a coordinator for good.
-                "metadata.recovery.strategy": "none",
+                "metadata.recovery.strategy": RECOVERY,
                 "request.timeout.ms": 5_000,
                 "socket.timeout.ms": 10_000,
                 "log_level": 0,
@@ -300,5 +301,6 @@ def consumer_config(
         "group.id": group,
         "auto.offset.reset": "earliest",
         "isolation.level": "read_committed",
+        "metadata.recovery.strategy": RECOVERY,
         "log_level": 0,
     }
