@@ -6,6 +6,7 @@ from uuid import UUID
 
 from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
 from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest, Listener
+from tests.kits.manual_timers import ManualTimers
 
 from ottla.controller.config import (
     BROKER_KEYS,
@@ -61,24 +62,6 @@ def config_rules(**static):
         BROKER_SCHEMA.parse({name.replace("_", "."): value for name, value in static.items()}),
         topic_defaults,
     )
-
-
-class ManualTimers:
-    def __init__(self):
-        self.deadlines = {}
-
-    def schedule(self, key, deadline_ms, expiry):
-        self.deadlines[key] = (deadline_ms, expiry)
-
-    def cancel(self, key):
-        self.deadlines.pop(key, None)
-
-    def pop_due(self, now_ms):
-        """The deadline and the expiry of the timer that is due first, or None."""
-        key = min(self.deadlines, key=lambda key: self.deadlines[key][0], default=None)
-        if key is None or self.deadlines[key][0] > now_ms:
-            return None
-        return self.deadlines.pop(key)
 
 
 class Cluster:

@@ -1,5 +1,5 @@
 import pytest
-from tests.controller.cluster import ManualTimers
+from tests.kits.manual_timers import ManualTimers
 
 from ottla.controller.broker_sessions import BrokerSessions
 from ottla.machine.result import Deferred, Result

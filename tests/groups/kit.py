@@ -25,6 +25,7 @@ from kio.schema.sync_group.v5.request import SyncGroupRequest, SyncGroupRequestA
 from kio.schema.sync_group.v5.response import SyncGroupResponse
 from kio.schema.types import GroupId, TopicName
 from kio.static.primitive import i32, i32Timedelta
+from tests.kits.manual_timers import ManualTimers
 
 from ottla.groups.caller import Caller
 from ottla.groups.config import GroupConfig
@@ -33,7 +34,6 @@ from ottla.groups.coordinator import GroupMachine
 from ottla.groups.record import Record
 from ottla.groups.record_codec import GroupRecordCodec
 from ottla.groups.streams.config import StreamsConfig
-from ottla.machine.contract import Expiry
 from ottla.machine.result import Deferred, Result
 from ottla.machine.transactional import Transactional
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -89,33 +89,6 @@ class Catalog:
 
     def partition_count(self, name: str) -> int | None:
         return self.topics[name][1] if name in self.topics else None
-
-
-class ManualTimers:
-    def __init__(self) -> None:
-        self._entries: dict[str, tuple[int, int, Expiry]] = {}
-        self._order = itertools.count()
-
-    def schedule(self, key: str, deadline_ms: int, expiry: Expiry) -> None:
-        self._entries[key] = (deadline_ms, next(self._order), expiry)
-
-    def cancel(self, key: str) -> None:
-        self._entries.pop(key, None)
-
-    def names(self) -> set[str]:
-        return set(self._entries)
-
-    def deadline_ms(self, key: str) -> int:
-        return self._entries[key][0]
-
-    def pop_due(self, now_ms: int) -> tuple[int, Expiry] | None:
-        """The earliest timer that is due, with its deadline."""
-        due = [(entry, key) for key, entry in self._entries.items() if entry[0] <= now_ms]
-        if not due:
-            return None
-        (deadline_ms, _, expiry), key = min(due, key=lambda item: item[0][:2])
-        del self._entries[key]
-        return deadline_ms, expiry
 
 
 class Reply:

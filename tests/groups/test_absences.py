@@ -111,7 +111,9 @@ def test_who_is_heard_of_again_is_struck_off() -> None:
 
     assert coordinator.advance(INTERVAL_MS) == [Record(AbsenceKey(group_id="g"), None)]
     coordinator.reload()
-    assert coordinator.timers.deadline_ms("consumer/session/g/a") == coordinator.now_ms + SESSION_MS
+    assert (
+        coordinator.timers.deadlines["consumer/session/g/a"][0] == coordinator.now_ms + SESSION_MS
+    )
 
 
 def test_a_long_session_is_not_written_about_all_the_time() -> None:

@@ -13,8 +13,8 @@ from kio.schema.init_producer_id.v6.request import InitProducerIdRequest
 from kio.schema.init_producer_id.v6.response import InitProducerIdResponse
 from kio.schema.types import ProducerId, TransactionalId
 from kio.static.primitive import i16
+from tests.kits.manual_timers import ManualTimers
 
-from ottla.machine.contract import Expiry
 from ottla.machine.result import Deferred, Result
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import milliseconds
@@ -37,30 +37,6 @@ T0 = TopicPartition("t", 0)
 T1 = TopicPartition("t", 1)
 
 _codec = TransactionRecordCodec()
-
-
-class ManualTimers:
-    def __init__(self) -> None:
-        self._entries: dict[str, tuple[int, int, Expiry]] = {}
-        self._order = itertools.count()
-
-    def schedule(self, key: str, deadline_ms: int, expiry: Expiry) -> None:
-        self._entries[key] = (deadline_ms, next(self._order), expiry)
-
-    def cancel(self, key: str) -> None:
-        self._entries.pop(key, None)
-
-    def names(self) -> set[str]:
-        return set(self._entries)
-
-    def pop_due(self, now_ms: int) -> tuple[int, Expiry] | None:
-        """The earliest timer that is due, with its deadline."""
-        due = [(entry, key) for key, entry in self._entries.items() if entry[0] <= now_ms]
-        if not due:
-            return None
-        (deadline_ms, _, expiry), key = min(due, key=lambda item: item[0][:2])
-        del self._entries[key]
-        return deadline_ms, expiry
 
 
 class Coordinator:
