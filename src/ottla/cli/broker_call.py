@@ -105,6 +105,16 @@ def group_coordinator(connection: Connection, group: str) -> BrokerCall:
     return _coordinator(connection, _GROUP_KEY, group)
 
 
+def find_group(connection: Connection, group: str, request: Any, version: int) -> Any:
+    """What a request that describes one group tells of it; None if there is no such group."""
+    with group_coordinator(connection, group) as broker:
+        (found,) = broker.call(request, version).groups
+    if found.error_code is ErrorCode.group_id_not_found:
+        return None
+    check(found.error_code, group, found.error_message)
+    return found
+
+
 def _coordinator(connection: Connection, key_type: i8, key: str) -> BrokerCall:
     request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=(key,))
     with bootstrap_broker(connection) as broker:

@@ -2,7 +2,8 @@
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from confluent_kafka import Consumer, TopicPartition
 
@@ -15,58 +16,35 @@ class OffsetRange(NamedTuple):
     end: int  # The offset that the next record gets.
 
 
-class StartPosition(Protocol):
+class StartPosition:
     def resolve(
         self,
-        consumer: Consumer,
+        _: Consumer,
         topic_partitions: Sequence[TopicPartition],
         ranges: Mapping[int, OffsetRange],
     ) -> list[TopicPartition]:
         """The same partitions with offsets; `ranges` is by partition."""
-        ...
-
-
-class AtBeginning:
-    def resolve(
-        self,
-        _: Consumer,
-        topic_partitions: Sequence[TopicPartition],
-        ranges: Mapping[int, OffsetRange],
-    ) -> list[TopicPartition]:
         return [
-            _at(topic_partition, ranges[topic_partition.partition].start)
-            for topic_partition in topic_partitions
+            _at(each, self._offset_in(each, ranges[each.partition])) for each in topic_partitions
         ]
 
-
-class AtEnd:
-    def resolve(
-        self,
-        _: Consumer,
-        topic_partitions: Sequence[TopicPartition],
-        ranges: Mapping[int, OffsetRange],
-    ) -> list[TopicPartition]:
-        return [
-            _at(topic_partition, ranges[topic_partition.partition].end)
-            for topic_partition in topic_partitions
-        ]
+    def _offset_in(self, topic_partition: TopicPartition, held: OffsetRange) -> int:
+        raise NotImplementedError
 
 
-class AtOffset(NamedTuple):
+class AtBeginning(StartPosition):
+    def _offset_in(self, _: TopicPartition, held: OffsetRange) -> int:
+        return held.start
+
+
+class AtEnd(StartPosition):
+    def _offset_in(self, _: TopicPartition, held: OffsetRange) -> int:
+        return held.end
+
+
+@dataclass(frozen=True)
+class AtOffset(StartPosition):
     offset: int  # Negative: counted from the end.
-
-    def resolve(
-        self,
-        _: Consumer,
-        topic_partitions: Sequence[TopicPartition],
-        ranges: Mapping[int, OffsetRange],
-    ) -> list[TopicPartition]:
-        return [
-            _at(
-                topic_partition, self._offset_in(topic_partition, ranges[topic_partition.partition])
-            )
-            for topic_partition in topic_partitions
-        ]
 
     def _offset_in(self, topic_partition: TopicPartition, held: OffsetRange) -> int:
         if self.offset < 0:
@@ -80,7 +58,8 @@ class AtOffset(NamedTuple):
         return self.offset
 
 
-class AtTimestamp(NamedTuple):
+@dataclass(frozen=True)
+class AtTimestamp(StartPosition):
     timestamp_ms: int
 
     def resolve(

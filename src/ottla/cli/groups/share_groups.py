@@ -17,9 +17,8 @@ from kio.schema.share_group_describe.v1.response import DescribedGroup
 from kio.schema.types import GroupId, TopicName
 from kio.static.primitive import i32, i64
 
-from ottla.cli.broker_call import check, group_coordinator
+from ottla.cli.broker_call import check, find_group, group_coordinator
 from ottla.cli.connection import Connection
-from ottla.protocol.errors import ErrorCode
 
 DESCRIBE_VERSION = 1
 DESCRIBE_OFFSETS_VERSION = 1
@@ -39,12 +38,7 @@ def find_share_group(connection: Connection, group: str) -> DescribedGroup | Non
     request = ShareGroupDescribeRequest(
         group_ids=(GroupId(group),), include_authorized_operations=False
     )
-    found: DescribedGroup
-    with group_coordinator(connection, group) as broker:
-        (found,) = broker.call(request, DESCRIBE_VERSION).groups
-    if found.error_code is ErrorCode.group_id_not_found:
-        return None
-    check(found.error_code, group, found.error_message)
+    found: DescribedGroup | None = find_group(connection, group, request, DESCRIBE_VERSION)
     return found
 
 

@@ -6,9 +6,8 @@ from kio.schema.streams_group_describe.v0.request import StreamsGroupDescribeReq
 from kio.schema.streams_group_describe.v0.response import DescribedGroup, Member
 from kio.schema.types import GroupId
 
-from ottla.cli.broker_call import check, group_coordinator
+from ottla.cli.broker_call import find_group
 from ottla.cli.connection import Connection
-from ottla.protocol.errors import ErrorCode
 
 DESCRIBE_VERSION = 0
 
@@ -19,12 +18,7 @@ def find_streams_group(connection: Connection, group: str) -> DescribedGroup | N
     request = StreamsGroupDescribeRequest(
         group_ids=(GroupId(group),), include_authorized_operations=False
     )
-    found: DescribedGroup
-    with group_coordinator(connection, group) as broker:
-        (found,) = broker.call(request, DESCRIBE_VERSION).groups
-    if found.error_code is ErrorCode.group_id_not_found:
-        return None
-    check(found.error_code, group, found.error_message)
+    found: DescribedGroup | None = find_group(connection, group, request, DESCRIBE_VERSION)
     return found
 
 

@@ -57,6 +57,7 @@ def create_request(
     partitions: int = BROKER_DEFAULT,
     config: Mapping[str, str] | None = None,
     replication_factor: int = BROKER_DEFAULT,
+    validate_only: bool = False,
 ) -> CreateTopicsRequest:
     topic = CreatableTopic(
         name=TopicName(name),
@@ -68,7 +69,7 @@ def create_request(
         ),
     )
     return CreateTopicsRequest(
-        topics=(topic,), timeout=milliseconds(_TIMEOUT_MS), validate_only=False
+        topics=(topic,), timeout=milliseconds(_TIMEOUT_MS), validate_only=validate_only
     )
 
 

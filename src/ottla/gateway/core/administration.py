@@ -9,11 +9,6 @@ from typing import Any, Final, NamedTuple, TypeVar
 from uuid import UUID
 
 from kio.schema.create_partitions.v3.request import CreatePartitionsRequest, CreatePartitionsTopic
-from kio.schema.create_topics.v7.request import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
 from kio.schema.delete_records.v2.request import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -28,7 +23,7 @@ from kio.schema.incremental_alter_configs.v1.request import (
     IncrementalAlterConfigsRequest,
 )
 from kio.schema.types import TopicName
-from kio.static.primitive import i8, i16, i32, i64
+from kio.static.primitive import i8, i32, i64
 
 from ottla.client.async_wire.cluster import Cluster
 from ottla.client.async_wire.connection import Connection
@@ -36,12 +31,12 @@ from ottla.client.async_wire.reading import list_offsets
 from ottla.client.wire.cluster import TopicPartition, expect_one, metadata_request
 from ottla.client.wire.errors import BrokerError
 from ottla.client.wire.offsets import EARLIEST, LATEST
+from ottla.client.wire.topics import BROKER_DEFAULT, create_request
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.times import milliseconds
 
 T = TypeVar("T")
 
-BROKER_DEFAULT: Final = -1
 TO_THE_END: Final = -1  # The offset that stands for all records, when they are deleted.
 
 _TIMEOUT: Final = milliseconds(30_000)
@@ -174,18 +169,12 @@ class Administration:
         configs: Mapping[str, str] | None = None,
         validate_only: bool = False,
     ) -> None:
-        topic = CreatableTopic(
-            name=TopicName(name),
-            num_partitions=i32(partitions),
-            replication_factor=i16(replication_factor),
-            assignments=(),
-            configs=tuple(
-                CreatableTopicConfig(name=key, value=value)
-                for key, value in (configs or {}).items()
-            ),
-        )
-        request = CreateTopicsRequest(
-            topics=(topic,), timeout=_TIMEOUT, validate_only=validate_only
+        request = create_request(
+            name,
+            partitions=partitions,
+            config=configs,
+            replication_factor=replication_factor,
+            validate_only=validate_only,
         )
         await self._change(request, lambda response: response.topics, f"topic {name}")
 
