@@ -16,7 +16,7 @@ from tests.spark.requirements import missing_java, missing_pyspark, module_or_sk
 from ottla.client.wire.cluster import Cluster
 
 if TYPE_CHECKING:
-    from tests.spark.places import Place
+    from tests.spark.deployments import Place
 
 _reason = missing_pyspark() or missing_java()
 
@@ -72,7 +72,7 @@ def _leave_out_the_kill_matrix(config: pytest.Config, items: list[pytest.Item]) 
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A session in this process."""
     from pyspark.sql import SparkSession
-    from tests.spark.places import SETTINGS, base_environment
+    from tests.spark.deployments import SETTINGS, base_environment
 
     os.environ |= base_environment()
     warehouse = tmp_path_factory.mktemp("warehouse")
@@ -87,7 +87,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Place"]:
-    from tests.spark.places import local_place
+    from tests.spark.deployments import local_place
 
     with local_place(tmp_path_factory.mktemp("local")) as place:
         yield place
@@ -95,7 +95,7 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Place"]:
 
 @pytest.fixture(scope="session")
 def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Place"]:
-    from tests.spark.places import standalone_place
+    from tests.spark.deployments import standalone_place
 
     with standalone_place(tmp_path_factory.mktemp("standalone")) as place:
         yield place
@@ -103,7 +103,7 @@ def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Place"]:
 
 @pytest.fixture(scope="session")
 def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Place"]:
-    from tests.spark.places import connect_place
+    from tests.spark.deployments import connect_place
 
     with connect_place(tmp_path_factory.mktemp("connect")) as place:
         yield place

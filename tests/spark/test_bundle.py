@@ -13,7 +13,7 @@ import pytest
 from tests.fork_server import REPOSITORY
 from tests.pyspark_ottla.sink.written import values
 from tests.spark import copied
-from tests.spark.places import SETTINGS, Place, standalone_place
+from tests.spark.deployments import SETTINGS, Place, standalone_place
 
 from ottla.client.wire.cluster import Cluster
 from pyspark_ottla.bundle import PACKAGES, write_bundle

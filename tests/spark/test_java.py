@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.client.topics import create_topic
 from tests.pyspark_ottla.rows import write
-from tests.spark.places import local_place
+from tests.spark.deployments import local_place
 
 from ottla.client.wire.cluster import Cluster, TopicPartition
 from pyspark_ottla import java

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.pyspark_ottla.sink.written import values
 from tests.spark import copied
-from tests.spark.places import Place
+from tests.spark.deployments import Place
 
 from ottla.client.wire.cluster import Cluster
 

@@ -11,7 +11,7 @@ from tests.client.topics import create_topic
 from tests.fork_server import REPOSITORY
 from tests.pyspark_ottla.rows import write
 from tests.pyspark_ottla.sink.written import values
-from tests.spark.places import Place
+from tests.spark.deployments import Place
 
 from ottla.client.wire.cluster import Cluster, TopicPartition
 from pyspark_ottla.spark_api import VERSION

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import deltalake
 import pytest
+from tests.spark.deployments import Place, base_environment
 from tests.spark.pipeline.conftest import Workshop
-from tests.spark.places import Place, base_environment
 
 from ottla.client.wire.cluster import Cluster
 

@@ -13,7 +13,7 @@ from benchmarks.peers.peer import Flush, Unavailable, spawn_server
 from tests.fork_server import REPOSITORY
 from tests.pyspark_ottla.sink.written import values
 from tests.spark import copied
-from tests.spark.places import Place
+from tests.spark.deployments import Place
 
 from ottla.client.wire.cluster import Cluster
 

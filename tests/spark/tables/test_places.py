@@ -8,7 +8,7 @@ import pytest
 from tests.client.topics import create_topic
 from tests.pyspark_ottla.rows import write
 from tests.pyspark_ottla.tables.written import parquet_files, read
-from tests.spark.places import Place
+from tests.spark.deployments import Place
 
 from ottla.client.wire.cluster import Cluster, TopicPartition
 from ottla.records.builder import Record

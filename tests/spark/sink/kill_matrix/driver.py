@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
-from tests.spark.places import SETTINGS
+from tests.spark.deployments import SETTINGS
 
 FILES = 2  # Each is a batch.
 ROWS_PER_FILE = 6

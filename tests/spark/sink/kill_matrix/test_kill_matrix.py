@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from tests.broker_process import BrokerProcess
 from tests.pyspark_ottla.sink.written import values
-from tests.spark.places import base_environment
+from tests.spark.deployments import base_environment
 from tests.spark.sink.kill_matrix.driver import LOCAL, name_of, rows
 from tests.spark.sink.kill_matrix.points import POINTS, TASK_POINTS
 
