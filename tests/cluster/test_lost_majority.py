@@ -12,6 +12,7 @@ from tests.cluster.commands import ottla
 from tests.cluster.processes import ClusterProcesses, wait_until
 from tests.fork_server import run_forked
 
+from ottla.cli.errors import ExitCode
 from ottla.cli.examples import EXAMPLES
 
 pytestmark = [pytest.mark.process, pytest.mark.xdist_group("lost majority")]
@@ -111,3 +112,14 @@ def test_the_doctor_says_that_nothing_can_change(left: str) -> None:
     assert found["severity"] == "critical"
     assert "cannot change" in found["problem"]
     assert "start nodes" in found["repair"]
+
+
+def test_voters_count_and_not_nodes(tmp_path: Path) -> None:
+    with ClusterProcesses(tmp_path, 3, "--set", "quorum.size=1") as cluster:
+        cluster.wait_for_voters(1)
+        create_topic(cluster, "orders", 3)
+        cluster.kill(1)
+        ended = ottla(cluster, "topics", "unhealthy")
+        assert "1 of 3 nodes are down or unreachable" in ended.stderr
+        assert "there is no controller" in ended.stderr
+        assert ended.returncode == ExitCode.UNREACHABLE

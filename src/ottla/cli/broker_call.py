@@ -70,6 +70,14 @@ class BrokerCall:
                 raise self._connection.silent(no_answer(TIMEOUT_S)) from None
             raise self._unreachable(error, TIMEOUT_S) from None
 
+    def call_within(self, request: Any, api_version: int, patience_s: float) -> Any:
+        """As `call`; None if no answer comes in time, and the connection is of no more use."""
+        try:
+            sent = self._wire.send(request, api_version)
+            return self._wire.receive(sent) if self._wire.is_answered_within(patience_s) else None
+        except Unreachable as error:
+            raise self._unreachable(error, TIMEOUT_S) from None
+
     def _unreachable(self, error: Unreachable, timeout_s: float) -> CommandError:
         problem = str(error.reason)
         if isinstance(error.reason, OSError):

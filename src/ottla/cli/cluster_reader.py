@@ -19,6 +19,7 @@ from ottla.cli.broker_call import BrokerCall, check
 from ottla.cli.broker_configs import BROKER
 from ottla.cli.errors import CommandError
 from ottla.cli.replica_plan import Assignments, Node
+from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.metadata import MetadataRequest
 from ottla.protocol.topics import CLUSTER_METADATA_TOPIC, TopicPartition
 
@@ -29,6 +30,19 @@ METADATA_VERSION = 12
 DESCRIBE_CONFIGS_VERSION = 4
 _VERSION_KEY = "ottla.version"
 _CORDONED_KEY = "cordoned.log.dirs"
+_QUORUM_REQUEST = describe_quorum.DescribeQuorumRequest(
+    topics=(
+        describe_quorum.TopicData(
+            topic_name=TopicName(CLUSTER_METADATA_TOPIC),
+            partitions=(describe_quorum.PartitionData(partition_index=i32(0)),),
+        ),
+    )
+)
+_NO_CONTROLLER = (
+    ErrorCode.not_controller,
+    ErrorCode.not_leader_or_follower,
+    ErrorCode.request_timed_out,
+)
 
 
 class _Request(Protocol):
@@ -145,15 +159,7 @@ class ClusterReader:
         """None when the broker does not tell."""
         if self.newest_version(describe_quorum.DescribeQuorumRequest) < 0:
             return None
-        request = describe_quorum.DescribeQuorumRequest(
-            topics=(
-                describe_quorum.TopicData(
-                    topic_name=TopicName(CLUSTER_METADATA_TOPIC),
-                    partitions=(describe_quorum.PartitionData(partition_index=i32(0)),),
-                ),
-            )
-        )
-        response = self._broker.call(request, DESCRIBE_QUORUM_VERSION)
+        response = self._broker.call(_QUORUM_REQUEST, DESCRIBE_QUORUM_VERSION)
         check(response.error_code, "the quorum", response.error_message)
         (topic,) = response.topics
         (partition,) = topic.partitions
@@ -166,6 +172,17 @@ class ClusterReader:
             },
             {observer.replica_id for observer in partition.observers},
         )
+
+    def has_controller(self, patience_s: float) -> bool:
+        """False when the quorum tells nobody of itself: too few of its voters are there.
+
+        Whoever may not ask, or asks a broker that does not tell, hears of one that is in charge.
+        """
+        newest = self.newest_version(describe_quorum.DescribeQuorumRequest)
+        if newest < DESCRIBE_QUORUM_VERSION:
+            return True
+        response = self._broker.call_within(_QUORUM_REQUEST, DESCRIBE_QUORUM_VERSION, patience_s)
+        return response is not None and response.error_code not in _NO_CONTROLLER
 
     def newest_version(self, request: "type[_Request]") -> int:
         """Of this kind of request, as the broker serves it; -1 if it does not."""

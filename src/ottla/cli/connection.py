@@ -179,14 +179,15 @@ class Connection:
     def check_nodes(self, *, tolerates_few: bool = False) -> None:
         """Clients connect to the addresses that nodes advertise, and these can be wrong.
 
-        With `tolerates_few` a minority of the nodes may be missing. A fenced node alone is no
-        reason, since nobody is sent to it; but it counts where the majority is lost.
+        With `tolerates_few` nodes may be missing while enough voters are there for a controller.
+        A fenced node alone is no reason, since nobody is sent to it.
         """
         from ottla.cli.broker_call import bootstrap_broker
         from ottla.cli.cluster_reader import ClusterReader
 
         with bootstrap_broker(self, looks=False) as broker:
             nodes = ClusterReader(broker).nodes()
+            has_controller = ClusterReader(broker).has_controller(LOOK_AFTER_S)
         ids = {Address(node.host, node.port): node.node_id for node in nodes}
         problems = {
             ids[address]: f"{address} ({problem})"
@@ -194,9 +195,9 @@ class Connection:
             if problem is not None
         }
         fenced = {node.node_id for node in nodes if node.fenced}
-        if problems.keys() <= fenced or (tolerates_few and 2 * len(problems) < len(nodes)):
+        if not problems or (has_controller and (tolerates_few or problems.keys() <= fenced)):
             return
-        raise nodes_unreachable(problems, len(nodes))
+        raise nodes_unreachable(problems, 0 if has_controller else len(nodes))
 
     @contextlib.contextmanager
     def errors(self, of: str = "") -> Iterator[None]:
@@ -297,13 +298,16 @@ def describe_error(error: KafkaError, of: str = "") -> str:
 
 
 def nodes_unreachable(problems: Mapping[int, str], nodes_count: int = 0) -> CommandError:
-    """`problems` gives the address of each node, and what happens there."""
+    """`problems` gives the address of each node, and what happens there.
+
+    With a count of all nodes, too few voters are there to elect a controller.
+    """
     addresses = [f"node {node_id} at {problems[node_id]}" for node_id in sorted(problems)]
     text = f"no answer from {', '.join(addresses)}, where it tells clients to connect"
-    if len(problems) * 2 >= nodes_count > 1:
+    if nodes_count > 1:
         text = (
             f"no answer from {', '.join(addresses)}: {len(problems)} of {nodes_count} nodes are "
-            "down or unreachable, and without a majority the cluster has no controller"
+            "down or unreachable, and without a majority of the voters there is no controller"
         )
     return CommandError(
         f"{text}; start {'it' if len(problems) == 1 else 'them'}, or correct --advertised",

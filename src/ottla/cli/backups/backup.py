@@ -8,7 +8,13 @@ from cyclopts import Parameter
 
 from ottla.cli.backups.cluster_state import cluster_id, read_state
 from ottla.cli.backups.manifest import BackupDocument, TopicBackup
-from ottla.cli.backups.parallel import Progress, for_each, wire_cluster, wire_errors
+from ottla.cli.backups.parallel import (
+    Progress,
+    check_controller,
+    for_each,
+    wire_cluster,
+    wire_errors,
+)
 from ottla.cli.backups.partition_backup import PartitionBackup
 from ottla.cli.backups.store import Store, open_store
 from ottla.cli.backups.topics import ranges_of, read_topics, topic_partitions_of
@@ -50,6 +56,7 @@ def backup(
         to: A directory, or the URL of an object store, such as s3://bucket/path.
     """
     connection.reach()
+    check_controller(connection)
     store = open_store(to)
     with store.lock(), wire_errors(connection):
         summary = _back_up(connection, store, topic or [], exclude or [], threads)

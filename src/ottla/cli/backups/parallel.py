@@ -8,6 +8,10 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from typing import Any, Self, TypeVar
 
+from kio.schema.describe_cluster.v2.request import DescribeClusterRequest
+
+from ottla.cli.broker_call import bootstrap_broker
+from ottla.cli.cluster_reader import DESCRIBE_CLUSTER_VERSION, ClusterReader
 from ottla.cli.connection import Connection
 from ottla.cli.errors import CommandError, ExitCode, UsageError
 from ottla.client.wire.cluster import Cluster, TopicPartition
@@ -44,6 +48,15 @@ def wire_errors(connection: Connection | None = None) -> Iterator[None]:
         raise CommandError(str(error), ExitCode.UNREACHABLE) from None
     except WireError as error:
         raise CommandError(str(error)) from None
+
+
+def check_controller(connection: Connection) -> None:
+    """Say at once which nodes are missing: what is copied waits a minute for each of them."""
+    with bootstrap_broker(connection, looks=False) as broker:
+        reader = ClusterReader(broker)
+        is_told = reader.newest_version(DescribeClusterRequest) >= DESCRIBE_CLUSTER_VERSION
+    if is_told:
+        connection.check_nodes(tolerates_few=True)
 
 
 def for_each(
