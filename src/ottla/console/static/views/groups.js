@@ -69,10 +69,10 @@ function describe(found) {
       "Members",
       table(
         [
-          ["Client", (each) => each.client_id],
+          ["Client", (each) => each.client_id, "name"],
           ["Host", (each) => element("span", { class: "mono" }, each.host)],
           ["Member", (each) => element("span", { class: "mono quiet" }, each.id)],
-          ["Partitions", (each) => each.partitions.map((at) => `${at.topic}-${at.partition}`).join(", ")],
+          ["Partitions", (each) => each.partitions.map((at) => `${at.topic}-${at.partition}`).join(", "), "name"],
         ],
         found.members,
         "No member.",

@@ -15,6 +15,7 @@ async function load(signal) {
 
 function draw({ cluster, topics, groups, letters }) {
   const sum = (rows, name) => rows.reduce((total, row) => total + row[name], 0);
+  const own = topics.filter((topic) => !topic.internal);
   const underReplicated = sum(topics, "under_replicated_count");
   const leaderless = sum(topics, "leaderless_count");
   const letterCount = sum(letters, "letters");
@@ -24,8 +25,8 @@ function draw({ cluster, topics, groups, letters }) {
       "div",
       { class: "tiles" },
       tile(count(cluster.brokers.length - fenced), "active brokers"),
-      tile(count(topics.filter((topic) => !topic.internal).length), "topics"),
-      tile(count(sum(topics, "partition_count")), "partitions"),
+      tile(count(own.length), "topics"),
+      tile(count(sum(own, "partition_count")), "partitions"),
       tile(count(groups.length), "groups"),
       tile(count(underReplicated), "under-replicated partitions", underReplicated > 0),
       tile(count(leaderless), "partitions without a leader", leaderless > 0),
