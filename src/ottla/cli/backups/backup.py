@@ -78,7 +78,7 @@ def backup(
 def _back_up(
     connection: Connection, store: Store, patterns: list[str], excluded: list[str], threads: int
 ) -> dict[str, Any]:
-    with wire_cluster(connection) as cluster:
+    with wire_cluster(connection, gives_up=True) as cluster:
         topics = read_topics(cluster, patterns, excluded)
         # First, so that no group is further than the records that are copied.
         state = read_state(cluster, {each.name for each in topics})
@@ -115,7 +115,7 @@ def _copy(
             start, end = ranges[topic_partition]
             topic.start_offsets[topic_partition.partition] = start
             topic.end_offsets[topic_partition.partition] = end
-            with wire_cluster(connection) as cluster:
+            with wire_cluster(connection, gives_up=True) as cluster:
                 partition = PartitionBackup(
                     store, topic.path(topic_partition.partition), topic_partition
                 )

@@ -22,16 +22,31 @@ T = TypeVar("T")
 
 RETRY_MS = 60_000
 PAUSE_S_MAX = 1.0
+LOOK_INTERVAL_S = 5.0
 
 
-def wire_cluster(connection: Connection) -> Cluster:
-    """For one thread."""
+def wire_cluster(connection: Connection, *, gives_up: bool = False) -> Cluster:
+    """For one thread. With `gives_up` it does not wait for a cluster without a controller."""
     return Cluster(
         connection.bootstrap_server,
         client_id="ottla-cli",
         retry_timeout_ms=RETRY_MS,
         security=connection.security(),
+        on_retry=_Watch(connection) if gives_up else lambda: None,
     )
+
+
+class _Watch:
+    """Looks for a controller now and then while something is tried again."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._looked_at_s = time.monotonic()
+
+    def __call__(self) -> None:
+        if time.monotonic() >= self._looked_at_s + LOOK_INTERVAL_S:
+            check_controller(self._connection)
+            self._looked_at_s = time.monotonic()
 
 
 @contextmanager

@@ -51,14 +51,19 @@ class Cluster:
         request_timeout_ms: int = 30_000,
         retry_timeout_ms: int = 60_000,
         security: Security = PLAINTEXT,
+        on_retry: Callable[[], object] = lambda: None,
     ) -> None:
-        """`retry_timeout_ms` is for one operation with all its tries."""
+        """`retry_timeout_ms` is for one operation with all its tries.
+
+        `on_retry` is called before each try but the first; what it raises ends the operation.
+        """
         self.bootstrap_servers = bootstrap_servers
         self._bootstrap = parse_servers(bootstrap_servers)
         self._client_id = client_id
         self._security = security
         self._timeout_s = request_timeout_ms / 1000
         self._retry_timeout_s = retry_timeout_ms / 1000
+        self._on_retry = on_retry
         self._addresses: dict[int, tuple[str, int]] = {}
         self._connections: dict[tuple[str, int], Connection] = {}
         self._spare: dict[str, Connection] = {}  # By address; nobody waits for an answer on them.
@@ -88,6 +93,7 @@ class Cluster:
             except WireError as error:
                 if not error.may_pass or time.monotonic() + pause_s > deadline:
                     raise
+            self._on_retry()
             self.forget()
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, _PAUSE_S_MAX)
