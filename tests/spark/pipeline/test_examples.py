@@ -21,6 +21,7 @@ from ottla.records.builder import Record
 from pyspark_ottla.pipeline.file import load_pipeline
 from pyspark_ottla.pipeline.progress import Progress
 from pyspark_ottla.pipeline.run import run_pipeline
+from pyspark_ottla.spark_api import VERSION
 
 EXAMPLES = REPOSITORY / "examples" / "pipelines"
 START = dt.datetime(2026, 1, 1, 10, tzinfo=dt.UTC)
@@ -191,6 +192,7 @@ def click(user: str, page: str, minutes: float) -> dict[str, Any]:
     return {"user": user, "page": page, "at": (START + dt.timedelta(minutes=minutes)).isoformat()}
 
 
+@pytest.mark.skipif(VERSION < (4, 1), reason="Spark 4.0 has no transformWithState in Python")
 def test_sessions_of_a_clickstream_in_a_delta_table(shop: Shop) -> None:
     create_topic(shop.cluster, 1, "clicks")
     table = str(shop.directory / "sessions")
